@@ -182,10 +182,10 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
             return CheckRunHealthResult(WorkerStatus.RUNNING, "its task has not been noted yet")
         before, now = self._signs.pop(run.run_id, None), time.monotonic()
         sign = self.celery.backend.get(sign_key(task_id))
-        noted = self.celery.AsyncResult(task_id)
-        state, about = noted.state, noted.info
+        task = self.celery.AsyncResult(task_id)
+        state, about = task.state, task.info
         if before is None or before.seen != sign:
-            self._signs = {run_id: seen for run_id, seen in self._signs.items() if now - seen.since < _FORGOTTEN_AFTER_S}
+            self._signs = {run_id: entry for run_id, entry in self._signs.items() if now - entry.since < _FORGOTTEN_AFTER_S}
             self._signs[run.run_id] = _Sign(sign, now)
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         if state in READY_STATES:
@@ -275,17 +275,17 @@ def _require_storage(**_: Any) -> None:
         raise SystemExit(f"dtef: this worker takes no run, as Dagster's storage cannot be reached: {reason}") from None
 
 
-def _send_heartbeats(task_id: str, ended: threading.Event) -> None:
+def _send_heartbeats(task_id: str, stop: threading.Event) -> None:
     """Send heartbeats. On a request to end, end the run of this process in order: calls in flight get time to finish."""
     is_reported = False
-    while not ended.is_set():
+    while not stop.is_set():
         with suppress(Exception):  # the broker is away, and this is tried again
             backend = worker_app().backend
             backend.set(sign_key(task_id), str(time.monotonic_ns()))
             if not is_reported and backend.get(end_key(task_id)):
                 is_reported = True
                 os.kill(os.getpid(), signal.SIGTERM)
-        ended.wait(BEAT_S)
+        stop.wait(BEAT_S)
 
 
 @task_prerun.connect(weak=False)

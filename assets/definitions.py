@@ -23,7 +23,7 @@ from dtef_pipeline.families import PLUGIN_FAMILIES
 
 __all__ = ["defs"]
 
-_PLUGIN = [plugin_assets.load_family_assets(one.name) for one in PLUGIN_FAMILIES]
+_PLUGIN = [plugin_assets.load_family_assets(family.name) for family in PLUGIN_FAMILIES]
 _SCORING = [
     games_pipeline,
     rubric_pipeline,
@@ -32,19 +32,19 @@ _SCORING = [
     qa_night,
     survey_pipeline,
     nightly_drift,
-    *(one.pipeline for one in _PLUGIN),
+    *(item.pipeline for item in _PLUGIN),
 ]
 _QUEUE = build_queue_sensor(_SCORING)
 
 defs = dg.Definitions(
     **plugin_assets.collect_plugin_assets(*plugin_assets.EVERY_FAMILY),
-    jobs=[*SURVEY_JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS, *(job for one in _PLUGIN for job in one.jobs)],
+    jobs=[*SURVEY_JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS, *(job for item in _PLUGIN for job in item.jobs)],
     schedules=[
         *SURVEY_SCHEDULES,
         *RUBRIC_SCHEDULES,
         *QA_SCHEDULES,
         *GAMES_SCHEDULES,
-        *(schedule for one in _PLUGIN for schedule in one.schedules),
+        *(schedule for item in _PLUGIN for schedule in item.schedules),
     ],
     sensors=[
         *SURVEY_SENSORS,
@@ -53,6 +53,6 @@ defs = dg.Definitions(
         *GAMES_SENSORS,
         *PREFERENCE_SENSORS,
         _QUEUE,
-        *(sensor for one in _PLUGIN for sensor in one.sensors),
+        *(sensor for item in _PLUGIN for sensor in item.sensors),
     ],
 )

@@ -21,10 +21,10 @@ class WatchedK8sRunLauncher(K8sRunLauncher):
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """RUNNING also where Kubernetes does not answer or refuses to: the next look of run monitoring asks again."""
-        found = cast(CheckRunHealthResult, super().check_run_worker_health(run))
-        if found.status is not WorkerStatus.UNKNOWN:
-            return found
-        message = (found.msg or "").strip()
+        result = cast(CheckRunHealthResult, super().check_run_worker_health(run))
+        if result.status is not WorkerStatus.UNKNOWN:
+            return result
+        message = (result.msg or "").strip()
         if _NO_JOB.fullmatch(message):
             return CheckRunHealthResult(WorkerStatus.NOT_FOUND, message)
         why = message.partition("\n")[0]

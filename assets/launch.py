@@ -53,7 +53,7 @@ _STARTED = {
     "qa": {*QA_STAGE_NAMES, *QA_ROLL_UP_NAMES, "qa_anchors"},
     "games": {*GAMES_STAGE_NAMES, *DECISION_STAGE_NAMES, *GAMES_ROLL_UP_NAMES},
     "preference": {*PREFERENCE_ROLL_UP_NAMES, REPORT},
-    **{one.name: {one.ingested, *(stage.name for stage in one.stages()), *one.roll_ups} for one in PLUGIN_FAMILIES},
+    **{item.name: {item.ingested, *(stage.name for stage in item.stages()), *item.roll_ups} for item in PLUGIN_FAMILIES},
 }
 """The assets that commands start, by family."""
 defs: dg.Definitions | None = None
@@ -83,7 +83,7 @@ FAMILY_RUNS = {
     "rubric": OF_BLUEPRINTS,
     "qa": OF_PARTS,
     "games": OF_SCENARIOS,
-    **{one.name: SpaceRuns(one.space.name, f"`dtef {one.name} add` registers a {one.part}") for one in PLUGIN_FAMILIES},
+    **{item.name: SpaceRuns(item.space.name, f"`dtef {item.name} add` registers a {item.part}") for item in PLUGIN_FAMILIES},
 }
 """By family."""
 
@@ -122,21 +122,21 @@ def materialize(
     Raises Interrupted after a Ctrl-C.
     """
     close_abandoned_runs(instance)
-    known = list(instance.get_dynamic_partitions(space.name))
-    if unknown := [key for key in keys if key not in set(known)]:
+    known_keys = list(instance.get_dynamic_partitions(space.name))
+    if unknown := [key for key in keys if key not in set(known_keys)]:
         raise DtefError(f"not registered with Dagster: {', '.join(unknown)}; {space.registered_by}")
-    chosen = build_partition_tags(known, keys) if keys else {}
-    result = _run(instance, names, {**chosen, **(tags or {})}, config, on_step)
+    partition_tags = build_partition_tags(known_keys, keys) if keys else {}
+    result = _run(instance, names, {**partition_tags, **(tags or {})}, config, on_step)
     if _is_interrupted(result):
         raise Interrupted("interrupted; every response that arrived is kept, and the same command continues")
-    made, last = _list_materializations(instance, result.run_id), dg.AssetKey(names[-1])
+    events, last = _list_materializations(instance, result.run_id), dg.AssetKey(names[-1])
     return LaunchResult(
         (result.run_id,),
         tuple(_list_failures(result, keys, instance.root_directory)),
-        sum(_collect_values(made, "superseded", int)),
+        sum(_collect_values(events, "superseded", int)),
         tuple(_read_skipped_files(instance, result.run_id)),
-        tuple(dict.fromkeys(one.partition for one in made if one.asset_key == last and one.partition)),
-        tuple(str(one.partition) for one in made if TAKEN_AWAY in one.metadata),
+        tuple(dict.fromkeys(event.partition for event in events if event.asset_key == last and event.partition)),
+        tuple(str(event.partition) for event in events if TAKEN_AWAY in event.metadata),
     )
 
 
@@ -154,7 +154,7 @@ def _run(
     }
     job = (defs or _load_definitions(frozenset(names))).resolve_implicit_global_asset_job_def()
     # A command that was killed is continued by the same command, not by the daemon behind its back.
-    own = {PROCESS_TAG: json.dumps(Process.this()._asdict()), MAX_RETRIES_TAG: "0"}
+    process_tags = {PROCESS_TAG: json.dumps(Process.this()._asdict()), MAX_RETRIES_TAG: "0"}
     run_id = str(uuid.uuid4())
     if on_step:
         watch_steps(instance, run_id, on_step)
@@ -167,7 +167,7 @@ def _run(
             instance=instance,
             asset_selection=[dg.AssetKey(name) for name in names],
             run_config=run_config,
-            tags={**tags, **own},
+            tags={**tags, **process_tags},
             raise_on_error=False,
             run_id=run_id,
         )
@@ -176,14 +176,14 @@ def _run(
 @cache
 def _load_definitions(names: frozenset[str]) -> dg.Definitions:
     """Those of the family that has these assets, or of all."""
-    families = [family for family, own in _STARTED.items() if names <= own]
+    families = [family for family, assets in _STARTED.items() if names <= assets]
     return dg.Definitions(**plugin_assets.collect_plugin_assets(*(families or plugin_assets.EVERY_FAMILY)))
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> None:
     """Mark runs of command-line processes that were killed on this machine as failed: no other process does, and in the UI they look alive."""
-    started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
-    for run in instance.get_runs(started):
+    run_filter = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
+    for run in instance.get_runs(run_filter):
         if (process := process_of(run)) is not None and process.is_dead():
             instance.report_run_failed(run, "The process of this run was killed. The same command continues where it stopped.")
 
@@ -200,8 +200,8 @@ def _is_interrupted(result: dg.ExecuteInProcessResult) -> bool:
 
 
 def _list_materializations(instance: dg.DagsterInstance, run_id: str) -> list[dg.AssetMaterialization]:
-    logged = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
-    return [entry.asset_materialization for entry in logged if entry.asset_materialization]
+    entries = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
+    return [entry.asset_materialization for entry in entries if entry.asset_materialization]
 
 
 def _read_skipped_files(instance: dg.DagsterInstance, run_id: str) -> list[tuple[str, str]]:
@@ -209,18 +209,18 @@ def _read_skipped_files(instance: dg.DagsterInstance, run_id: str) -> list[tuple
     return list(json.loads(run.tags.get(SKIPPED_TAG, "{}")).items()) if run else []
 
 
-def _collect_values(made: Sequence[dg.AssetMaterialization], name: str, kind: type[Value]) -> list[Value]:
-    values = [one.metadata[name].value for one in made if name in one.metadata]
+def _collect_values(events: Sequence[dg.AssetMaterialization], name: str, kind: type[Value]) -> list[Value]:
+    values = [event.metadata[name].value for event in events if name in event.metadata]
     return [value for value in values if isinstance(value, kind)]
 
 
 def _list_failures(result: dg.ExecuteInProcessResult, keys: Sequence[str], home: str) -> list[str]:
     """What failed, a line for each stage in their order."""
-    failed = [event for event in result.all_events if event.is_step_failure]
-    if not result.success and not failed:
+    failures = [event for event in result.all_events if event.is_step_failure]
+    if not result.success and not failures:
         return [f"run {result.run_id} failed; its log is in the Dagster UI"]
     lines = []
-    for event in failed:
+    for event in failures:
         data = event.step_failure_data
         reasons = parse_partition_failures(data)
         text = (

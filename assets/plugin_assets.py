@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 # Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
-EVERY_FAMILY = ("survey", "rubric", "qa", "games", "preference", *(one.name for one in PLUGIN_FAMILIES))
-_ASSEMBLED = {one.name for one in FAMILIES if one.is_assembled}
+EVERY_FAMILY = ("survey", "rubric", "qa", "games", "preference", *(record.name for record in PLUGIN_FAMILIES))
+_ASSEMBLED = {record.name for record in FAMILIES if record.is_assembled}
 
 
 @cache
@@ -46,9 +46,9 @@ def collect_plugin_assets(*families: str) -> dict[str, Any]:
         return {
             "assets": [
                 *dg.load_assets_from_modules([*modules, site_report], include_specs=True),
-                *(asset for one in plugin for asset in one.assets),
+                *(asset for item in plugin for asset in item.assets),
             ],
-            "asset_checks": [*dg.load_asset_checks_from_modules(modules), *(check for one in plugin for check in one.checks)],
+            "asset_checks": [*dg.load_asset_checks_from_modules(modules), *(check for item in plugin for check in item.checks)],
             "resources": {"store": Store()},
             # One process per run: a stage is seconds of work, starting a process for it would cost more.
             "executor": dg.in_process_executor,

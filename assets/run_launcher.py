@@ -39,12 +39,12 @@ class WatchedRunLauncher(dg.DefaultRunLauncher):
         """RUNNING also where nothing can be known: the code server is on another machine, or the worker has not logged its number yet."""
         server = json.loads(run.tags.get(GRPC_INFO_TAG, "{}"))
         # A socket has `localhost` as its host.
-        started = self._read_worker_process(run) if server.get("host") in _LOCAL else None
-        if started is None or is_running_since(*started):
+        worker = self._read_worker_process(run) if server.get("host") in _LOCAL else None
+        if worker is None or is_running_since(*worker):
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         if server.get("port") and not self._is_settled(run.run_id, server["host"], server["port"]):
             return CheckRunHealthResult(WorkerStatus.RUNNING, "dead; its code server does not answer, or did not a moment ago")
-        return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"the process {started[0]} no longer runs on this machine")
+        return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"the process {worker[0]} no longer runs on this machine")
 
     def _is_settled(self, run_id: str, host: str, port: int) -> bool:
         """Whether the code server answers, and did so SETTLED_S ago. A socket's name is new at every start, and never used again."""
@@ -55,8 +55,8 @@ class WatchedRunLauncher(dg.DefaultRunLauncher):
 
     def _read_worker_process(self, run: dg.DagsterRun) -> tuple[int, float] | None:
         """The process number the worker gave last, and when, in seconds since 1970."""
-        logged = self._instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
-        for entry in reversed(logged):
+        entries = self._instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
+        for entry in reversed(entries):
             data = entry.get_dagster_event().engine_event_data
             if "pid" in data.metadata:
                 return int(str(data.metadata["pid"].value)), entry.timestamp

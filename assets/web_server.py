@@ -68,21 +68,21 @@ class OwnPagesOnly:
 
     def _refuse_foreign(self, scope: Scope, headers: Headers) -> None:
         """Raises RefusedRequest for another host than the allowed ones, and for a page of another origin."""
-        given = headers.getlist("host")
+        hosts = headers.getlist("host")
         scheme: str = scope["scheme"]
         scheme = _SCHEMES.get(scheme, scheme)
-        own = parse_origin(scheme, given[0]) if len(given) == 1 else None
-        if own is None or own.host not in self.hosts:
-            allowed = (
+        origin = parse_origin(scheme, hosts[0]) if len(hosts) == 1 else None
+        if origin is None or origin.host not in self.hosts:
+            choices = (
                 f"allowed: {', '.join(self.hosts)}; {ALLOWED_HOSTS} of the web server names others, such as dtef.example.org"
             )
-            raise RefusedRequest(400, f"Host is {', '.join(given)[:80] or 'missing'}; {allowed}")
+            raise RefusedRequest(400, f"Host is {', '.join(hosts)[:80] or 'missing'}; {choices}")
         for header in headers.getlist("origin"):
-            if read_origin(header) != own:
-                asked = f"{own.scheme}://{given[0]}"
+            if read_origin(header) != origin:
+                expected = f"{origin.scheme}://{hosts[0]}"
                 raise RefusedRequest(
                     403,
-                    f"Origin is {header[:80]}, a page of another site; allowed: {asked}. If only http or https differs, "
+                    f"Origin is {header[:80]}, a page of another site; allowed: {expected}. If only http or https differs, "
                     "the proxy in front must send X-Forwarded-Proto, and FORWARDED_ALLOW_IPS name the proxy",
                 )
         site = headers.get("sec-fetch-site", "none")
@@ -95,8 +95,8 @@ class OwnPagesOnly:
 
 def _is_link(scope: Scope, headers: Headers) -> bool:
     """Whether somebody followed a link of another page to a page of this server, in a tab and not in a frame."""
-    opened = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest"))
-    return scope["type"] == "http" and scope["method"] == "GET" and opened == ("navigate", "document")
+    target = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest"))
+    return scope["type"] == "http" and scope["method"] == "GET" and target == ("navigate", "document")
 
 
 def _refuse_form(method: str, path: str, headers: Headers) -> None:
@@ -107,7 +107,7 @@ def _refuse_form(method: str, path: str, headers: Headers) -> None:
     is_graphql = path.endswith("/graphql")
     if is_graphql and method != "POST" and not (method == "GET" and "text/html" in headers.get("accept", "")):
         raise RefusedRequest(405, f"GraphQL by {method[:20]}; allowed: POST, with Content-Type: application/json")
-    kinds = [one.partition(";")[0].strip().lower() for one in headers.getlist("content-type")]
+    kinds = [value.partition(";")[0].strip().lower() for value in headers.getlist("content-type")]
     if method not in _READ_ONLY and kinds != ["application/json"]:
         raise RefusedRequest(415, f"Content-Type is {', '.join(kinds)[:80] or 'missing'}; allowed: application/json")
 
@@ -125,9 +125,9 @@ def command() -> click.Command:
     return build_web_server_command(guard)
 
 
-def main(**given: Any) -> None:
+def main(**options: Any) -> None:
     try:
-        command().main(prog_name="dtef-webserver", auto_envvar_prefix="DAGSTER_WEBSERVER", **given)
+        command().main(prog_name="dtef-webserver", auto_envvar_prefix="DAGSTER_WEBSERVER", **options)
     except DtefError as error:
         sys.exit(f"error: {error}")
 

@@ -173,8 +173,8 @@ def judged(found: Mapping[str, Scores], clusters: Sequence[str], until: int, thr
             clusters,
             baseline=BASELINE,
             threshold=threshold,
-            parsed=one.parsed,
-            others={other: scores for other, scores in cut.items() if other != name and way_of(other) == way_of(name)},
+            parsed_values=one.parsed,
+            peers={other: scores for other, scores in cut.items() if other != name and way_of(other) == way_of(name)},
         )
         for name, one in cut.items()
     }

@@ -63,8 +63,8 @@ class Part(DescribedMembers):
 
     @classmethod
     def _is_nullable(cls, key: Any) -> bool:
-        known = cls.model_fields.get(str(key))
-        return known is None or known.is_required() or type(None) in get_args(known.annotation)
+        info = cls.model_fields.get(str(key))
+        return info is None or info.is_required() or type(None) in get_args(info.annotation)
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,11 @@ class Document:
         try:
             return model.model_validate(self.values if values is None else values, context=context)
         except ValidationError as error:
-            found = [self._format_place((*place, *reason.place), reason.message) for reason in reasons(error, model)]
-            raise ConfigError("; ".join(found)) from error
+            messages = [self._format_place((*place, *reason.place), reason.message) for reason in reasons(error, model)]
+            raise ConfigError("; ".join(messages)) from error
 
-    def mapping(self, place: Place, known: Iterable[str] | None = None) -> dict[Any, Any]:
-        """The mapping at a place, empty where there is none. Raises ConfigError for another value, and for keys that are not `known`."""
+    def mapping(self, place: Place, known_keys: Iterable[str] | None = None) -> dict[Any, Any]:
+        """The mapping at a place, empty where there is none. Raises ConfigError for another value, and for keys that are not `known_keys`."""
         value: Any = self.values
         for part in place:
             value = value.get(part) if isinstance(value, dict) else None
@@ -100,9 +100,9 @@ class Document:
             return {}
         if not isinstance(value, dict):
             raise self.error(place, f"got {format_value(value)}; allowed: a mapping")
-        if known is not None and (unknown := [str(key) for key in value if key not in (known := list(known))]):
+        if known_keys is not None and (unknown := [str(key) for key in value if key not in (known_keys := list(known_keys))]):
             # The keys alone: a value may be an API key in the wrong place.
-            raise ConfigError("; ".join(self._format_place((*place, key), _unknown(known)) for key in unknown))
+            raise ConfigError("; ".join(self._format_place((*place, key), _unknown(known_keys)) for key in unknown))
         return value
 
     def section(self, name: str, model: type[_Model]) -> _Model | None:
@@ -118,13 +118,13 @@ class Document:
         return ": ".join(part for part in (f"{self.where}:{line}", self._name_member(place), message) if part)
 
     def _name_member(self, place: Place) -> str:
-        if len(place) < 2 or (called := self.members.get(str(place[0]))) is None:
+        if len(place) < 2 or (label := self.members.get(str(place[0]))) is None:
             return format_path(place)
         name = place[1]
         if isinstance(name, int):
             member = self.values[place[0]][name]
             name = member.get("name", name + 1) if isinstance(member, dict) else name + 1
-        return ": ".join(part for part in (f"{called} {name!r}", format_path(place[2:])) if part)
+        return ": ".join(part for part in (f"{label} {name!r}", format_path(place[2:])) if part)
 
 
 class Reason(NamedTuple):
@@ -142,7 +142,7 @@ def reasons(error: ValidationError, model: type[BaseModel]) -> Iterator[Reason]:
 def convert_pydantic_errors(faults: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> Iterator[Reason]:
     """The same of pydantic's own list of faults."""
     for fault in faults:
-        place, kind, message = tuple(one for one in fault["loc"] if one != _OF_KEY), fault["type"], fault["msg"]
+        place, kind, message = tuple(part for part in fault["loc"] if part != _OF_KEY), fault["type"], fault["msg"]
         if kind == "extra_forbidden":
             yield Reason(place, _unknown(_find_owner(model, place).model_fields))
         elif kind == "missing":
@@ -150,18 +150,18 @@ def convert_pydantic_errors(faults: Iterable[Mapping[str, Any]], model: type[Bas
         elif kind == "value_error":  # a check of ours, which says what arrived
             yield Reason(place, message.removeprefix("Value error, "))
         else:
-            allowed = (
+            choices = (
                 _describe_list(model, place)
                 if kind == "list_type"
                 else _describe_bounds(model, place, kind) or _describe_allowed(kind, message)
             )
-            yield Reason(place, f"got {format_value(fault['input'])}; allowed: {allowed}")
+            yield Reason(place, f"got {format_value(fault['input'])}; allowed: {choices}")
 
 
 def format_in_one_line(error: ValidationError, model: type[BaseModel]) -> str:
     """The reasons in one line, of many the first 20, for values that stand in no document."""
     fault_texts = [
-        f"{format_path(one.place)}: {one.message}".removeprefix(": ") for one in islice(reasons(error, model), _MOST_IN_LINE)
+        f"{format_path(item.place)}: {item.message}".removeprefix(": ") for item in islice(reasons(error, model), _MOST_IN_LINE)
     ]
     further = error.error_count() - len(fault_texts)
     return "; ".join([*fault_texts, f"and {further:,} more"] if further else fault_texts)
@@ -172,8 +172,8 @@ def format_path(place: Place) -> str:
     return ".".join(str(part) for part in place)
 
 
-def _unknown(known: Iterable[str]) -> str:
-    return f"unknown key; known: {', '.join(known)}"
+def _unknown(known_keys: Iterable[str]) -> str:
+    return f"unknown key; known: {', '.join(known_keys)}"
 
 
 def format_value(value: Any) -> str:
@@ -188,23 +188,23 @@ def _describe_bounds(model: type[BaseModel], place: Place, kind: str) -> str:
     all; empty where a fault is of another kind, or there are none.
     """
     field = _find_owner(model, place).model_fields.get(str(place[-1])) if place else None
-    what = _IN_OUR_WORDS.get(kind, "") if kind.startswith(("int_", "float_")) else None
-    if field is None or (what is None and not kind.startswith(("greater_than", "less_than"))):
+    noun = _IN_OUR_WORDS.get(kind, "") if kind.startswith(("int_", "float_")) else None
+    if field is None or (noun is None and not kind.startswith(("greater_than", "less_than"))):
         return ""
     bounds = _format_bounds(field)
-    return f"{what}, {bounds}" if what and bounds else bounds
+    return f"{noun}, {bounds}" if noun and bounds else bounds
 
 
 def _format_bounds(field: FieldInfo) -> str:
-    found = {
-        name: getattr(one, name)
-        for one in _iterate_limits(field.annotation, field.metadata)
+    limits = {
+        name: getattr(limit, name)
+        for limit in _iterate_limits(field.annotation, field.metadata)
         for name in _LIMITS
-        if hasattr(one, name)
+        if hasattr(limit, name)
     }
-    if "ge" in found and "le" in found:
-        return f"{_format_number(found['ge'])} to {_format_number(found['le'])}"
-    return " and ".join(_LIMITS[name].format(_format_number(found[name])) for name in _LIMITS if name in found)
+    if "ge" in limits and "le" in limits:
+        return f"{_format_number(limits['ge'])} to {_format_number(limits['le'])}"
+    return " and ".join(_LIMITS[name].format(_format_number(limits[name])) for name in _LIMITS if name in limits)
 
 
 def _format_number(value: float) -> str:
@@ -214,8 +214,8 @@ def _format_number(value: float) -> str:
 
 def _iterate_limits(annotation: Any, metadata: Iterable[Any]) -> Iterator[Any]:
     """What a field says of its values, wherever in its annotation: the bound of `Annotated[int, Field(ge=1)] | None`."""
-    for one in metadata:
-        yield from one.metadata if isinstance(one, FieldInfo) else (one,)
+    for entry in metadata:
+        yield from entry.metadata if isinstance(entry, FieldInfo) else (entry,)
     for argument in get_args(annotation):
         yield from _iterate_limits(argument, getattr(argument, "__metadata__", ()))
 
@@ -224,14 +224,14 @@ def _describe_allowed(kind: str, message: str) -> str:
     """What is allowed, in our words where pydantic's are those of a programmer."""
     if kind in _IN_OUR_WORDS:
         return _IN_OUR_WORDS[kind]
-    allowed = re.sub(r"^\w+ should (be |have |(?=match ))", "", message)
+    text = re.sub(r"^\w+ should (be |have |(?=match ))", "", message)
     if kind == "literal_error":
-        return allowed.replace("'", "").replace(" or ", ", ")
+        return text.replace("'", "").replace(" or ", ", ")
     if kind == "string_pattern_mismatch":
-        return f"text that {allowed.replace('match pattern', 'matches')}"
+        return f"text that {text.replace('match pattern', 'matches')}"
     if kind in ("dict_type", "model_type"):
         return "a mapping"
-    return re.sub(r"( after validation)?,.*", "", allowed)
+    return re.sub(r"( after validation)?,.*", "", text)
 
 
 def _describe_list(model: type[BaseModel], place: Place) -> str:
@@ -258,8 +258,8 @@ def _iterate_list_types(annotation: Any) -> Iterator[Any]:
 def _find_owner(model: type[BaseModel], place: Place) -> type[BaseModel]:
     """The part of the model that has the field at a place."""
     for name in place[:-1]:
-        known = model.model_fields.get(str(name))
-        model = next(_iterate_models(known.annotation), model) if known else model
+        info = model.model_fields.get(str(name))
+        model = next(_iterate_models(info.annotation), model) if info else model
     return model
 
 
@@ -271,7 +271,7 @@ def _iterate_models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def read_document(
-    source: str | Path, kind: str, known: Iterable[str], members: Mapping[str, str] | None = None, *, called: str = "text"
+    source: str | Path, kind: str, known_keys: Iterable[str], members: Mapping[str, str] | None = None, *, label: str = "text"
 ) -> Document:
     """A document whose top level is a mapping, or empty.
 
@@ -285,7 +285,7 @@ def read_document(
     Raises:
         ConfigError: with the file, and the line where it is known.
     """
-    where = str(source) if isinstance(source, Path) else called
+    where = str(source) if isinstance(source, Path) else label
     try:
         text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
     except OSError as error:
@@ -300,7 +300,7 @@ def read_document(
         raise ConfigError(f"{where}:{line}: not a readable {kind}: {problem}") from error
     if not isinstance(values, dict | None):
         raise ConfigError(
-            f"{where}:1: not a readable {kind}: got {format_value(values)}; allowed: a mapping with {', '.join(known)}"
+            f"{where}:1: not a readable {kind}: got {format_value(values)}; allowed: a mapping with {', '.join(known_keys)}"
         )
     return Document(where, text, values or {}, members or {})
 
@@ -315,8 +315,8 @@ def describe_yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     """The 1-based line and what is wrong with it, without what YAML's own message says of both."""
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
-        begun = f" (begun in line {error.context_mark.line + 1})" if error.context_mark else ""
-        context = f"{error.context}{begun}: " if error.context else ""
+        start = f" (begun in line {error.context_mark.line + 1})" if error.context_mark else ""
+        context = f"{error.context}{start}: " if error.context else ""
         return (mark.line + 1 if mark else 1), f"{context}{error.problem}"
     if isinstance(error, yaml.reader.ReaderError):
         return text.count("\n", 0, error.position) + 1, f"the character {chr(error.character)!r} is not allowed in YAML"
@@ -344,15 +344,15 @@ class UniqueKeys(yaml.SafeLoader):
     """YAML in which a key that occurs twice in one mapping is an error instead of a silent overwrite, and every error has its line."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
+        keys: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):
                 raise yaml.constructor.ConstructorError(None, None, f"{format_value(key)} is not a key", key_node.start_mark)
-            if key in seen:
+            if key in keys:
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
             if key_node.tag != "tag:yaml.org,2002:merge":
-                seen.add(key)
+                keys.add(key)
         return super().construct_mapping(node, deep)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
@@ -360,9 +360,9 @@ class UniqueKeys(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except ValueError as error:  # what looks like a date or a number and is none
             is_date = node.tag == "tag:yaml.org,2002:timestamp"
-            allowed = "a date such as 2026-03-01" if is_date else "a number such as 5 or 0.7"
+            example = "a date such as 2026-03-01" if is_date else "a number such as 5 or 0.7"
             problem = (
-                f"{node.value} is not a {'date' if is_date else 'number'}: {error}; allowed: {allowed}, or quotes around a text"
+                f"{node.value} is not a {'date' if is_date else 'number'}: {error}; allowed: {example}, or quotes around a text"
             )
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 
@@ -374,5 +374,5 @@ def find_existing_parent(path: Path) -> Path:
 
 def explain_missing_folder(folder: Path, error: OSError) -> str:
     """Why a folder cannot be made: the file that is in its way, which the system does not name, or else what the system says."""
-    there = find_existing_parent(folder)
-    return str(error.strerror) if there.is_dir() else f"{there} is a file, where a folder is needed"
+    parent = find_existing_parent(folder)
+    return str(error.strerror) if parent.is_dir() else f"{parent} is a file, where a folder is needed"

@@ -74,7 +74,7 @@ _FAMILIES_HERE = (
         paired=GAMES_PAIRED,
     ),
 )
-PLUGIN_FAMILIES = load_plugin_families({one.name for one in _FAMILIES_HERE})
+PLUGIN_FAMILIES = load_plugin_families({entry.name for entry in _FAMILIES_HERE})
 """Those of other packages, by the entry-point group `dtef.families`."""
 FAMILIES = (*_FAMILIES_HERE, *PLUGIN_FAMILIES)
 FAMILY_BY_NAME: Mapping[str, Family] = {family.name: family for family in FAMILIES}
@@ -98,6 +98,6 @@ PANEL_KEYS = (
     "qa",
     "games",
     "preference",
-    *(one.name for one in PLUGIN_FAMILIES),
+    *(entry.name for entry in PLUGIN_FAMILIES),
 )
 """The keys at the top of a panel file: those of the survey's night, and the sections of drift, of the other families and of votes."""

@@ -61,9 +61,9 @@ def request_key(prompt_id: str, model_variant: str, draw: int, snapshot: str) ->
 
 def request_keys(prompt_ids: Iterable[str], model_variant: str, draw: int, snapshot: str) -> list[str]:
     """`request_key` of each prompt, several times as fast: what they have in common is spelled once."""
-    rest = canonical_json([model_variant, draw, snapshot])[1:]
+    suffix = canonical_json([model_variant, draw, snapshot])[1:]
     sha256, text = hashlib.sha256, encode_basestring
-    return [sha256(f"[{text(prompt)},{rest}".encode()).hexdigest()[:32] for prompt in prompt_ids]
+    return [sha256(f"[{text(prompt)},{suffix}".encode()).hexdigest()[:32] for prompt in prompt_ids]
 
 
 def normalize_text(text: str) -> str:
@@ -101,5 +101,5 @@ def select_versions_in_play(versions: Iterable[_Versions], first_status: str) ->
 
     So what is in use stays in use while its next version is tried out, and what was retired last is played no more.
     """
-    in_order = sorted(versions, key=lambda one: (one.id, one.status != first_status, one.version))
-    return {one.id: one for one in in_order}
+    in_order = sorted(versions, key=lambda version: (version.id, version.status != first_status, version.version))
+    return {version.id: version for version in in_order}

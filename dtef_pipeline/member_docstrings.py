@@ -23,36 +23,36 @@ class DescribedMembers(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        made = handler(core_schema)
-        members = handler.resolve_ref_schema(made).get("properties", {})
+        schema = handler(core_schema)
+        members = handler.resolve_ref_schema(schema).get("properties", {})
         for name, member_text in member_docstrings(cls).items():
             named = name if name in members else cls.model_fields[name].alias
             if named in members:
                 members[named].setdefault("description", member_text)
-        return made
+        return schema
 
 
 def member_docstrings(model: type[BaseModel]) -> Mapping[str, str]:
     """By name, those of the members that a model has itself, and of those that it has from others."""
-    found: dict[str, str] = {}
-    for one in reversed(model.__mro__):
-        if issubclass(one, BaseModel) and one is not BaseModel:
-            found |= {
-                name: member_text for name, member_text in _read_own_docstrings(one).items() if name in model.model_fields
+    docstrings: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if issubclass(base, BaseModel) and base is not BaseModel:
+            docstrings |= {
+                name: member_text for name, member_text in _read_own_docstrings(base).items() if name in model.model_fields
             }
-    return found
+    return docstrings
 
 
 @cache
 def _read_own_docstrings(model: type[BaseModel]) -> Mapping[str, str]:
     try:
-        (defined,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     except (OSError, TypeError):  # a model that was not written in a file
         return {}
-    assert isinstance(defined, ast.ClassDef)
+    assert isinstance(definition, ast.ClassDef)
     return {
         member.target.id: inspect.cleandoc(below.value.value)
-        for member, below in pairwise(defined.body)
+        for member, below in pairwise(definition.body)
         if isinstance(member, ast.AnnAssign)
         and isinstance(member.target, ast.Name)
         and isinstance(below, ast.Expr)

@@ -24,37 +24,37 @@ def load_family_sites(instead: Iterable[FamilySite] = ()) -> list[FamilySite]:
 
     `instead`: places that are made of more than tables, such as that of games with the rules of their scenarios.
     """
-    given = {one.family: one for one in instead}
-    return [given.get(one.name) or family_site(one) for one in FAMILIES]
+    sites = {site.family: site for site in instead}
+    return [sites.get(family.name) or family_site(family) for family in FAMILIES]
 
 
 def family_site(family: Family) -> FamilySite:
     """The place of a family; one with rooms of its own brings it as `FAMILY_SITE` in its room `site`."""
     if family.is_assembled:
         return item_site(family)
-    found: FamilySite = getattr(import_module(f"dtef_pipeline.{family.name}.site.family_site"), f"{family.name.upper()}_SITE")
-    return found
+    site: FamilySite = getattr(import_module(f"dtef_pipeline.{family.name}.site.family_site"), f"{family.name.upper()}_SITE")
+    return site
 
 
 def list_results_tables() -> set[str]:
     """The tables of which any makes the site worth writing."""
-    return {"preference_scores"} | {table for one in load_family_sites() for table in (one.scored, *one.shown_too)}
+    return {"preference_scores"} | {table for site in load_family_sites() for table in (site.scored, *site.shown_too)}
 
 
 def list_site_tables() -> set[str]:
     """Every table that the site reads."""
-    own = {table for one in load_family_sites() for table in one.tables}
-    metrics = {table for one in FAMILIES if one.paired for metric in one.paired.metrics for table in metric.tables}
-    return own | metrics | {*SHARED_TABLES, *PREFERENCE_READ}
+    tables = {table for site in load_family_sites() for table in site.tables}
+    metrics = {table for family in FAMILIES if family.paired for metric in family.paired.metrics for table in metric.tables}
+    return tables | metrics | {*SHARED_TABLES, *PREFERENCE_READ}
 
 
 def make_site(
-    connection: duckdb.DuckDBPyConnection, instead: Iterable[FamilySite] = (), kept: Collection[str] = ()
+    connection: duckdb.DuckDBPyConnection, instead: Iterable[FamilySite] = (), kept_names: Collection[str] = ()
 ) -> Iterator[tuple[str, str]]:
-    """Every file of the site: path and text. `instead`: as of `load_family_sites`; `kept`: as of `build_site_files`."""
-    metrics = {one.name: one.paired.metrics if one.paired else () for one in FAMILIES}
-    made = f"Made on {datetime.now(UTC):%Y-%m-%d at %H:%M} UTC by dtef-pipeline {version('dtef-pipeline')}{_describe_data(connection)}."
-    return build_site_files(connection, load_family_sites(instead), {**metrics, ELSEWHERE: ()}, made, kept)
+    """Every file of the site: path and text. `instead`: as of `load_family_sites`; `kept_names`: as of `build_site_files`."""
+    metrics = {family.name: family.paired.metrics if family.paired else () for family in FAMILIES}
+    stamp = f"Made on {datetime.now(UTC):%Y-%m-%d at %H:%M} UTC by dtef-pipeline {version('dtef-pipeline')}{_describe_data(connection)}."
+    return build_site_files(connection, load_family_sites(instead), {**metrics, ELSEWHERE: ()}, stamp, kept_names)
 
 
 def _describe_data(connection: duckdb.DuckDBPyConnection) -> str:
@@ -65,5 +65,5 @@ def _describe_data(connection: duckdb.DuckDBPyConnection) -> str:
     newest = {family: snapshot for family, snapshot in rows if snapshot}
     if len(set(newest.values())) < 2:
         return "".join(f" of the snapshot {snapshot}" for snapshot in set(newest.values()))
-    titles = {one.family: one.title for one in load_family_sites()}
+    titles = {site.family: site.title for site in load_family_sites()}
     return f" of the snapshots {', '.join(f'{snapshot} ({titles[family]})' for family, snapshot in newest.items())}"

@@ -27,10 +27,10 @@ def field(name: str, type: pa.DataType, description: str) -> pa.Field:
 
 def description(column: pa.Field) -> str:
     """What the column means. Raises KeyError, naming the column, where it has no description."""
-    found = (column.metadata or {}).get(_DESCRIPTION)
-    if found is None:
+    text = (column.metadata or {}).get(_DESCRIPTION)
+    if text is None:
         raise KeyError(f"column {column.name} has no description")
-    return str(found.decode())
+    return str(text.decode())
 
 
 def describe_schema(schema: pa.Schema, descriptions: Mapping[str, str]) -> pa.Schema:
@@ -46,15 +46,15 @@ def strip_descriptions(rows: pa.Table) -> pa.Table:
 
 def convert_to_schema(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
     """The columns of the schema, of rows that have them and perhaps others; NaN is null."""
-    arrays = [pa.array(rows[one.name], one.type, from_pandas=True) for one in schema]
+    arrays = [pa.array(rows[column.name], column.type, from_pandas=True) for column in schema]
     return pa.table(arrays, schema=schema)
 
 
 def convert_to_schema_or_null(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
     """As `convert_to_schema`; columns that the rows lack are null."""
     arrays = [
-        pa.array(rows[one.name], one.type, from_pandas=True) if one.name in rows else pa.nulls(len(rows), one.type)
-        for one in schema
+        pa.array(rows[column.name], column.type, from_pandas=True) if column.name in rows else pa.nulls(len(rows), column.type)
+        for column in schema
     ]
     return pa.table(arrays, schema=schema)
 

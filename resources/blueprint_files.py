@@ -58,9 +58,9 @@ def find_missing_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[Ru
     """The blueprints whose file stood in one of the folders, at any depth, and is there no more."""
     tops = [Path(normpath(folder.absolute())) for folder in folders]
     return [
-        one
-        for one in BLUEPRINT_NOTES.all(warehouse)
-        if any(Path(normpath(one.path)).is_relative_to(top) for top in tops) and one.is_gone
+        file
+        for file in BLUEPRINT_NOTES.all(warehouse)
+        if any(Path(normpath(file.path)).is_relative_to(top) for top in tops) and file.is_gone
     ]
 
 

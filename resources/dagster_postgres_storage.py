@@ -23,13 +23,13 @@ class PostgresStorage(DagsterPostgresStorage):
     A URL that names no driver is taken for Dagster's own, psycopg2: SQLAlchemy would take the newer one, which Dagster's statements fail on.
     """
 
-    def __init__(self, postgres_url: str, inst_data: ConfigurableClassData | None = None, **given: Any) -> None:
+    def __init__(self, postgres_url: str, inst_data: ConfigurableClassData | None = None, **options: Any) -> None:
         postgres_url = re.sub(r"^postgres(ql)?://", "postgresql+psycopg2://", postgres_url)
-        super().__init__(postgres_url=postgres_url, inst_data=inst_data, **given)
+        super().__init__(postgres_url=postgres_url, inst_data=inst_data, **options)
         for storage in (self._event_log_storage, self._run_storage, self._schedule_storage):
             storage._engine = create_pg_engine(
                 postgres_url,
-                given.get("token_provider"),
+                options.get("token_provider"),
                 isolation_level="AUTOCOMMIT",
                 pool_size=1,
                 # What threads need beside it for a moment is opened, and closed again, as all connections were.

@@ -43,12 +43,12 @@ class ErrorLink(NamedTuple):
 
 def links(error: BaseException) -> list[ErrorLink]:
     """The exception and what it was raised from, the outermost first."""
-    found: list[ErrorLink] = []
+    chain: list[ErrorLink] = []
     current: BaseException | None = error
     while current is not None:
-        found.append(ErrorLink(_name_error_kind(current), str(current)))
+        chain.append(ErrorLink(_name_error_kind(current), str(current)))
         current = current.__cause__
-    return found
+    return chain
 
 
 def parse_error_chain(error: Any) -> Iterator[ErrorLink]:
@@ -73,8 +73,8 @@ def describe_error(chain: Iterable[ErrorLink], home: str | None = None) -> str |
                 return f"cannot use the database of Dagster that {place}/dagster.yaml names: {find_first_line(link)}"
             return f"cannot read or write the storage of Dagster in {place}: {find_first_line(link)}"
         if link.kind.startswith(_DUCKDB):
-            done = "written" if "Could not write" in link.said else "read"
-            return f"the tables cannot be {done}: {find_first_line(link)}"
+            action = "written" if "Could not write" in link.said else "read"
+            return f"the tables cannot be {action}: {find_first_line(link)}"
         if _OF_THE_DISK.match(link.said):
             paths = _PATH.findall(link.said)
             return f"cannot {f'use {paths[-1]}' if paths else 'read or write a file'}: {reason(link.said)}"
@@ -92,23 +92,23 @@ def format_one_line(chain: Iterable[ErrorLink], home: str | None = None) -> str:
 
 def describe_start_failure(home: Path, error: Exception) -> str:
     """Why Dagster does not start with its settings file: what it said of them, without its list of all that they may hold."""
-    faults = [one.message.rpartition("PostProcessingError: ")[2] for one in getattr(error, "errors", None) or ()]
+    faults = [entry.message.rpartition("PostProcessingError: ")[2] for entry in getattr(error, "errors", None) or ()]
     error_lines = [fault.partition("\n")[0].partition(". Expected: ")[0] for fault in faults] or [format_one_line(links(error))]
     faults_text = "; ".join(
-        dict.fromkeys(_NOT_SET.sub(r"it names the environment variable \1, which is not set", one) for one in error_lines)
+        dict.fromkeys(_NOT_SET.sub(r"it names the environment variable \1, which is not set", line) for line in error_lines)
     )
     return f"{home / 'dagster.yaml'}: Dagster does not start with it: {faults_text}"
 
 
 def find_unset_variables(error: BaseException) -> list[str]:
     """The environment variables that Dagster's settings name and that are not set, where they are what Dagster does not start for."""
-    faults = [str(one.message) for one in getattr(error, "errors", None) or ()]
+    faults = [str(entry.message) for entry in getattr(error, "errors", None) or ()]
     error_lines = faults or [link.said for link in links(error)]
-    found = [_NOT_SET.search(one) for one in error_lines]
+    matches = [_NOT_SET.search(line) for line in error_lines]
     # Of a list, each fault is to be one: a file that is wrong as well needs mending.
-    if faults and not all(found):
+    if faults and not all(matches):
         return []
-    return list(dict.fromkeys(one[1] for one in found if one))
+    return list(dict.fromkeys(match[1] for match in matches if match))
 
 
 def find_first_line(link: ErrorLink) -> str:
@@ -119,39 +119,39 @@ def find_first_line(link: ErrorLink) -> str:
     return escape_control_characters(re.sub(r"^\((?:\w+\.)+\w+\) ", "", lines[0])) if lines else ""
 
 
-def escape_control_characters(said: str) -> str:
+def escape_control_characters(message: str) -> str:
     """The message with ? in the place of each sign that a terminal would obey: it may quote bytes of a damaged file."""
-    return "".join(sign if sign.isprintable() else "?" for sign in said)
+    return "".join(sign if sign.isprintable() else "?" for sign in message)
 
 
-def reason(said: str) -> str:
+def reason(message: str) -> str:
     """`No space left on device` of `[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device`."""
-    found = _DETAIL.search(said) or _OF_THE_DISK.match(said)
-    return found["why"].strip() if found else said
+    match = _DETAIL.search(message) or _OF_THE_DISK.match(message)
+    return match["why"].strip() if match else message
 
 
-def add_remedy(said: str, places: Mapping[str, str] | None = None) -> str:
+def add_remedy(message: str, places: Mapping[str, str] | None = None) -> str:
     """The message, and what to do where a disk or a database is the trouble. `places`: of the settings, by their environment variables."""
-    found = places if places is not None else Settings.read_environment().places()
+    roots = places if places is not None else Settings.read_environment().places()
     # Of places inside each other the innermost.
-    name, place = max(((n, p) for n, p in found.items() if p and p in said), key=lambda one: len(one[1]), default=("", ""))
+    name, place = max(((n, p) for n, p in roots.items() if p and p in message), key=lambda pair: len(pair[1]), default=("", ""))
     elsewhere = f", or choose another place with {name}" if name else ""
-    if _FULL.search(said) or (_MAYBE_FULL.search(said) and is_full(place)):
-        return f"{said}; free space on that disk and repeat the command: stored data is kept, and only the rest is done"
-    if _MAYBE_FULL.search(said):
-        return f"{said}; check whether the disk is full or the folder is read-only; stored data is kept"
-    if _CLOSED.search(said):
-        return f"{said}; give this user write access{elsewhere}"
-    if is_damaged(said):
-        return f"{said}; replace it with a backup{elsewhere}"
-    if _AWAY.search(said):
-        return f"{said}; check that the server runs and that its address, user and password are right"
-    return said
+    if _FULL.search(message) or (_MAYBE_FULL.search(message) and is_full(place)):
+        return f"{message}; free space on that disk and repeat the command: stored data is kept, and only the rest is done"
+    if _MAYBE_FULL.search(message):
+        return f"{message}; check whether the disk is full or the folder is read-only; stored data is kept"
+    if _CLOSED.search(message):
+        return f"{message}; give this user write access{elsewhere}"
+    if is_damaged(message):
+        return f"{message}; replace it with a backup{elsewhere}"
+    if _AWAY.search(message):
+        return f"{message}; check that the server runs and that its address, user and password are right"
+    return message
 
 
-def is_damaged(said: str) -> bool:
+def is_damaged(message: str) -> bool:
     """Whether a database says that its file is damaged: to try again is of no use then."""
-    return _DAMAGED.search(said) is not None
+    return _DAMAGED.search(message) is not None
 
 
 def is_full(place: str) -> bool:

@@ -23,15 +23,15 @@ def open_root(root: str | Path) -> tuple[pafs.FileSystem, str]:
     text = str(root)
     if "://" not in text:
         return pafs.LocalFileSystem(), str(Path(text).absolute())
-    asked = text
+    url = text
     if text.startswith("s3://") and "allow_delayed_open=" not in text:
         # A file of a few megabytes is uploaded by one request, not by three.
-        asked += f"{'&' if '?' in text else '?'}allow_delayed_open=true"
+        url += f"{'&' if '?' in text else '?'}allow_delayed_open=true"
     try:
-        fs, path = pafs.FileSystem.from_uri(asked)
+        fs, path = pafs.FileSystem.from_uri(url)
     except (pa.ArrowException, OSError) as error:
         raise WarehouseError(
-            f"cannot use the warehouse {strip_secrets(text)}: {str(error).replace(asked, strip_secrets(text))}"
+            f"cannot use the warehouse {strip_secrets(text)}: {str(error).replace(url, strip_secrets(text))}"
         ) from error
     return fs, path.rstrip("/")
 
@@ -75,11 +75,11 @@ def delete_folder(fs: pafs.FileSystem, folder: str, top: str) -> None:
 
 def strip_secrets(address: str) -> str:
     """A folder or URL without what may be secret in it: user, password and parameters of a URL."""
-    _, url, rest = address.partition("://")
+    _, url, tail = address.partition("://")
     if not url:
         return address
     # An @ in the path of a bucket is no secret where no user can stand before it.
-    before_path = rest.partition("/")[0]
+    before_path = tail.partition("/")[0]
     return redact_address(address).replace("[...]@", "", 1) if {":", "@"} & set(before_path) else address.partition("?")[0]
 
 

@@ -166,9 +166,9 @@ def _answer(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int, 
     try:
         with httpx.stream("POST", url, json=message, timeout=timeout, headers={"User-Agent": "dtef-pipeline"}) as response:
             if not response.is_success:
-                asked = retry_after(response.headers, datetime.now(UTC)) or 0.0
+                wait = retry_after(response.headers, datetime.now(UTC)) or 0.0
                 again = response.status_code >= 500 or response.status_code in _STATUSES_TO_TRY_AGAIN
-                raise PostFailure(f"{where} answered {response.status_code}", asked if again else None)
+                raise PostFailure(f"{where} answered {response.status_code}", wait if again else None)
             for part in response.iter_bytes():
                 content += part
                 if len(content) > MOST_REPLY_BYTES:
@@ -186,14 +186,14 @@ def _answer(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int, 
 def _remove_secret(secret: str, value: Any) -> Any:
     """The value without the secret, should a server repeat it. Raises ValueError where it cannot be taken out."""
     text = json.dumps(value, ensure_ascii=False)
-    found = [spelled for spelled in _list_spellings(secret) if spelled in text] if secret else []
-    for spelled in found:
-        text = text.replace(spelled, SECRET_LEFT_OUT)
-    return json.loads(text) if found else value
+    spellings = [spelling for spelling in _list_spellings(secret) if spelling in text] if secret else []
+    for spelling in spellings:
+        text = text.replace(spelling, SECRET_LEFT_OUT)
+    return json.loads(text) if spellings else value
 
 
 def _list_spellings(secret: str) -> list[str]:
     """The secret as a JSON document may hold it, the longest first: as text, as JSON within a text, and as a part of an address."""
     within = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
-    written = {secret, *within, quote(secret, safe=""), quote_plus(secret)}
-    return sorted({json.dumps(one, ensure_ascii=False)[1:-1] for one in written}, key=len, reverse=True)
+    forms = {secret, *within, quote(secret, safe=""), quote_plus(secret)}
+    return sorted({json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}, key=len, reverse=True)

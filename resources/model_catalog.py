@@ -14,7 +14,7 @@ def load_known_models(settings: Settings, computed: Mapping[str, int | None]) ->
 
     Raises ConfigError when DTEF_MODELS names no file, or a file has a fault.
     """
-    own = settings.models
-    if own is not None and not own.is_file():
-        raise ConfigError(f"DTEF_MODELS names {own}, which is not a file")
-    return load_models(find_shipped("models.yaml"), *([own] if own else []), computed=computed)
+    path = settings.models
+    if path is not None and not path.is_file():
+        raise ConfigError(f"DTEF_MODELS names {path}, which is not a file")
+    return load_models(find_shipped("models.yaml"), *([path] if path else []), computed=computed)

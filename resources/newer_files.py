@@ -7,14 +7,14 @@ import pyarrow.fs as pafs
 from resources.warehouse import Warehouse, build_family_levels
 
 
-def find_newer_values(warehouse: Warehouse, table: str, level: str, made: str, family: str = "") -> list[str]:
-    """The values of a level of `table` of which a file was written after the table `made` was; sorted. None where either has no file.
+def find_newer_values(warehouse: Warehouse, table: str, level: str, output: str, family: str = "") -> list[str]:
+    """The values of a level of `table` of which a file was written after the table `output` was; sorted. None where either has no file.
 
-    `family`: whose part of `made` counts, where that is a table over all families.
+    `family`: whose part of `output` counts, where that is a table over all families.
 
     By the times of files: what was written again just as it was counts too.
     """
-    last = max((info.mtime_ns for info in _list_infos(warehouse, made, **build_family_levels(made, family))), default=None)
+    last = max((info.mtime_ns for info in _list_infos(warehouse, output, **build_family_levels(output, family))), default=None)
     if last is None:
         return []
     newer = (info.path for info in _list_infos(warehouse, table) if info.mtime_ns > last)

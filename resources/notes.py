@@ -51,10 +51,10 @@ class Notes(Generic[Noted]):
     def all(self, warehouse: Warehouse) -> list[Noted]:
         """Every note, by key; broken ones are passed over."""
         folder = pafs.FileSelector(f"{warehouse.root}/{self.folder}", allow_not_found=True)
-        found = warehouse.fs.get_file_info(folder)
-        files = [str(info.path) for info in found if info.base_name.endswith(".json") and info.type == pafs.FileType.File]
+        infos = warehouse.fs.get_file_info(folder)
+        files = [str(info.path) for info in infos if info.base_name.endswith(".json") and info.type == pafs.FileType.File]
         notes = warehouse.each(lambda file: self._read_or_none(warehouse, file), files)
-        return sorted((one for one in notes if one is not None), key=self.key_of)
+        return sorted((note for note in notes if note is not None), key=self.key_of)
 
     def _build_path(self, warehouse: Warehouse, key: str) -> str:
         return f"{warehouse.root}/{self.folder}/{self._name(key)}.json"

@@ -62,8 +62,8 @@ def _decode_columns(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None, wanted: pa.Schema | None = None) -> pa.Table:
-    """The rows of a file. `wanted`: the columns it must have; None: those it has.
+def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None, schema: pa.Schema | None = None) -> pa.Table:
+    """The rows of a file. `schema`: the columns it must have; None: those it has.
 
     Raises FileNotFoundError when it is not there, UnreadableFile when it is damaged or has other columns, and WarehouseError when the
     object store it lies in cannot be reached.
@@ -80,28 +80,28 @@ def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None, wan
     if lacking := sorted(set(columns or ()) - set(rows.column_names)):
         raise _make_column_error(path, f"it lacks {', '.join(lacking)}")
     rows = _decode_columns(rows)
-    if wanted is not None and rows.schema.remove_metadata() != wanted:
-        raise _make_column_error(path, describe_schema_difference(rows.schema, wanted))
+    if schema is not None and rows.schema.remove_metadata() != schema:
+        raise _make_column_error(path, describe_schema_difference(rows.schema, schema))
     return rows
 
 
-def find_fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, whole: bool) -> UnreadableFile | None:
+def find_fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, in_full: bool) -> UnreadableFile | None:
     """What is wrong with a file; None: nothing, or it is gone, as that of a partition that was retired is.
 
-    `whole`: all of it is read, and not only what it says of itself. Raises WarehouseError when the object store cannot be reached.
+    `in_full`: all of it is read, and not only what it says of itself. Raises WarehouseError when the object store cannot be reached.
     """
     is_local = isinstance(fs, pafs.LocalFileSystem)
     try:
         with open_parquet(fs, path) as source:
             file = pq.ParquetFile(source)
-            there = {column.name: column.type for column in decode_schema(file.schema_arrow)}
-            if whole:
+            types = {column.name: column.type for column in decode_schema(file.schema_arrow)}
+            if in_full:
                 file.read(use_threads=False)
     except FileNotFoundError:
         return None
     except (OSError, pa.ArrowException) as error:
         return _make_unreadable(path, error, is_local)
-    lacking = tuple(column.name for column in schema or () if there.get(column.name) != column.type)
+    lacking = tuple(column.name for column in schema or () if types.get(column.name) != column.type)
     return _make_column_error(path, f"it lacks {', '.join(lacking)}") if lacking else None
 
 
@@ -118,11 +118,11 @@ def build_dataset(fs: pafs.FileSystem, files: Mapping[pafs.FileInfo, Mapping[str
     return pads.FileSystemDataset(fragments, schema, parquet, fs)
 
 
-def describe_schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:
+def describe_schema_difference(got: pa.Schema, expected: pa.Schema) -> str:
     """The columns by which two schemas differ, in words."""
     extra, lacking = (
-        sorted(f"{f.name}: {f.type}" for f in one if f.name not in other.names or other.field(f.name).type != f.type)
-        for one, other in ((got, wanted), (wanted, got))
+        sorted(f"{f.name}: {f.type}" for f in first if f.name not in second.names or second.field(f.name).type != f.type)
+        for first, second in ((got, expected), (expected, got))
     )
     return re.sub(r"\s+", " ", f"unexpected {extra or 'none'}, lacking {lacking or 'none'}, or another order")
 

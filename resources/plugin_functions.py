@@ -26,5 +26,5 @@ def _load_function(name: str, value: str, load: Callable[[], Any]) -> Callable[.
         ) from error
     if not callable(function):
         raise ConfigError(f"the point function {name!r} of {value} is a {type(function).__name__}; allowed: a function")
-    checked: Callable[..., Any] = function
-    return checked
+    result: Callable[..., Any] = function
+    return result

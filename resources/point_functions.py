@@ -16,10 +16,10 @@ def evaluating(prepare: Callable[..., Any]) -> Iterator[Callable[[str, Any], Any
 
     The engine's process starts with the first script and ends with the context.
     """
-    added = load_plugin_functions()
+    functions = load_plugin_functions()
     engine = ScriptEngine() if has_script_engine() else None
     try:
-        yield lambda name, argument: prepare(name, argument, engine, added)
+        yield lambda name, argument: prepare(name, argument, engine, functions)
     finally:
         if engine is not None:
             engine.close()

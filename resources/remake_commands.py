@@ -19,15 +19,15 @@ _WHO_WAS_ASKED = {
 
 def remake_command(remake: str, levels: Mapping[str, str], tell: Tell) -> str:
     """The command of a `TableSpec`, for the file of these levels."""
-    found = {
+    values = {
         "{options}": _spell_options({f"--{level}": [value] for level, value in levels.items()}),
         "{family}": levels.get("family", ""),
         "{part}": _spell_options(_list_part_options(levels)),
     }
     for place, (option, columns) in _WHO_WAS_ASKED.items():
         if place in remake:
-            found[place] = _spell_options(_list_asked_options(option, tell(columns).to_pydict()))
-    for place, options in found.items():
+            values[place] = _spell_options(_list_asked_options(option, tell(columns).to_pydict()))
+    for place, options in values.items():
         remake = remake.replace(place, options)
     return " ".join(remake.split())
 
@@ -43,10 +43,10 @@ def _list_asked_options(option: str, call_row: Mapping[str, Sequence[object]]) -
     if not call_row["draw"]:
         return {}
     names = zip(*(call_row[name] for name in ("persona", "model") if name in call_row), strict=True)
-    given = {option: sorted({"@".join(str(part) for part in name if part) for name in names})}
-    given["--opponent"] = sorted({str(one) for one in call_row.get("opponent", ())} - {""})
-    given["--seeds"] = _format_spans({int(str(seed)) for seed in call_row.get("cluster", ())})
-    return given | {"--draws": [str(1 + max(int(str(draw)) for draw in call_row["draw"]))]}
+    options = {option: sorted({"@".join(str(part) for part in name if part) for name in names})}
+    options["--opponent"] = sorted({str(opponent) for opponent in call_row.get("opponent", ())} - {""})
+    options["--seeds"] = _format_spans({int(str(seed)) for seed in call_row.get("cluster", ())})
+    return options | {"--draws": [str(1 + max(int(str(draw)) for draw in call_row["draw"]))]}
 
 
 def _format_spans(seeds: set[int]) -> list[str]:

@@ -54,12 +54,12 @@ class ScriptEngine:
             return {"fault": "error", "text": f"the script's variables cannot be handed over: {error}"}
         for _ in range(2):  # a process that ended while it had nothing to do is no fault of this script
             fresh = self._worker is None
-            found = self._ask_worker(request)
-            if found is not None and ("fault" not in found or found["fault"] == "error"):
-                return found
+            answer = self._ask_worker(request)
+            if answer is not None and ("fault" not in answer or answer["fault"] == "error"):
+                return answer
             self.close_worker()
-            if found is not None:
-                return found
+            if answer is not None:
+                return answer
             if fresh:
                 break
         return {"fault": "stopped", "text": "the process that ran the script ended"}
@@ -118,13 +118,13 @@ class _Worker:
     def ask(self, request: str, patience: float) -> Mapping[str, Any]:
         """The answer to one request. TimeoutError: none came in time; EOFError, OSError or ValueError: the process is of no more use."""
         assert self.process.stdin is not None
-        left = memoryview(request.encode() + b"\n")
-        while left:
-            left = left[self.process.stdin.write(left) :]
-        found = json.loads(self._read_line(patience))
-        if not isinstance(found, dict):
+        remaining = memoryview(request.encode() + b"\n")
+        while remaining:
+            remaining = remaining[self.process.stdin.write(remaining) :]
+        answer = json.loads(self._read_line(patience))
+        if not isinstance(answer, dict):
             raise ValueError("the answer is no mapping")
-        return found
+        return answer
 
     def _read_line(self, patience: float) -> bytes:
         """One line of what the process writes."""

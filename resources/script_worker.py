@@ -49,9 +49,9 @@ def limit_process() -> None:
         import resource
     except ImportError:
         return
-    for what, limit in ((resource.RLIMIT_DATA, LARGEST_PROCESS), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+    for kind, limit in ((resource.RLIMIT_DATA, LARGEST_PROCESS), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
         with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(what, (limit, limit))
+            resource.setrlimit(kind, (limit, limit))
 
 
 def outcome(script: str, variables: dict[str, Any]) -> dict[str, Any]:
@@ -62,8 +62,8 @@ def outcome(script: str, variables: dict[str, Any]) -> dict[str, Any]:
     try:
         with py_mini_racer.MiniRacer() as context:
             context.set_hard_memory_limit(LARGEST_HEAP)
-            found = json.loads(str(context.eval(program, timeout_sec=LONGEST_RUN)))
-            return found if isinstance(found, dict) else {"fault": "error", "text": "the script changed how outcomes are told"}
+            value = json.loads(str(context.eval(program, timeout_sec=LONGEST_RUN)))
+            return value if isinstance(value, dict) else {"fault": "error", "text": "the script changed how outcomes are told"}
     except py_mini_racer.JSTimeoutException:
         return {"fault": "timeout", "text": f"the script ran longer than {LONGEST_RUN:g} s"}
     except py_mini_racer.JSOOMException:

@@ -20,15 +20,15 @@ ALLOWED_HOSTS = "DTEF_ALLOWED_HOSTS"
 """Name of the variable with the host names under which browsers reach Dagster's web server and the HTTP API."""
 
 
-def _limits(given: str) -> dict[str, int]:
+def _limits(text: str) -> dict[str, int]:
     """`openai=60, openai/127.0.0.1:8000=4` as a mapping."""
-    found: dict[str, int] = {}
-    for item in filter(None, map(str.strip, given.split(","))):
+    limits: dict[str, int] = {}
+    for item in filter(None, map(str.strip, text.split(","))):
         provider, _, limit = (part.strip() for part in item.rpartition("="))
-        if not provider or provider in found or not limit.isdecimal() or int(limit) < 1:
+        if not provider or provider in limits or not limit.isdecimal() or int(limit) < 1:
             raise ValueError(item)
-        found[provider] = int(limit)
-    return found
+        limits[provider] = int(limit)
+    return limits
 
 
 def _mark_secret(_: str) -> str:
@@ -75,13 +75,13 @@ class Settings(BaseModel):
     @classmethod
     def read_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
         """Raises ConfigError with the variable and what it may be."""
-        given = os.environ if environment is None else environment
+        variables = os.environ if environment is None else environment
         try:
-            return cls.model_validate({name: value.strip() for name, value in given.items() if value.strip()})
+            return cls.model_validate({name: value.strip() for name, value in variables.items() if value.strip()})
         except ValidationError as error:
             name = str(error.errors()[0]["loc"][0])
-            allowed = next(one.description for one in cls.model_fields.values() if one.validation_alias == name)
-            raise ConfigError(f"{name} is {given[name][:80]!r}; allowed: {allowed}") from None
+            choices = next(field.description for field in cls.model_fields.values() if field.validation_alias == name)
+            raise ConfigError(f"{name} is {variables[name][:80]!r}; allowed: {choices}") from None
 
     def __hash__(self) -> int:
         """Settings are keys of caches."""
@@ -102,12 +102,12 @@ class Settings(BaseModel):
     def places(self) -> dict[str, str]:
         """Where the state is, by the variable that names the place."""
         store = self.responses.partition("sqlite:///")[2] or self.responses
-        found = {"DTEF_WAREHOUSE": self.warehouse, "DTEF_RESPONSES": store, "DAGSTER_HOME": str(self.dagster_home)}
-        return {name: place if "://" in place else str(Path(place).absolute()) for name, place in found.items()}
+        paths = {"DTEF_WAREHOUSE": self.warehouse, "DTEF_RESPONSES": store, "DAGSTER_HOME": str(self.dagster_home)}
+        return {name: place if "://" in place else str(Path(place).absolute()) for name, place in paths.items()}
 
     def environment(self) -> dict[str, str]:
         """The places as environment variables for another process, all in full. The webhook's URL is no place, and passes by itself."""
-        found = {
+        places = {
             "DTEF_WAREHOUSE": self.warehouse if "://" in self.warehouse else str(Path(self.warehouse).absolute()),
             "DTEF_RESPONSES": self.responses_url,
             "DTEF_SURVEYS": str(self.surveys.absolute()),
@@ -120,7 +120,7 @@ class Settings(BaseModel):
             "DTEF_SCENARIOS": self.scenarios,
             "DTEF_PERSONAS": self.personas,
         }
-        return found | {name: str(path.absolute()) for name, path in files.items() if path}
+        return places | {name: str(path.absolute()) for name, path in files.items() if path}
 
 
 def find_shipped(name: str) -> Path:

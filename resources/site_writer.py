@@ -47,20 +47,20 @@ def write_pages(
     `is_kept`: whether a file of an earlier time stays, by its path. `put` writes a file: its full path and content. Where writing stops half
     way, nothing is removed, and what was written is in the list.
     """
-    listed = read_page_list(fs, folder)
+    earlier = read_page_list(fs, folder)
     sizes: dict[str, int] = {}
-    hashes = {name: found for name, found in listed.items() if is_kept(name)}
+    hashes = {name: page_hash for name, page_hash in earlier.items() if is_kept(name)}
     try:
         for name, page in pages:
             content = page.encode()
             put(f"{folder}/{name}", content)
             sizes[name], hashes[name] = len(content), _hash(content)
     except BaseException:
-        _list(put, folder, {**listed, **hashes})
+        _list(put, folder, {**earlier, **hashes})
         raise
-    removed = _remove(fs, folder, {name: found for name, found in listed.items() if name not in hashes})
+    names = _remove(fs, folder, {name: page_hash for name, page_hash in earlier.items() if name not in hashes})
     _list(put, folder, hashes)
-    return SiteWriteResult(sizes, removed, len(hashes) - len(sizes))
+    return SiteWriteResult(sizes, names, len(hashes) - len(sizes))
 
 
 def find_site_folder(warehouse: Warehouse) -> str:
@@ -70,12 +70,12 @@ def find_site_folder(warehouse: Warehouse) -> str:
 
 def make_foreign_check(fs: pafs.FileSystem, folder: str) -> Callable[[str], bool]:
     """Whether a file of that name lies in the folder that no report has written: it is not in the list, and has not the mark of a page."""
-    listed = read_page_list(fs, folder)
+    known_names = read_page_list(fs, folder)
 
     def is_foreign(name: str) -> bool:
         path = f"{folder}/{name}"
         kind = fs.get_file_info(path).type
-        if name in listed or kind == pafs.FileType.NotFound:
+        if name in known_names or kind == pafs.FileType.NotFound:
             return False
         if kind != pafs.FileType.File:
             return True
@@ -86,11 +86,11 @@ def make_foreign_check(fs: pafs.FileSystem, folder: str) -> Callable[[str], bool
     return is_foreign
 
 
-def _remove(fs: pafs.FileSystem, folder: str, listed: Mapping[str, str]) -> list[str]:
-    removed = [name for name, found in listed.items() if _hash_of(fs, f"{folder}/{name}") == found]
-    for name in removed:
+def _remove(fs: pafs.FileSystem, folder: str, hashes: Mapping[str, str]) -> list[str]:
+    names = [name for name, page_hash in hashes.items() if _hash_of(fs, f"{folder}/{name}") == page_hash]
+    for name in names:
         fs.delete_file(f"{folder}/{name}")
-    return removed
+    return names
 
 
 def read_page_list(fs: pafs.FileSystem, folder: str) -> dict[str, str]:
@@ -105,10 +105,10 @@ def read_texts(fs: pafs.FileSystem, path: str) -> dict[str, str]:
     with fs.open_input_stream(path) as stream:
         text = stream.read()
     try:
-        found = json.loads(text)
+        values = json.loads(text)
     except ValueError:
         return {}
-    pairs = found.items() if isinstance(found, dict) else ()
+    pairs = values.items() if isinstance(values, dict) else ()
     return {name: value for name, value in pairs if isinstance(value, str)}
 
 

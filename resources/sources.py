@@ -41,8 +41,8 @@ def list_source_files(path: Path) -> list[Path]:
     """The file, or all files below the folder but hidden ones, sorted."""
     if not path.is_dir():
         return [path]
-    found = (file for file in path.rglob("*") if file.is_file())
-    return sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts))
+    files = (file for file in path.rglob("*") if file.is_file())
+    return sorted(file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts))
 
 
 def compute_fingerprint(path: Path) -> str:
@@ -69,8 +69,8 @@ def is_still_arriving(path: Path) -> bool:
     return any(file.name.lower().endswith(UNFINISHED) for file in list_source_files(path))
 
 
-def _parse_source(**noted: Any) -> Source:
-    return Source(**{**noted, "allowed": tuple(noted.get("allowed", ()))})
+def _parse_source(**fields: Any) -> Source:
+    return Source(**{**fields, "allowed": tuple(fields.get("allowed", ()))})
 
 
 ROUND_NOTES: Notes[Source] = Notes(
@@ -91,17 +91,17 @@ class Sources(Generic[Read]):
         *,
         adapter: str,
         min_n: int,
-        hashed: str | None = None,
+        checksum: str | None = None,
         allowed: Iterable[str] = (),
         design_effect: float | None = None,
     ) -> Source:
         """Note where a round comes from, over a manifest that is broken too.
 
-        `hashed`: the `content_hash` at which the sensor found it; none: someone ingests it by hand. `design_effect`: none: the one that was
+        `checksum`: the `content_hash` at which the sensor found it; none: someone ingests it by hand. `design_effect`: none: the one that was
         stated before, since the people of the sample are the same; 1 where none ever was.
         """
         before = self.before(round_id)
-        of_file = hashed or content_hash(path)
+        of_file = checksum or content_hash(path)
         if design_effect is None:
             design_effect = before.design_effect if before else 1.0
         source = Source(
@@ -113,9 +113,9 @@ class Sources(Generic[Read]):
             design_effect=design_effect,
             allowed=tuple(sorted(allowed)),
         )
-        changed = before is None or replace(before, landing=0, landed=False) != source
+        is_changed = before is None or replace(before, landing=0, landed=False) != source
         count = before.landing if before else 0
-        source = replace(source, landing=count + changed, landed=hashed is not None)
+        source = replace(source, landing=count + is_changed, landed=checksum is not None)
         ROUND_NOTES.write(self.warehouse, source)
         return source
 

@@ -35,7 +35,7 @@ class ViewsFile:
 
         Raises WarehouseError when it cannot be written, and DuckDB's errors about files of tables.
         """
-        if (wanted := dict(views)) == self._written and self.path.exists():
+        if (schemas := dict(views)) == self._written and self.path.exists():
             return self.path
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_name(f".{uuid.uuid4().hex}.duckdb")
@@ -52,5 +52,5 @@ class ViewsFile:
         finally:
             with suppress(OSError):
                 temporary.unlink()
-        self._written = wanted
+        self._written = schemas
         return self.path

@@ -74,10 +74,10 @@ class Warehouse:
     def folder(self, table: str, **levels: str) -> str:
         """Folder of a table, or of one of its partitions; levels are given from the left, none skipped."""
         spec = _get_spec(table)
-        given = [level for level in spec.levels if level in levels]
-        if given != list(spec.levels[: len(levels)]) or len(given) != len(levels):
+        names = [level for level in spec.levels if level in levels]
+        if names != list(spec.levels[: len(levels)]) or len(names) != len(levels):
             raise WarehouseError(f"table {table} is kept by {spec.levels}; got {tuple(levels)}")
-        return "/".join([self.root, table, *(f"{level}={quote(levels[level], safe='')}" for level in given)])
+        return "/".join([self.root, table, *(f"{level}={quote(levels[level], safe='')}" for level in names)])
 
     def write(self, table: str, rows: pa.Table, **levels: str) -> int:
         """Replace one partition's rows; returns the bytes written. Raises WarehouseError when the columns differ."""
@@ -197,9 +197,9 @@ class Warehouse:
             levels |= self._choose_snapshot(spec.space, levels)
 
         def tell(columns: Sequence[str]) -> pa.Table:
-            same = [name for name, other in TABLES.items() if other.remake.split()[:3] == spec.remake.split()[:3]]
+            names = [name for name, candidate in TABLES.items() if candidate.remake.split()[:3] == spec.remake.split()[:3]]
             matching_tables = [
-                name for name in same if set(_get_spec(name).levels) == set(levels) and {*columns} <= {*_read_columns(name)}
+                name for name in names if set(_get_spec(name).levels) == set(levels) and {*columns} <= {*_read_columns(name)}
             ]
             tables = [rows for name in matching_tables if (rows := self._read_rows(name, columns, levels, {})) is not None]
             return pa.concat_tables(tables) if tables else pa.table({name: pa.array([], pa.string()) for name in columns})
@@ -208,14 +208,14 @@ class Warehouse:
 
     def _choose_snapshot(self, space: Space, levels: Mapping[str, str]) -> dict[str, str]:
         """A snapshot in which the partition was asked, or the first partition below these levels; nothing where none was."""
-        asked = next(name for name, spec in TABLES.items() if spec.space == space and "snapshot" in spec.levels)
-        found: dict[str, str] = {}
-        for level in _get_spec(asked).levels:
-            there = [levels[level]] if level in levels else self.values(asked, level, **found)
-            if not there:
+        table = next(name for name, spec in TABLES.items() if spec.space == space and "snapshot" in spec.levels)
+        place: dict[str, str] = {}
+        for level in _get_spec(table).levels:
+            values = [levels[level]] if level in levels else self.values(table, level, **place)
+            if not values:
                 return {}
-            found[level] = there[-1]
-        return {"snapshot": found["snapshot"]}
+            place[level] = values[-1]
+        return {"snapshot": place["snapshot"]}
 
     def place(self, path: str) -> tuple[str, dict[str, str]]:
         """The table of a file and its levels."""
@@ -224,7 +224,9 @@ class Warehouse:
     def values(self, table: str, level: str, **levels: str) -> list[str]:
         """The values of the next folder level that have rows below the levels given; a space's first level in its order, others sorted."""
         prefix, below = f"{level}=", len(_get_spec(table).levels) - len(levels) - 1
-        infos = [one for one in self._list(self.folder(table, **levels), recursive=False) if one.base_name.startswith(prefix)]
+        infos = [
+            entry for entry in self._list(self.folder(table, **levels), recursive=False) if entry.base_name.startswith(prefix)
+        ]
         names = [unquote(info.base_name[len(prefix) :]) for info in infos if has_file(self.fs, info.path, _FILE, below)]
         space = _get_spec(table).space
         return sorted(names, key=space.order) if space and level == space.first else sorted(names)
@@ -351,33 +353,33 @@ class Warehouse:
         return [info.path for info in self._list_infos_below(folder)]
 
     def _list_infos_below(self, folder: str) -> list[pafs.FileInfo]:
-        found = (info for info in self._list(folder, recursive=True) if info.base_name == _FILE)
-        return sorted(found, key=lambda info: str(info.path))
+        infos = (info for info in self._list(folder, recursive=True) if info.base_name == _FILE)
+        return sorted(infos, key=lambda info: str(info.path))
 
     def _list(self, folder: str, *, recursive: bool) -> list[pafs.FileInfo]:
         with self._convert_errors("list", folder):
             return list(self.fs.get_file_info(pafs.FileSelector(folder, recursive=recursive, allow_not_found=True)))
 
     @contextmanager
-    def _convert_errors(self, what: str, path: str) -> Iterator[None]:
+    def _convert_errors(self, action: str, path: str) -> Iterator[None]:
         """An object store that cannot be reached or refuses, and a folder that cannot be used, is an error that says so."""
         try:
             yield
         except OSError as error:
             if not self.is_local:
-                raise WarehouseError(f"cannot {what} {path} in the object store: {error}") from error
+                raise WarehouseError(f"cannot {action} {path} in the object store: {error}") from error
             hint = "; choose another place with DTEF_WAREHOUSE" if error.errno in _NO_FOLDER else ""
-            raise WarehouseError(f"cannot {what} {path}: {reason(str(error))}{hint}") from error
+            raise WarehouseError(f"cannot {action} {path}: {reason(str(error))}{hint}") from error
 
     def _read_together(
         self, table: str, files: Sequence[str], columns: Sequence[str] | None, broken: dict[str, UnreadableFile] | None
     ) -> pa.Table | None:
         """The rows of the files. `broken`: takes those that cannot be read; None: the first of them is raised."""
-        found = self.each(lambda file: self._read_one(table, file, columns, skipping=broken is not None), files)
+        results = self.each(lambda file: self._read_one(table, file, columns, skipping=broken is not None), files)
         if broken is not None:
-            broken |= {one.path: one for one in found if isinstance(one, UnreadableFile)}
-        there = [rows for rows in found if isinstance(rows, pa.Table)]
-        return pa.concat_tables(there) if there else None
+            broken |= {fault.path: fault for fault in results if isinstance(fault, UnreadableFile)}
+        tables = [rows for rows in results if isinstance(rows, pa.Table)]
+        return pa.concat_tables(tables) if tables else None
 
     def each(self, do: Callable[[str], One], files: Sequence[str]) -> list[One]:
         """What comes of each file, in order; in an object store several are read at the same time."""
@@ -391,9 +393,9 @@ class Warehouse:
     ) -> pa.Table | UnreadableFile | None:
         """The rows of a file. `skipping`: what is wrong with it is returned, and None where it was removed meanwhile, as a retired partition."""
         schema = _get_spec(table).schema
-        wanted = None if schema is None else pa.schema([schema.field(name) for name in columns or schema.names])
+        expected = None if schema is None else pa.schema([schema.field(name) for name in columns or schema.names])
         try:
-            return read_file(self.fs, file, columns, wanted)
+            return read_file(self.fs, file, columns, expected)
         except FileNotFoundError:
             if not skipping:
                 raise
@@ -430,17 +432,17 @@ class Warehouse:
     def _find_broken(self, error: Exception, tables: Iterable[str], first: Sequence[str], without: Collection[str]) -> Broken:
         """The files that a query failed by: damaged ones, else those that lack columns. A file that the error names is read whole."""
         message = str(error)
-        found: dict[str, UnreadableFile] = {}
+        faults: dict[str, UnreadableFile] = {}
         for table in [table for table in tables if f"{self.folder(table)}/" in message] or tables:
             files = [path for path in self.files(table, first) if path not in without]
             look = partial(self._find_file_fault, TABLES[table].schema, message)
-            found |= {one.path: one for one in self.each(look, files) if one}
-        damaged = {path: one for path, one in found.items() if one.kind != "other columns"}
-        lacks_columns = isinstance(error, duckdb.BinderException) or any(path in message for path in found)
-        return damaged or (found if lacks_columns else {})
+            faults |= {fault.path: fault for fault in self.each(look, files) if fault}
+        damage = {path: fault for path, fault in faults.items() if fault.kind != "other columns"}
+        lacks_columns = isinstance(error, duckdb.BinderException) or any(path in message for path in faults)
+        return damage or (faults if lacks_columns else {})
 
     def _find_file_fault(self, schema: pa.Schema | None, message: str, path: str) -> UnreadableFile | None:
-        return find_fault(self.fs, path, schema, whole=path in message)
+        return find_fault(self.fs, path, schema, in_full=path in message)
 
     def _skip(self, broken: Broken) -> None:
         """Note the files, and warn of those that were not noted before."""
@@ -454,7 +456,7 @@ class Warehouse:
     def drop_mended(self) -> None:
         """Drop from `skipped` what can be read by now."""
         for path in list(self.skipped):
-            if find_fault(self.fs, path, _get_spec(self.place(path)[0]).schema, whole=True) is None:
+            if find_fault(self.fs, path, _get_spec(self.place(path)[0]).schema, in_full=True) is None:
                 del self.skipped[path]
 
     def _add_remedy(self, error: UnreadableFile) -> UnreadableFile:
@@ -466,10 +468,10 @@ class Warehouse:
     def _describe_part(self, table: str, levels: Mapping[str, str]) -> str:
         if not levels:
             return "yet"
-        asked, space = ", ".join(f"{level} {value}" for level, value in levels.items()), _get_spec(table).space
+        place, space = ", ".join(f"{level} {value}" for level, value in levels.items()), _get_spec(table).space
         if space is None or table != _find_ingested_table(space):
-            return f"for {asked}"
-        return f"for {asked} (ingested {space.first}s: {', '.join(self.values(table, space.first)) or 'none'})"
+            return f"for {place}"
+        return f"for {place} (ingested {space.first}s: {', '.join(self.values(table, space.first)) or 'none'})"
 
 
 def _get_spec(table: str) -> TableSpec:

@@ -36,15 +36,15 @@ def write_site(warehouse: Warehouse, instead: Iterable[FamilySite] = ()) -> Site
 
     def write(connection: duckdb.DuckDBPyConnection) -> SiteWriteResult:
         now = _fingerprints(warehouse, connection, sites)
-        kept = {name for name in _find_unchanged(warehouse, now) if _is_whole(warehouse, name)}
+        kept_names = {name for name in _find_unchanged(warehouse, now) if _is_whole(warehouse, name)}
         # Where writing stops half way, the other families are made again the next time.
-        _store(warehouse, {name: now[name] for name in kept})
-        pages = make_site(connection, sites, kept)
-        written = write_pages(
-            warehouse.fs, find_site_folder(warehouse), pages, warehouse.put, lambda name: _family_of(name) in kept
+        _store(warehouse, {name: now[name] for name in kept_names})
+        pages = make_site(connection, sites, kept_names)
+        result = write_pages(
+            warehouse.fs, find_site_folder(warehouse), pages, warehouse.put, lambda name: _family_of(name) in kept_names
         )
         _store(warehouse, now)
-        return written
+        return result
 
     return warehouse.query(write, only=list_site_tables())
 
@@ -58,7 +58,7 @@ def _fingerprints(warehouse: Warehouse, connection: duckdb.DuckDBPyConnection, s
     from dtef_pipeline.site.build import navigation_names
 
     shared = (*_program(), *navigation_names(connection, list(sites)))
-    return {one.family: digest(one.documents, *shared, *_table_files(warehouse, one)) for one in sites}
+    return {site.family: digest(site.documents, *shared, *_table_files(warehouse, site)) for site in sites}
 
 
 def _table_files(warehouse: Warehouse, site: FamilySite) -> Iterator[tuple[str, int, int | None]]:
@@ -66,13 +66,13 @@ def _table_files(warehouse: Warehouse, site: FamilySite) -> Iterator[tuple[str, 
     folders = [warehouse.folder(table) for table in site.tables]
     folders += [warehouse.folder(table, family=site.family) for table in SHARED_TABLES]
     for folder in sorted(folders):
-        found = warehouse.fs.get_file_info(pafs.FileSelector(folder, allow_not_found=True, recursive=True))
-        yield from sorted((one.path, one.size, one.mtime_ns) for one in found if one.type == pafs.FileType.File)
+        infos = warehouse.fs.get_file_info(pafs.FileSelector(folder, allow_not_found=True, recursive=True))
+        yield from sorted((info.path, info.size, info.mtime_ns) for info in infos if info.type == pafs.FileType.File)
 
 
 def _program() -> Iterator[tuple[object, ...]]:
     """Versions of what is installed, and the files of this package, which in a working copy change without a version."""
-    yield from sorted({(one.name, one.version) for one in distributions()})
+    yield from sorted({(package.name, package.version) for package in distributions()})
     root = Path(dtef_pipeline.__file__).parent
     for path in sorted(root.rglob("*.*")):
         if path.suffix in (".py", ".j2", ".js", ".css"):
@@ -81,17 +81,17 @@ def _program() -> Iterator[tuple[object, ...]]:
 
 
 def _find_unchanged(warehouse: Warehouse, now: Mapping[str, str]) -> Iterator[str]:
-    stored = read_texts(warehouse.fs, f"{find_site_folder(warehouse)}/{_FINGERPRINTS_FILE}")
-    yield from (name for name in now if stored.get(name) == now[name])
+    fingerprints = read_texts(warehouse.fs, f"{find_site_folder(warehouse)}/{_FINGERPRINTS_FILE}")
+    yield from (name for name in now if fingerprints.get(name) == now[name])
 
 
 def _is_whole(warehouse: Warehouse, family: str) -> bool:
     """Whether every page of the family that was written is there still."""
     folder = find_site_folder(warehouse)
-    wanted = {name for name in read_page_list(warehouse.fs, folder) if _family_of(name) == family}
+    names = {name for name in read_page_list(warehouse.fs, folder) if _family_of(name) == family}
     selector = pafs.FileSelector(f"{folder}/{family}", allow_not_found=True, recursive=True)
-    there = {one.path for one in warehouse.fs.get_file_info(selector)}
-    return board_page(family) in wanted and all(f"{folder}/{name}" in there for name in wanted)
+    paths = {info.path for info in warehouse.fs.get_file_info(selector)}
+    return board_page(family) in names and all(f"{folder}/{name}" in paths for name in names)
 
 
 def _store(warehouse: Warehouse, fingerprints: Mapping[str, str]) -> None:

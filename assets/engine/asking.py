@@ -41,7 +41,7 @@ def asking(
             command_of(context.run),
             roles,
             of_days=limits.daily,
-            unpriced=limits.unpriced,
+            unpriced_models=limits.unpriced,
             stage=context.asset_key.to_user_string(),
         ) as ask,
     ):
@@ -52,17 +52,17 @@ def answer_calls(
     requests: Sequence[Sequence[Request]],
     keys: Sequence[str],
     ask: Ask,
-    stored: Callable[[Sequence[str], Sequence[str]], pa.Table],
+    lookup: Callable[[Sequence[str], Sequence[str]], pa.Table],
 ) -> tuple[pa.Table, Mapping[str, Failure]]:
     """Have the requests of several partitions answered at once. Returns the columns TAKEN_OVER of all stored responses to the keys, and what
-    failed by request key. `stored`: looks up responses, given their keys and columns.
+    failed by request key. `lookup`: looks up responses, given their keys and columns.
     """
-    replayed = stored(keys, TAKEN_OVER)
-    known = set(replayed["request_key"].to_pylist())
-    lists = [one for one in requests if isinstance(one, RequestList)]
-    together: Sequence[Request] = RequestList.together(lists).mark_stored(known)
+    rows = lookup(keys, TAKEN_OVER)
+    stored_keys = set(rows["request_key"].to_pylist())
+    lists = [part for part in requests if isinstance(part, RequestList)]
+    together: Sequence[Request] = RequestList.together(lists).mark_stored(stored_keys)
     if len(lists) < len(requests):
-        together = [one for some in requests for one in some]
+        together = [request for group in requests for request in group]
     failures = ask(together) if together else {}
-    lacking = [key for key in keys if key not in known]
-    return pa.concat_tables([replayed, stored(lacking, TAKEN_OVER)]) if lacking else replayed, failures
+    lacking = [key for key in keys if key not in stored_keys]
+    return pa.concat_tables([rows, lookup(lacking, TAKEN_OVER)]) if lacking else rows, failures

@@ -19,15 +19,15 @@ def build_board_asset(family: Family, board: FamilyBoard) -> dg.AssetsDefinition
     def compute(store: Store) -> dg.MaterializeResult[Any]:
         require_scored(store, family)
         tables = store.warehouse.query(lambda connection: board.make(connection, store), only=board.reads)
-        previews = {name: _show_preview(tables, one) for name, one in board.previews.items()}
+        previews = {name: _show_preview(tables, preview) for name, preview in board.previews.items()}
         return publish_tables(store, tables, family=family.name, **board.metadata(tables, store), **previews)
 
     deps = [dg.AssetKey(name) for name in board.after or (family.scored,)]
-    described = {**roll_up(board.table or board.name, code_version=board.version), "group_name": family.name}
-    made: dg.AssetsDefinition = dg.asset(name=board.name, deps=deps, description=cleandoc(board.description), **described)(
+    options = {**roll_up(board.table or board.name, code_version=board.version), "group_name": family.name}
+    asset: dg.AssetsDefinition = dg.asset(name=board.name, deps=deps, description=cleandoc(board.description), **options)(
         compute
     )
-    return made
+    return asset
 
 
 def require_scored(store: Store, family: Family) -> None:
@@ -37,5 +37,5 @@ def require_scored(store: Store, family: Family) -> None:
 
 def _show_preview(tables: Tables, preview: Preview) -> Any:
     rows = tables[preview.table]
-    shown = rows.filter(pc.equal(rows["cut"], preview.cut)) if preview.cut else rows
-    return markdown(shown, [name for name in preview.columns if name in rows.column_names], most=preview.most)
+    selection = rows.filter(pc.equal(rows["cut"], preview.cut)) if preview.cut else rows
+    return markdown(selection, [name for name in preview.columns if name in rows.column_names], most=preview.most)

@@ -129,40 +129,40 @@ class _Planner:
         """Those of which tables may be held."""
         self.models = load_known_models(outside.settings, COMPUTED_MODELS)
         self.found, self.opened = DryRun(), ExitStack()
-        self.shared = {one.name: Shared() for one in stages}
-        for one in self.shared.values():
-            self.opened.push(one.opened)
-        self.makers = {table: one for one in stages for table in (one.name, *one.beside)}
-        self.asking = {one.name for one in stages if one.asks_models and not one.is_idle(settings, self.models)}
+        self.shared = {stage.name: Shared() for stage in stages}
+        for shared in self.shared.values():
+            self.opened.push(shared.opened)
+        self.makers = {table: stage for stage in stages for table in (stage.name, *stage.beside)}
+        self.asking = {stage.name for stage in stages if stage.asks_models and not stage.is_idle(settings, self.models)}
         self.read_later = _read_by_asking(stages, self.asking)
         self._lengths: dict[str, dict[str, float]] = {}
 
     def partition(self, key: str) -> "_Partition":
         """The partition, with the tables that were made of it so far."""
         if key not in self.partitions:
-            own = [one for one in self._stages if key in self._only.get(one.name, self.keys)]
-            self.partitions[key] = _Partition(self, key, own)
+            stages = [stage for stage in self._stages if key in self._only.get(stage.name, self.keys)]
+            self.partitions[key] = _Partition(self, key, stages)
         return self.partitions[key]
 
-    def row(self, stage: Stage, request: Request, foreseen: Foreseen = _UNFORESEEN) -> PlannedCalls:
-        behind_name = stage.replies.behind_name + foreseen.behind_name
+    def row(self, stage: Stage, request: Request, forecast: Foreseen = _UNFORESEEN) -> PlannedCalls:
+        behind_name = stage.replies.behind_name + forecast.behind_name
         return self.found.counts.row(request.role, request.model, behind_name)
 
-    def estimate_reply_tokens(self, stage: Stage, request: Request, foreseen: Foreseen = _UNFORESEEN) -> float:
+    def estimate_reply_tokens(self, stage: Stage, request: Request, forecast: Foreseen = _UNFORESEEN) -> float:
         """Tokens of a reply to the request as it usually is."""
         if stage.name not in self._lengths:
             self._lengths[stage.name] = compute_mean_lengths(self.outside.warehouse, stage.replies.lengths)
-        usual = self._lengths[stage.name].get(request.model.variant + foreseen.way)
+        usual = self._lengths[stage.name].get(request.model.variant + forecast.way)
         if usual is None:
-            usual = self._assume_tokens(stage, request, foreseen)
+            usual = self._assume_tokens(stage, request, forecast)
         return min(float(usual), _estimate_max_tokens(request))
 
-    def _assume_tokens(self, stage: Stage, request: Request, foreseen: Foreseen) -> float:
+    def _assume_tokens(self, stage: Stage, request: Request, forecast: Foreseen) -> float:
         """The same where no reply is known; notes that it is assumed."""
-        name = self.row(stage, request, foreseen).name
-        if foreseen.usual_tokens is not None:
+        name = self.row(stage, request, forecast).name
+        if forecast.usual_tokens is not None:
             self.found.foreseen[name] = None
-            return foreseen.usual_tokens
+            return forecast.usual_tokens
         if stage.replies.usual_tokens is None:
             return request.answer_tokens or 0
         self.found.assumed[name] = stage.replies.usual_tokens
@@ -171,11 +171,11 @@ class _Planner:
 
 def _read_by_asking(stages: Sequence[Stage], asking: Collection[str]) -> set[str]:
     """The stages whose tables a later one of those `asking` may read, itself or by way of others."""
-    found: set[str] = set()
-    for one in reversed(stages):
-        if one.name in asking or one.name in found:
-            found.update(one.after)
-    return found
+    names: set[str] = set()
+    for stage in reversed(stages):
+        if stage.name in asking or stage.name in names:
+            names.update(stage.after)
+    return names
 
 
 class _DryInputs(StageInputs):
@@ -197,12 +197,12 @@ class _DryInputs(StageInputs):
         return _DryInputs(self._partition.planner.partition(key), self._stage)
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
-        made = self._partition.table(table)
-        return super().read(table, columns) if made is None else made.select(list(columns or made.column_names))
+        result = self._partition.table(table)
+        return super().read(table, columns) if result is None else result.select(list(columns or result.column_names))
 
     def rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
-        made = self._partition.table(table)
-        return super().rows(table, columns) if made is None else made.select(list(columns or made.column_names))
+        result = self._partition.table(table)
+        return super().rows(table, columns) if result is None else result.select(list(columns or result.column_names))
 
     def keep(self, tables: Tables) -> None:
         """Nothing is written."""
@@ -214,12 +214,12 @@ class _DryInputs(StageInputs):
         for name, value in metadata.items():
             self._partition.planner.found.said[name].append(value)
 
-    def embed(self, texts: Sequence[str], spec: ModelSpec, known: int) -> EmbeddingResult:
+    def embed(self, texts: Sequence[str], spec: ModelSpec, n_known: int) -> EmbeddingResult:
         """Counts the texts. Those without a vector stay without one."""
         row = self._partition.planner.found.counts.row(EMBEDDER, spec)
-        row.planned += known + len(texts)
-        row.requests += known + len(texts)
-        row.replayed += known
+        row.planned += n_known + len(texts)
+        row.requests += n_known + len(texts)
+        row.replayed += n_known
         if texts and not spec.is_local:
             calls, messages = len(split_text_batches(sorted(texts, key=hash_text))), [Message("user", text) for text in texts]
             tokens = prompt_tokens(messages)
@@ -235,7 +235,7 @@ class _Partition:
         self.planner, self.key, self._stages = planner, key, stages
         self._tables: dict[str, pa.Table] = {}
         self._waiting: dict[str, Callable[[], Tables]] = {
-            one.name: partial(self._make_tables, one) for one in stages if one.name not in planner.asking
+            stage.name: partial(self._make_tables, stage) for stage in stages if stage.name not in planner.asking
         }
         """By stage, what makes its tables once somebody reads one."""
         self._longer: dict[str, float] = {}
@@ -248,21 +248,21 @@ class _Partition:
                 continue
             with stage.around():
                 self._require_snapshot(stage)
-                made = self._make(stage)
-                if isinstance(made, CallPlan):
-                    self._waiting[stage.name] = self._plan_calls(stage, made)
-                elif isinstance(made, EpisodePlan):
-                    self._waiting[stage.name] = self._plan_episodes(stage, made)
+                result = self._make(stage)
+                if isinstance(result, CallPlan):
+                    self._waiting[stage.name] = self._plan_calls(stage, result)
+                elif isinstance(result, EpisodePlan):
+                    self._waiting[stage.name] = self._plan_episodes(stage, result)
                 else:
-                    self._tables |= made
+                    self._tables |= result
 
     def _make(self, stage: Stage) -> Tables | EpisodePlan | CallPlan:
         return stage.make(_DryInputs(self, stage), self.planner.settings)
 
     def _make_tables(self, stage: Stage) -> Tables:
-        made = self._make(stage)
-        assert not isinstance(made, (EpisodePlan, CallPlan)), f"{stage.name} is not a stage that asks"
-        return made
+        tables = self._make(stage)
+        assert not isinstance(tables, (EpisodePlan, CallPlan)), f"{stage.name} is not a stage that asks"
+        return tables
 
     def table(self, name: str) -> pa.Table | None:
         """A table of these stages; None: what the warehouse has counts."""
@@ -285,24 +285,24 @@ class _Partition:
         """The tokens by which a prompt is longer if the stand-ins in it are as long as replies can be."""
         if not self._longer:
             return 0.0
-        return sum(self._longer.get(mark, 0.0) for one in messages for mark in _STAND_IN_MARK.findall(one.text))
+        return sum(self._longer.get(mark, 0.0) for message in messages for mark in _STAND_IN_MARK.findall(message.text))
 
     def _plan_calls(self, stage: Stage, plan: CallPlan) -> Callable[[], Tables]:
         """Count the requests; what makes the tables."""
         self.planner.found.sizes[stage.name] += plan.size
-        requests, foreseen = list(plan.requests()), plan.foresee()
-        known = self.planner.store.find_known_keys(request.key for request in requests)
+        requests, forecasts = list(plan.requests()), plan.foresee()
+        stored_keys = self.planner.store.find_known_keys(request.key for request in requests)
         for request in requests:
-            reply = foreseen.get(request.key, _UNFORESEEN)
-            if self.count(stage, request, reply, is_stored=request.key in known):
+            reply = forecasts.get(request.key, _UNFORESEEN)
+            if self.count(stage, request, reply, is_stored=request.key in stored_keys):
                 self.may_send(self.planner.row(stage, request, reply), request)
 
         def make() -> Tables:
-            lacking = [one for one in requests if one.key not in known]
-            failures = {one.key: _import_failure(one) for one in lacking if one.model.is_imported}
-            stand_ins = [_make_response(one, self.make_stand_in(stage, one)) for one in lacking if one.key not in failures]
-            stored = pa.concat_tables([self.planner.store.responses(plan.keys()), _build_response_table(stand_ins)])
-            return plan.merge_with_stored(plan.rows(stored, failures))
+            lacking = [call for call in requests if call.key not in stored_keys]
+            failures = {call.key: _import_failure(call) for call in lacking if call.model.is_imported}
+            stand_ins = [_make_response(call, self.make_stand_in(stage, call)) for call in lacking if call.key not in failures]
+            responses = pa.concat_tables([self.planner.store.responses(plan.keys()), _build_response_table(stand_ins)])
+            return plan.merge_with_stored(plan.rows(responses, failures))
 
         return make
 
@@ -310,29 +310,31 @@ class _Partition:
         """Play the episodes, and count their requests; what makes the tables."""
         self.planner.found.sizes[stage.name] += plan.size
         playing, parts = _Playing(self, stage, plan), [plan.rows((), ())]
-        for some in split_into_windows(plan.episodes(), stage.at_a_time):
-            played = playing.play(some)
+        for episodes in split_into_windows(plan.episodes(), stage.at_a_time):
+            outcomes = playing.play(episodes)
             if stage.name in self.planner.read_later:
-                parts.append(plan.rows(some, played))
+                parts.append(plan.rows(episodes, outcomes))
         playing.close()
         return lambda: plan.merge_with_stored(concatenate_tables(parts))
 
-    def count(self, stage: Stage, request: Request, foreseen: Foreseen = _UNFORESEEN, *, is_stored: bool) -> bool:
+    def count(self, stage: Stage, request: Request, forecast: Foreseen = _UNFORESEEN, *, is_stored: bool) -> bool:
         """Count a planned request; whether it is sent, and was not counted before. Of models whose replies were made elsewhere none is."""
-        row, is_new = self.planner.row(stage, request, foreseen), self.planner.found.counts.is_new(request.key)
+        row, is_new = self.planner.row(stage, request, forecast), self.planner.found.counts.is_new(request.key)
         row.planned += 1
         row.requests += is_new
         row.replayed += is_new and is_stored
         if not is_new or is_stored or request.model.is_imported:
             return False
-        row.send(prompt_tokens(request.conversation), self.planner.estimate_reply_tokens(stage, request, foreseen))
+        row.send(prompt_tokens(request.conversation), self.planner.estimate_reply_tokens(stage, request, forecast))
         return True
 
-    def may_send(self, row: PlannedCalls, request: Request, longer: float = inf, shown: float = 0.0) -> None:
-        """Count a call with the longest prompt and reply. `longer`: as `EpisodePlan.longer_at_most`; `shown`: tokens of the reply before."""
+    def may_send(self, row: PlannedCalls, request: Request, longer: float = inf, reply_tokens: float = 0.0) -> None:
+        """Count a call with the longest prompt and reply. `longer`: as `EpisodePlan.longer_at_most`; `reply_tokens`: tokens of the reply
+        before.
+        """
         messages = request.conversation
         tokens = prompt_tokens(messages) + min(self.longer(messages), longer)
-        row.may_send(tokens + shown, _estimate_max_tokens(request))
+        row.may_send(tokens + reply_tokens, _estimate_max_tokens(request))
 
     def make_stand_in(self, stage: Stage, request: Request) -> str:
         """A text of the usual length, which differs from that of every other request."""
@@ -360,42 +362,42 @@ class _Playing:
 
     def play(self, episodes: Sequence[Episode]) -> list[Played]:
         """Play episodes to their ends, one request of each at a time."""
-        played = [Played() for _ in episodes]
-        going = list(zip(episodes, played, strict=True))
+        outcomes = [Played() for _ in episodes]
+        going = list(zip(episodes, outcomes, strict=True))
         while going:
-            asked = []
-            for one, came in going:
-                if (request := one.next(came.responses)) is not None:
-                    asked.append(_Asked(one, came, request))
+            calls = []
+            for episode, outcome in going:
+                if (request := episode.next(outcome.responses)) is not None:
+                    calls.append(_Asked(episode, outcome, request))
                 else:
-                    self._count_further(one, came)
-            going = self._answer(asked)
-        return played
+                    self._count_further(episode, outcome)
+            going = self._answer(calls)
+        return outcomes
 
     def close(self) -> None:
         """Count the most calls, where these follow from no single reply."""
         for spec, calls, prompt, reply in self._most.total() if self._most else ():
             self._planner.found.counts.row(CANDIDATE, spec).may_send(prompt, reply, calls)
 
-    def _answer(self, asked: Sequence[_Asked]) -> list[tuple[Episode, Played]]:
+    def _answer(self, calls: Sequence[_Asked]) -> list[tuple[Episode, Played]]:
         """Count these requests and add their replies; the episodes that go on."""
-        stored = index_responses(self._planner.store.responses([one.request.key for one in asked]))
+        responses = index_responses(self._planner.store.responses([call.request.key for call in calls]))
         going = []
-        for one in asked:
-            reply = stored.get(one.request.key)
-            is_sent = self._partition.count(self._stage, one.request, is_stored=reply is not None)
+        for call in calls:
+            reply = responses.get(call.request.key)
+            is_sent = self._partition.count(self._stage, call.request, is_stored=reply is not None)
             if reply is not None:
-                one.came.responses.append(reply)
-                going.append((one.episode, one.came))
-            elif one.request.model.is_imported:
-                one.came.failure = _import_failure(one.request)
-            elif self._add_stand_in(one, is_sent=is_sent):
-                going.append((one.episode, one.came))
+                call.came.responses.append(reply)
+                going.append((call.episode, call.came))
+            elif call.request.model.is_imported:
+                call.came.failure = _import_failure(call.request)
+            elif self._add_stand_in(call, is_sent=is_sent):
+                going.append((call.episode, call.came))
         return going
 
-    def _add_stand_in(self, one: _Asked, *, is_sent: bool) -> bool:
+    def _add_stand_in(self, call: _Asked, *, is_sent: bool) -> bool:
         """Add a stand-in; whether the episode goes on."""
-        episode, came, request = one
+        episode, outcome, request = call
         if self._most is not None:
             self._most.add(episode, request)
         elif is_sent:
@@ -403,20 +405,20 @@ class _Playing:
             self._sent[request.key] = request
         usual = self._partition.make_stand_in(self._stage, request)
         text = self._plan.stand_in(episode, request, usual)
-        came.responses.append(_make_response(request, usual if text is None else text))
+        outcome.responses.append(_make_response(request, usual if text is None else text))
         if text is None:
-            self._count_further(episode, came)
+            self._count_further(episode, outcome)
         return text is not None
 
-    def _count_further(self, episode: Episode, came: Played) -> None:
+    def _count_further(self, episode: Episode, outcome: Played) -> None:
         """Count what an episode that is over would ask if its last reply, a stand-in, were cut and could not be read."""
-        last = self._sent.pop(came.responses[-1].request_key, None) if came.responses else None
+        last = self._sent.pop(outcome.responses[-1].request_key, None) if outcome.responses else None
         if last is None:
             return
-        if (request := episode.next([*came.responses[:-1], _make_response(last, "", _CUT)])) is not None:
-            is_shown = sum(one.role == "assistant" for one in request.conversation) >= len(came.responses)
-            row, shown = self._planner.row(self._stage, last), _estimate_max_tokens(last) if is_shown else 0.0
-            self._partition.may_send(row, request, self._plan.longer_at_most, shown)
+        if (request := episode.next([*outcome.responses[:-1], _make_response(last, "", _CUT)])) is not None:
+            is_shown = sum(message.role == "assistant" for message in request.conversation) >= len(outcome.responses)
+            row, reply_tokens = self._planner.row(self._stage, last), _estimate_max_tokens(last) if is_shown else 0.0
+            self._partition.may_send(row, request, self._plan.longer_at_most, reply_tokens)
 
 
 def _import_failure(request: Request) -> Failure:
@@ -426,8 +428,8 @@ def _import_failure(request: Request) -> Failure:
 def _make_response(request: Request, text: str, finish_reason: str | None = None) -> Response:
     """A response that nobody gave."""
     model = request.model
-    asked = (request.key, request.prompt_id, model.name, model.variant, request.draw, request.snapshot)
-    return Response(*asked, text, finish_reason, None, None, None, None, None, 0.0, 1, _AT_NO_TIME, role=request.role)
+    fields = (request.key, request.prompt_id, model.name, model.variant, request.draw, request.snapshot)
+    return Response(*fields, text, finish_reason, None, None, None, None, None, 0.0, 1, _AT_NO_TIME, role=request.role)
 
 
 def _estimate_max_tokens(request: Request) -> float:
@@ -437,19 +439,19 @@ def _estimate_max_tokens(request: Request) -> float:
 def _build_response_table(responses: Sequence[Response]) -> pa.Table:
     """As of `ResponseStore.responses`."""
     return pa.table(
-        [pa.array([getattr(one, column.name) for one in responses], column.type) for column in RESPONSES], schema=RESPONSES
+        [pa.array([getattr(reply, column.name) for reply in responses], column.type) for column in RESPONSES], schema=RESPONSES
     )
 
 
 def compute_mean_lengths(warehouse: Warehouse, lengths: Iterable[Lengths]) -> dict[str, float]:
     """Mean tokens of a reply by model variant, of all partitions and snapshots; of several tables with the variant, of the last."""
-    found: dict[str, float] = {}
-    for one in lengths:
-        if warehouse.tables([one.table]):
-            sql = _SQL_OF_ROWS if one.replies else _SQL_OF_REQUESTS
-            rows = warehouse.query(partial(_query_rows, sql.format(**one._asdict())), only=[one.table])
-            found |= {str(name): float(mean) for name, mean in rows}
-    return found
+    means: dict[str, float] = {}
+    for source in lengths:
+        if warehouse.tables([source.table]):
+            sql = _SQL_OF_ROWS if source.replies else _SQL_OF_REQUESTS
+            rows = warehouse.query(partial(_query_rows, sql.format(**source._asdict())), only=[source.table])
+            means |= {str(name): float(mean) for name, mean in rows}
+    return means
 
 
 def _query_rows(sql: str, connection: duckdb.DuckDBPyConnection) -> list[Any]:

@@ -46,19 +46,19 @@ def assemble(family: Family) -> FamilyAssets:
         f"the file: where it is newer than what `{family.ingested}` was made from, that partition is stale at once.",
     )
     stages = all_stages(family)
-    made = stage_assets(family, stages)
+    assets = stage_assets(family, stages)
     run = f"dtef {family.name} run"
-    costs = build_costs_asset(family, [one.name for one in stages if one.asks])
-    drift, *watched = build_drift_assets(
+    costs = build_costs_asset(family, [stage.name for stage in stages if stage.asks])
+    drift, *drift_checks = build_drift_assets(
         FamilyDrift(item_subject(family), code_version="1", besides="", scores=(family.scored, family.part, run))
     )
-    boards = [build_board_asset(family, one) for one in (build_item_board(family), *family.boards)]
+    boards = [build_board_asset(family, board) for board in (build_item_board(family), *family.boards)]
     roll_ups = [*boards, costs, drift, report]
     jobs = family_jobs(family, stages, roll_ups)
-    checks = [one for one in made if isinstance(one, dg.AssetChecksDefinition)]
+    checks = [asset for asset in assets if isinstance(asset, dg.AssetChecksDefinition)]
     return FamilyAssets(
-        [files, *(one for one in made if one not in checks), *boards, costs, drift],
-        [*checks, *watched],
+        [files, *(asset for asset in assets if asset not in checks), *boards, costs, drift],
+        [*checks, *drift_checks],
         jobs.pipeline,
         [jobs.pipeline, jobs.roll_ups],
         [jobs.boards_after_run],
@@ -73,7 +73,7 @@ def build_item_board(family: Family) -> FamilyBoard:
     def make(connection: Any, _: Any) -> Tables:
         return compute_item_boards(connection, family.name, family.scored, family.space, family.scores, schema)
 
-    shown = (*family.scores.board, "rank", "model", "score", "score_low", "score_high", "n_items", "note")
+    columns = (*family.scores.board, "rank", "model", "score", "score_low", "score_high", "n_items", "note")
     return FamilyBoard(
         family.board,
         f"""Models ranked by their mean score over items: one row per cut, metric and model variant, with a 95 % interval by whole
@@ -83,7 +83,7 @@ def build_item_board(family: Family) -> FamilyBoard:
     tenths of the items. Beside it stands the family's part of `comparisons` (every two models, paired by item).""",
         make,
         reads=(family.scored,),
-        previews={"board": Preview(family.board, shown, cut=OVERALL)},
+        previews={"board": Preview(family.board, columns, cut=OVERALL)},
     )
 
 
@@ -92,14 +92,14 @@ def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDef
 
     def plan(context: dg.ScheduleEvaluationContext, store: Store, settings: PartSettings) -> NightPlan:
         load_store_models(store).resolve(settings.models)
-        known = list_partitions(context.instance, family.space)
-        wanted = filter_by_patterns(known, settings.parts, f"{family.name}.parts")
+        known_keys = list_partitions(context.instance, family.space)
+        parts = filter_by_patterns(known_keys, settings.parts, f"{family.name}.parts")
         keys = [
             key
-            for key in wanted
+            for key in parts
             if len(store.warehouse.read_or_empty(family.ingested, columns=[family.scores.item], **family.space.levels(key)))
         ]
-        return NightPlan(known, wanted, keys, run_config(settings, {one.name: one.settings for one in stages[1:]}))
+        return NightPlan(known_keys, parts, keys, run_config(settings, {stage.name: stage.settings for stage in stages[1:]}))
 
     return build_night_schedule(
         family,
@@ -111,6 +111,6 @@ def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDef
             f"the {format_plural(family.part)} that the panel's section `{family.name}` (DTEF_PANEL) names are asked "
             "again, in a snapshot named after the date."
         ),
-        what=family.name,
+        label=family.name,
         nothing=f"no {family.part} of the panel has been added yet: `dtef {family.name} add PATH` does",
     )

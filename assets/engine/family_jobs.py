@@ -21,9 +21,10 @@ class FamilyJobs(NamedTuple):
 
 
 def family_jobs(
-    family: Family, stages: Sequence[Stage], roll_ups: Sequence[dg.AssetsDefinition], scored: str = ""
+    family: Family, stages: Sequence[Stage], roll_ups: Sequence[dg.AssetsDefinition], scores_name: str = ""
 ) -> FamilyJobs:
-    """The jobs NAME_pipeline and NAME_roll_ups, and the sensor NAME_boards_after_run. `scored`: the stage without which boards have nothing to
+    """The jobs NAME_pipeline and NAME_roll_ups, and the sensor NAME_boards_after_run. `scores_name`: the stage without which boards have
+    nothing to
     show, by default that of scores.
     """
     name, part, keys = family.name, family.part, stage_keys(stages)
@@ -33,21 +34,21 @@ def family_jobs(
         description=f"All stages for the chosen {part}s, in one run. Roll-ups are a run of their own: `{name}_roll_ups`.",
     )
     # Not made of the family's scores alone: the boards of another family say nothing of this one's.
-    without_report = [one for one in roll_ups if one.key != dg.AssetKey(REPORT)]
-    rolled_up = ", ".join(f"`{one.key.to_user_string()}`" for one in roll_ups)
+    without_report = [asset for asset in roll_ups if asset.key != dg.AssetKey(REPORT)]
+    rolled_up = ", ".join(f"`{asset.key.to_user_string()}`" for asset in roll_ups)
     rolling = dg.define_asset_job(
         f"{name}_roll_ups",
         selection=dg.AssetSelection.assets(*roll_ups),
         description=f"{rolled_up}, over all that the {name} family has scored.",
         run_tags={"dtef/roll_ups": name},
     )
-    scores = dg.AssetKey(scored or family.scored)
-    described = f"Brings the roll-ups of the {name} family up to date when a {part} was scored, whatever run did it."
+    scores = dg.AssetKey(scores_name or family.scored)
+    description = f"Brings the roll-ups of the {name} family up to date when a {part} was scored, whatever run did it."
     return FamilyJobs(
-        pipeline, rolling, boards_after_run(f"{name}_boards_after_run", without_report, rolling, scores, described)
+        pipeline, rolling, boards_after_run(f"{name}_boards_after_run", without_report, rolling, scores, description)
     )
 
 
 def stage_keys(stages: Sequence[Stage]) -> list[dg.AssetKey]:
     """The assets of these stages."""
-    return [dg.AssetKey(one.name) for one in stages]
+    return [dg.AssetKey(stage.name) for stage in stages]

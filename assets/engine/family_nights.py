@@ -37,7 +37,7 @@ def build_night_schedule(
     job: str,
     at: tuple[int, int],
     description: str,
-    what: str,
+    label: str,
     nothing: str,
     names_any: Callable[[Any], bool] = lambda panel: True,
     named: str = "",
@@ -45,7 +45,7 @@ def build_night_schedule(
 ) -> dg.ScheduleDefinition:
     """The schedule `name` of `job`, off until it is switched on.
 
-    `at`: hour and minute (UTC); `what`: what is asked, as it stands in the key of the run; `nothing`: why there may be no partition to ask;
+    `at`: hour and minute (UTC); `label`: what is asked, as it stands in the key of the run; `nothing`: why there may be no partition to ask;
     `names_any`: whether a panel asks anything, and `named`, in words, what it must name for that. `read_panel`: reads the family's part of the
     panel file, None where there is none, if that is not the section of its name.
     """
@@ -63,10 +63,10 @@ def build_night_schedule(
         if panel is None or not names_any(panel):
             return dg.SkipReason(f"no panel file with a section `{family.name}`{named} is named in DTEF_PANEL")
         night = context.scheduled_execution_time.date().isoformat()
-        found = plan(context, store, panel.model_copy(update={"snapshot": night}))
-        if not found.keys:
+        night_plan = plan(context, store, panel.model_copy(update={"snapshot": night}))
+        if not night_plan.keys:
             return dg.SkipReason(nothing)
-        return night_request(context, what, night, found.known, found.wanted, found.keys, found.config)
+        return night_request(context, label, night, night_plan.known, night_plan.wanted, night_plan.keys, night_plan.config)
 
-    made: dg.ScheduleDefinition = schedule
-    return made
+    definition: dg.ScheduleDefinition = schedule
+    return definition

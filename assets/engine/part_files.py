@@ -35,10 +35,10 @@ def load_stage(family: Family) -> Stage:
         path = Path(note.path)
         if not path.is_file():
             raise DtefError(f"{path} no longer exists: `dtef {family.name} add` adds {inputs.key} from another path")
-        found = inputs.remember(path, lambda: load_parts(family, path))
-        if inputs.key not in found:
-            raise DtefError(f"{path} no longer has {inputs.key}; it has: {', '.join(found) or 'nothing'}")
-        return {family.ingested: found[inputs.key].rows}
+        parts = inputs.remember(path, lambda: load_parts(family, path))
+        if inputs.key not in parts:
+            raise DtefError(f"{path} no longer has {inputs.key}; it has: {', '.join(parts) or 'nothing'}")
+        return {family.ingested: parts[inputs.key].rows}
 
     return Stage(
         family.ingested,

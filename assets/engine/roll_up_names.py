@@ -21,6 +21,6 @@ FAMILY_ROLL_UPS = {
     "rubric": RUBRIC_ROLL_UP_NAMES,
     "qa": QA_ROLL_UP_NAMES,
     "games": GAMES_ROLL_UP_NAMES,
-    **{one.name: one.roll_ups for one in PLUGIN_FAMILIES},
+    **{family.name: family.roll_ups for family in PLUGIN_FAMILIES},
 }
 """By family."""

@@ -18,11 +18,11 @@ Result = dg.MaterializeResult[Any]
 
 def build_stage_config(model: type[RunSettings], stage: str, names: Iterable[str]) -> type[dg.Config]:
     """The configuration of a stage: these settings, with their defaults and descriptions. What they may be is checked when the stage begins."""
-    described = member_docstrings(model)
+    docs = member_docstrings(model)
     fields: dict[str, Any] = {
         name: (
             _simplify_type(model.model_fields[name].annotation),
-            Field(default=_simplify_value(model.model_fields[name].default), description=described.get(name)),
+            Field(default=_simplify_value(model.model_fields[name].default), description=docs.get(name)),
         )
         for name in names
     }
@@ -37,7 +37,7 @@ def takes_settings(
     Raises ConfigError where one of them is not allowed.
     """
 
-    chosen = tuple(names)
+    fields = tuple(names)
 
     def decorate(compute: Callable[[dg.AssetExecutionContext, FamilySettings, Store], Result]) -> Callable[..., Result]:
         def compute_with_config(
@@ -48,9 +48,9 @@ def takes_settings(
         def compute_with_defaults(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
             return compute(context, model(), store)
 
-        if not chosen:  # Dagster knows no configuration without fields
+        if not fields:  # Dagster knows no configuration without fields
             return compute_with_defaults
-        compute_with_config.__annotations__["config"] = build_stage_config(model, name, chosen)
+        compute_with_config.__annotations__["config"] = build_stage_config(model, name, fields)
         compute_with_config.__doc__ = compute.__doc__
         return compute_with_config
 
@@ -67,9 +67,9 @@ def _simplify_type(annotation: Any) -> Any:
     if origin is list:
         return list.__class_getitem__(_simplify_type(arguments[0]))
     if origin is Literal:
-        return str if all(isinstance(one, str) for one in arguments) else int
+        return str if all(isinstance(argument, str) for argument in arguments) else int
     if type(None) in arguments:
-        return Union[tuple(_simplify_type(one) for one in arguments)]  # noqa: UP007 - the members are not known here
+        return Union[tuple(_simplify_type(argument) for argument in arguments)]  # noqa: UP007 - the members are not known here
     return annotation
 
 

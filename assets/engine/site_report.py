@@ -21,13 +21,13 @@ def report(store: Store) -> dg.MaterializeResult[Any]:
 
     Kept in the folder `report` of the warehouse, where pages that belong to nothing any more are removed; `dtef report` writes it elsewhere.
     """
-    written = write_site(store.warehouse, collect_site_documents(store.warehouse, store.settings))
+    result = write_site(store.warehouse, collect_site_documents(store.warehouse, store.settings))
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(f"{find_site_folder(store.warehouse)}/index.html"),
-            "files": len(written.sizes) + written.n_kept,
-            "files made": len(written.sizes),
-            "bytes": sum(written.sizes.values()),
-            "removed": len(written.removed),
+            "files": len(result.sizes) + result.n_kept,
+            "files made": len(result.sizes),
+            "bytes": sum(result.sizes.values()),
+            "removed": len(result.removed),
         }
     )

@@ -46,66 +46,66 @@ def stage_assets(
     `pipeline`: what these stages are called together, where the family has several rows of them; `settings`: of their runs, if not the family's.
     """
     partitions = dg.DynamicPartitionsDefinition(name=family.space.name)
-    made: list[dg.AssetsDefinition | dg.AssetChecksDefinition] = []
-    for number, one in enumerate(stages, start=1):
-        place = stage(partitions, number, one.name, code_version=one.version, kinds=_kinds(one), pipeline=pipeline)
-        asset = _build_asset(family, one, place, settings or family.settings)
-        made += [asset, *(_check(family, one, asset, check) for check in one.checks)]
-    return made
+    assets: list[dg.AssetsDefinition | dg.AssetChecksDefinition] = []
+    for number, step in enumerate(stages, start=1):
+        place = stage(partitions, number, step.name, code_version=step.version, kinds=_kinds(step), pipeline=pipeline)
+        asset = _build_asset(family, step, place, settings or family.settings)
+        assets += [asset, *(_check(family, step, asset, check) for check in step.checks)]
+    return assets
 
 
-def _kinds(one: Stage) -> frozenset[str]:
-    return frozenset({"litellm", "parquet"} if one.asks_models else {"parquet"})
+def _kinds(stage: Stage) -> frozenset[str]:
+    return frozenset({"litellm", "parquet"} if stage.asks_models else {"parquet"})
 
 
-def _build_asset(family: Family, one: Stage, place: Mapping[str, Any], model: type[RunSettings]) -> dg.AssetsDefinition:
-    described = {**place, "group_name": family.name}
+def _build_asset(family: Family, stage: Stage, place: Mapping[str, Any], model: type[RunSettings]) -> dg.AssetsDefinition:
+    options = {**place, "group_name": family.name}
 
     def compute(context: dg.AssetExecutionContext, settings: RunSettings, store: Store) -> dg.MaterializeResult[Any]:
-        run = _StageRun(family, one, context, settings, store)
+        run = _StageRun(family, stage, context, settings, store)
         with run.shared.opened:
-            return run.ask_for_all() if one.asks else run.make_all()
+            return run.ask_for_all() if stage.asks else run.make_all()
 
-    configured = takes_settings(model, one.name, one.settings)(compute)
-    after = [dg.AssetKey(name) for name in one.after]
+    function = takes_settings(model, stage.name, stage.settings)(compute)
+    after = [dg.AssetKey(name) for name in stage.after]
     with warnings.catch_warnings():
         # Single-run backfills are beta, as Dagster would say of every stage.
         warnings.simplefilter("ignore", dg.BetaWarning)
-        made: dg.AssetsDefinition = dg.asset(
-            name=one.name,
+        asset: dg.AssetsDefinition = dg.asset(
+            name=stage.name,
             deps=after,
-            description=cleandoc(one.description),
-            freshness_policy=build_freshness_policy() if one.nightly else None,
-            **described,
-        )(configured)
-    return made
+            description=cleandoc(stage.description),
+            freshness_policy=build_freshness_policy() if stage.nightly else None,
+            **options,
+        )(function)
+    return asset
 
 
 class _StageRun:
     """A stage's work over the partitions of a run."""
 
     def __init__(
-        self, family: Family, one: Stage, context: dg.AssetExecutionContext, settings: RunSettings, store: Store
+        self, family: Family, stage: Stage, context: dg.AssetExecutionContext, settings: RunSettings, store: Store
     ) -> None:
-        self.family, self.stage, self.context, self.settings, self.store = family, one, context, settings, store
+        self.family, self.stage, self.context, self.settings, self.store = family, stage, context, settings, store
         self.run = PartitionRun(context, store)
         self.shared = StageContext(context, store, settings, self.run.keys)
-        self.by_snapshot, self.snapshot = "snapshot" in TABLES[one.name].levels, one.snapshot(settings)
+        self.by_snapshot, self.snapshot = "snapshot" in TABLES[stage.name].levels, stage.snapshot(settings)
 
     def make_all(self) -> dg.MaterializeResult[Any]:
         """Make the tables of each partition, without asking."""
-        for some in split_into_batches(self.run.keys):
-            with self.store.writing(self.stage.name, some) if self.stage.alone else nullcontext():
-                self._make({key: self._inputs(key) for key in some})
+        for keys in split_into_batches(self.run.keys):
+            with self.store.writing(self.stage.name, keys) if self.stage.alone else nullcontext():
+                self._make({key: self._inputs(key) for key in keys})
         return self.run.result()
 
     def _make(self, inputs: Mapping[str, StageInputs]) -> None:
         together = self._make_together(list(inputs.values()))
-        for key, one in inputs.items():
+        for key, partition in inputs.items():
             with self.run.attempt(key), self.stage.around():
-                made = together.get(key) or self.stage.make(one, self.settings)
-                assert not isinstance(made, (EpisodePlan, CallPlan)), f"{self.stage.name} is not a stage that asks"
-                self._write(one, made)
+                result = together.get(key) or self.stage.make(partition, self.settings)
+                assert not isinstance(result, (EpisodePlan, CallPlan)), f"{self.stage.name} is not a stage that asks"
+                self._write(partition, result)
 
     def _make_together(self, inputs: Sequence[StageInputs]) -> Mapping[str, Tables]:
         """Tables by key; nothing where one partition of several fails: each is then made by itself, so that what is wrong is reported of it."""
@@ -118,66 +118,66 @@ class _StageRun:
 
     def ask_for_all(self) -> dg.MaterializeResult[Any]:
         """Have asked what each partition needs, small ones together, and write their tables."""
-        planned = []
+        parts = []
         for key in self.run.keys:
             with self.run.attempt(key), self.stage.around():
                 if is_first_snapshot_stage(self.stage):
                     require_snapshot(self.store.warehouse, self.stage.name, self.family.space, [key], self.settings.snapshot)
                 inputs = self._inputs(key)
-                made = self.stage.make(inputs, self.settings)
-                if isinstance(made, (EpisodePlan, CallPlan)):
-                    planned.append(_PartitionPlan(inputs, made))
+                result = self.stage.make(inputs, self.settings)
+                if isinstance(result, (EpisodePlan, CallPlan)):
+                    parts.append(_PartitionPlan(inputs, result))
                 else:
-                    self._write(inputs, made)
-        with self._open_ask(planned) as ask:
-            for group in split_batches(planned, [one.plan.size for one in planned], self.stage.at_a_time):
+                    self._write(inputs, result)
+        with self._open_ask(parts) as ask:
+            for group in split_batches(parts, [part.plan.size for part in parts], self.stage.at_a_time):
                 self._answer(group, ask)
         return self.run.result()
 
     def _inputs(self, key: str) -> StageInputs:
         return StageInputs(self.store, self.family.space, key, self.snapshot, self.shared)
 
-    def _open_ask(self, planned: Sequence[_PartitionPlan]) -> AbstractContextManager[Ask]:
+    def _open_ask(self, parts: Sequence[_PartitionPlan]) -> AbstractContextManager[Ask]:
         """Has requests answered, within the budgets of the run and the limits of the stage."""
-        specs = list({spec.variant: spec for one in planned for spec in one.plan.models}.values())
+        specs = list({spec.variant: spec for part in parts for spec in part.plan.models}.values())
         expected: Counter[str] = Counter()
-        for one in planned if self.stage.expected is None else ():
-            expected.update(one.plan.expected)
-        if self.stage.expected and planned:
-            expected.update(self.stage.expected(planned[0].inputs, self.settings))
+        for part in parts if self.stage.expected is None else ():
+            expected.update(part.plan.expected)
+        if self.stage.expected and parts:
+            expected.update(self.stage.expected(parts[0].inputs, self.settings))
         limits = self.stage.limits(self.store, self.settings) if self.stage.limits else Limits()
         return asking(self.context, self.store, self.settings, specs, expected, limits)
 
     def _answer(self, group: Sequence[_PartitionPlan], ask: Ask) -> None:
         """Have answered what is asked about these partitions, and write their tables."""
-        self._answer_calls([one for one in group if isinstance(one.plan, CallPlan)], ask)
-        episodes = [one for one in group if isinstance(one.plan, EpisodePlan)]
+        self._answer_calls([part for part in group if isinstance(part.plan, CallPlan)], ask)
+        episodes = [part for part in group if isinstance(part.plan, EpisodePlan)]
         together = self._make_rows_together(episodes, ask)
-        for one in episodes:
-            key = one.inputs.key
+        for part in episodes:
+            key = part.inputs.key
             with self.run.attempt(key), self.stage.around():
-                assert isinstance(one.plan, EpisodePlan)
-                new = together.get(key) or self._make_rows_alone(one.plan, ask)
+                assert isinstance(part.plan, EpisodePlan)
+                new = together.get(key) or self._make_rows_alone(part.plan, ask)
                 with self.store.writing(self.stage.name, [key]):
-                    self._write(one.inputs, one.plan.merge_with_stored(new))
+                    self._write(part.inputs, part.plan.merge_with_stored(new))
 
     def _answer_calls(self, group: Sequence[_PartitionPlan], ask: Ask) -> None:
         """The same of partitions whose requests are answered at once."""
         requests, keys, able = list[Sequence[Request]](), list[str](), list[_PartitionPlan]()
-        for one in group:
-            with self.run.attempt(one.inputs.key):
-                assert isinstance(one.plan, CallPlan)
-                requests.append(one.plan.requests())
-                keys += one.plan.keys()
-                able.append(one)
-        stored, failures = answer_calls(requests, keys, ask, self.store.responses.responses)
+        for part in group:
+            with self.run.attempt(part.inputs.key):
+                assert isinstance(part.plan, CallPlan)
+                requests.append(part.plan.requests())
+                keys += part.plan.keys()
+                able.append(part)
+        responses, failures = answer_calls(requests, keys, ask, self.store.responses.responses)
         self.run.resume()
-        for some in split_into_batches(able):
-            with self.store.writing(self.stage.name, [one.inputs.key for one in some]):
-                for one in some:
-                    with self.run.attempt(one.inputs.key), self.stage.around():
-                        assert isinstance(one.plan, CallPlan)
-                        self._write(one.inputs, one.plan.merge_with_stored(one.plan.rows(stored, failures)))
+        for batch in split_into_batches(able):
+            with self.store.writing(self.stage.name, [part.inputs.key for part in batch]):
+                for part in batch:
+                    with self.run.attempt(part.inputs.key), self.stage.around():
+                        assert isinstance(part.plan, CallPlan)
+                        self._write(part.inputs, part.plan.merge_with_stored(part.plan.rows(responses, failures)))
 
     def _make_rows_together(self, group: Sequence[_PartitionPlan], ask: Ask) -> dict[str, Tables]:
         """The new rows of a group of partitions, by key: all are asked at once, so that what is slow is waited for once.
@@ -188,18 +188,18 @@ class _StageRun:
         if len(group) < 2:
             return {}
         try:
-            plans = {one.inputs.key: one.plan for one in group if isinstance(one.plan, EpisodePlan)}
+            plans = {part.inputs.key: part.plan for part in group if isinstance(part.plan, EpisodePlan)}
             episodes = {key: list(plan.episodes()) for key, plan in plans.items()}
-            played = play_by_key(episodes, ask, self.store.responses.responses)
-            return {key: plan.rows(episodes[key], played[key]) for key, plan in plans.items()}
+            outcomes = play_by_key(episodes, ask, self.store.responses.responses)
+            return {key: plan.rows(episodes[key], outcomes[key]) for key, plan in plans.items()}
         except Exception:
             return {}
 
     def _make_rows_alone(self, plan: EpisodePlan, ask: Ask) -> Tables:
         """The new rows of a partition, window by window."""
         windows = [plan.rows((), ())]
-        for some in split_into_windows(plan.episodes(), self.stage.at_a_time):
-            windows.append(plan.rows(some, play(some, ask, self.store.responses.responses)))
+        for episodes in split_into_windows(plan.episodes(), self.stage.at_a_time):
+            windows.append(plan.rows(episodes, play(episodes, ask, self.store.responses.responses)))
         return concatenate_tables(windows)
 
     def _write(self, inputs: StageInputs, tables: Tables) -> None:
@@ -208,17 +208,17 @@ class _StageRun:
         self.run.done(inputs.key, self._describe_tables(tables, inputs.said), version)
 
     def _version(self, tables: Tables) -> str:
-        own = content_version(tables[self.stage.name].drop_columns(list(self.stage.unversioned)))
-        others = [content_version(tables[name]) for name in self.stage.versioned]
-        return content_version(pa.table({"version": [own, *others]})) if others else own
+        version = content_version(tables[self.stage.name].drop_columns(list(self.stage.unversioned)))
+        versions = [content_version(tables[name]) for name in self.stage.versioned]
+        return content_version(pa.table({"version": [version, *versions]})) if versions else version
 
-    def _describe_tables(self, tables: Tables, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _describe_tables(self, tables: Tables, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """What Dagster shows of a partition: how many rows, values of some columns, tokens and dollars, and the first rows."""
         rows = tables[self.stage.name]
         snapshot = {"snapshot": self.snapshot} if self.by_snapshot and self.snapshot else {}
-        beside = {f"{name}_rows": len(other) for name, other in tables.items() if name != self.stage.name}
+        beside = {f"{name}_rows": len(table) for name, table in tables.items() if name != self.stage.name}
         counts = {name: dg.MetadataValue.json(_count_values(rows[name])) for name in self.stage.counted}
-        more = {name: _format_metadata_value(value) for name, value in {**self.stage.metadata(tables), **said}.items()}
+        more = {name: _format_metadata_value(value) for name, value in {**self.stage.metadata(tables), **metadata}.items()}
         preview = {"preview": markdown(rows, self.stage.preview)} if self.stage.preview else {}
         return {"dagster/row_count": len(rows), **snapshot, **beside, **counts, **_sum_usage(tables), **more, **preview}
 
@@ -229,7 +229,7 @@ def _count_values(column: pa.ChunkedArray) -> dict[str, int]:
 
 def _sum_usage(tables: Tables) -> dict[str, Any]:
     """Tokens and dollars of the first of the tables that counts them."""
-    rows = next((one for one in tables.values() if "completion_tokens" in one.schema.names), None)
+    rows = next((table for table in tables.values() if "completion_tokens" in table.schema.names), None)
     if rows is None:
         return {}
     tokens = sum(pc.sum(rows[name]).as_py() or 0 for name in ("prompt_tokens", "completion_tokens"))
@@ -244,25 +244,25 @@ def _format_metadata_value(value: Any) -> Any:
     return dg.MetadataValue.json(value) if isinstance(value, (list, dict)) else value
 
 
-def _read_stage_config(context: dg.AssetCheckExecutionContext, one: Stage) -> Mapping[str, Any]:
+def _read_stage_config(context: dg.AssetCheckExecutionContext, stage: Stage) -> Mapping[str, Any]:
     """What the run gives the stage; nothing where the run is of the check alone."""
-    given: Any = context.run.run_config
-    config: Mapping[str, Any] = given.get("ops", {}).get(one.name, {}).get("config", {})
+    run_config: Any = context.run.run_config
+    config: Mapping[str, Any] = run_config.get("ops", {}).get(stage.name, {}).get("config", {})
     return config
 
 
-def _check(family: Family, one: Stage, asset: dg.AssetsDefinition, check: Check) -> dg.AssetChecksDefinition:
+def _check(family: Family, stage: Stage, asset: dg.AssetsDefinition, check: Check) -> dg.AssetChecksDefinition:
     severity = dg.AssetCheckSeverity.ERROR if check.blocking or check.is_error else dg.AssetCheckSeverity.WARN
 
     def compute(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
-        offenders, checked = list[Offender](), 0
-        given, shared = _read_stage_config(context, one), Shared()
+        offenders, n_rows = list[Offender](), 0
+        config, shared = _read_stage_config(context, stage), Shared()
         for key, rows in read_keys(store, check.table, check.columns):
-            checked += len(rows)
+            n_rows += len(rows)
             inputs = StageInputs(store, family.space, key, shared=shared)
-            inputs.given = given
-            offenders += [(key, found) for found in check.find(inputs, rows)]
-        return partition_verdict(context, offenders, checked=checked, severity=severity)
+            inputs.given = config
+            offenders += [(key, finding) for finding in check.find(inputs, rows)]
+        return partition_verdict(context, offenders, n_checked=n_rows, severity=severity)
 
     compute.__doc__ = check.description
     return asset_check(asset=asset, blocking=check.blocking, name=check.name)(compute)

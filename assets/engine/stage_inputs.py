@@ -58,8 +58,8 @@ class StageContext(Shared):
         log = self.context.log.info
         self.opened.enter_context(provider_pools(self.context.instance, self.context.run, [spec], log))
         stage = self.context.asset_key.to_user_string()
-        opened = self.store.open_gateway(log, {}, self.settings.budget, budgets, command_of(self.context.run), roles, stage)
-        gateway, progress, _ = self.opened.enter_context(opened)
+        manager = self.store.open_gateway(log, {}, self.settings.budget, budgets, command_of(self.context.run), roles, stage)
+        gateway, progress, _ = self.opened.enter_context(manager)
         return gateway, progress
 
 
@@ -112,11 +112,11 @@ class StageInputs:
     def enter(self, name: Hashable, open: Callable[[], AbstractContextManager[Any]]) -> Any:
         return self._of_stage.remember(name, lambda: self._of_stage.opened.enter_context(open()))
 
-    def embed(self, texts: Sequence[str], spec: ModelSpec, known: int) -> EmbeddingResult:
+    def embed(self, texts: Sequence[str], spec: ModelSpec, n_known: int) -> EmbeddingResult:
         if not texts:
             return NOTHING_EMBEDDED
         gateway, progress = self._shared.remember(spec.variant, lambda: self._shared.gateway(spec))
-        return embed(texts, spec, gateway, known=known, on_progress=progress)
+        return embed(texts, spec, gateway, n_known=n_known, on_progress=progress)
 
     def keep(self, tables: Mapping[str, pa.Table]) -> None:
         """Replace the partition's rows, of the first table last: whoever finds those finds the others too. Of all snapshots, those are

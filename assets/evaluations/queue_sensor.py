@@ -53,20 +53,20 @@ def build_queue_sensor(jobs: Sequence[Any]) -> dg.SensorDefinition:
 
 
 def _process_evaluations(context: dg.SensorEvaluationContext, store: EvaluationStore) -> dg.SensorResult | dg.SkipReason:
-    unended = store.open_evaluations()
-    if not unended:
+    evaluations = store.open_evaluations()
+    if not evaluations:
         return dg.SkipReason("no evaluation is waiting or running")
-    ids = [one.queue_id for one in unended]
-    requested = _read_request_counts(context)
-    tick = _Tick(context, store, _find_newest_runs(context.instance, ids), store.cancels(ids), requested)
+    ids = [evaluation.queue_id for evaluation in evaluations]
+    request_counts = _read_request_counts(context)
+    tick = _Tick(context, store, _find_newest_runs(context.instance, ids), store.cancels(ids), request_counts)
     requests, counts = list[dg.RunRequest](), dict[str, int | None]()
-    for one in unended:
-        if (request := _process_evaluation_safely(tick, one)) is not None:
+    for evaluation in evaluations:
+        if (request := _process_evaluation_safely(tick, evaluation)) is not None:
             requests.append(request)
-            counts[one.queue_id] = (requested.get(one.queue_id) or 0) + 1
-        elif one.queue_id in tick.runs:
-            counts[one.queue_id] = None
-    waits = dg.SkipReason(f"evaluations waiting or running: {len(unended):,}")
+            counts[evaluation.queue_id] = (request_counts.get(evaluation.queue_id) or 0) + 1
+        elif evaluation.queue_id in tick.runs:
+            counts[evaluation.queue_id] = None
+    waits = dg.SkipReason(f"evaluations waiting or running: {len(evaluations):,}")
     return dg.SensorResult(run_requests=requests or None, skip_reason=None if requests else waits, cursor=json.dumps(counts))
 
 
@@ -83,17 +83,17 @@ class _Tick(NamedTuple):
 
 
 def _find_newest_runs(instance: dg.DagsterInstance, ids: Sequence[str]) -> dict[str, dg.RunRecord]:
-    found: dict[str, dg.RunRecord] = {}
+    runs: dict[str, dg.RunRecord] = {}
     for record in instance.get_run_records(dg.RunsFilter(tags={QUEUE_TAG: list(ids)})):
-        found.setdefault(record.dagster_run.tags[QUEUE_TAG], record)
-    return found
+        runs.setdefault(record.dagster_run.tags[QUEUE_TAG], record)
+    return runs
 
 
 def _read_request_counts(context: dg.SensorEvaluationContext) -> dict[str, int | None]:
     """What the tick before has noted."""
     try:
-        found = json.loads(context.cursor or "{}")
-        return {str(name): None if number is None else int(number) for name, number in found.items()}
+        counts = json.loads(context.cursor or "{}")
+        return {str(name): None if number is None else int(number) for name, number in counts.items()}
     except (ValueError, AttributeError, TypeError):
         return {}  # somebody has set another cursor in the UI
 
@@ -102,32 +102,32 @@ class _CannotRun(DtefError):
     """The plan of an evaluation cannot be run as things are now."""
 
 
-def _process_evaluation_safely(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
+def _process_evaluation_safely(tick: _Tick, evaluation: Evaluation) -> dg.RunRequest | None:
     """What one evaluation needs now: an error ends it at most, and no other."""
     try:
-        return _process_evaluation(tick, one)
+        return _process_evaluation(tick, evaluation)
     except _CannotRun as error:
         cause = error.__cause__ or error
-        tick.context.log.error(f"evaluation {one.queue_id} has ended", exc_info=not isinstance(cause, DtefError))
+        tick.context.log.error(f"evaluation {evaluation.queue_id} has ended", exc_info=not isinstance(cause, DtefError))
         reason = f"it cannot be run: {format_one_line(links(cause))}"[:2_000]
-        tick.store.end(one.queue_id, "failed", {"reason": reason})
+        tick.store.end(evaluation.queue_id, "failed", {"reason": reason})
     except Exception as error:
         # The store or Dagster's own database is away: the next tick tries again.
-        tick.context.log.warning(f"evaluation {one.queue_id}: {format_one_line(links(error))}", exc_info=True)
+        tick.context.log.warning(f"evaluation {evaluation.queue_id}: {format_one_line(links(error))}", exc_info=True)
     return None
 
 
-def _process_evaluation(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
-    record, asked_by = tick.runs.get(one.queue_id), tick.cancels.get(one.queue_id)
+def _process_evaluation(tick: _Tick, evaluation: Evaluation) -> dg.RunRequest | None:
+    record, asked_by = tick.runs.get(evaluation.queue_id), tick.cancels.get(evaluation.queue_id)
     if record is None:
-        return _handle_missing_run(tick, one, asked_by)
+        return _handle_missing_run(tick, evaluation, asked_by)
     run = record.dagster_run
     if asked_by is not None and run.status in _IS_ALIVE:
         _cancel(tick.context, run, asked_by)
     elif (end := ending(tick.context.instance, record, asked_by)) is not None:
-        events = tick.store.events(one.queue_id)
+        events = tick.store.events(evaluation.queue_id)
         end = add_call_counts(end, sum_reported_calls(events), count_calls_left(events))
-        tick.store.end(one.queue_id, end.kind, {**end.data, "bought": sum_bought_by(tick.store, one.queue_id)})
+        tick.store.end(evaluation.queue_id, end.kind, {**end.data, "bought": sum_bought_by(tick.store, evaluation.queue_id)})
     return None
 
 
@@ -144,39 +144,39 @@ def _cancel(context: dg.SensorEvaluationContext, run: dg.DagsterRun, who: str) -
         context.log.warning(f"run {run.run_id} could not be cancelled: {format_one_line(links(error))}")
 
 
-def _handle_missing_run(tick: _Tick, one: Evaluation, asked_by: str | None) -> dg.RunRequest | None:
+def _handle_missing_run(tick: _Tick, evaluation: Evaluation, asked_by: str | None) -> dg.RunRequest | None:
     if asked_by is not None:
-        tick.store.end(one.queue_id, "cancelled", {"by": asked_by})
+        tick.store.end(evaluation.queue_id, "cancelled", {"by": asked_by})
         return None
-    requests = tick.requested.get(one.queue_id, 0)
+    requests = tick.requested.get(evaluation.queue_id, 0)
     if requests is None:
-        tick.store.end(one.queue_id, "failed", {"reason": "its run was deleted in Dagster"})
+        tick.store.end(evaluation.queue_id, "failed", {"reason": "its run was deleted in Dagster"})
     elif requests >= MOST_REQUESTS:
         reason = f"Dagster made no run of it after {MOST_REQUESTS} requests; the ticks of the sensor evaluation_queue have the reason"
-        tick.store.end(one.queue_id, "failed", {"reason": reason})
+        tick.store.end(evaluation.queue_id, "failed", {"reason": reason})
     else:
-        return _request(tick.context, one)
+        return _request(tick.context, evaluation)
     return None
 
 
-def _request(context: dg.SensorEvaluationContext, one: Evaluation) -> dg.RunRequest:
+def _request(context: dg.SensorEvaluationContext, evaluation: Evaluation) -> dg.RunRequest:
     """The run that the plan of an evaluation comes to. Raises _CannotRun."""
     try:
-        checked = _check_plan(context, one.plan)
+        plan = _check_plan(context, evaluation.plan)
     except Exception as error:  # of many kinds, whatever is wrong in the plan; nothing is asked of a database for it
         raise _CannotRun(str(error)) from error
-    known = list(context.instance.get_dynamic_partitions(checked.space))
-    if new := [key for key in checked.keys if key not in set(known)]:
-        if not checked.new_keys:
+    known_keys = list(context.instance.get_dynamic_partitions(plan.space))
+    if new := [key for key in plan.keys if key not in set(known_keys)]:
+        if not plan.new_keys:
             raise _CannotRun(f"not registered with Dagster: {', '.join(new)}")
-        context.instance.add_dynamic_partitions(checked.space, new)
-        known += new
+        context.instance.add_dynamic_partitions(plan.space, new)
+        known_keys += new
     return dg.RunRequest(
-        run_key=f"evaluation {one.queue_id}",
-        job_name=checked.job,
-        tags={**build_partition_tags(known, checked.keys), SNAPSHOT_TAG: checked.snapshot, QUEUE_TAG: one.queue_id},
-        run_config=checked.config,
-        asset_selection=checked.stages,
+        run_key=f"evaluation {evaluation.queue_id}",
+        job_name=plan.job,
+        tags={**build_partition_tags(known_keys, plan.keys), SNAPSHOT_TAG: plan.snapshot, QUEUE_TAG: evaluation.queue_id},
+        run_config=plan.config,
+        asset_selection=plan.stages,
     )
 
 
@@ -195,7 +195,7 @@ class _RunnablePlan(NamedTuple):
 def _check_plan(context: dg.SensorEvaluationContext, plan: Mapping[str, Any]) -> _RunnablePlan:
     """Raises errors of many kinds for a plan that cannot be run as things are now."""
     stages = [dg.AssetKey(name) for name in plan["config"]]
-    config = {"ops": {name: {"config": given} for name, given in plan["config"].items()}}
+    config = {"ops": {name: {"config": options} for name, options in plan["config"].items()}}
     if context.repository_def is not None:
         job = context.repository_def.get_job(plan["job"]).get_subset(asset_selection=frozenset(stages))
         dg.validate_run_config(job, config)

@@ -51,13 +51,13 @@ def ending(instance: dg.DagsterInstance, record: dg.RunRecord, asked_by: str | N
     return Ending("cancelled", {**of_run, **_describe_canceller(asked_by)})
 
 
-def add_call_counts(end: Ending, reported_calls: EvaluationCalls | None, left: int = 0) -> Ending:
-    """The ending with what became of all requests: where nothing at all was answered nothing is completed. `left`: those not made yet."""
+def add_call_counts(end: Ending, reported_calls: EvaluationCalls | None, remaining: int = 0) -> Ending:
+    """The ending with what became of all requests: where nothing at all was answered nothing is completed. `remaining`: those not made yet."""
     if reported_calls is None:
         return end
     data, words = {**end.data, "calls": reported_calls.build_json()}, reported_calls.unanswered_note
-    if end.kind == "cancelled" and left:
-        never = f"at least {format_count(left, 'further request')} {'was' if left == 1 else 'were'} not made before the end"
+    if end.kind == "cancelled" and remaining:
+        never = f"at least {format_count(remaining, 'further request')} {'was' if remaining == 1 else 'were'} not made before the end"
         words = f"{words}; {never}" if words else never
     if end.kind == "completed" and reported_calls.is_without_answer:
         return Ending("failed", {**data, "reason": words})
@@ -87,8 +87,8 @@ def find_failure_reasons(instance: dg.DagsterInstance, run: dg.DagsterRun) -> di
     if of_partitions:
         reported_calls.append(_summarize_partition_failures(of_partitions))
     reason = "; ".join(dict.fromkeys(reported_calls)) or _describe_worker_end(instance, run)
-    kept = dict(sorted(of_partitions.items())[:MOST_TOLD_PARTITIONS])
-    return {"reason": reason[:_LONGEST_TOLD_REASON], **({"failed": kept} if kept else {})}
+    failures = dict(sorted(of_partitions.items())[:MOST_TOLD_PARTITIONS])
+    return {"reason": reason[:_LONGEST_TOLD_REASON], **({"failed": failures} if failures else {})}
 
 
 def _summarize_partition_failures(reasons: Mapping[str, str]) -> str:

@@ -34,21 +34,21 @@ class DagsterRunLog:
         """The events run by run, in the order in which Dagster made the runs. Events after a run's end are left out: the next may have begun."""
         with self._lock, _translate_storage_errors():
             records = self._instance.get_run_records(dg.RunsFilter(tags={QUEUE_TAG: queue_id}), ascending=True)
-            found: list[RunLogEvent] = []
+            run_events: list[RunLogEvent] = []
             for record in records:
                 run = record.dagster_run
                 if run.parent_run_id is not None:
-                    found.append(self._build_restart_event(run, run.parent_run_id, record.create_timestamp))
-                found += self._read_run_events(run.run_id)
-        first = next((place for place, event in enumerate(found) if event.kind == "started"), None)
-        return [event for place, event in enumerate(found) if event.kind != "started" or place == first]
+                    run_events.append(self._build_restart_event(run, run.parent_run_id, record.create_timestamp))
+                run_events += self._read_run_events(run.run_id)
+        first = next((place for place, event in enumerate(run_events) if event.kind == "started"), None)
+        return [event for place, event in enumerate(run_events) if event.kind != "started" or place == first]
 
     def ids_with_runs(self, queue_ids: Sequence[str]) -> Collection[str]:
         if not queue_ids:
             return ()
         with _translate_storage_errors():
             records = self._instance.get_run_records(dg.RunsFilter(tags={QUEUE_TAG: list(queue_ids)}))
-        return {one.dagster_run.tags[QUEUE_TAG] for one in records if one.start_time is not None}
+        return {record.dagster_run.tags[QUEUE_TAG] for record in records if record.start_time is not None}
 
     def _build_restart_event(self, run: dg.DagsterRun, parent_id: str, made_at: datetime) -> RunLogEvent:
         """That Dagster started a run once more, and why."""
@@ -57,12 +57,12 @@ class DagsterRunLog:
         return RunLogEvent("item", {"restarted": True, "dagster_run_id": run.run_id, "reason": why}, _convert_to_utc(made_at))
 
     def _read_run_events(self, run_id: str) -> list[RunLogEvent]:
-        kept = self._kept.setdefault(run_id, _RunEvents())
+        run_events = self._kept.setdefault(run_id, _RunEvents())
         self._kept.move_to_end(run_id)
         if len(self._kept) > _MOST_RUNS_KEPT:
             self._kept.popitem(last=False)
-        kept.read_on(self._instance, run_id)
-        return kept.events
+        run_events.read_on(self._instance, run_id)
+        return run_events.events
 
 
 def run_log_of(home: Path) -> DagsterRunLog:

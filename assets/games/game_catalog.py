@@ -36,14 +36,14 @@ def load_known_scenarios(settings: Settings, conflicts: dict[str, str] | None = 
 def find_scenario_version(settings: Settings, name: str, version: int) -> ScenarioManifest:
     """A certain version. Raises ConfigError, with those there are, where it is no longer known; and as `load_scenario_versions`."""
     versions = load_scenario_versions(settings)
-    if (found := versions.get((name, version))) is None:
-        there = ", ".join(str(number) for known, number in versions if known == name)
-        raise _missing_version_error("scenario", name, version, there)
-    return found
+    if (manifest := versions.get((name, version))) is None:
+        choices = ", ".join(str(number) for scenario, number in versions if scenario == name)
+        raise _missing_version_error("scenario", name, version, choices)
+    return manifest
 
 
 def load_scenario_versions(
-    settings: Settings, stored: DocumentSnapshot | None = None, conflicts: dict[str, str] | None = None
+    settings: Settings, docs: DocumentSnapshot | None = None, conflicts: dict[str, str] | None = None
 ) -> dict[tuple[str, int], ScenarioManifest]:
     """Every manifest by its id and version, in their order: the one that a file has, and those made over HTTP.
 
@@ -55,17 +55,17 @@ def load_scenario_versions(
 
     Raises ConfigError when DTEF_SCENARIOS names no folder, a manifest has a fault, or there is such a version.
     """
-    own = _check_folder("DTEF_SCENARIOS", settings.scenarios)
-    found: dict[str, tuple[ScenarioManifest, str]] = {}
-    for folder in (find_shipped("scenarios"), own):
+    user_folder = _check_folder("DTEF_SCENARIOS", settings.scenarios)
+    manifests: dict[str, tuple[ScenarioManifest, str]] = {}
+    for folder in (find_shipped("scenarios"), user_folder):
         if folder is not None and folder.is_dir():
-            found |= {name: (one, str(folder / f"{name}.yaml")) for name, one in read_manifests(folder).items()}
-    in_files = {(one.id, one.version): (one, place) for one, place in found.values()}
-    return _add_stored_versions("scenario", ScenarioManifest, in_files, settings, stored, conflicts)
+            manifests |= {name: (manifest, str(folder / f"{name}.yaml")) for name, manifest in read_manifests(folder).items()}
+    in_files = {(manifest.id, manifest.version): (manifest, place) for manifest, place in manifests.values()}
+    return _add_stored_versions("scenario", ScenarioManifest, in_files, settings, docs, conflicts)
 
 
 def load_known_persona_versions(
-    settings: Settings, stored: DocumentSnapshot | None = None, conflicts: dict[str, str] | None = None
+    settings: Settings, docs: DocumentSnapshot | None = None, conflicts: dict[str, str] | None = None
 ) -> dict[str, Persona]:
     """Every version of every persona by name (`cautious:v2`), in the order of ids and versions. Arguments as of `load_scenario_versions`.
 
@@ -74,40 +74,40 @@ def load_known_persona_versions(
     """
     if settings.personas is not None and settings.personas.exists():
         _check_folder("DTEF_PERSONAS", settings.personas)
-    found = {
-        name: (one, str(find_shipped("personas"))) for name, one in read_persona_versions(find_shipped("personas")).items()
+    personas = {
+        name: (item, str(find_shipped("personas"))) for name, item in read_persona_versions(find_shipped("personas")).items()
     }
     for name, persona in read_persona_versions(settings.personas).items() if settings.personas else ():
-        if name in found and found[name][0] != persona:
+        if name in personas and personas[name][0] != persona:
             conflict = f"{settings.personas}: {name} differs from the shipped persona of that version; allowed: another version"
             _report_conflict(conflicts, persona.id, conflict)
             continue
-        found[name] = persona, str(settings.personas)
-    in_files = {(one.id, one.version): (one, place) for one, place in found.values()}
-    return {one.name: one for one in _add_stored_versions("persona", Persona, in_files, settings, stored, conflicts).values()}
+        personas[name] = persona, str(settings.personas)
+    in_files = {(item.id, item.version): (item, place) for item, place in personas.values()}
+    return {item.name: item for item in _add_stored_versions("persona", Persona, in_files, settings, docs, conflicts).values()}
 
 
 def load_known_personas(
-    settings: Settings, pinned: Mapping[str, int] = MappingProxyType({}), conflicts: dict[str, str] | None = None
+    settings: Settings, pins: Mapping[str, int] = MappingProxyType({}), conflicts: dict[str, str] | None = None
 ) -> dict[str, Persona]:
     """The version in play of every persona by id (`select_latest_personas`), then every version by name (`cautious:v1`).
 
-    `pinned`: by id, the version that the id stands for in its place. Raises ConfigError where one is no longer known.
+    `pins`: by id, the version that the id stands for in its place. Raises ConfigError where one is no longer known.
     `conflicts`, and what it raises besides: as `load_known_persona_versions`.
     """
     versions = load_known_persona_versions(settings, conflicts=conflicts)
-    found = select_latest_personas(versions.values()) | versions
-    for name, version in pinned.items():
-        if (one := versions.get(f"{name}:v{version}")) is None:
-            there = ", ".join(str(known.version) for known in versions.values() if known.id == name)
-            raise _missing_version_error("persona", name, version, there)
-        found[name] = one
-    return found
+    personas = select_latest_personas(versions.values()) | versions
+    for name, version in pins.items():
+        if (persona := versions.get(f"{name}:v{version}")) is None:
+            choices = ", ".join(str(candidate.version) for candidate in versions.values() if candidate.id == name)
+            raise _missing_version_error("persona", name, version, choices)
+        personas[name] = persona
+    return personas
 
 
-def _missing_version_error(kind: GameDocumentKind, name: str, version: int, there: str) -> ConfigError:
+def _missing_version_error(kind: GameDocumentKind, name: str, version: int, choices: str) -> ConfigError:
     return ConfigError(
-        f"{kind} {name}: version {version} was asked for, and is no longer known; there are: {there or 'none'}; "
+        f"{kind} {name}: version {version} was asked for, and is no longer known; there are: {choices or 'none'}; "
         "restore the file of that version, or submit the evaluation again"
     )
 
@@ -117,43 +117,43 @@ def _add_stored_versions(
     model: type[_Kept],
     in_files: Mapping[tuple[str, int], tuple[_Kept, str]],
     settings: Settings,
-    stored: DocumentSnapshot | None,
+    docs: DocumentSnapshot | None,
     conflicts: dict[str, str] | None,
 ) -> dict[tuple[str, int], _Kept]:
     """The documents of files and of the store, in the order of ids and versions, each with the status that was said last."""
-    stored = read_documents_if_present(settings.responses_url) if stored is None else stored
+    docs = read_documents_if_present(settings.responses_url) if docs is None else docs
     place = settings.places()["DTEF_RESPONSES"]
     # A URL may hold a password.
     where = "the response database" if "://" in place else f"the response store {place}"
-    statuses, found = stored.map_statuses(kind), {key: one for key, (one, _) in in_files.items()}
-    for kept in stored.of(kind):
-        key = kept.id, kept.version
+    statuses, versions = docs.map_statuses(kind), {key: content for key, (content, _) in in_files.items()}
+    for record in docs.of(kind):
+        key = record.id, record.version
         # Whatever was said of its status besides: what a version is made of has to be the same everywhere.
-        status = found[key].status if key in found else statuses.get(key)
+        status = versions[key].status if key in versions else statuses.get(key)
         try:
-            made = model.model_validate({**kept.body, "version": kept.version, "status": status})
+            document = model.model_validate({**record.body, "version": record.version, "status": status})
         except ValidationError as error:
             raise ConfigError(
-                f"{where}: {kind} {kept.id}, version {kept.version}: {format_in_one_line(error, model)}; "
+                f"{where}: {kind} {record.id}, version {record.version}: {format_in_one_line(error, model)}; "
                 "allowed: what this version of dtef-pipeline knows"
             ) from error
-        if found.get(key, made) != made:
+        if versions.get(key, document) != document:
             conflict = (
-                f"{in_files[key][1]}: the {kind} {kept.id} has in version {kept.version} another content than in {where}, where "
-                f"{kept.who} made it over HTTP; allowed: another id or a higher version in the file"
+                f"{in_files[key][1]}: the {kind} {record.id} has in version {record.version} another content than in {where}, where "
+                f"{record.who} made it over HTTP; allowed: another id or a higher version in the file"
             )
-            _report_conflict(conflicts, kept.id, conflict)
-        found[key] = made
+            _report_conflict(conflicts, record.id, conflict)
+        versions[key] = document
     for key, status in statuses.items():
-        if key in found:
-            found[key] = found[key].model_copy(update={"status": status})
-    return dict(sorted(found.items()))
+        if key in versions:
+            versions[key] = versions[key].model_copy(update={"status": status})
+    return dict(sorted(versions.items()))
 
 
-def _report_conflict(conflicts: dict[str, str] | None, document_id: str, said: str) -> None:
+def _report_conflict(conflicts: dict[str, str] | None, document_id: str, message: str) -> None:
     if conflicts is None:
-        raise ConfigError(said)
-    conflicts[document_id] = said
+        raise ConfigError(message)
+    conflicts[document_id] = message
 
 
 def _check_folder(variable: str, folder: Path | None) -> Path | None:

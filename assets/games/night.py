@@ -45,11 +45,11 @@ def _require_players(
     packs = {key: pack(key, manifests) for key in keys}
     require_weighable(packs.values())
     list_absent_by_scenario(packs, panel.players)
-    for found in packs.values():
-        require_approved(resolve_entrants(found, models, personas, panel.players, panel.personas))
-        items = build_game_items(found.manifest, panel.seeds, [name_opponent_item(found, name) for name in panel.opponents])
+    for game in packs.values():
+        require_approved(resolve_entrants(game, models, personas, panel.players, panel.personas))
+        items = build_game_items(game.manifest, panel.seeds, [name_opponent_item(game, name) for name in panel.opponents])
         for name in {item.opponent for item in items} - {NO_OPPONENT}:
-            require_approved([resolve_opponent(found, models, personas, name)])
+            require_approved([resolve_opponent(game, models, personas, name)])
 
 
 nightly_games = build_night_schedule(
@@ -60,7 +60,7 @@ nightly_games = build_night_schedule(
     at=(3, 30),
     description="the scenarios that the panel's section `games` (DTEF_PANEL) names are played again, in a snapshot named after the date, by "
     "its models, personas and baselines.",
-    what="games",
+    label="games",
     nothing="no scenario is known",
     names_any=lambda panel: bool(panel.scenarios),
     named=" that names scenarios",

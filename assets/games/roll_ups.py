@@ -52,10 +52,10 @@ games_drift, games_no_drift, games_verdicts_were_sent = build_drift_assets(
 @asset_check(asset=games_drift)
 def baselines_stand_still(store: Store) -> dg.AssetCheckResult:
     """A baseline that plays baselines has the same values in every snapshot: otherwise the game changed, and its version was not raised."""
-    moved = store.warehouse.query(lambda connection: list(find_moved_baselines(connection)), only=["episode_scores"])
-    counted = "SELECT count(DISTINCT episode_id) FROM episode_scores WHERE starts_with(model, 'baseline/')"
-    episodes = store.warehouse.query(lambda connection: connection.execute(counted).fetchall()[0][0], only=["episode_scores"])
-    return verdict(moved, checked=episodes)
+    offenders = store.warehouse.query(lambda connection: list(find_moved_baselines(connection)), only=["episode_scores"])
+    sql = "SELECT count(DISTINCT episode_id) FROM episode_scores WHERE starts_with(model, 'baseline/')"
+    episodes = store.warehouse.query(lambda connection: connection.execute(sql).fetchall()[0][0], only=["episode_scores"])
+    return verdict(offenders, n_checked=episodes)
 
 
 GAMES_ROLL_UPS = [persona_results, games_costs, games_drift, report]

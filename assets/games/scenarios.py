@@ -18,9 +18,9 @@ from dtef_pipeline.games.tables import LEAGUE_SPACE
 LEAGUE_SCENARIO = dg.DynamicPartitionsDefinition(name=LEAGUE_SPACE.name)
 
 
-def refuse_unapproved(players: Iterable[Player], *, allowed: bool) -> None:
+def refuse_unapproved(players: Iterable[Player], *, is_allowed: bool) -> None:
     """Raises ConfigError for personas that are drafts or retired, unless the run lets them play."""
-    if not allowed:
+    if not is_allowed:
         require_approved(players, ", or any with `unapproved: true` in the run's configuration")
 
 
@@ -40,6 +40,6 @@ def select_game_items(pack: Pack, settings: GamesSettings) -> list[GameItem]:
 
 def add_scenarios(instance: dg.DagsterInstance, names: Sequence[str]) -> None:
     """Make scenarios known as partitions. Done again, it changes nothing."""
-    known = set(list_partitions(instance, LEAGUE_SPACE))
-    if new := [name for name in names if name not in known]:
+    known_names = set(list_partitions(instance, LEAGUE_SPACE))
+    if new := [name for name in names if name not in known_names]:
         instance.add_dynamic_partitions(LEAGUE_SPACE.name, new)

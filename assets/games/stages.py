@@ -134,8 +134,8 @@ class _MostCalls:
         self._turns = MostTurns(pack)
         self.total = self._turns.total
 
-    def add(self, one: _MatchPlayed, request: Request) -> None:
-        self._turns.add(one.match, one.episode.seat or 0, request)
+    def add(self, game: _MatchPlayed, request: Request) -> None:
+        self._turns.add(game.match, game.episode.seat or 0, request)
 
 
 @dataclass(frozen=True)
@@ -148,21 +148,21 @@ class _League:
     @cached_property
     def optima(self) -> Mapping[int, float | None]:
         """By seed the fewest moves, where the scenario can tell."""
-        stored = self.inputs.read("scenario_items", ["seed", "version", "optimum"])
-        own = stored.filter(pc.equal(stored["version"], self.plan.pack.manifest.version))
-        return dict(zip(own["seed"].to_pylist(), own["optimum"].to_pylist(), strict=True))
+        items = self.inputs.read("scenario_items", ["seed", "version", "optimum"])
+        rows = items.filter(pc.equal(items["version"], self.plan.pack.manifest.version))
+        return dict(zip(rows["seed"].to_pylist(), rows["optimum"].to_pylist(), strict=True))
 
     def episodes(self) -> Iterator[_MatchPlayed]:
         """Those in which a model is asked."""
         return (_MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.asks_nobody)
 
-    def rows(self, some: Sequence[_MatchPlayed], played: Sequence[Played]) -> Tables:
+    def rows(self, games: Sequence[_MatchPlayed], outcomes: Sequence[Played]) -> Tables:
         columns, turns = EpisodeColumns(self.plan, self.optima), list[dict[str, Any]]()
-        for one, came in zip(some, played, strict=True):
-            one.episode.next(came.responses)
-            trace = one.episode.trace()
-            columns.add(one.match, trace, came)
-            turns += iterate_turn_rows(self.plan, one.match, one.episode, trace, came)
+        for game, outcome in zip(games, outcomes, strict=True):
+            game.episode.next(outcome.responses)
+            trace = game.episode.trace()
+            columns.add(game.match, trace, outcome)
+            turns += iterate_turn_rows(self.plan, game.match, game.episode, trace, outcome)
         return {"episodes": columns.table(), "episode_turns": build_turn_table(turns)}
 
     def merge_with_stored(self, new: Tables) -> Tables:
@@ -170,8 +170,8 @@ class _League:
         episodes = pa.concat_tables([self._play_baselines(), new["episodes"]])
         earlier, before = self.inputs.earlier("episodes"), self.inputs.earlier("episode_turns")
         rows = merge_episodes(EPISODES.empty_table() if earlier is None else earlier, episodes, self.plan)
-        stored = EPISODE_TURNS.empty_table() if before is None else before
-        return {"episodes": rows, "episode_turns": merge_turns(stored, new["episode_turns"], self.plan, rows)}
+        turns = EPISODE_TURNS.empty_table() if before is None else before
+        return {"episodes": rows, "episode_turns": merge_turns(turns, new["episode_turns"], self.plan, rows)}
 
     def _play_baselines(self) -> pa.Table:
         columns, games = EpisodeColumns(self.plan, self.optima), BaselineGames(self.plan.pack)
@@ -191,21 +191,21 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     names = {item.opponent for item in items} - {NO_OPPONENT}
     opponents = {name: resolve_opponent(pack, inputs.models, personas, name) for name in names}
     everybody = [*players, *opponents.values()]
-    refuse_unapproved(everybody, allowed=settings.unapproved)
+    refuse_unapproved(everybody, is_allowed=settings.unapproved)
     plan = LeaguePlan(pack, items, players, opponents, settings.draws, settings.snapshot)
     league = _League(inputs, plan)
     if not inputs.is_dry:
         _ = league.optima  # without the items nobody is asked
-    asked = sum(not match.asks_nobody for match in plan.matches())
+    n_matches = sum(not match.asks_nobody for match in plan.matches())
     # How many moves there will be is not known, and episodes share requests: what is expected is what is known so far.
     return EpisodePlan(
         list_player_models(everybody),
         {},
-        asked,
+        n_matches,
         league.episodes,
         league.rows,
         league.merge_with_stored,
-        stand_in=lambda one, request, text: write_legal_text(one.episode, request, text),
+        stand_in=lambda game, request, text: write_legal_text(game.episode, request, text),
         most_calls=lambda: _MostCalls(pack),
     )
 
@@ -230,9 +230,9 @@ def _find_nonzero_sums(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
 def _find_differing_replays(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
     if (pack := _load_known_pack(inputs)) is None:
         return
-    own = rows.filter(pc.equal(rows["version"], pack.manifest.version))
-    step = max(1, -(-len(own) // REPLAYED_EPISODES))
-    for row in own.take(np.arange(0, len(own), step)).to_pylist():
+    episodes = rows.filter(pc.equal(rows["version"], pack.manifest.version))
+    step = max(1, -(-len(episodes) // REPLAYED_EPISODES))
+    for row in episodes.take(np.arange(0, len(episodes), step)).to_pylist():
         if fault := check_replay(pack, int(row["cluster"]), row["trace"], row["trace_hash"]):
             yield f"{row['item_id']} {row['model']}: {fault}"
 
@@ -335,13 +335,13 @@ def plan_decisions(inputs: Inputs, settings: DecisionSettings) -> EpisodePlan:
     players = resolve_entrants(
         pack, inputs.models, load_known_personas(inputs.outside.settings), settings.models, settings.personas
     )
-    refuse_unapproved(players, allowed=settings.unapproved)
+    refuse_unapproved(players, is_allowed=settings.unapproved)
     points = select_points_to_ask(pack.scenario, settings.sample)
-    asked = [one for one in players if one.model is not None]
-    plan = DecisionPlan(pack, points, asked, settings.draws, settings.snapshot)
+    model_players = [player for player in players if player.model is not None]
+    plan = DecisionPlan(pack, points, model_players, settings.draws, settings.snapshot)
 
-    def rows(some: Sequence[PointRequest], played: Sequence[Played]) -> Tables:
-        return {"decision_answers": build_answer_table(list(iterate_answer_rows(plan, some, played)))}
+    def rows(requests: Sequence[PointRequest], outcomes: Sequence[Played]) -> Tables:
+        return {"decision_answers": build_answer_table(list(iterate_answer_rows(plan, requests, outcomes)))}
 
     def written(new: Tables) -> Tables:
         earlier = inputs.earlier("decision_answers")
@@ -349,8 +349,8 @@ def plan_decisions(inputs: Inputs, settings: DecisionSettings) -> EpisodePlan:
         return {"decision_answers": merge_point_answers(before, new["decision_answers"], plan)}
 
     inputs.describe(decision_points=len(points))
-    expected = Counter({name: times * len(points) * settings.draws for name, times in _count_names(asked).items()})
-    return EpisodePlan(list_player_models(asked), expected, plan.size, plan.list_point_requests, rows, written)
+    expected = Counter({name: times * len(points) * settings.draws for name, times in _count_names(model_players).items()})
+    return EpisodePlan(list_player_models(model_players), expected, plan.size, plan.list_point_requests, rows, written)
 
 
 def _count_names(players: Sequence[Any]) -> Counter[str]:

@@ -46,20 +46,20 @@ def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
     player's score stands `persona_results`, `qa_board` or another board of its family: `dtef preference board --metric '*'` shows both.
     """
     votes = read_all_votes(store)
-    with VoteStore(store.responses_url or store.settings.responses_url) as stored:
-        met = count_meetings(*read_pairs_and_votes(stored))
+    with VoteStore(store.responses_url or store.settings.responses_url) as vote_store:
+        meetings = count_meetings(*read_pairs_and_votes(vote_store))
     how = vote_settings(store.settings)
     which = WhichVotes(tuple(how.items), not how.without_leak_risk, not how.no_own_judge, load_store_models(store).own_servers)
     rows = scores_of_votes(votes, how.options, which)
-    counted = filter_votes(votes, which)
+    selection = filter_votes(votes, which)
     vote_metadata: dict[str, Any] = {
-        "votes": len(counted.votes),
+        "votes": len(selection.votes),
         "votes_version": compute_votes_version(votes),
-        "leaks_left_out": counted.leaks_left_out,
-        "self_judged": counted.self_judged,
-        "self_judged_left_out": counted.self_judged_left_out,
+        "leaks_left_out": selection.leaks_left_out,
+        "self_judged": selection.self_judged,
+        "self_judged_left_out": selection.self_judged_left_out,
     }
-    tables = {"preference_scores": rows, "preference_met": met}
+    tables = {"preference_scores": rows, "preference_met": meetings}
     return publish_tables(store, tables, **vote_metadata, scores=markdown(rows, _SHOWN_SCORES, most=30))
 
 
@@ -81,12 +81,12 @@ def preference_shares_are_whole(store: Store) -> dg.AssetCheckResult:
     """Within a fit and component the shares sum to 1, and each score lies in its interval."""
     keys = ["family", "partition", "reviewer_kind", "judge", "component"]
     frame = store.warehouse.rows("preference_scores", columns=[*keys, "player", "beta", "low", "high", "share"]).to_pandas()
-    known = frame[frame["beta"].notna()]
-    sums = known.groupby(keys, dropna=False)["share"].sum()
+    scores = frame[frame["beta"].notna()]
+    sums = scores.groupby(keys, dropna=False)["share"].sum()
     offenders = [f"{key}: shares sum to {total}" for key, total in sums.items() if abs(total - 1) > _SHARES_APART]
-    outside = known[(known["low"] > known["beta"]) | (known["high"] < known["beta"])]
+    outside = scores[(scores["low"] > scores["beta"]) | (scores["high"] < scores["beta"])]
     offenders += [f"{row.family} {row.partition} {row.player}: outside its interval" for row in outside.itertuples()]
-    return verdict(offenders, checked=len(frame))
+    return verdict(offenders, n_checked=len(frame))
 
 
 @asset_check(asset=preference_scores)
@@ -94,18 +94,18 @@ def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
     """Surprising votes: on two texts that differ, as reviewers read them, only in case and white space. Such pairs are neither made nor served.
     They were imported, or voted on before a name that was the only difference was known and hidden."""
     with VoteStore(store.responses_url or store.settings.responses_url) as votes:
-        checked, offenders = find_equal_text_votes(votes)
-    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
+        n_votes, offenders = find_equal_text_votes(votes)
+    return verdict(offenders, n_checked=n_votes, severity=dg.AssetCheckSeverity.WARN)
 
 
 @asset_check(asset=preference_scores)
 def votes_are_free_of_leaks(store: Store) -> dg.AssetCheckResult:
     """Votes on pairs whose texts contain a name, which may still tell who wrote them: by two players, where scores count such votes."""
     rows = store.warehouse.rows("preference_met").to_pylist()
-    whole = [row for row in rows if row["partition"] == "all"]
+    totals = [row for row in rows if row["partition"] == "all"]
     offenders = [
         f"{row['family']} {row['player']} {row['other']}: {row['n_votes_leak_risk']} of {row['n_votes']} votes"
-        for row in whole
+        for row in totals
         if row["n_votes_leak_risk"]
     ]
-    return verdict(offenders, checked=sum(row["n_votes"] for row in whole), severity=dg.AssetCheckSeverity.WARN)
+    return verdict(offenders, n_checked=sum(row["n_votes"] for row in totals), severity=dg.AssetCheckSeverity.WARN)

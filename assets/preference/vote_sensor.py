@@ -18,10 +18,10 @@ def scores_after_votes(context: dg.SensorEvaluationContext, store: Store) -> dg.
     """One run per version of the votes; votes of which a roll-up failed are not tried again until there is another."""
     votes = read_all_votes(store)
     version = compute_votes_version(votes)
-    made = store.warehouse.tables(["preference_scores"])
-    if not votes and not made:
+    tables = store.warehouse.tables(["preference_scores"])
+    if not votes and not tables:
         return dg.SkipReason("there are no votes in the response store")
-    if made and version in store.warehouse.rows("preference_scores", columns=["votes_version"])["votes_version"].to_pylist():
+    if tables and version in store.warehouse.rows("preference_scores", columns=["votes_version"])["votes_version"].to_pylist():
         return dg.SkipReason(f"the scores include all votes ({version})")
     note_votes(context.instance, version)
     return dg.RunRequest(run_key=f"scores of votes {version}")

@@ -42,34 +42,34 @@ def qa_anchors(context: dg.AssetExecutionContext, settings: QaSettings, store: S
     night is the judge. Each night asks afresh; what was asked in it is never asked twice. `judge_drift` says which judge has moved.
     """
     arbiter = resolve_run_arbiter(load_store_models(store), settings)
-    kept = _fill_anchors(store, settings) if arbiter else pa.table({})
+    anchors = _fill_anchors(store, settings) if arbiter else pa.table({})
     rows = QA_ANCHORS.empty_table()
-    if arbiter is None or not len(kept):
+    if arbiter is None or not len(anchors):
         context.log.info("nothing to judge again: judging is off, or no answer has a judge's score yet")
     else:
-        rows = _judge_anchors(context, store, settings, arbiter, kept)
+        rows = _judge_anchors(context, store, settings, arbiter, anchors)
     store_anchor_rows(store, "qa_anchors", rows, settings.snapshot)
-    moved = judge_drift(QA_WATCHED, store.warehouse.read_or_empty("qa_anchors"), load_drift_section(store.settings))
-    return build_anchor_result(context, store, rows, settings.snapshot, len(kept), moved)
+    shifts = judge_drift(QA_WATCHED, store.warehouse.read_or_empty("qa_anchors"), load_drift_section(store.settings))
+    return build_anchor_result(context, store, rows, settings.snapshot, len(anchors), shifts)
 
 
 def _fill_anchors(store: Store, settings: QaSettings) -> pa.Table:
     """The anchors, filled up where there are fewer than were asked for."""
     house = store.warehouse
-    kept = house.read_or_empty("qa_anchor_items")
-    if len(kept) < settings.anchors and house.tables(["qa_judgements"]):
+    anchors = house.read_or_empty("qa_anchor_items")
+    if len(anchors) < settings.anchors and house.tables(["qa_judgements"]):
         pool = store.warehouse.query(load_judged_answers, only=ANCHORS_CHOSEN_FROM)
-        kept = add_answers(kept, settings.anchors, settings.anchor_seed, pool)
-        house.write("qa_anchor_items", kept)
-    return kept.slice(0, settings.anchors)
+        anchors = add_answers(anchors, settings.anchors, settings.anchor_seed, pool)
+        house.write("qa_anchor_items", anchors)
+    return anchors.slice(0, settings.anchors)
 
 
 def _judge_anchors(
-    context: dg.AssetExecutionContext, store: Store, settings: QaSettings, arbiter: Arbiter, kept: pa.Table
+    context: dg.AssetExecutionContext, store: Store, settings: QaSettings, arbiter: Arbiter, rows: pa.Table
 ) -> pa.Table:
     tables = [QA_ANCHORS.empty_table()]
-    expected = {arbiter.model.name: len(kept) * len(arbiter.evaluators)}
+    expected = {arbiter.model.name: len(rows) * len(arbiter.evaluators)}
     with asking(context, store, settings, [arbiter.model], expected, judge_limits(store, settings)) as ask:
-        for some in split_into_windows(iterate_anchor_looks(kept, arbiter, settings.snapshot), QA_JUDGEMENTS_STAGE.at_a_time):
-            tables.append(build_qa_anchor_rows(settings.snapshot, some, play(some, ask, store.responses.responses)))
+        for looks in split_into_windows(iterate_anchor_looks(rows, arbiter, settings.snapshot), QA_JUDGEMENTS_STAGE.at_a_time):
+            tables.append(build_qa_anchor_rows(settings.snapshot, looks, play(looks, ask, store.responses.responses)))
     return pa.concat_tables(tables)

@@ -87,20 +87,20 @@ class LookUpCache:
         Raises ConfigError as `open_retrieval_server`.
         """
         server = open_retrieval_server(settings)
-        wanted = {_LookUp(_hash_lookup(text, k, where), server.where): text for text in texts}
-        self._count_from_now_on([key for key in wanted if self._is_found(key)])
-        missing = [key for key in wanted if not self._is_found(key)]
+        lookups = {_LookUp(_hash_lookup(text, k, where), server.where): text for text in texts}
+        self._count_from_now_on([key for key in lookups if self._is_found(key)])
+        missing = [key for key in lookups if not self._is_found(key)]
         with ThreadPoolExecutor(LOOK_UPS_AT_ONCE) as pool:
             for start in range(0, len(missing), LOOK_UPS_BETWEEN_WRITINGS):
                 keys = missing[start : start + LOOK_UPS_BETWEEN_WRITINGS]
-                found = list(pool.map(lambda key: server.retriever.retrieve(wanted[key], k, where), keys))
-                self._keep(keys, found)
-                if len(keys) == LOOK_UPS_BETWEEN_WRITINGS and all(one.problem for one in found):
-                    rest = missing[start + LOOK_UPS_BETWEEN_WRITINGS :]
+                results = list(pool.map(lambda key: server.retriever.retrieve(lookups[key], k, where), keys))
+                self._keep(keys, results)
+                if len(keys) == LOOK_UPS_BETWEEN_WRITINGS and all(result.problem for result in results):
+                    remaining = missing[start + LOOK_UPS_BETWEEN_WRITINGS :]
                     given_up = (
-                        f"was not looked up: the {len(keys)} look-ups before it failed, the last because {found[-1].problem}"
+                        f"was not looked up: the {len(keys)} look-ups before it failed, the last because {results[-1].problem}"
                     )
-                    self._keep(rest, [Retrieval(problem=given_up)] * len(rest))
+                    self._keep(remaining, [Retrieval(problem=given_up)] * len(remaining))
                     break
         return self.find_cached(texts, k, where)
 
@@ -114,10 +114,10 @@ class LookUpCache:
         if behind := [key for key in keys if last[key.lookup_id] != key]:
             self._put_last({key: self._rows[key] for key in behind})
 
-    def _keep(self, keys: Sequence[_LookUp], found: Sequence[Retrieval]) -> None:
+    def _keep(self, keys: Sequence[_LookUp], hits: Sequence[Retrieval]) -> None:
         """Write these look-ups beside what was there."""
         self._put_last(
-            {key: {**self._at, **key._asdict(), **_serialize_retrieval(one)} for key, one in zip(keys, found, strict=True)}
+            {key: {**self._at, **key._asdict(), **_serialize_retrieval(hit)} for key, hit in zip(keys, hits, strict=True)}
         )
 
     def _put_last(self, rows: Mapping[_LookUp, dict[str, Any]]) -> None:
@@ -132,16 +132,16 @@ def _hash_lookup(text: str, k: int, where: Mapping[str, str | int]) -> str:
     return digest("look-up", text, k, format_filter(where))
 
 
-def _serialize_retrieval(found: Retrieval) -> dict[str, Any]:
+def _serialize_retrieval(retrieval: Retrieval) -> dict[str, Any]:
     sources = [
         {
-            "doc_id": one.doc_id,
-            "page_content": one.page_content,
-            "metadata": json.dumps(dict(one.metadata), ensure_ascii=False, sort_keys=True),
+            "doc_id": source.doc_id,
+            "page_content": source.page_content,
+            "metadata": json.dumps(dict(source.metadata), ensure_ascii=False, sort_keys=True),
         }
-        for one in found.sources
+        for source in retrieval.sources
     ]
-    return {"sources": sources, "problem": found.problem}
+    return {"sources": sources, "problem": retrieval.problem}
 
 
 def _choose_last_success(rows: Sequence[Mapping[str, Any]]) -> Retrieval:
@@ -156,5 +156,5 @@ def _choose_last_success(rows: Sequence[Mapping[str, Any]]) -> Retrieval:
 
 
 def _parse_retrieval(row: Mapping[str, Any]) -> Retrieval:
-    sources = (SourceText(one["doc_id"], one["page_content"], json.loads(one["metadata"])) for one in row["sources"])
+    sources = (SourceText(text["doc_id"], text["page_content"], json.loads(text["metadata"])) for text in row["sources"])
     return Retrieval(tuple(sources), row["problem"])

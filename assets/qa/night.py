@@ -21,14 +21,12 @@ from dtef_pipeline.qa.transcripts.remote import REMOTE
 
 def plan_questions(context: dg.ScheduleEvaluationContext, store: Store, panel: QaSettings) -> NightPlan:
     """From the prompts on. Parts that were added and never made are left out and named."""
-    known = list_known_parts(context.instance)
-    wanted = select_panel_parts(panel, known)
-    keys = [
-        key for key in wanted if len(store.warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))
-    ]
+    known_parts = list_known_parts(context.instance)
+    parts = select_panel_parts(panel, known_parts)
+    keys = [key for key in parts if len(store.warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))]
     for key, text in _filter_faults(panel, store, keys).items() if keys else ():
         context.log.warning(f"{key}: {text}")
-    return NightPlan(known, wanted, keys, _config(panel, store) if keys else {})
+    return NightPlan(known_parts, parts, keys, _config(panel, store) if keys else {})
 
 
 def _config(settings: QaSettings, store: Store) -> dict[str, dict[str, Any]]:
@@ -61,7 +59,7 @@ nightly_questions = build_night_schedule(
     at=(3, 0),
     description="the parts of suites that the panel's section `qa` (DTEF_PANEL) names are asked and judged again, in a snapshot named after the "
     "date. In the same run the judge is shown stored answers again.",
-    what="questions",
+    label="questions",
     nothing="no part of the panel has been added yet: `dtef qa add SUITE PATH` does",
     names_any=lambda panel: panel.names_parts,
     named=" that names suites or parts",

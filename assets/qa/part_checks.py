@@ -33,29 +33,29 @@ def require_askable_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSet
     Raises ConfigError for a way of asking that no part allows (else it is the failure of those parts alone), and for a server that is to look
     up chunks of documents and is not named.
     """
-    found = check_parts(warehouse, keys, how)
-    if keys and len(found.refused) == len(keys):
-        raise next(iter(found.refused.values()))
-    if found.about_documents:
+    findings = check_parts(warehouse, keys, how)
+    if keys and len(findings.refused) == len(keys):
+        raise next(iter(findings.refused.values()))
+    if findings.about_documents:
         require_server(how.retriever, settings)
-    return found.judged
+    return findings.judged
 
 
 def check_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> PartFindings:
     """What each of these parts says."""
-    judged, asks_about, refused = False, False, dict[str, ConfigError]()
+    needs_judge, asks_about, errors = False, False, dict[str, ConfigError]()
     for key in keys:
         at = QA_SPACE.levels(key)
         items = warehouse.rows("qa_items", columns=["type", *JUDGED_ITEM_COLUMNS], **at)
-        shown = len(warehouse.rows("qa_examples", columns=["position"], **at))
+        n_examples = len(warehouse.rows("qa_examples", columns=["position"], **at))
         about = bool(len(warehouse.rows("qa_documents", columns=["doc_id"], **at)))
         try:
-            how.refuse_for(key, items["type"].to_pylist(), shown, about_documents=about)
+            how.refuse_for(key, items["type"].to_pylist(), n_examples, about_documents=about)
         except ConfigError as error:
-            refused[key] = error
+            errors[key] = error
         asks_about = asks_about or about
-        judged = judged or bool(select_judged_items(items))
-    return PartFindings(judged, asks_about, refused)
+        needs_judge = needs_judge or bool(select_judged_items(items))
+    return PartFindings(needs_judge, asks_about, errors)
 
 
 def require_server(retriever: str, settings: Settings) -> None:

@@ -54,7 +54,7 @@ def qa_board(config: QaBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """
     require_scored(store, QA_FAMILY)
     exposure = load_known_suites(config.suites).exposure
-    boards = store.warehouse.query(lambda made: build_qa_boards(made, exposure=exposure), only=QA_BOARD_READS)
+    boards = store.warehouse.query(lambda connection: build_qa_boards(connection, exposure=exposure), only=QA_BOARD_READS)
     overall = boards["qa_board"].filter(pc.equal(boards["qa_board"]["cut"], "overall"))
     return publish_tables(store, boards, family="qa", board=markdown(overall, _BOARD_SHOWN, most=30))
 
@@ -82,7 +82,7 @@ def qa_scores_are_valid(store: Store) -> dg.AssetCheckResult:
     """Warns of a model or a judge whose scores may rest on something besides the answer; `qa_validity` says on what."""
     rows = store.warehouse.read("qa_validity").to_pylist()
     offenders = [f"{row['check']} {row['suite']} {row['model']}: {row['value']:.3f}" for row in rows if row["warn"]]
-    return verdict(offenders, checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
+    return verdict(offenders, n_checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
 
 
 qa_drift, qa_no_drift, qa_verdicts_were_sent = build_drift_assets(
@@ -100,12 +100,12 @@ qa_drift, qa_no_drift, qa_verdicts_were_sent = build_drift_assets(
 def qa_judge_stands_still(store: Store) -> dg.AssetCheckResult:
     """Warns of a judge that moved, alone or beside others: what it says of the same stored answers is not what it said before."""
     rows = store.warehouse.read_or_empty("judge_drift", family="qa").to_pylist()
-    moved = [
+    offenders = [
         f"{row['judge']}, {row['evaluator']}, {row['verdict']} since {row['first_snapshot']}: {row['shift']:+.4f}"
         for row in rows
         if row["first_snapshot"] is not None
     ]
-    return verdict(moved, checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
+    return verdict(offenders, n_checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
 
 
 QA_ROLL_UPS = [qa_board, qa_costs, qa_validity, qa_drift, report]

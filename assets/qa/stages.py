@@ -84,12 +84,12 @@ def read_items(inputs: Inputs, _: QaSettings) -> Tables:
     part = source.part if spec.layout == INTERVIEW_LAYOUT else None
     corpus = Path(source.corpus) if source.corpus else None
     place = (source.suite, source.path, source.corpus, source.suites, part)
-    added: AddedFiles = inputs.remember(place, lambda: read_added(spec, Path(source.path), corpus, part=part))
-    made = build_item_tables(source.suite, source.part, added.loaded, added.scorers_of)
-    if not len(made.qa_items):
-        errors = added.loaded.errors
+    files: AddedFiles = inputs.remember(place, lambda: read_added(spec, Path(source.path), corpus, part=part))
+    tables = build_item_tables(source.suite, source.part, files.loaded, files.scorers_of)
+    if not len(tables.qa_items):
+        errors = files.loaded.errors
         raise DtefError(f"{source.key}: no item of it can be used{f': {errors[0]}' if errors else ''}")
-    return {**made._asdict(), "qa_documents": _build_documents(source, added.documents)}
+    return {**tables._asdict(), "qa_documents": _build_documents(source, files.documents)}
 
 
 def _open_source(inputs: Inputs) -> QaSource:
@@ -108,15 +108,15 @@ def _build_documents(source: QaSource, documents: pa.Table | None) -> pa.Table:
         return QA_DOCUMENTS.empty_table()
     levels = {"suite": source.suite, "part": source.part}
     columns = [
-        pa.array([levels[one.name]] * len(documents)) if one.name in levels else documents[one.name] for one in QA_DOCUMENTS
+        pa.array([levels[spec.name]] * len(documents)) if spec.name in levels else documents[spec.name] for spec in QA_DOCUMENTS
     ]
     return pa.table(columns, schema=QA_DOCUMENTS)
 
 
 def _findings(tables: Tables) -> Mapping[str, Any]:
     findings = tables["qa_findings"]
-    shown = ["level", "file", "line", "item_id", "text", "found", "allowed"]
-    return {"findings": findings.select(shown).slice(0, _FINDINGS_SHOWN)}
+    columns = ["level", "file", "line", "item_id", "text", "found", "allowed"]
+    return {"findings": findings.select(columns).slice(0, _FINDINGS_SHOWN)}
 
 
 def _list_dropped_rows(_: Inputs, findings: pa.Table) -> Iterator[str]:
@@ -169,14 +169,14 @@ class _Make(Protocol):
 def make_prompts(inputs: Inputs, settings: QaSettings) -> Tables:
     """The prompts of a part as the settings say, and those of other conditions that were made before."""
     make = _build_prompt_maker(inputs)
-    made = make(settings.how, asks=True)
+    prompts = make(settings.how, asks=True)
     condition = resolve_part_condition(inputs, settings)
     again = _make_again(inputs, condition, make)
     return {
         name: _merge_earlier(
-            inputs, name, pa.concat_tables([*(getattr(one, name) for one in again.values()), new]), {condition, *again}
+            inputs, name, pa.concat_tables([*(getattr(group, name) for group in again.values()), new]), {condition, *again}
         )
-        for name, new in made._asdict().items()
+        for name, new in prompts._asdict().items()
     }
 
 
@@ -189,10 +189,10 @@ def _build_prompt_maker(inputs: Inputs) -> _Make:
     def make(how: AskSettings, *, asks: bool) -> PromptTables:
         ask = look_ups.list_expected if inputs.is_dry else look_ups.fetch_missing
         look_up = partial(ask, environment) if asks else look_ups.find_cached
-        made = build_part_prompts(items, examples, documents, how, vectors, look_up)
+        prompts = build_part_prompts(items, examples, documents, how, vectors, look_up)
         if not inputs.is_dry:
             vectors.keep()
-        return made
+        return prompts
 
     return make
 
@@ -200,13 +200,13 @@ def _build_prompt_maker(inputs: Inputs) -> _Make:
 def _make_again(inputs: Inputs, condition: str, make: _Make) -> dict[str, PromptTables]:
     """The prompts of the other conditions that the part was asked in, for which no server is asked."""
     earlier = inputs.earlier("qa_prompts")
-    others = [] if earlier is None else [one for one in pc.unique(earlier["condition"]).to_pylist() if one != condition]
-    found = {}
-    for other in others:
+    conditions = [] if earlier is None else [way for way in pc.unique(earlier["condition"]).to_pylist() if way != condition]
+    prompts = {}
+    for name in conditions:
         # A condition that can be made no more, such as one with more examples than there are now, keeps what still stands of it.
         with suppress(ConfigError):
-            found[other] = make(AskSettings.parse_spelling(other), asks=False)
-    return found
+            prompts[name] = make(AskSettings.parse_spelling(name), asks=False)
+    return prompts
 
 
 def _merge_earlier(inputs: Inputs, name: str, new: pa.Table, conditions: set[str]) -> pa.Table:
@@ -220,12 +220,10 @@ def _merge_earlier(inputs: Inputs, name: str, new: pa.Table, conditions: set[str
 
 
 def _compute_retrieval_means(tables: Tables) -> Mapping[str, Any]:
-    found, context = tables["qa_retrieval"], tables["qa_context"]
-    means = (
-        found.group_by("condition").aggregate([(name, "mean") for name in ("recall", "mrr", "hit")]) if len(found) else found
-    )
-    failed = pc.unique(context.filter(pc.is_valid(context["problem"]))["item_id"])
-    return {**({"retrieval": means} if len(found) else {}), **({"look_ups_failed": len(failed)} if len(failed) else {})}
+    hits, context = tables["qa_retrieval"], tables["qa_context"]
+    means = hits.group_by("condition").aggregate([(name, "mean") for name in ("recall", "mrr", "hit")]) if len(hits) else hits
+    failures = pc.unique(context.filter(pc.is_valid(context["problem"]))["item_id"])
+    return {**({"retrieval": means} if len(hits) else {}), **({"look_ups_failed": len(failures)} if len(failures) else {})}
 
 
 def _list_missed_evidence(_: Inputs, rows: pa.Table) -> Iterator[str]:
@@ -291,19 +289,19 @@ def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Table
     items = select_judged_items(inputs.read("qa_items", JUDGED_ITEM_COLUMNS))
     if arbiter is None or not items:
         return {"qa_judgements": _merge_judgements(inputs, QA_JUDGEMENTS.empty_table(), arbiter, label)}
-    chosen, left_out = select_to_judge(inputs.read("qa_responses"), items, arbiter.sample_rate)
-    served = inputs.models.own_servers
+    responses, left_out = select_to_judge(inputs.read("qa_responses"), items, arbiter.sample_rate)
+    servers = inputs.models.own_servers
 
-    def rows(looks: Sequence[JudgementLook], played: Sequence[Played]) -> Tables:
-        return {"qa_judgements": build_judgement_rows(looks, played, served)}
+    def rows(looks: Sequence[JudgementLook], outcomes: Sequence[Played]) -> Tables:
+        return {"qa_judgements": build_judgement_rows(looks, outcomes, servers)}
 
     def written(new: Tables) -> Tables:
-        judged = pa.concat_tables([new["qa_judgements"], build_skipped_rows(left_out, items, arbiter, label, served)])
-        return {"qa_judgements": _merge_judgements(inputs, judged, arbiter, label)}
+        judgements = pa.concat_tables([new["qa_judgements"], build_skipped_rows(left_out, items, arbiter, label, servers)])
+        return {"qa_judgements": _merge_judgements(inputs, judgements, arbiter, label)}
 
-    expected = {arbiter.model.name: len(chosen) * len(arbiter.evaluators)}
-    looks = partial(iterate_looks, chosen, items, arbiter, label)
-    specs, size = [arbiter.model] if len(chosen) else [], expected[arbiter.model.name]
+    expected = {arbiter.model.name: len(responses) * len(arbiter.evaluators)}
+    looks = partial(iterate_looks, responses, items, arbiter, label)
+    specs, size = [arbiter.model] if len(responses) else [], expected[arbiter.model.name]
     return EpisodePlan(specs, expected, size, looks, rows, written, stand_in=make_verdict_stand_in)
 
 
@@ -314,12 +312,12 @@ def _merge_judgements(inputs: Inputs, new: pa.Table, arbiter: Arbiter | None, la
 
 
 def _report_failed_judgements(_: Inputs, rows: pa.Table) -> Iterator[str]:
-    asked = rows.filter(pc.invert(pc.starts_with(pc.fill_null(rows["reason"], ""), "skipped")))
-    failed = len(asked) - asked["reason"].null_count
-    if failed > FAILED_JUDGEMENTS * len(asked):
-        yield f"{failed:,} of {len(asked):,} judgements have no score"
-    own = asked.filter(pc.fill_null(asked["self_judged"], False))
-    for judge in pc.unique(own["judge_model"]).to_pylist():
+    judgements = rows.filter(pc.invert(pc.starts_with(pc.fill_null(rows["reason"], ""), "skipped")))
+    n_failed = len(judgements) - judgements["reason"].null_count
+    if n_failed > FAILED_JUDGEMENTS * len(judgements):
+        yield f"{n_failed:,} of {len(judgements):,} judgements have no score"
+    self_judgements = judgements.filter(pc.fill_null(judgements["self_judged"], False))
+    for judge in pc.unique(self_judgements["judge_model"]).to_pylist():
         yield f"models of the maker of their judge, {judge}"
 
 
@@ -361,34 +359,34 @@ QA_JUDGEMENTS_STAGE = Stage(
 def run_programs(inputs: Inputs, settings: QaSettings) -> Tables:
     """What came of the programs in responses; what is known by then is written from time to time, beside the earlier rows of what is not."""
     items = inputs.read("qa_items", ["item_id", "scorers", "reference"])
-    planned = plan_executions(inputs.read("qa_responses"), items, settings.timeout_s)
-    if not planned:
+    executions = plan_executions(inputs.read("qa_responses"), items, settings.timeout_s)
+    if not executions:
         return {"qa_executions": QA_EXECUTIONS.empty_table()}
     how: dict[str, Any] = {
         "level": settings.sandbox,
         "timeout_s": settings.timeout_s,
         "trust_answers": settings.trust_answers,
     }
-    return {"qa_executions": _run_checks(inputs, planned, how)}
+    return {"qa_executions": _run_checks(inputs, executions, how)}
 
 
-def _run_checks(inputs: Inputs, planned: list[Execution], how: Mapping[str, Any]) -> pa.Table:
+def _run_checks(inputs: Inputs, executions: list[Execution], how: Mapping[str, Any]) -> pa.Table:
     level = choose_level(how["level"], trust_answers=how["trust_answers"]).level
     earlier = inputs.earlier("qa_executions")
     results = {} if earlier is None else load_known_verdicts(earlier, level)
     pause, due = FIRST_PAUSE_S, 0.0
-    for key, result in run_checks_twice(select_programs_to_run(planned, results), **how):
+    for key, result in run_checks_twice(select_programs_to_run(executions, results), **how):
         if result is not None:
             results[key] = result
         if time.monotonic() >= due:
-            inputs.keep({"qa_executions": merge_rows_so_far(planned, results, earlier)})
+            inputs.keep({"qa_executions": merge_rows_so_far(executions, results, earlier)})
             due, pause = time.monotonic() + pause, min(2 * pause, LONGEST_PAUSE_S)
-    return build_execution_rows(planned, results)
+    return build_execution_rows(executions, results)
 
 
 def _list_unrun_programs(_: Inputs, rows: pa.Table) -> Iterator[str]:
-    undecided = rows.filter(pc.is_in(rows["verdict"], pa.array(UNDECIDED_CHECKS, pa.string())))
-    yield from pc.unique(undecided["message"]).to_pylist()[:3]
+    undecided_rows = rows.filter(pc.is_in(rows["verdict"], pa.array(UNDECIDED_CHECKS, pa.string())))
+    yield from pc.unique(undecided_rows["message"]).to_pylist()[:3]
     if any("weak_isolation" in flags for flags in rows["flags"].to_pylist()):
         yield "weak isolation: programs could read files of this machine"
 

@@ -31,15 +31,15 @@ class VectorCache:
         """The vectors of texts by the embedder in this process, (texts, dimensions)."""
         from resources.gateway.local_embedder import embed_locally
 
-        wanted = {hash_text(text): text for text in texts}
-        if missing := {key: text for key, text in wanted.items() if key not in self._rows}:
+        by_hash = {hash_text(text): text for text in texts}
+        if missing := {key: text for key, text in by_hash.items() if key not in self._rows}:
             self._is_new = True
-            for key, made in zip(missing, embed_locally(list(missing.values())), strict=True):
+            for key, embedding in zip(missing, embed_locally(list(missing.values())), strict=True):
                 vector_row = {
                     "embedder": LOCAL_EMBEDDER,
                     "text_hash": key,
-                    "vector": made.vector.tolist(),
-                    "windows": made.windows,
+                    "vector": embedding.vector.tolist(),
+                    "windows": embedding.windows,
                 }
                 self._rows[key] = {**self._at, **vector_row}
         return np.array([self._rows[hash_text(text)]["vector"] for text in texts], dtype=np.float32)

@@ -51,34 +51,34 @@ def rubric_anchors(context: dg.AssetExecutionContext, settings: RubricSettings, 
     An anchor is a response and a criterion that stay as they are (`rubric_anchor_items`), so whatever moves from night to night is the judge.
     Each snapshot asks afresh; what was asked in it is never asked twice. `dtef anchors --family rubric --show` tells which judges have moved.
     """
-    kept = _fill_rubric_anchors(store, settings)
-    judges = _resolve_judges(store, settings, pc.unique(kept["blueprint"]).to_pylist())
-    episodes = list_anchor_judgings(kept, judges, settings.snapshot)
-    specs = list({one.model.variant: one.model for some in judges.values() for one in some}.values())
+    anchors = _fill_rubric_anchors(store, settings)
+    judges = _resolve_judges(store, settings, pc.unique(anchors["blueprint"]).to_pylist())
+    episodes = list_anchor_judgings(anchors, judges, settings.snapshot)
+    specs = list({judge.model.variant: judge.model for group in judges.values() for judge in group}.values())
     tables = [RUBRIC_ANCHORS.empty_table()]
-    expected = Counter(one.judge.model.name for one in episodes)
+    expected = Counter(episode.judge.model.name for episode in episodes)
     with asking(context, store, settings, specs, expected, Limits()) as ask:
-        for some in split_into_windows(episodes, RUBRIC_JUDGEMENTS_STAGE.at_a_time):
-            tables.append(build_anchor_rows(some, play(some, ask, store.responses.responses)))
+        for window in split_into_windows(episodes, RUBRIC_JUDGEMENTS_STAGE.at_a_time):
+            tables.append(build_anchor_rows(window, play(window, ask, store.responses.responses)))
     rows = pa.concat_tables(tables)
     store_anchor_rows(store, "rubric_anchors", rows, settings.snapshot)
-    moved = judge_drift(WATCHED, store.warehouse.read("rubric_anchors"), load_drift_section(store.settings))
-    return build_anchor_result(context, store, rows, settings.snapshot, len(kept), moved)
+    shifts = judge_drift(WATCHED, store.warehouse.read("rubric_anchors"), load_drift_section(store.settings))
+    return build_anchor_result(context, store, rows, settings.snapshot, len(anchors), shifts)
 
 
 def _fill_rubric_anchors(store: Store, settings: RubricSettings) -> pa.Table:
     """The anchors, filled up where there are fewer than were asked for. Raises WarehouseError where there are none."""
     house, most = store.warehouse, settings.anchors or USUAL_ANCHORS
-    kept = house.read_or_empty("rubric_anchor_items")
-    if len(kept) < most and house.values("rubric_scores", "blueprint"):
+    anchors = house.read_or_empty("rubric_anchor_items")
+    if len(anchors) < most and house.values("rubric_scores", "blueprint"):
         material = store.warehouse.query(
             lambda connection: load_label_material(connection, load_board_runs(connection)), only=_ANCHORS_READ
         )
-        kept = add_anchors(kept, most, settings.anchor_seed, material)
-        house.write("rubric_anchor_items", kept)
-    if not len(kept):
+        anchors = add_anchors(anchors, most, settings.anchor_seed, material)
+        house.write("rubric_anchor_items", anchors)
+    if not len(anchors):
         raise WarehouseError(NOTHING_TO_JUDGE_AGAIN)
-    return kept.slice(0, most)
+    return anchors.slice(0, most)
 
 
 def _resolve_judges(store: Store, settings: RubricSettings, blueprints: Sequence[str]) -> dict[str, tuple[JudgeConfig, ...]]:
@@ -86,4 +86,4 @@ def _resolve_judges(store: Store, settings: RubricSettings, blueprints: Sequence
     heads = store.warehouse.read_or_empty("rubric_blueprints", columns=["blueprint", "judges"]).to_pylist()
     named = {row["blueprint"]: row["judges"] for row in heads}
     models = load_store_models(store)
-    return {one: choose_judges(settings.judges, named.get(one) or [], models, settings.scale) for one in blueprints}
+    return {key: choose_judges(settings.judges, named.get(key) or [], models, settings.scale) for key in blueprints}

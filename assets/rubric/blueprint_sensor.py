@@ -51,32 +51,32 @@ class BlueprintFolder:
         self._panel = load_family_panel(environment, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
         models = folder / MODELS_FOLDER
         self._models_dir = models if models.is_dir() else None
-        self._before = {name: FileObservation(**seen) for name, seen in json.loads(context.cursor or "{}").items()}
+        self._before = {name: FileObservation(**fields) for name, fields in json.loads(context.cursor or "{}").items()}
         self.now: dict[str, FileObservation] = {}
         self._stamps: dict[str, str] = {}
 
     def requests(self) -> list[dg.RunRequest]:
         """The run to start, of all blueprints that are new or have changed; none where there are none."""
         collections = compute_fingerprint(self._models_dir) if self._models_dir else ""
-        taken: dict[str, str] = {}
-        found: list[RubricFile] = []
+        owners: dict[str, str] = {}
+        new_files: list[RubricFile] = []
         for file in self._files():
             name = file.relative_to(self._folder).as_posix()
-            other = taken.setdefault(make_blueprint_id(name), name)
-            if (new := self._check_file(file, name, collections, other)) is not None:
-                found.append(new)
-        changed = self._add_changed(found)
-        return [self._request(changed)] if changed else []
+            owner = owners.setdefault(make_blueprint_id(name), name)
+            if (new := self._check_file(file, name, collections, owner)) is not None:
+                new_files.append(new)
+        changed_files = self._add_changed(new_files)
+        return [self._request(changed_files)] if changed_files else []
 
     @property
     def cursor(self) -> str:
-        return json.dumps({name: asdict(seen) for name, seen in self.now.items()})
+        return json.dumps({name: asdict(observation) for name, observation in self.now.items()})
 
     @property
     def reason(self) -> str:
         """Why there is nothing to run."""
-        waiting = [name for name, seen in self.now.items() if not seen.done and not seen.trouble]
-        broken = [seen.trouble for seen in self.now.values() if seen.trouble]
+        waiting = [name for name, observation in self.now.items() if not observation.done and not observation.trouble]
+        broken = [observation.trouble for observation in self.now.values() if observation.trouble]
         arriving = f"; waiting until it stops changing: {list_first_names(waiting, _BLUEPRINTS_NAMED)}" if waiting else ""
         unusable = f"; cannot be run: {list_first_names(broken, _TROUBLES_TOLD)}" if broken else ""
         return f"nothing new and complete in {self._folder}{arriving}{unusable}"
@@ -87,7 +87,7 @@ class BlueprintFolder:
             if below.parts[0] != MODELS_FOLDER and is_blueprint_file(below) and file.is_file():
                 yield file
 
-    def _check_file(self, file: Path, name: str, collections: str, other: str) -> RubricFile | None:
+    def _check_file(self, file: Path, name: str, collections: str, owner: str) -> RubricFile | None:
         """One look at a file; what is to be added, if it has been the same for two looks and can be run."""
         before = self._before.get(name)
         try:
@@ -102,47 +102,47 @@ class BlueprintFolder:
         if before.done:
             self.now[name] = before
             return None
-        return self._prepare_file(file, name, other, before)
+        return self._prepare_file(file, name, owner, before)
 
-    def _prepare_file(self, file: Path, name: str, other: str, before: FileObservation) -> RubricFile | None:
+    def _prepare_file(self, file: Path, name: str, owner: str, before: FileObservation) -> RubricFile | None:
         key = make_blueprint_id(name)
         try:
-            if other != name:
-                raise DtefError(f"{file}: {other} has the id {key} too, and is used: rename one of the two")
+            if owner != name:
+                raise DtefError(f"{file}: {owner} has the id {key} too, and is used: rename one of the two")
             earlier = BLUEPRINT_NOTES.read(self._store.warehouse, key)
             folder = str(self._models_dir.absolute()) if self._models_dir else None
             skips = earlier is not None and earlier.skip_broken
-            made = RubricFile(key, str(file.absolute()), folder, skips, content_hash(file, self._models_dir))
-            self._require_models(file, read(made)[0])
+            rubric_file = RubricFile(key, str(file.absolute()), folder, skips, content_hash(file, self._models_dir))
+            self._require_models(file, read(rubric_file)[0])
         except (DtefError, OSError) as error:
             self._record_result(name, replace(before, done=isinstance(error, DtefError), trouble=str(error)))
             return None
         self.now[name] = replace(before, done=True, trouble="")
         # A file that is changed back has contents that were run once, and other results since.
         self._stamps[key] = before.stamp
-        return made
+        return rubric_file
 
-    def _record_result(self, name: str, seen: FileObservation) -> None:
+    def _record_result(self, name: str, observation: FileObservation) -> None:
         """Keep what was found; trouble is an error in the tick's log when it is new."""
         before = self._before.get(name)
-        if before is None or before.trouble != seen.trouble:
-            self._context.log.error(seen.trouble)
-        self.now[name] = seen
+        if before is None or before.trouble != observation.trouble:
+            self._context.log.error(observation.trouble)
+        self.now[name] = observation
 
-    def _require_models(self, path: Path, found: ReadBlueprint) -> None:
-        if not self._panel.models and any(one.code in TO_BE_NAMED for one in found.findings):
-            which = next(one.text for one in found.findings if one.code in TO_BE_NAMED)
+    def _require_models(self, path: Path, blueprint: ReadBlueprint) -> None:
+        if not self._panel.models and any(finding.code in TO_BE_NAMED for finding in blueprint.findings):
+            which = next(finding.text for finding in blueprint.findings if finding.code in TO_BE_NAMED)
             raise DtefError(
                 f"{path}: its models are not known: {which}; put the collection into {self._folder / MODELS_FOLDER}, or name models in "
                 f"the panel's section `{RUBRIC_PANEL_SECTION}`"
             )
 
-    def _add_changed(self, found: list[RubricFile]) -> list[RubricFile]:
+    def _add_changed(self, files: list[RubricFile]) -> list[RubricFile]:
         """Those of them that hold something new."""
-        if not found:
+        if not files:
             return []
-        changed = set(add(self._context.instance, self._store.warehouse, found).changed)
-        return [file for file in found if file.blueprint in changed]
+        blueprints = set(add(self._context.instance, self._store.warehouse, files).changed)
+        return [file for file in files if file.blueprint in blueprints]
 
     def _request(self, files: list[RubricFile]) -> dg.RunRequest:
         """One run of all that is new, under a key of its own for these files: asked for twice, it is started once."""
@@ -171,7 +171,7 @@ def new_blueprint(context: dg.SensorEvaluationContext, store: Store) -> dg.Senso
     if folder is None or not folder.is_dir():
         named = "no folder is named" if folder is None else f"the folder {folder} does not exist"
         return dg.SkipReason(f"{named} (DTEF_BLUEPRINTS)")
-    looked = BlueprintFolder(context, store, folder)
-    requests = looked.requests()
-    skipped = None if requests else dg.SkipReason(looked.reason)
-    return dg.SensorResult(run_requests=requests, cursor=looked.cursor, skip_reason=skipped)
+    watcher = BlueprintFolder(context, store, folder)
+    requests = watcher.requests()
+    reason = None if requests else dg.SkipReason(watcher.reason)
+    return dg.SensorResult(run_requests=requests, cursor=watcher.cursor, skip_reason=reason)

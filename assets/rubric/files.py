@@ -42,14 +42,14 @@ def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
             f"{path} no longer exists: `dtef rubric add` adds {file.blueprint} from another path, {file.removal} removes it"
         )
     collections = read_collections(Path(file.models_dir)) if file.models_dir else None
-    found = read_blueprint(path, file.blueprint, collections, other_functions=load_plugin_functions())
-    errors = [one for one in found.findings if is_left_out_for(one.level, one.code)]
-    whole = [one for one in errors if one.code == _RESERVED]
-    if errors and (whole or not file.skip_broken):
-        raise DtefError(_format_first_error(path, whole or errors))
-    if found.blueprint is None or not found.blueprint.prompts:
+    result = read_blueprint(path, file.blueprint, collections, other_functions=load_plugin_functions())
+    errors = [finding for finding in result.findings if is_left_out_for(finding.level, finding.code)]
+    fatal_errors = [finding for finding in errors if finding.code == _RESERVED]
+    if errors and (fatal_errors or not file.skip_broken):
+        raise DtefError(_format_first_error(path, fatal_errors or errors))
+    if result.blueprint is None or not result.blueprint.prompts:
         raise DtefError(_format_first_error(path, errors) if errors else f"{path}: it has no prompt that can be asked")
-    return found, found.blueprint
+    return result, result.blueprint
 
 
 def _format_first_error(path: Path, errors: Sequence[BlueprintFinding]) -> str:
@@ -57,8 +57,8 @@ def _format_first_error(path: Path, errors: Sequence[BlueprintFinding]) -> str:
     first = errors[0]
     line = f":{first.line}" if first.line else ""
     place = f" {first.place}:" if first.place and not first.place.startswith("line ") else ""
-    others = f" (and {format_count(len(errors) - 1, 'more error')})" if len(errors) > 1 else ""
-    return f"{path}{line}:{place} {first.code}: {first.text}{others}"
+    more = f" (and {format_count(len(errors) - 1, 'more error')})" if len(errors) > 1 else ""
+    return f"{path}{line}:{place} {first.code}: {first.text}{more}"
 
 
 def add(instance: dg.DagsterInstance, warehouse: Warehouse, files: Sequence[RubricFile]) -> AddResult:

@@ -19,11 +19,11 @@ from dtef_pipeline.rubric.settings import (
 
 def plan_rubrics(context: dg.ScheduleEvaluationContext, store: Store, panel: RubricSettings) -> NightPlan:
     """From the responses on. Blueprints that were added and never made are left out and named."""
-    known = list_known_blueprints(context.instance)
-    wanted = select_panel_blueprints(panel, known)
-    made = set(store.warehouse.values("rubric_blueprints", "blueprint"))
-    keys = [key for key in wanted if key in made]
-    return NightPlan(known, wanted, keys, _config(context, panel, store) if keys else {})
+    blueprints = list_known_blueprints(context.instance)
+    selection = select_panel_blueprints(panel, blueprints)
+    stored_keys = set(store.warehouse.values("rubric_blueprints", "blueprint"))
+    keys = [key for key in selection if key in stored_keys]
+    return NightPlan(blueprints, selection, keys, _config(context, panel, store) if keys else {})
 
 
 def _config(context: dg.ScheduleEvaluationContext, settings: RubricSettings, store: Store) -> dict[str, dict[str, Any]]:
@@ -45,7 +45,7 @@ nightly_rubrics = build_night_schedule(
     at=(2, 30),
     description="the blueprints of the panel's section `rubric` (DTEF_PANEL) are asked and judged again, in a snapshot named after the date. "
     "Where the panel has `anchors`, judges are shown stored responses again in the same run.",
-    what="rubrics",
+    label="rubrics",
     nothing="no blueprint of the panel has been added yet: `dtef rubric add PATH` does",
 )
 RUBRIC_SCHEDULES = [nightly_rubrics]

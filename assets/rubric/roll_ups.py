@@ -71,11 +71,11 @@ def _compute_champions(connection: duckdb.DuckDBPyConnection, store: Store) -> T
 def _describe_champions(tables: Tables, store: Store) -> Mapping[str, Any]:
     rows = tables["rubric_champions"]
     count = "SELECT count(DISTINCT blueprint) FROM rubric_grades WHERE grade IS NOT NULL"
-    grades = store.warehouse.query(lambda made: made.execute(count).fetchall()[0][0], only=["rubric_grades"])
-    shown = ["dimension", "model", "mean", "n_blueprints", "n_steady", "n_latest"]
-    known = format_count(len(store.warehouse.values("rubric_scores", "blueprint")), "blueprint")
+    grades = store.warehouse.query(lambda connection: connection.execute(count).fetchall()[0][0], only=["rubric_grades"])
+    columns = ["dimension", "model", "mean", "n_blueprints", "n_steady", "n_latest"]
+    total = format_count(len(store.warehouse.values("rubric_scores", "blueprint")), "blueprint")
     best = rows.filter(pc.equal(rows["champion"], True))
-    return {"champions": markdown(best, shown, most=13), "graded": f"{grades:,} of {known}"}
+    return {"champions": markdown(best, columns, most=13), "graded": f"{grades:,} of {total}"}
 
 
 rubric_champions = build_board_asset(

@@ -51,18 +51,18 @@ def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
     file = BLUEPRINT_NOTES.read(inputs.outside.warehouse, inputs.key)
     if file is None:
         raise DtefError(f"{inputs.key}: no file of it is known; `dtef rubric add PATH` adds it")
-    found, blueprint = read(file)
+    result, blueprint = read(file)
     points: dict[str, tuple[str, ...]] = {}
 
-    def rows(some: Sequence[ExtractionEpisode], played: Sequence[Played]) -> Tables:
-        points.update({one.prompt: read_extraction(came).points for one, came in zip(some, played, strict=True)})
-        return {"rubric_extractions": build_extraction_rows(some, played)}
+    def rows(batch: Sequence[ExtractionEpisode], outcomes: Sequence[Played]) -> Tables:
+        points.update({call.prompt: read_extraction(outcome).points for call, outcome in zip(batch, outcomes, strict=True)})
+        return {"rubric_extractions": build_extraction_rows(batch, outcomes)}
 
     def written(new: Tables) -> Tables:
-        made = build_blueprint_tables(found, add_key_points(blueprint, points), file.path)._asdict()
+        tables = build_blueprint_tables(result, add_key_points(blueprint, points), file.path)._asdict()
         extractions = new["rubric_extractions"]
         is_kept = len(extractions) or len(inputs.rows("rubric_extractions"))
-        return {**made, **({"rubric_extractions": extractions} if is_kept else {})}
+        return {**tables, **({"rubric_extractions": extractions} if is_kept else {})}
 
     if not settings.extract_points:
         return written({"rubric_extractions": RUBRIC_EXTRACTIONS.empty_table()})
@@ -76,13 +76,13 @@ def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
 def _blueprint_metadata(tables: Tables) -> Mapping[str, Any]:
     head = tables["rubric_blueprints"].to_pylist()[0]
     findings = tables["rubric_findings"].select(["level", "code", "place", "text"]).slice(0, 20)
-    shown = ["prompt", "block", "kind", "text", "fn", "weight"]
+    columns = ["prompt", "block", "kind", "text", "fn", "weight"]
     extractions = tables.get("rubric_extractions")
     points = {} if extractions is None or not len(extractions) else {"key_points": pc.sum(extractions["n_points"]).as_py()}
     return {
         **{name: head[name] for name in ("title", "test_hash", "n_prompts", "n_criteria", "n_ideals", "models")},
         "findings": findings,
-        "criteria": tables["rubric_criteria"].select(shown).slice(0, 8),
+        "criteria": tables["rubric_criteria"].select(columns).slice(0, 8),
         **points,
     }
 
@@ -136,22 +136,22 @@ def embed_texts(inputs: Inputs, settings: RubricSettings) -> Tables:
     spec = choose_embedder(settings.embedder, inputs.models)
     embedder = identify_embedder(spec)
     every = spec.is_local if settings.every_prompt is None else settings.every_prompt
-    wanted = select_texts_to_embed(inputs.read("rubric_responses"), inputs.read("rubric_prompts"), every_prompt=every)
+    texts = select_texts_to_embed(inputs.read("rubric_responses"), inputs.read("rubric_prompts"), every_prompt=every)
     earlier = inputs.earlier("rubric_embeddings")
     rows = RUBRIC_EMBEDDINGS.empty_table() if earlier is None else earlier
     owners = zip(rows["embedder"].to_pylist(), rows["text_hash"].to_pylist(), strict=True)
-    there = {hashed for owner, hashed in owners if owner == embedder}
-    missing = [text for hashed, text in wanted.items() if hashed not in there]
-    inputs.describe(embedder=embedder, texts=len(wanted))
-    found: EmbeddingResult = inputs.embed(missing, spec, len(wanted) - len(missing))
-    return {"rubric_embeddings": _add_vectors(inputs, rows, found) if missing else rows}
+    stored_hashes = {text_hash for owner, text_hash in owners if owner == embedder}
+    missing = [text for text_hash, text in texts.items() if text_hash not in stored_hashes]
+    inputs.describe(embedder=embedder, texts=len(texts))
+    result: EmbeddingResult = inputs.embed(missing, spec, len(texts) - len(missing))
+    return {"rubric_embeddings": _add_vectors(inputs, rows, result) if missing else rows}
 
 
-def _add_vectors(inputs: Inputs, rows: pa.Table, found: EmbeddingResult) -> pa.Table:
-    vectors = found.vectors
+def _add_vectors(inputs: Inputs, rows: pa.Table, batch: EmbeddingResult) -> pa.Table:
+    vectors = batch.vectors
     new = vectors.add_column(0, RUBRIC_EMBEDDINGS.field("blueprint"), pa.repeat(inputs.key, len(vectors)))
-    first = [one.message for one in found.failures.values()][:5]
-    inputs.describe(embedded_now=len(vectors), failed=len(found.failures), first_failures=first, cost_usd=found.usage.cost_usd)
+    first = [failure.message for failure in batch.failures.values()][:5]
+    inputs.describe(embedded_now=len(vectors), failed=len(batch.failures), first_failures=first, cost_usd=batch.usage.cost_usd)
     in_order = [("embedder", "ascending"), ("text_hash", "ascending")]
     return pa.concat_tables([rows, new.cast(RUBRIC_EMBEDDINGS)]).sort_by(in_order)
 
@@ -197,9 +197,9 @@ def _find_impossible_points(_: Inputs, rows: pa.Table) -> Iterator[str]:
 
 
 def _report_unscored_points(_: Inputs, rows: pa.Table) -> Iterator[str]:
-    scored = len(rows) - rows["score"].null_count
-    if scored < SCORED_POINTS * len(rows):
-        yield f"{scored:,} of {len(rows):,} points have a score"
+    n_scored = len(rows) - rows["score"].null_count
+    if n_scored < SCORED_POINTS * len(rows):
+        yield f"{n_scored:,} of {len(rows):,} points have a score"
 
 
 RUBRIC_POINTS_STAGE = Stage(

@@ -22,19 +22,19 @@ def build_anchor_result(
     rows: pa.Table,
     snapshot: str,
     anchors: int,
-    moved: pa.Table,
+    shifts: pa.Table,
 ) -> dg.MaterializeResult[Any]:
-    """What such an asset returns. `moved`: the verdict on each judge."""
+    """What such an asset returns. `shifts`: the verdict on each judge."""
     if SNAPSHOT_TAG not in context.run.tags:
         context.instance.add_run_tags(context.run.run_id, {SNAPSHOT_TAG: snapshot})
     reasons = {row["values"] or "judged": row["counts"] for row in pc.value_counts(rows["reason"]).to_pylist()}
-    shown = ["judge", "evaluator", "verdict", "shift", "shift_low", "shift_high", "n_snapshots", "n_items"]
+    columns = ["judge", "evaluator", "verdict", "shift", "shift_low", "shift_high", "n_snapshots", "n_items"]
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),
             "snapshot": snapshot,
             "anchors": anchors,
             "outcomes": dg.MetadataValue.json(reasons),
-            "judges": markdown(moved, shown, most=20),
+            "judges": markdown(shifts, columns, most=20),
         }
     )

@@ -33,8 +33,8 @@ class _Cursor(NamedTuple):
     @classmethod
     def parse(cls, text: str | None) -> Self:
         try:
-            requested, waits_since = json.loads(text or "")
-            return cls(int(requested), None if waits_since is None else float(waits_since))
+            event_id, waits_since = json.loads(text or "")
+            return cls(int(event_id), None if waits_since is None else float(waits_since))
         except (ValueError, TypeError):  # the first tick, or the cursor of an earlier version
             return cls()
 
@@ -61,14 +61,14 @@ class _Boards(NamedTuple):
     def stale_boards(self, instance: dg.DagsterInstance) -> dict[dg.AssetKey, int]:
         """By roll-up that is older than what it is made of: the newest materialization of that, by its id in the event log."""
         records = instance.get_asset_records([*self.all_inputs, *self.inputs])
-        made = {one.asset_entry.asset_key: last for one in records if (last := one.asset_entry.last_materialization_record)}
-        newest = {key: max((made[one].storage_id for one in of if one in made), default=0) for key, of in self.inputs.items()}
-        runs = {made[key].run_id for key in self.inputs if key in made}
+        event = {item.asset_entry.asset_key: last for item in records if (last := item.asset_entry.last_materialization_record)}
+        newest = {key: max((event[dep].storage_id for dep in of if dep in event), default=0) for key, of in self.inputs.items()}
+        runs = {event[key].run_id for key in self.inputs if key in event}
         read_after = {run_id: _read_input_position(instance.get_run_by_id(run_id)) for run_id in runs}
         return {
             key: newest_id
             for key, newest_id in newest.items()
-            if newest_id > (read_after[made[key].run_id] if key in made else 0)
+            if newest_id > (read_after[event[key].run_id] if key in event else 0)
         }
 
 
@@ -91,9 +91,9 @@ def boards_after_run(
 
     def follow(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         before, instance = _Cursor.parse(context.cursor), context.instance
-        outdated = boards.stale_boards(instance)
-        newest = max(outdated.values(), default=0)
-        if not outdated or instance.get_latest_materialization_event(scores) is None:
+        stale_keys = boards.stale_boards(instance)
+        newest = max(stale_keys.values(), default=0)
+        if not stale_keys or instance.get_latest_materialization_event(scores) is None:
             return _skip("nothing was scored since the boards were made", _Cursor(before.requested))
         waits_since = before.waits_since or time.time()
         run_ids, feeding = _find_blocking_runs(instance, boards, job.name)
@@ -103,8 +103,8 @@ def boards_after_run(
             return _skip("the boards of what there is were requested, and not all were made: see their run", before)
         if time.time() - waits_since < LONGEST_PATIENCE_S and (why := feeding or _find_blocking_command(instance, boards)):
             return _skip(f"waits: {why}", _Cursor(before.requested, waits_since))
-        some = None if len(outdated) == len(boards.inputs) else sorted(outdated)
-        return dg.SensorResult(run_requests=[dg.RunRequest(asset_selection=some)], cursor=json.dumps(_Cursor(newest)))
+        selection = None if len(stale_keys) == len(boards.inputs) else sorted(stale_keys)
+        return dg.SensorResult(run_requests=[dg.RunRequest(asset_selection=selection)], cursor=json.dumps(_Cursor(newest)))
 
     return dg.SensorDefinition(
         name=name,
@@ -126,10 +126,10 @@ def _find_blocking_runs(instance: dg.DagsterInstance, boards: _Boards, job: str)
         run = record.dagster_run
         if _is_lost(record):
             continue
-        made = _list_run_assets(instance, run)
-        if run.job_name == job or not made.isdisjoint(boards.inputs):
+        assets = _list_run_assets(instance, run)
+        if run.job_name == job or not assets.isdisjoint(boards.inputs):
             rolling.append(run.run_id)
-        elif not made.isdisjoint(boards.all_inputs):
+        elif not assets.isdisjoint(boards.all_inputs):
             feeding = f"run {run.run_id} has not ended"
     for backfill in list_backfills(instance):
         if not set(backfill.asset_selection or ()).isdisjoint({*boards.inputs, *boards.all_inputs}):
@@ -156,8 +156,8 @@ def _is_lost(record: dg.RunRecord) -> bool:
 def _find_blocking_command(instance: dg.DagsterInstance, boards: _Boards) -> str:
     """Why to wait for a command that made some of the inputs last, and makes its own roll-ups before it ends. Empty: there is none."""
     records = instance.get_asset_records([*boards.all_inputs])
-    made = (one.asset_entry.last_materialization_record for one in records)
-    for run_id in {one.run_id for one in made if one}:
+    latest = (record.asset_entry.last_materialization_record for record in records)
+    for run_id in {event.run_id for event in latest if event}:
         run = instance.get_run_by_id(run_id)
         process = process_of(run) if run else None
         if process is not None and not process.is_dead():

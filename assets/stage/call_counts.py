@@ -36,11 +36,11 @@ class CallsOfStage:
 
     def update_progress(self, models: Sequence[ModelProgress]) -> None:
         """How far the present call of the gateway is."""
-        self._expected = max(self._expected, self._before.asked + sum(one.total for one in models))
+        self._expected = max(self._expected, self._before.asked + sum(model.total for model in models))
         before = self._before
-        answered = before.answered + sum(one.replayed + one.done for one in models)
-        failed = before.failed + sum(one.failed for one in models)
-        self._tell(CallCounts(answered, failed, before.skipped + sum(one.stopped for one in models)), self._expected)
+        n_answered = before.answered + sum(model.replayed + model.done for model in models)
+        n_failed = before.failed + sum(model.failed for model in models)
+        self._tell(CallCounts(n_answered, n_failed, before.skipped + sum(model.stopped for model in models)), self._expected)
 
     def end(self) -> None:
         """The block has ended."""
@@ -49,22 +49,22 @@ class CallsOfStage:
     @property
     def so_far(self) -> StageCalls:
         """What became of all requests that are settled, with the most frequent reasons."""
-        failures = [one for one in self._settled.values() if one is not None]
-        failed = [one.message for one in failures if one.status != "budget"]
-        skipped = [one.message.partition(LAST_ERROR) for one in failures if one.status == "budget"]
-        counts = CallCounts(len(self._settled) - len(failures), len(failed), len(skipped))
-        why_skipped = _find_most_frequent([budget for budget, _, _ in skipped])
+        failures = [failure for failure in self._settled.values() if failure is not None]
+        messages = [failure.message for failure in failures if failure.status != "budget"]
+        skips = [failure.message.partition(LAST_ERROR) for failure in failures if failure.status == "budget"]
+        counts = CallCounts(len(self._settled) - len(failures), len(messages), len(skips))
+        why_skipped = _find_most_frequent([budget for budget, _, _ in skips])
         # One request of many was tried, rather: its error says what the budget was spent on.
-        if why_skipped and (last := _find_most_frequent([error for _, _, error in skipped if error])):
+        if why_skipped and (last := _find_most_frequent([error for _, _, error in skips if error])):
             why_skipped += f"{LAST_ERROR}{last}"
-        return StageCalls(counts, _find_most_frequent(failed), why_skipped)
+        return StageCalls(counts, _find_most_frequent(messages), why_skipped)
 
 
 def _find_most_frequent(messages: Sequence[str]) -> str | None:
     """Without the words that a request was not sent any more: why it was not is what follows them. Of how many, where there are others."""
-    found = Counter(_SENT_NO_MORE.sub("", one) for one in messages).most_common(1)
-    if not found:
+    counts = Counter(_SENT_NO_MORE.sub("", message) for message in messages).most_common(1)
+    if not counts:
         return None
-    (reason, number) = found[0]
-    shown = reason[:_REASON_CHARACTERS]
-    return shown if number == len(messages) else f"{number:,} of them: {shown}"
+    (reason, number) = counts[0]
+    text = reason[:_REASON_CHARACTERS]
+    return text if number == len(messages) else f"{number:,} of them: {text}"

@@ -55,7 +55,7 @@ def partition_verdict(
     context: dg.AssetCheckExecutionContext,
     offenders: Sequence[Offender],
     *,
-    checked: int,
+    n_checked: int,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
 ) -> dg.AssetCheckResult:
     """The result of a check that looked at every partition: it fails for any, and holds up the run for the run's own alone.
@@ -64,10 +64,10 @@ def partition_verdict(
     made can be read.
     """
     partitioned = context.has_partition_key or context.has_partition_key_range
-    own = set(select_partitions(context)) - read_failed_partitions(context) if partitioned else set()
-    holds_up = own.intersection(key for key, _ in offenders)
-    first = sorted([*offenders, *_list_skipped_offenders(context)], key=lambda offender: offender[0] not in own)
-    result = verdict([f"{key}: {what}" for key, what in first], checked=checked, severity=severity)
+    run_keys = set(select_partitions(context)) - read_failed_partitions(context) if partitioned else set()
+    holds_up = run_keys.intersection(key for key, _ in offenders)
+    first = sorted([*offenders, *_list_skipped_offenders(context)], key=lambda offender: offender[0] not in run_keys)
+    result = verdict([f"{key}: {fault}" for key, fault in first], n_checked=n_checked, severity=severity)
     keys = list(dict.fromkeys(key for key, _ in first))
     result = result.with_metadata({**(result.metadata or {}), "partitions": dg.MetadataValue.json(keys)})
     return result if holds_up else make_nonblocking(result)
@@ -84,11 +84,11 @@ def _list_skipped_offenders(context: dg.AssetCheckExecutionContext) -> Iterator[
 
 
 def verdict(
-    offenders: Sequence[str], *, checked: int, severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+    offenders: Sequence[str], *, n_checked: int, severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
 ) -> dg.AssetCheckResult:
     """A check's result: counts and the first offenders."""
     return dg.AssetCheckResult(
         passed=not offenders,
         severity=severity,
-        metadata={"checked": checked, "offenders": len(offenders), "first": dg.MetadataValue.json(list(offenders[:10]))},
+        metadata={"checked": n_checked, "offenders": len(offenders), "first": dg.MetadataValue.json(list(offenders[:10]))},
     )

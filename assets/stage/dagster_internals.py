@@ -187,8 +187,8 @@ def use_code_location(instance: dg.DagsterInstance, job: str, workspace: Path) -
     """
     location, *_ = location_origins_from_yaml_paths([str(workspace)])
     origin = RemoteRepositoryOrigin(location, "__repository__").get_job_origin(job)
-    made = instance.create_run_for_job
-    vars(instance)["create_run_for_job"] = partial(made, remote_job_origin=origin)
+    create_run = instance.create_run_for_job
+    vars(instance)["create_run_for_job"] = partial(create_run, remote_job_origin=origin)
     try:
         yield
     finally:
@@ -212,13 +212,13 @@ def shield_output_mirrors() -> Iterator[None]:
     Dagster starts `tail` and a watcher for either stream. Both end with the step, or when this process is gone. Replaced by: a Dagster that
     starts them apart.
     """
-    given = vars(compute_logs)["subprocess"]
+    original = vars(compute_logs)["subprocess"]
     apart = SimpleNamespace(Popen=partial(subprocess.Popen, start_new_session=True))
     vars(compute_logs)["subprocess"] = apart
     try:
         yield
     finally:
-        vars(compute_logs)["subprocess"] = given
+        vars(compute_logs)["subprocess"] = original
 
 
 class _FilteredStream:
@@ -252,7 +252,7 @@ def sensor_cursor(instance: dg.DagsterInstance, name: str) -> str | None:
     """The cursor that the sensor of this name wrote last; None before its first tick."""
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
     data = [state.instigator_data for state in states if state.instigator_name == name]
-    cursors = [one.cursor for one in data if isinstance(one, SensorInstigatorData)]
+    cursors = [item.cursor for item in data if isinstance(item, SensorInstigatorData)]
     return cursors[-1] if cursors else None
 
 
@@ -286,13 +286,13 @@ class SensorLook(NamedTuple):
 def read_sensor_state(instance: dg.DagsterInstance, name: str) -> SensorLook:
     """The sensor of this name. One that other code locations had as well: where it was last at work."""
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
-    newest = max((one for one in states if one.instigator_name == name), key=_find_last_tick, default=None)
+    newest = max((state for state in states if state.instigator_name == name), key=_find_last_tick, default=None)
     if newest is None:
         return SensorLook()
-    data, ended = newest.instigator_data, [TickStatus.SUCCESS, TickStatus.SKIPPED, TickStatus.FAILURE]
+    data, statuses = newest.instigator_data, [TickStatus.SUCCESS, TickStatus.SKIPPED, TickStatus.FAILURE]
     is_well = isinstance(data, SensorInstigatorData) and data.last_tick_success_timestamp
-    ticks = [] if is_well else instance.get_ticks(newest.instigator_origin_id, newest.selector_id, limit=1, statuses=ended)
-    error = next((one.error for one in ticks if one.status is TickStatus.FAILURE), None)
+    ticks = [] if is_well else instance.get_ticks(newest.instigator_origin_id, newest.selector_id, limit=1, statuses=statuses)
+    error = next((tick.error for tick in ticks if tick.status is TickStatus.FAILURE), None)
     return SensorLook(newest.status is InstigatorStatus.STOPPED, _find_last_tick(newest) or None, error)
 
 
@@ -321,16 +321,16 @@ def read_storage_settings(home: Path) -> Mapping[str, Any]:
     Raises the error with which Dagster would not start.
     """
     instance = InstanceRef.from_dir(str(home))
-    given: Mapping[str, Any] = {}
+    settings: Mapping[str, Any] = {}
     for named in (instance.run_coordinator_data, instance.run_launcher_data, instance.storage_data):
         if named is not None:
             kind = getattr(import_module(named.module_name), named.class_name)
-            checked = process_config(resolve_to_config_type(kind.config_type()), dict(named.config_dict))
-            if not checked.success:
+            result = process_config(resolve_to_config_type(kind.config_type()), dict(named.config_dict))
+            if not result.success:
                 event_note = f"{named.class_name} in dagster.yaml"
-                raise dg.DagsterInvalidConfigError(event_note, checked.errors, named.config_dict)  # type: ignore[no-untyped-call]
-            given = checked.value or {}
-    return given
+                raise dg.DagsterInvalidConfigError(event_note, result.errors, named.config_dict)  # type: ignore[no-untyped-call]
+            settings = result.value or {}
+    return settings
 
 
 def load_run_launcher(home: Path) -> Any:
@@ -343,12 +343,12 @@ def build_web_server_command(guard: Callable[[Any, str], Any]) -> click.Command:
     # Loads the server, which nothing else needs.
     from dagster_webserver import cli
 
-    made, command = vars(cli)["create_app_from_workspace_process_context"], copy(cli.dagster_webserver)
+    create_app, command = vars(cli)["create_app_from_workspace_process_context"], copy(cli.dagster_webserver)
     serve = cast(Callable[..., None], command.callback)
 
-    def serve_guarded(**given: Any) -> None:
-        vars(cli)[made.__name__] = lambda *args, **named: guard(made(*args, **named), given["host"])
-        serve(**given)
+    def serve_guarded(**options: Any) -> None:
+        vars(cli)[create_app.__name__] = lambda *args, **named: guard(create_app(*args, **named), options["host"])
+        serve(**options)
 
     command.callback = serve_guarded
     return command

@@ -31,21 +31,21 @@ def count_verdicts(rows: pa.Table) -> dict[str, int]:
     return {name: counts[verdict] for name, verdict in (("drift", "drift"), ("watch", "watch"), ("not_compared", None))}
 
 
-def build_drift_result(rows: pa.Table, checked: int, severity: Severity, subject: Subject) -> dg.AssetCheckResult:
-    """A check's result over rows with verdicts, of `checked` series in all: as loud as the worst of them, which stands first."""
-    found = rows.filter(pc.field("verdict").isin(["watch", "drift"]) | pc.field("night_first_snapshot").is_valid()).to_pylist()
-    found.sort(key=sort_key_of_verdict)
-    levels = {getattr(severity, word) for row in found for word in (row["verdict"], row["night_verdict"]) if word in NEWS}
+def build_drift_result(rows: pa.Table, n_checked: int, severity: Severity, subject: Subject) -> dg.AssetCheckResult:
+    """A check's result over rows with verdicts, of `n_checked` series in all: as loud as the worst of them, which stands first."""
+    series = rows.filter(pc.field("verdict").isin(["watch", "drift"]) | pc.field("night_first_snapshot").is_valid()).to_pylist()
+    series.sort(key=sort_key_of_verdict)
+    levels = {getattr(severity, word) for row in series for word in (row["verdict"], row["night_verdict"]) if word in NEWS}
     levels -= {"OFF"}
     return dg.AssetCheckResult(
         passed=not levels,
         severity=dg.AssetCheckSeverity.ERROR if "ERROR" in levels else dg.AssetCheckSeverity.WARN,
         metadata={
-            "checked": checked,
-            "drift": sum(row["verdict"] == "drift" for row in found),
-            "watch": sum(row["verdict"] == "watch" for row in found),
-            "all_models_moved": sum(map(is_night_shift, found)),
-            "first": dg.MetadataValue.json([_format_offender(row, subject) for row in found[:10]]),
+            "checked": n_checked,
+            "drift": sum(row["verdict"] == "drift" for row in series),
+            "watch": sum(row["verdict"] == "watch" for row in series),
+            "all_models_moved": sum(map(is_night_shift, series)),
+            "first": dg.MetadataValue.json([_format_offender(row, subject) for row in series[:10]]),
         },
     )
 
@@ -54,16 +54,16 @@ def _format_offender(row: Mapping[str, Any], subject: Subject) -> str:
     """One offender: who, where, how much, since when, what the judges made of it, what changed besides, and what all models did."""
     who = f"{row['verdict']}: {format_series(row, subject.keys)}"
     night = f"; the night: {describe_night(row)}" if is_night_shift(row) else ""
-    judged = f"; {words}" if (words := describe_judges(row)) else ""
+    judges = f"; {words}" if (words := describe_judges(row)) else ""
     if row["verdict"] != "drift":
-        return f"{who}: {row['reason']}{judged}{night}"
+        return f"{who}: {row['reason']}{judges}{night}"
     size = format_shift(row["shift"])
     bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
     since = f" since {row['first_snapshot']}"
-    changes = "".join(f"; {one['before']} -> {one['after']}" for one in row.get("changes") or ())
-    moved = format_moved_items((row["moved"] or ())[:3])
+    changes = "".join(f"; {change['before']} -> {change['after']}" for change in row.get("changes") or ())
+    items = format_moved_items((row["moved"] or ())[:3])
     about = "".join(f"; {line}" for line in row["about"] or ())
-    return f"{who}: {size}{bounds}{since}{judged}{about}{changes}{f'; moved most: {moved}' if moved else ''}{night}"
+    return f"{who}: {size}{bounds}{since}{judges}{about}{changes}{f'; moved most: {items}' if items else ''}{night}"
 
 
 def read_drift(store: Store, family: str) -> pa.Table:
@@ -110,6 +110,6 @@ def build_unsent_result(store: Store, subject: Subject, tell: Sequence[str]) -> 
     waiting = [] if store.webhook is None else find_unsent(rows, tell).to_pylist()
     return verdict(
         [f"{format_series(row, subject.keys)}: {row['verdict']}" for row in waiting],
-        checked=len(rows),
+        n_checked=len(rows),
         severity=dg.AssetCheckSeverity.WARN,
     )

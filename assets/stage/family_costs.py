@@ -20,7 +20,7 @@ _SHOWN_COSTS = (
 
 def build_costs_asset(family: Family, deps: Sequence[str], command: str = "", group: str | None = None) -> dg.AssetsDefinition:
     """The asset `FAMILY_costs`. `deps`: the stages that ask models; `command`: what runs them; `group`: null, the family's name."""
-    name, reads = family.name, [one.table for one in family.calls.tables]
+    name, reads = family.name, [source.table for source in family.calls.tables]
 
     @dg.asset(
         name=f"{name}_costs",
@@ -36,13 +36,13 @@ def build_costs_asset(family: Family, deps: Sequence[str], command: str = "", gr
         """
         if not store.warehouse.tables(reads):
             require_made(store, reads[0], family.part, command or f"dtef {name} run")
-        stored, unknown, summary = store.responses.responses, store.responses.unknown_costs(), store.responses.summary()
+        responses, unknown, summary = store.responses.responses, store.responses.unknown_costs(), store.responses.summary()
         rows = store.warehouse.query(
-            lambda connection: costs(connection, name, family.calls, stored, unknown=unknown, summary=summary), only=reads
+            lambda connection: costs(connection, name, family.calls, responses, unknown=unknown, summary=summary), only=reads
         )
         sums = {column: pa.compute.sum(rows[column]).as_py() for column in ("cost_usd", "unpriced")}
         cost_metadata = {column: value for column, value in sums.items() if value is not None}
         return publish_tables(store, {"costs": rows}, family=name, costs=markdown(rows, _SHOWN_COSTS, most=30), **cost_metadata)
 
-    found: dg.AssetsDefinition = asset
-    return found
+    definition: dg.AssetsDefinition = asset
+    return definition

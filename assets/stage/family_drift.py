@@ -94,29 +94,29 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
     """The asset `FAMILY_drift` and its checks, `FAMILY_no_drift` and `FAMILY_verdicts_were_sent`."""
     name, subject = family.name, family.subject
     settings = {**roll_up("drift", code_version=family.code_version), "group_name": family.group or name}
-    deps = [dg.AssetKey(one) for one in family.after or family.scores[:1]]
+    deps = [dg.AssetKey(key) for key in family.after or family.scores[:1]]
 
     @dg.asset(name=f"{name}_drift", deps=deps, description=family.description, freshness_policy=family.freshness, **settings)
     def asset(context: dg.AssetExecutionContext, config: WatchConfig, store: Store) -> dg.MaterializeResult[Any]:
         require_made(store, *family.scores)
         drift = panel_drift(store.settings, store.warehouse)
         options = config.override_options(drift)
-        ruled = store.warehouse.query(
+        rules = store.warehouse.query(
             lambda connection: build_rule_table(connection, subject), only=subject.ruled or subject.reads
         )
-        found = store.warehouse.query(lambda connection: compute_model_drift(connection, subject, options), only=subject.reads)
-        shown = store.warehouse.read_or_empty(subject.judged_again.table) if subject.judged_again else pa.table({})
-        found, judges = found.subtract_judge_shifts(subject, shown, options), judge_drift(subject, shown, options)
-        checks = merge_sent_verdicts(store, name, found.checks)
-        tables = {"drift": checks, "drift_series": found.series, "drift_rule": ruled, "judge_drift": judges}
+        result = store.warehouse.query(lambda connection: compute_model_drift(connection, subject, options), only=subject.reads)
+        anchors = store.warehouse.read_or_empty(subject.judged_again.table) if subject.judged_again else pa.table({})
+        result, judges = result.subtract_judge_shifts(subject, anchors, options), judge_drift(subject, anchors, options)
+        checks = merge_sent_verdicts(store, name, result.checks)
+        tables = {"drift": checks, "drift_series": result.series, "drift_rule": rules, "judge_drift": judges}
         for table, part in tables.items():
             store.warehouse.write(table, part, family=name)
         store.warehouse.refresh_database()
         metadata = {
             "dagster/row_count": len(checks),
             **{f"{table}_rows": len(part) for table, part in list(tables.items())[1:]},
-            **_build_metadata(subject, ruled, checks, found, judges),
-            "webhook": send_verdicts(context, store, checks, subject, drift.tell, found.order),
+            **_build_metadata(subject, rules, checks, result, judges),
+            "webhook": send_verdicts(context, store, checks, subject, drift.tell, result.order),
         }
         return dg.MaterializeResult(metadata=metadata)
 
@@ -134,19 +134,19 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
     return asset, no_drift, check_webhook
 
 
-def _build_metadata(subject: Subject, ruled: pa.Table, checks: pa.Table, found: ModelDrift, judges: pa.Table) -> dict[str, Any]:
+def _build_metadata(subject: Subject, rules: pa.Table, checks: pa.Table, drift: ModelDrift, judges: pa.Table) -> dict[str, Any]:
     """The metadata of a run: verdicts, the worst first, with timelines; rows that the rule flags, the largest gap first; judges."""
     ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=sort_key_of_verdict), checks.schema)
-    flagged = ruled.filter(pc.equal(ruled["flagged"], True)).sort_by([("gap", "descending")])
+    flags = rules.filter(pc.equal(rules["flagged"], True)).sort_by([("gap", "descending")])
     first = ranked.slice(0, _MOST_CHARTS).to_pandas()
     keys = ["model_variant", "way"]
-    series = found.series.to_pandas().merge(first[keys], on=keys)
+    series = drift.series.to_pandas().merge(first[keys], on=keys)
     return {
         "headline": build_headline(checks, subject),
         **count_verdicts(checks),
         "models": markdown(ranked, _VERDICTS_SHOWN, most=30),
-        "flagged": len(flagged),
-        "documented": markdown(flagged, _RULE_SHOWN, most=15),
+        "flagged": len(flags),
+        "documented": markdown(flags, _RULE_SHOWN, most=15),
         **({"judges": markdown(judges, _JUDGES_PREVIEWED, most=20)} if len(judges) else {}),
         **({"timeline": dg.MetadataValue.md(render_markdown_image(build_series_chart(series)))} if len(series) else {}),
     }

@@ -50,16 +50,16 @@ def add_files(
 
     `files`: by key, in the order of `keys`, which may name one twice.
     """
-    known = set(list_partitions(instance, space))
-    if new := [key for key in keys if key not in known]:
+    known_keys = set(list_partitions(instance, space))
+    if new := [key for key in keys if key not in known_keys]:
         instance.add_dynamic_partitions(space.name, new)
-    seen = read_observed_versions(instance, asset, list(files))
-    changed = [key for key, file in files.items() if seen.get(key) != file.content_hash]
-    for key in changed:
-        found = {"path": files[key].path, "content_hash": files[key].content_hash}
+    versions = read_observed_versions(instance, asset, list(files))
+    changed_keys = [key for key, file in files.items() if versions.get(key) != file.content_hash]
+    for key in changed_keys:
+        metadata = {"path": files[key].path, "content_hash": files[key].content_hash}
         tags = build_observation_tags(files[key].content_hash)
-        instance.report_runless_asset_event(dg.AssetObservation(asset, partition=key, metadata=found, tags=tags))
-    return AddResult(list(keys), changed)
+        instance.report_runless_asset_event(dg.AssetObservation(asset, partition=key, metadata=metadata, tags=tags))
+    return AddResult(list(keys), changed_keys)
 
 
 def add_noted(
@@ -86,13 +86,13 @@ def remove_files(
     `asset`: of the files that they come from; empty: they come from none. The response store keeps what was asked, so that what is added
     again finds it. What was killed half way is done again.
     """
-    known = set(list_partitions(instance, space))
+    known_keys = set(list_partitions(instance, space))
     tags = build_observation_tags(_TAKEN_AWAY_VERSION)  # Whoever adds the same file again adds something new.
     for key in keys:
         warehouse.drop(space, key)
         forget(key)
         if asset:
-            gone = dg.AssetObservation(dg.AssetKey(asset), partition=key, metadata={"removed": True}, tags=tags)
-            instance.report_runless_asset_event(gone)
-        if key in known:
+            observation = dg.AssetObservation(dg.AssetKey(asset), partition=key, metadata={"removed": True}, tags=tags)
+            instance.report_runless_asset_event(observation)
+        if key in known_keys:
             instance.delete_dynamic_partition(space.name, key)

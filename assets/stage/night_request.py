@@ -17,26 +17,27 @@ _LEFT_OUT_NAMED = 10
 
 def night_request(
     context: dg.ScheduleEvaluationContext,
-    what: str,
+    label: str,
     night: str,
-    known: Sequence[str],
-    wanted: Sequence[str],
+    known_keys: Sequence[str],
+    selection: Sequence[str],
     keys: Sequence[str],
     config: Mapping[str, Mapping[str, Any]],
 ) -> dg.RunRequest:
-    """One run of the assets that are configured, for the partitions `keys` among all `known` ones, in the snapshot `night`.
+    """One run of the assets that are configured, for the partitions `keys` among all `known_keys` ones, in the snapshot `night`.
 
-    `what`: what is asked, as it stands in the key of the run; `wanted`: the partitions of the panel, of which those that are left out are named.
+    `label`: what is asked, as it stands in the key of the run; `selection`: the partitions of the panel, of which those that are left out
+    are named.
     """
-    tags = {**build_partition_tags(known, keys), SNAPSHOT_TAG: night}
-    taken = set(keys)
-    if lacking := [key for key in wanted if key not in taken]:
+    tags = {**build_partition_tags(known_keys, keys), SNAPSHOT_TAG: night}
+    planned_keys = set(keys)
+    if lacking := [key for key in selection if key not in planned_keys]:
         tags[LEFT_OUT_TAG] = list_first_names(lacking, _LEFT_OUT_NAMED)
         context.log.warning(f"never made, so there is nothing to ask again; left out: {tags[LEFT_OUT_TAG]}")
     return dg.RunRequest(
-        run_key=f"{what} {night}",
+        run_key=f"{label} {night}",
         tags=tags,
-        run_config={"ops": {name: {"config": given} for name, given in config.items()}},
+        run_config={"ops": {name: {"config": fields} for name, fields in config.items()}},
         asset_selection=[dg.AssetKey(name) for name in config],
     )
 

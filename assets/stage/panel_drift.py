@@ -77,7 +77,7 @@ def _find_judge_selectors(path: Path) -> Iterator[str]:
     """Of one judge its selector, `judge`; of several, `judges`, APPROACH=MODEL each."""
     for part in _iterate_sections(path):
         yield from _list_texts([part.get("judge")])
-        yield from (one.partition("=")[2] for one in _list_texts(part.get("judges")))
+        yield from (text.partition("=")[2] for text in _list_texts(part.get("judges")))
 
 
 def _iterate_sections(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -86,8 +86,8 @@ def _iterate_sections(path: Path) -> Iterator[Mapping[str, Any]]:
     yield from (part for part in (values, *(values.get(family.name) for family in FAMILIES)) if isinstance(part, dict))
 
 
-def _list_texts(given: object) -> list[str]:
-    return [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
+def _list_texts(value: object) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def _resolve_or_skip(models: Models, selector: str) -> tuple[ModelSpec, ...]:

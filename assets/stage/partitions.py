@@ -149,7 +149,7 @@ class PartitionRun:
         if name not in _PLACES:
             return name
         pipeline, number = _PLACES[name]
-        return f"{name} (stage {number} of {sum(one == pipeline for one, _ in _PLACES.values())})"
+        return f"{name} (stage {number} of {sum(owner == pipeline for owner, _ in _PLACES.values())})"
 
     @contextmanager
     def attempt(self, key: str) -> Iterator[None]:
@@ -185,16 +185,16 @@ class PartitionRun:
         log_together(self.context, list(self._done.values()))
         self._log_summary()
         before = {key: self._store.failed.get(key, "failed in an earlier stage") for key in self._failed_before}
-        failed = {**before, **self._failures}
+        failures = {**before, **self._failures}
         self._store.failed.update(self._failures)
-        if failed:
-            self._report(failed)
+        if failures:
+            self._report(failures)
         return dg.MaterializeResult(metadata={LOGS_NOTHING: True})
 
     def _log_summary(self) -> None:
         """One line in the run's log: partitions done and failed, rows, seconds, and which partitions."""
         counts = [
-            made.metadata["dagster/row_count"].value for made in self._done.values() if "dagster/row_count" in made.metadata
+            entry.metadata["dagster/row_count"].value for entry in self._done.values() if "dagster/row_count" in entry.metadata
         ]
         rows = sum(count for count in counts if isinstance(count, int))
         keys = list(self._done)
@@ -209,12 +209,12 @@ class PartitionRun:
         self.context.log.info(summary)
         self._progress.announce(summary)
 
-    def _report(self, failed: Mapping[str, str]) -> None:
+    def _report(self, failures: Mapping[str, str]) -> None:
         # Dagster copies the tags of a run to its re-execution, which is to try these keys again: hence the run's own id.
-        tags = {FAILED_TAG: "\n".join(sorted(failed)), FAILED_RUN_TAG: self.context.run.run_id}
+        tags = {FAILED_TAG: "\n".join(sorted(failures)), FAILED_RUN_TAG: self.context.run.run_id}
         self.context.instance.add_run_tags(self.context.run.run_id, tags)
-        message = add_remedy(format_failures(failed, len(self._chosen)))
-        metadata = {"failed": dg.MetadataValue.json(sorted(failed)), FAILED_BECAUSE: dg.MetadataValue.json(dict(failed))}
+        message = add_remedy(format_failures(failures, len(self._chosen)))
+        metadata = {"failed": dg.MetadataValue.json(sorted(failures)), FAILED_BECAUSE: dg.MetadataValue.json(dict(failures))}
         if not self._done or self._is_last_stage():
             raise dg.Failure(message, metadata=metadata, allow_retries=False)
         if self._failures:
@@ -239,16 +239,16 @@ def tag_run(context: dg.AssetExecutionContext, keys: Sequence[str]) -> None:
     config: Mapping[str, Any] = context.op_execution_context.op_config or {}
     partitions = context.assets_def.partitions_def
     space = next(
-        one
-        for one in _PARTITION_SPACES
-        if isinstance(partitions, dg.DynamicPartitionsDefinition) and one.name == partitions.name
+        candidate
+        for candidate in _PARTITION_SPACES
+        if isinstance(partitions, dg.DynamicPartitionsDefinition) and candidate.name == partitions.name
     )
-    found = {
+    levels = {
         f"dtef/{space.first}s": list(dict.fromkeys(space.levels(key)[space.first] for key in keys)),
         SNAPSHOT_TAG: [config["snapshot"]] if config.get("snapshot") else [],
         MODELS_TAG: config.get("models") or config.get("players") or [],
     }
-    tags = {name: _format_some(values) for name, values in found.items() if values}
+    tags = {name: _format_some(values) for name, values in levels.items() if values}
     if new := {name: value for name, value in tags.items() if context.run.tags.get(name) != value}:
         context.instance.add_run_tags(context.run.run_id, new)
 
@@ -258,26 +258,26 @@ def _format_some(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_TAGGED]) + (f" and {more} more" if more > 0 else "")
 
 
-def format_failures(failed: Mapping[str, str], asked: int) -> str:
+def format_failures(failures: Mapping[str, str], total: int) -> str:
     """Which of the partitions that were asked for failed, and why."""
-    others = ", the others are done" if len(failed) < asked else ""
-    reasons = "; ".join(f"{key} ({why})" for key, why in sorted(failed.items()))
-    return f"{len(failed)} of {format_count(asked, 'partition')} failed{others}: {reasons}"
+    note = ", the others are done" if len(failures) < total else ""
+    reasons = "; ".join(f"{key} ({why})" for key, why in sorted(failures.items()))
+    return f"{len(failures)} of {format_count(total, 'partition')} failed{note}: {reasons}"
 
 
 def select_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> list[str]:
     """The partitions a run is about. Dagster knows ranges alone: keys of the range that the tag does not name are not touched."""
-    chosen = context.run.tags.get(CHOSEN_TAG)
-    wanted = set(chosen.split("\n")) if chosen else None
-    return [key for key in context.partition_keys if wanted is None or key in wanted]
+    tag = context.run.tags.get(CHOSEN_TAG)
+    selection = set(tag.split("\n")) if tag else None
+    return [key for key in context.partition_keys if selection is None or key in selection]
 
 
 def read_failed_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> set[str]:
     """Keys that failed in an earlier stage of this very run: a re-execution begins with the stage that failed, and tries them again."""
     run = context.instance.get_run_by_id(context.run.run_id)
     tags = run.tags if run else {}
-    own = tags.get(FAILED_RUN_TAG) == context.run.run_id
-    return set(tags[FAILED_TAG].split("\n")) if own and tags.get(FAILED_TAG) else set()
+    is_own_run = tags.get(FAILED_RUN_TAG) == context.run.run_id
+    return set(tags[FAILED_TAG].split("\n")) if is_own_run and tags.get(FAILED_TAG) else set()
 
 
 def markdown(rows: pa.Table, columns: Sequence[str], *, most: int = 5) -> dg.MarkdownMetadataValue:
@@ -338,10 +338,10 @@ class StageEvents:
             self._context.log.warning(f"an event could not be stored: {error}")
 
 
-def split_ranges(known: Sequence[str], wanted: Sequence[str]) -> Iterator[list[str]]:
-    """The wanted keys as runs of neighbours in the order of `known`: each can be selected as one range."""
-    remaining, group = set(wanted), list[str]()
-    for key in known:
+def split_ranges(known_keys: Sequence[str], keys: Sequence[str]) -> Iterator[list[str]]:
+    """The wanted keys as runs of neighbours in the order of `known_keys`: each can be selected as one range."""
+    remaining, group = set(keys), list[str]()
+    for key in known_keys:
         if key in remaining:
             group.append(key)
         elif group:
@@ -356,8 +356,10 @@ def build_range_tags(keys: Sequence[str]) -> dict[str, str]:
     return {RANGE_START: keys[0], RANGE_END: keys[-1]}
 
 
-def build_partition_tags(known: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
-    """Run tags that select `keys`, given in any order: the range from the first to the last of `known`, and which of it where that has gaps."""
-    groups = list(split_ranges(known, keys))
-    ordered = [key for group in groups for key in group]
-    return {**build_range_tags(ordered), **({CHOSEN_TAG: "\n".join(ordered)} if len(groups) > 1 else {})}
+def build_partition_tags(known_keys: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
+    """Run tags that select `keys`, given in any order: the range from the first to the last of `known_keys`, and which of it where that
+    has gaps.
+    """
+    groups = list(split_ranges(known_keys, keys))
+    ordered_keys = [key for group in groups for key in group]
+    return {**build_range_tags(ordered_keys), **({CHOSEN_TAG: "\n".join(ordered_keys)} if len(groups) > 1 else {})}

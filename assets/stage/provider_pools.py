@@ -22,10 +22,10 @@ def provider_pools(
     The UI shows who holds and who waits under Deployment, Concurrency. Slots of runs that have ended, and their places in the queue, are
     given back first.
     """
-    with InstanceConcurrencyContext(instance, run) as claims, ExitStack() as held:
+    with InstanceConcurrencyContext(instance, run) as claims, ExitStack() as slots:
         # In one order everywhere, so that no two runs wait for each other.
         for pool in sorted({find_provider(spec) for spec in models if not (spec.is_computed or spec.is_imported)}):
-            held.callback(claims.free_step, _describe_holder(pool))
+            slots.callback(claims.free_step, _describe_holder(pool))
             _wait(instance, run, claims, pool, log)
         yield
 
@@ -37,11 +37,11 @@ def _wait(
     pool: str,
     log: Callable[[str], None],
 ) -> None:
-    logged = False
+    is_logged = False
     while not claims.claim(pool, _describe_holder(pool)):
-        if not logged:
+        if not is_logged:
             log(f"waiting for the pool {pool}: as many runs as its limit ask this provider now")
-            logged = True
+            is_logged = True
         _release_ended(instance, pool)
         _requeue(instance, run, pool)
         time.sleep(LOOK_AGAIN_S)

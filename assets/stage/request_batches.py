@@ -20,12 +20,12 @@ def load_store_models(store: Store) -> Models:
 def split_batches(plans: Sequence[ToBeAsked], sizes: Sequence[int], most: int) -> Iterator[list[ToBeAsked]]:
     """Plans in their order, in groups whose sizes come to at most so much: small partitions are asked together, a larger one alone."""
     group: list[ToBeAsked] = []
-    held = 0
+    total = 0
     for plan, size in zip(plans, sizes, strict=True):
-        if group and held + size > most:
+        if group and total + size > most:
             yield group
-            group, held = [], 0
+            group, total = [], 0
         group.append(plan)
-        held += size
+        total += size
     if group:
         yield group

@@ -57,34 +57,34 @@ class _Asks:
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
         return self._answer_requests(requests, None)
 
-    def ask_until_done(self, requests: Sequence[Request], then: Then) -> object:
-        return self._answer_requests(requests, then)
+    def ask_until_done(self, requests: Sequence[Request], follow_up: Then) -> object:
+        return self._answer_requests(requests, follow_up)
 
-    def _answer_requests(self, requests: Sequence[Request], then: Then | None) -> Mapping[str, Failure]:
-        self.progress.is_open = then is not None
+    def _answer_requests(self, requests: Sequence[Request], follow_up: Then | None) -> Mapping[str, Failure]:
+        self.progress.is_open = follow_up is not None
         failures: Mapping[str, Failure]
         if self.heard is None:
-            failures = self.gateway.answer(requests, on_progress=self.progress, then=then).failures
+            failures = self.gateway.answer(requests, on_progress=self.progress, follow_up=follow_up).failures
         else:
-            failures = self._call_listener(requests, then, self.heard)
+            failures = self._call_listener(requests, follow_up, self.heard)
         self.progress.window_done()
         self.display.rest()
         return failures
 
-    def _call_listener(self, requests: Sequence[Request], then: Then | None, heard: CallsOfStage) -> Mapping[str, Failure]:
+    def _call_listener(self, requests: Sequence[Request], follow_up: Then | None, calls: CallsOfStage) -> Mapping[str, Failure]:
         def show(models: tuple[ModelProgress, ...]) -> None:
             self.progress(models)
-            heard.update_progress(models)
+            calls.update_progress(models)
 
-        def follow(settled: Sequence[str], failures: Mapping[str, Failure]) -> Sequence[Request]:
-            heard.settle(settled, failures)
-            return then(settled, failures) if then is not None else ()
+        def follow(keys: Sequence[str], failures: Mapping[str, Failure]) -> Sequence[Request]:
+            calls.settle(keys, failures)
+            return follow_up(keys, failures) if follow_up is not None else ()
 
         try:
-            failures = self.gateway.answer(requests, on_progress=show, then=None if then is None else follow).failures
-            heard.settle(list_keys(requests), failures)
+            failures = self.gateway.answer(requests, on_progress=show, follow_up=None if follow_up is None else follow).failures
+            calls.settle(list_keys(requests), failures)
         finally:
-            heard.call_done()
+            calls.call_done()
         return failures
 
 
@@ -167,7 +167,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         command: Command | None = None,
         of_roles: Mapping[str, Budget] | None = None,
         of_days: Mapping[str, DailyBudget] | None = None,
-        unpriced: Collection[str] = (),
+        unpriced_models: Collection[str] = (),
         stage: str = "",
     ) -> Iterator[Ask]:
         """The gateway of the run, with a progress display: has requests answered or replayed, window by window.
@@ -175,21 +175,21 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         All stages of a run that ask share one gateway, and so one budget; with an executor of several processes, those of a process do.
         `expected`: requests of the stage by model name. `budget`: the run's; `budgets`: of single models, by name; of each bound, the first
         that a stage gives holds. `command`: whose runs share one gateway among them. `of_roles`: budgets by what models are asked as; `of_days`:
-        the same for each day, over all runs. `unpriced`: models that are asked under a limit in dollars though their price is not known.
+        the same for each day, over all runs. `unpriced_models`: models that are asked under a limit in dollars though their price is not known.
         `stage`: what lines on the progress begin with.
         """
         with self.open_gateway(log, expected, budget, budgets, command, of_roles, stage) as (gateway, progress, display):
             for role, daily in (of_days or {}).items():
                 gateway.accounts.limit_daily(role, daily)
-            gateway.accounts.allowed_unpriced.update(unpriced)
-            if (heard := self._call_listener) is None:
+            gateway.accounts.allowed_unpriced.update(unpriced_models)
+            if (listener := self._call_listener) is None:
                 yield _Asks(gateway, progress, display, None)
                 return
-            heard.begin(sum(expected.values()))
+            listener.begin(sum(expected.values()))
             try:
-                yield _Asks(gateway, progress, display, heard)
+                yield _Asks(gateway, progress, display, listener)
             finally:
-                heard.end()
+                listener.end()
 
     @contextmanager
     def open_gateway(
@@ -209,9 +209,9 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
             gateway.tell = display.say
             yield gateway, RunProgress(display, expected), display
 
-    def track_calls(self, heard: CallsOfStage | None) -> None:
+    def track_calls(self, listener: CallsOfStage | None) -> None:
         """Report the outcomes of the current stage's requests to this listener, until another stage replaces it; None: report nothing."""
-        self._call_listener = heard
+        self._call_listener = listener
 
     def _open_shared_gateway(self, command: Command | None) -> Gateway:
         if command is None:

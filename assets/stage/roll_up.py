@@ -23,14 +23,15 @@ Make = Callable[[Connection, BoardOptions, BoardEvidence | None], Mapping[str, p
 def publish(
     store: Store,
     columns: Mapping[str, Sequence[str]],
-    coded: Collection[str],
+    coded_columns: Collection[str],
     options: Callable[[str], BoardOptions],
     make: Make,
     family: str,
 ) -> dict[str, pa.Table]:
     """Write the tables that `make` returns by name; what was written.
 
-    `columns`: what is read of which table, first of the one that must be there; `coded`: as in `copy_into_memory`. `options`: the board's
+    `columns`: what is read of which table, first of the one that must be there; `coded_columns`: as in `copy_into_memory`. `options`: the
+    board's
     options, by
     the targets; `family`: whose part of tables over all families it is. Raises WarehouseError before anything is scored.
     """
@@ -38,12 +39,12 @@ def publish(
     space = TABLES[first].space
     if space and not store.warehouse.values(first, space.first):
         raise WarehouseError(f"no {first} yet: materialize the stages of a {space.first} first")
-    tables = _load_tables(store, columns, coded, options(TARGETS[0]).subject.keys)
+    tables = _load_tables(store, columns, coded_columns, options(TARGETS[0]).subject.keys)
 
     def make_frames(targets: str) -> Mapping[str, pd.DataFrame]:
-        chosen = options(targets)
+        board_options = options(targets)
         with open_memory_copy(tables) as connection:
-            return make(connection, chosen, _build_evidence(store, connection, chosen))
+            return make(connection, board_options, _build_evidence(store, connection, board_options))
 
     frames: dict[str, list[pd.DataFrame]] = {}
     # About half of the work is done outside Python's lock.
@@ -51,38 +52,38 @@ def publish(
         for targets, of_targets in zip(TARGETS, threads.map(make_frames, TARGETS), strict=True):
             for table, frame in of_targets.items():
                 frames.setdefault(table, []).append(frame.assign(targets=targets))
-    written = {table: build_published_table(of_table, TABLES[table].schema, family) for table, of_table in frames.items()}
-    for table, rows in written.items():
+    results = {table: build_published_table(of_table, TABLES[table].schema, family) for table, of_table in frames.items()}
+    for table, rows in results.items():
         store.warehouse.write(table, rows, **build_family_levels(table, family))
     store.warehouse.refresh_database()
-    return written
+    return results
 
 
-def _load_tables(store: Store, columns: Mapping[str, Sequence[str]], coded: Collection[str], keys: Keys) -> Connection:
+def _load_tables(store: Store, columns: Mapping[str, Sequence[str]], coded_columns: Collection[str], keys: Keys) -> Connection:
     """The tables in memory: the roll-ups of one run are made of the same scores, which are read once."""
     if (tables := store.roll_ups.tables) is None:
         tables = store.roll_ups.tables = store.warehouse.connection(
-            lambda connection: copy_into_memory(connection, columns, coded, keys), only=columns
+            lambda connection: copy_into_memory(connection, columns, coded_columns, keys), only=columns
         )
     return tables
 
 
 def _build_evidence(store: Store, connection: Connection, options: BoardOptions) -> BoardEvidence | None:
     """What intervals are made of, made once for all roll-ups of a run; None where no intervals are wanted."""
-    found = store.roll_ups.evidence
-    if options.intervals and options not in found:
-        found[options] = load_evidence(connection, options)
-    return found.get(options)
+    evidence = store.roll_ups.evidence
+    if options.intervals and options not in evidence:
+        evidence[options] = load_evidence(connection, options)
+    return evidence.get(options)
 
 
 def build_published_table(frames: Sequence[pd.DataFrame], schema: pa.Schema | None, family: str) -> pa.Table:
-    filled = [frame for frame in frames if len(frame)]
-    whole = pd.concat(filled, ignore_index=True) if filled else frames[0]
+    parts = [frame for frame in frames if len(frame)]
+    rows = pd.concat(parts, ignore_index=True) if parts else frames[0]
     if schema is not None and "family" in schema.names:  # which has columns of other families too
-        whole = whole.assign(family=family).reindex(columns=schema.names)
+        rows = rows.assign(family=family).reindex(columns=schema.names)
     elif schema is not None:
-        whole = whole[schema.names]
-    return pa.Table.from_pandas(whole, schema=schema, preserve_index=False).replace_schema_metadata(None)
+        rows = rows[schema.names]
+    return pa.Table.from_pandas(rows, schema=schema, preserve_index=False).replace_schema_metadata(None)
 
 
 def clean(rows: pa.Table) -> pa.Table:

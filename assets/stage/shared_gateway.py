@@ -33,12 +33,12 @@ _commands: dict[str, Command] = {}
 @contextmanager
 def command(keys: Sequence[str]) -> Iterator[Command]:
     """Runs with the tags of this command share what it holds."""
-    made = Command(uuid.uuid4().hex, tuple(keys))
-    _commands[made.name] = made
+    new_command = Command(uuid.uuid4().hex, tuple(keys))
+    _commands[new_command.name] = new_command
     try:
-        yield made
+        yield new_command
     finally:
-        del _commands[made.name]
+        del _commands[new_command.name]
 
 
 def command_of(run: dg.DagsterRun) -> Command | None:

@@ -12,5 +12,5 @@ def require_snapshot(warehouse: Warehouse, table: str, space: Space, keys: Seque
 
     `table`: where the responses of the partitions are kept.
     """
-    stored = {label for key in keys for label in warehouse.values(table, "snapshot", **space.levels(key))}
-    require_one_spelling(require_label(snapshot, stored), stored)
+    labels = {label for key in keys for label in warehouse.values(table, "snapshot", **space.levels(key))}
+    require_one_spelling(require_label(snapshot, labels), labels)

@@ -24,6 +24,6 @@ def publish_tables(
     for name, rows in tables.items():
         store.warehouse.write(name, rows, **build_family_levels(name, family))
     store.warehouse.refresh_database()
-    first, *others = tables
-    counts = {"dagster/row_count": len(tables[first]), **{f"{name}_rows": len(tables[name]) for name in others}}
+    first, *extras = tables
+    counts = {"dagster/row_count": len(tables[first]), **{f"{name}_rows": len(tables[name]) for name in extras}}
     return dg.MaterializeResult(metadata={**counts, **metadata})

@@ -54,8 +54,8 @@ class Provenance:
         self._parents = sorted(node.parent_keys)
         self._apply_command = get_step(context)
         # What was only observed is not among them: who reads it hashes the rows it made of it.
-        made = dg.DagsterEventType.ASSET_MATERIALIZATION
-        self._inputs = {parent: _latest(context.instance, parent, made, list(keys)) for parent in self._parents}
+        event_type = dg.DagsterEventType.ASSET_MATERIALIZATION
+        self._inputs = {parent: _latest(context.instance, parent, event_type, list(keys)) for parent in self._parents}
 
     def tags(self, key: str, content: str | None) -> dict[str, str]:
         """Tags of one partition's materialization. `content`: its `content_version`, where the stage knows it.
@@ -68,9 +68,9 @@ class Provenance:
         version = digest(self._code_version, *inputs.values(), content) if made_from_others or not content else content
         tags = {CODE_VERSION_TAG: self._code_version, **build_observation_tags(version)}
         for parent, of_input in inputs.items():
-            known = self._apply_command.maybe_fetch_and_get_input_asset_version_info(parent)
+            info = self._apply_command.maybe_fetch_and_get_input_asset_version_info(parent)
             tags[get_input_data_version_tag(parent)] = of_input or DEFAULT_DATA_VERSION.value
-            tags[get_input_event_pointer_tag(parent)] = str(known.storage_id) if known else NULL_EVENT_POINTER
+            tags[get_input_event_pointer_tag(parent)] = str(info.storage_id) if info else NULL_EVENT_POINTER
         return tags
 
 
@@ -82,8 +82,8 @@ def read_observed_versions(instance: dg.DagsterInstance, asset: dg.AssetKey, key
 def _latest(
     instance: dg.DagsterInstance, asset: dg.AssetKey, kind: dg.DagsterEventType, keys: Sequence[str] | None = None
 ) -> dict[str, str]:
-    found = instance.event_log_storage.get_latest_tags_by_partition(asset, kind, [DATA_VERSION_TAG], asset_partitions=keys)
-    return {key: tags[DATA_VERSION_TAG] for key, tags in found.items()}
+    latest = instance.event_log_storage.get_latest_tags_by_partition(asset, kind, [DATA_VERSION_TAG], asset_partitions=keys)
+    return {key: tags[DATA_VERSION_TAG] for key, tags in latest.items()}
 
 
 def log_together(context: dg.AssetExecutionContext, materializations: Sequence[dg.AssetMaterialization]) -> None:

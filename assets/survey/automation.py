@@ -13,7 +13,7 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 BOARDS = [leaderboard, breakdowns, comparisons, responsiveness, segment_gaps, reliability]
 SURVEY_ROLL_UPS = [*BOARDS, survey_costs, survey_drift, report]
 survey_pipeline, survey_roll_ups, survey_boards_after_run = family_jobs(
-    FAMILY_BY_NAME["survey"], SURVEY_STAGES, SURVEY_ROLL_UPS, scored="segment_results"
+    FAMILY_BY_NAME["survey"], SURVEY_STAGES, SURVEY_ROLL_UPS, scores_name="segment_results"
 )
 nightly_drift = dg.define_asset_job(
     "nightly_drift",

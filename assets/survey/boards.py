@@ -74,14 +74,14 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     store.warehouse.write("question_batteries", batteries)
     rows = publish_views(store, config, make_views("leaderboard"))["leaderboard"]
     best = clean(rows)
-    shown = ["rank", "tier", "model", "context_level", "score", "score_low", "score_high", "skill", "n_pairs"]
+    columns = ["rank", "tier", "model", "context_level", "score", "score_low", "score_high", "skill", "n_pairs"]
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),
             "linked_batteries": len(pa.compute.unique(batteries["linked_battery"])),
             **column_schema("leaderboard", describe_schema(rows.schema, BOARD_COLUMNS)),
             **config.describe_config(),
-            "board": markdown(best, [name for name in shown if name in best.column_names], most=30),
+            "board": markdown(best, [name for name in columns if name in best.column_names], most=30),
             "plot": dg.MetadataValue.md(render_markdown_image(make_board_chart(best.to_pandas()))),
             **_context_plot(store, best),
         }
@@ -95,11 +95,11 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     The column `cut` says what a row is of: `round`, `segment`, `attribute` or `question`. Beside it stand the tables `consistency` and
     `metric_ranks`.
     """
-    written = publish_views(store, config, make_views(BREAKDOWNS, "consistency", "metric_ranks"))
-    segments = select_cut(clean(written[BREAKDOWNS]).to_pandas(), "segment", KEYS.groups)
+    tables = publish_views(store, config, make_views(BREAKDOWNS, "consistency", "metric_ranks"))
+    segments = select_cut(clean(tables[BREAKDOWNS]).to_pandas(), "segment", KEYS.groups)
     return dg.MaterializeResult(
         metadata={
-            **{f"{table}_rows": len(rows) for table, rows in written.items()},
+            **{f"{table}_rows": len(rows) for table, rows in tables.items()},
             **config.describe_config(),
             "plot": dg.MetadataValue.md(render_markdown_image(make_segment_heat_map(segments))),
         }
@@ -114,7 +114,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     family of a row (`among`). `verdict` is `better` or `no clear difference`; `parsed_verdict` uses readable responses only.
     """
     rows = publish_views(store, config, make_views("comparisons"))["comparisons"]
-    shown = [
+    columns = [
         "model",
         "other_model",
         "context_level",
@@ -126,7 +126,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
         "verdict",
         "parsed_verdict",
     ]
-    return _test_table(rows, config, clean(rows), shown, better=["better"])
+    return _test_table(rows, config, clean(rows), columns, better=["better"])
 
 
 @dg.asset(deps=["segment_results"], **roll_up("responsiveness", code_version="6"))
@@ -137,8 +137,8 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     without it. Empty where every model was asked at one context level.
     """
     rows = publish_views(store, config, make_views("responsiveness"))["responsiveness"]
-    shown = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_adjusted", "verdict", "parsed_verdict"]
-    return _test_table(rows, config, clean(rows), shown, evidence_adapting=["evidence-adapting"])
+    columns = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_adjusted", "verdict", "parsed_verdict"]
+    return _test_table(rows, config, clean(rows), columns, evidence_adapting=["evidence-adapting"])
 
 
 @dg.asset(deps=["segment_results"], **roll_up("segment_gaps", code_version="1"))
@@ -150,9 +150,9 @@ def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: 
     difference`, with p adjusted (Holm) over the segments of the attribute for that model.
     """
     rows = publish_views(store, config, make_views("segment_gaps"))["segment_gaps"]
-    shown = ["model", "attribute", "segment", "context_level", "deviation", "low", "high", "p_adjusted", "verdict"]
+    columns = ["model", "attribute", "segment", "context_level", "deviation", "low", "high", "p_adjusted", "verdict"]
     of_clean = clean(rows).sort_by([("p_adjusted", "ascending")])
-    return _test_table(rows, config, of_clean, shown, told_apart=["worse", "better"])
+    return _test_table(rows, config, of_clean, columns, told_apart=["worse", "better"])
 
 
 @dg.asset(deps=["segment_results"], **roll_up("reliability", code_version="5"))
@@ -163,8 +163,8 @@ def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     (`dtef run --draws 3`).
     """
     rows = publish_views(store, config, make_views("reliability"))["reliability"]
-    shown = ["model", "context_level", "n_cells", "n_draws", "icc", "within_sd", "rerun_detectable", "model_detectable"]
-    return _test_table(rows, config, clean(rows), shown)
+    columns = ["model", "context_level", "n_cells", "n_draws", "icc", "within_sd", "rerun_detectable", "model_detectable"]
+    return _test_table(rows, config, clean(rows), columns)
 
 
 survey_costs = build_costs_asset(FAMILY_BY_NAME["survey"], ["predictions"], "dtef run", group="boards")
@@ -179,14 +179,14 @@ def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:
 
 
 def _test_table(
-    rows: pa.Table, config: BoardConfig, shown: pa.Table, columns: list[str], **verdicts: list[str]
+    rows: pa.Table, config: BoardConfig, selection: pa.Table, columns: list[str], **verdicts: list[str]
 ) -> dg.MaterializeResult[Any]:
-    """The result of a test: how many of the `shown` rows have one of the `verdicts`, by the name of the metadata, and the first of them."""
+    """The result of a test: how many of the `selection` rows have one of the `verdicts`, by the name of the metadata, and the first of them."""
     counts = {
-        name: int(pa.compute.sum(pa.compute.is_in(shown["verdict"], pa.array(words))).as_py() or 0)
+        name: int(pa.compute.sum(pa.compute.is_in(selection["verdict"], pa.array(words))).as_py() or 0)
         for name, words in verdicts.items()
     }
-    preview = markdown(shown, columns, most=20)
+    preview = markdown(selection, columns, most=20)
     return dg.MaterializeResult(
         metadata={"dagster/row_count": len(rows), **config.describe_config(), **counts, "preview": preview}
     )

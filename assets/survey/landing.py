@@ -62,13 +62,13 @@ def check_path(path: Path, before: Look | None) -> Look:
     stamp = compute_fingerprint(path)
     if before and before.stable and before.stamp == stamp:
         return before
-    hashed = content_hash(path)
+    checksum = content_hash(path)
     if is_still_arriving(path):
-        return Look(stamp, hashed)
-    if before and before.hash == hashed:
+        return Look(stamp, checksum)
+    if before and before.hash == checksum:
         # A stamp that changed under the same bytes (someone touched the file) leaves what was done as it is.
         return replace(before, stamp=stamp, stable=before.stable or before.stamp == stamp)
-    return Look(stamp, hashed)
+    return Look(stamp, checksum)
 
 
 class Landing:
@@ -107,9 +107,9 @@ class Landing:
         waiting = [name for name, look in self.now.items() if not look.stable and not look.trouble]
         troubles = [f"{name}: {_extract_first_clauses(look.trouble)}" for name, look in self.now.items() if look.trouble]
         arriving = f"; waiting until it stops changing: {', '.join(waiting)}" if waiting else ""
-        left = f"; left to the next look: {', '.join(self.left)}" if self.left else ""
+        remainder = f"; left to the next look: {', '.join(self.left)}" if self.left else ""
         unusable = f"; cannot be used: {'; '.join(troubles)}" if troubles else ""
-        return f"nothing new and complete in {self.folder}{arriving}{left}{unusable}"
+        return f"nothing new and complete in {self.folder}{arriving}{remainder}{unusable}"
 
     @property
     def evaluations(self) -> list[dg.AssetCheckEvaluation]:
@@ -127,18 +127,18 @@ class Landing:
 
     def _drop_mended(self, look: Look) -> Look:
         """A round in trouble is landed again once someone has ingested these very bytes by hand, with an option that lets them pass."""
-        mended = [
+        rounds = [
             round_id for round_id, trouble in look.settled.items() if trouble and self._is_ingested_by_hand(round_id, look.hash)
         ]
-        if not mended:
+        if not rounds:
             return look
         return replace(
-            look, done=False, settled={name: problem for name, problem in look.settled.items() if name not in mended}
+            look, done=False, settled={name: problem for name, problem in look.settled.items() if name not in rounds}
         )
 
-    def _is_ingested_by_hand(self, round_id: str, hashed: str) -> bool:
+    def _is_ingested_by_hand(self, round_id: str, checksum: str) -> bool:
         source = self.sources.before(round_id)
-        return source is not None and not source.landed and source.content_hash == hashed
+        return source is not None and not source.landed and source.content_hash == checksum
 
     def _land(self, name: str) -> list[dg.RunRequest]:
         look = self.now[name]
@@ -157,10 +157,10 @@ class Landing:
 
     def _land_rounds(self, name: str, surveys: Sequence[Survey]) -> list[dg.RunRequest]:
         """The runs of what one file or folder holds; its rounds that were settled at an earlier tick are not begun again."""
-        look, settled = self.now[name], dict(self.now[name].settled)
-        requests, troubles, yields_to, done = list[dg.RunRequest](), list[str](), dict[str, str](), True
+        look, notes = self.now[name], dict(self.now[name].settled)
+        requests, troubles, yields_to, is_done = list[dg.RunRequest](), list[str](), dict[str, str](), True
         for survey in surveys:
-            if survey.round in settled:
+            if survey.round in notes:
                 continue
             if by := self._find_competing_file(survey.round, name):
                 yields_to[survey.round] = by
@@ -168,21 +168,21 @@ class Landing:
                 continue
             if self._is_time_up():
                 self.left.append(f"{survey.round} from {name}")
-                done = False
+                is_done = False
                 continue
             self.begun += 1
             try:
                 requests += self._register(survey, name, look.hash)
-                settled[survey.round] = ""
+                notes[survey.round] = ""
             except SurveyError as error:
-                settled[survey.round] = self._format_error(name, error)
+                notes[survey.round] = self._format_error(name, error)
             except Exception as error:
                 # A fault of the survey stays until its bytes change; anything else (a disk, the warehouse) may have passed by the next look.
-                done = False
+                is_done = False
                 troubles.append(self._format_error(name, error))
         rounds = tuple(survey.round for survey in surveys)
-        trouble = "\n".join([*filter(None, settled.values()), *troubles])
-        self._record_look(name, replace(look, done=done, rounds=rounds, yields_to=yields_to, settled=settled, trouble=trouble))
+        trouble = "\n".join([*filter(None, notes.values()), *troubles])
+        self._record_look(name, replace(look, done=is_done, rounds=rounds, yields_to=yields_to, settled=notes, trouble=trouble))
         return requests
 
     def _is_time_up(self) -> bool:
@@ -192,28 +192,28 @@ class Landing:
     def _format_error(self, name: str, error: Exception) -> str:
         return str(error) if isinstance(error, DtefError) else f"{self.folder / name}: {type(error).__name__}: {error}"
 
-    def _register(self, survey: Survey, name: str, hashed: str) -> list[dg.RunRequest]:
+    def _register(self, survey: Survey, name: str, checksum: str) -> list[dg.RunRequest]:
         """The run of a round, under a key of its own for each landing: asked for twice, it is started once."""
-        if self._is_ingested_by_hand(survey.round, hashed):
+        if self._is_ingested_by_hand(survey.round, checksum):
             return []
         source = self.sources.get(survey.round)
-        kept = {"min_n": source.min_n, "allowed": source.allowed} if source else {"min_n": MIN_N}
+        options = {"min_n": source.min_n, "allowed": source.allowed} if source else {"min_n": MIN_N}
         path = self.folder / name
-        made = register_round(self.context.instance, self.sources, survey, path, hashed=hashed, **kept)
-        summary = "new" if made.changes is None else str(made.changes)
-        self.context.log.info(f"{survey.round} from {name}, {format_count(len(made.keys), 'segment')}: {summary}")
-        if made.retired:
-            self.context.log.warning(f"{survey.round}: retired, no longer in the survey: {', '.join(made.retired)}")
-        tags = {LANDING_TAG: f"{survey.round}:{made.source.landing}", CHANGED_TAG: _format_changes(made.changes)}
+        result = register_round(self.context.instance, self.sources, survey, path, checksum=checksum, **options)
+        summary = "new" if result.changes is None else str(result.changes)
+        self.context.log.info(f"{survey.round} from {name}, {format_count(len(result.keys), 'segment')}: {summary}")
+        if result.retired:
+            self.context.log.warning(f"{survey.round}: retired, no longer in the survey: {', '.join(result.retired)}")
+        tags = {LANDING_TAG: f"{survey.round}:{result.source.landing}", CHANGED_TAG: _format_changes(result.changes)}
         # What was left out of the files may be another than before, and the first stage alone notes it.
-        only = [_FIRST_STAGE] if made.changes == Changes() and self._has_results(survey.round, made.keys) else None
+        only = [_FIRST_STAGE] if result.changes == Changes() and self._has_results(survey.round, result.keys) else None
         return [
             dg.RunRequest(
-                run_key=f"{survey.round}:{made.source.landing}:{hashed}:{part[0]}",
+                run_key=f"{survey.round}:{result.source.landing}:{checksum}:{part[0]}",
                 tags={**build_range_tags(part), **tags},
                 asset_selection=only,
             )
-            for part in split_ranges(list_known_keys(self.context.instance), made.keys)
+            for part in split_ranges(list_known_keys(self.context.instance), result.keys)
         ]
 
     def _has_results(self, round_id: str, keys: Sequence[str]) -> bool:
@@ -224,10 +224,10 @@ class Landing:
     def _find_competing_file(self, round_id: str, name: str) -> str | None:
         """The other thing in the folder that the round is read from already."""
         source = self.sources.before(round_id)
-        other = Path(source.path) if source else None
-        if other is None or other.parent != self.folder.absolute() or other.name == name:
+        path = Path(source.path) if source else None
+        if path is None or path.parent != self.folder.absolute() or path.name == name:
             return None
-        return other.name if self._is_used_for(round_id, other.name) else None
+        return path.name if self._is_used_for(round_id, path.name) else None
 
     def _is_used_for(self, round_id: str, name: str) -> bool:
         """False once it is gone, or was read anew and no longer holds the round."""
@@ -244,8 +244,8 @@ class Landing:
 
 def _read_cursor(cursor: str | None) -> dict[str, Look]:
     """What was seen before; nothing of it where an earlier version of the sensor wrote it."""
-    seen = json.loads(cursor or "{}")
-    return {name: Look(**{**look, "rounds": tuple(look["rounds"])}) for name, look in seen.items() if isinstance(look, dict)}
+    looks = json.loads(cursor or "{}")
+    return {name: Look(**{**look, "rounds": tuple(look["rounds"])}) for name, look in looks.items() if isinstance(look, dict)}
 
 
 def _list_troubles(looks: Mapping[str, Look]) -> dict[str, str]:
@@ -272,12 +272,12 @@ def landings_can_be_read(context: dg.AssetCheckExecutionContext) -> dg.AssetChec
 
 def _extract_first_clauses(trouble: str) -> str:
     """Of each line what is wrong, and what was found instead where that is a few words: `...; got 'an empty directory'`."""
-    found = []
+    clauses = []
     for line in trouble.splitlines():
-        wrong, _, rest = line.partition("; ")
-        got = rest.partition("; ")[0]
-        found.append(f"{wrong}, {got}" if got.startswith("got ") and len(got) <= _FEW_WORDS else wrong)
-    return "; ".join(found)
+        wrong, _, tail = line.partition("; ")
+        got = tail.partition("; ")[0]
+        clauses.append(f"{wrong}, {got}" if got.startswith("got ") and len(got) <= _FEW_WORDS else wrong)
+    return "; ".join(clauses)
 
 
 def _format_changes(changes: Changes | None) -> str:
@@ -302,5 +302,5 @@ def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorRes
         return dg.SkipReason(f"the landing folder {folder} does not exist (DTEF_SURVEYS)")
     landing = Landing(context, sources_of(store), folder)
     requests = landing.requests()
-    skipped = None if requests else dg.SkipReason(landing.reason)
-    return dg.SensorResult(run_requests=requests, cursor=landing.cursor, skip_reason=skipped, asset_events=landing.evaluations)
+    reason = None if requests else dg.SkipReason(landing.reason)
+    return dg.SensorResult(run_requests=requests, cursor=landing.cursor, skip_reason=reason, asset_events=landing.evaluations)

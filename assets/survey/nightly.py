@@ -13,10 +13,10 @@ from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_confi
 
 def plan_surveys(context: dg.ScheduleEvaluationContext, store: Store, panel: SurveySettings) -> NightPlan:
     """From the predictions on. Partitions without prompts are left out and named."""
-    asked, known = resolve_panel_models(panel, load_store_models(store)), list_known_keys(context.instance)
-    wanted = select_panel_partitions(panel, known) if known else []
-    config = {stage: given for stage, given in build_survey_run_config(asked).items() if stage != "blueprints"}
-    return NightPlan(known, wanted, with_blueprints(store.warehouse, wanted), {**config, "drift_checks": {}})
+    selection, known_keys = resolve_panel_models(panel, load_store_models(store)), list_known_keys(context.instance)
+    keys = select_panel_partitions(panel, known_keys) if known_keys else []
+    config = {stage: fields for stage, fields in build_survey_run_config(selection).items() if stage != "blueprints"}
+    return NightPlan(known_keys, keys, with_blueprints(store.warehouse, keys), {**config, "drift_checks": {}})
 
 
 nightly_drift_schedule = build_night_schedule(
@@ -26,7 +26,7 @@ nightly_drift_schedule = build_night_schedule(
     job="nightly_drift",
     at=(2, 0),
     description="the panel of DTEF_PANEL is asked again in a snapshot named after the date.",
-    what="surveys",
+    label="surveys",
     nothing="no round has been ingested yet, or no partition of the panel has been run: `dtef run --round ROUND` makes the prompts that a night "
     "asks",
     read_panel=load_known_panel,

@@ -40,19 +40,19 @@ def load_checked_panel(settings: Settings, models: Models, warehouse: Warehouse 
     if warehouse is None:
         judges = partial(list_panel_judges, path, models)
         return check_named(path, models, [], lambda: list_panel_models(path, models), judges)
-    known = [
+    keys = [
         partition_key(round_id, segment)
         for round_id in warehouse.values("survey_responses", "round")
         for segment in warehouse.values("survey_responses", "segment", round=round_id)
     ]
-    return check_named(path, models, known, *_find_other_models(path, models, warehouse))
+    return check_named(path, models, keys, *_find_other_models(path, models, warehouse))
 
 
 def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
     """The partitions that have been asked something before: those that were only ingested have no prompts yet."""
     rounds = {split_partition_key(key)[0] for key in keys}
-    made = {(one, segment) for one in rounds for segment in warehouse.values("blueprints", "segment", round=one)}
-    return [key for key in keys if split_partition_key(key) in made]
+    stored_keys = {(name, segment) for name in rounds for segment in warehouse.values("blueprints", "segment", round=name)}
+    return [key for key in keys if split_partition_key(key) in stored_keys]
 
 
 def _find_other_models(path: Path, models: Models, warehouse: Warehouse) -> tuple[Scored, Scored]:

@@ -85,7 +85,7 @@ def resolve_asked_models(settings: SurveySettings, models: Models) -> ModelSelec
     Raises ConfigError for a model that is not known.
     """
     references = [] if settings.from_store and not settings.models else [UNIFORM, POPULATION_MARGINAL]
-    models_of = {condition: models.resolve(chosen) for condition, chosen in settings.models_of.items()}
+    models_of = {condition: models.resolve(selectors) for condition, selectors in settings.models_of.items()}
     return ModelSelection(models.resolve([*references, *settings.models]), models_of)
 
 
@@ -107,8 +107,8 @@ class Predictor:
         self,
         warehouse: Warehouse,
         settings: SurveySettings,
-        asked: ModelSelection,
-        stored: Stored,
+        selection: ModelSelection,
+        lookup: Stored,
         in_store: InStore = lambda snapshot: (),
         keys: Sequence[str] = (),
         read: Read | None = None,
@@ -119,9 +119,9 @@ class Predictor:
 
         `read`: reads what was made so far, if not the warehouse; `is_dry`: only an estimate is made, which shows no progress.
         """
-        self.warehouse, self.settings, self.asked = warehouse, settings, asked
+        self.warehouse, self.settings, self.asked = warehouse, settings, selection
         self._read_table = read
-        self._stored, self._in_store, self._keys = stored, cache(in_store), keys
+        self._stored, self._in_store, self._keys = lookup, cache(in_store), keys
         self._limited: dict[str, pa.Array] = {}
         self._rounds: dict[str, RoundAnswers] = {}
         self._previous = PreviousRound(self.warehouse)
@@ -129,7 +129,7 @@ class Predictor:
         """Requests of the whole run by model name, answered before or not."""
         self.sizes: dict[str, int] = {}
         """The same by partition."""
-        if settings.limits or (asked.language and not is_dry):
+        if settings.limits or (selection.language and not is_dry):
             self._prepare_limits()
 
     def _prepare_limits(self) -> None:
@@ -139,35 +139,35 @@ class Predictor:
         the same questions: conditions are compared on what they share.
         """
         tables: dict[str, pa.Table] = {}
-        same: dict[str, tuple[str, ...]] = {}
+        twins: dict[str, tuple[str, ...]] = {}
         for key in self._keys:
             with suppress(DtefError):
                 prompts = self.prompts(key, _OVERVIEW)
                 tables[key] = prompts.chosen
                 if has_duplicates(prompts.survey):
-                    same |= same_texts(self._read("blueprints", key, SEEN), list_options_in_prompt_order)
+                    twins |= same_texts(self._read("blueprints", key, SEEN), list_options_in_prompt_order)
         if not tables:
             return
-        chosen = pa.concat_tables(tables.values())
-        self._limited = choose_limited_prompts(chosen, self.settings.limits)
+        chosen_prompts = pa.concat_tables(tables.values())
+        self._limited = choose_limited_prompts(chosen_prompts, self.settings.limits)
         for model in self.asked.language:
-            if asked := self._count_model_requests(chosen, model, same):
-                self.expected[model.name] = self.expected.get(model.name, 0) + asked
+            if n_requests := self._count_model_requests(chosen_prompts, model, twins):
+                self.expected[model.name] = self.expected.get(model.name, 0) + n_requests
         self.sizes = {key: self.size(prompts_of) for key, prompts_of in tables.items()}
 
     def size(self, prompts: pa.Table) -> int:
         """How many rows language models have of these prompts."""
         return sum(len(self._select_prompts(prompts, model)) for model in self.asked.language) * self.settings.draws
 
-    def _count_model_requests(self, prompts: pa.Table, model: ModelSpec, same: Mapping[str, Sequence[str]]) -> int:
+    def _count_model_requests(self, prompts: pa.Table, model: ModelSpec, twins: Mapping[str, Sequence[str]]) -> int:
         """How many requests the model has, of the whole run."""
-        wanted = set(self._select_prompts(prompts, model)["prompt_id"].to_pylist())
-        return count_distinct_requests(wanted, self.settings.draws, self._find_shared_responses(wanted, model, same))
+        prompt_ids = set(self._select_prompts(prompts, model)["prompt_id"].to_pylist())
+        return count_distinct_requests(prompt_ids, self.settings.draws, self._find_shared_responses(prompt_ids, model, twins))
 
     def _find_shared_responses(
-        self, prompt_ids: Iterable[str], model: ModelSpec, same: Mapping[str, Sequence[str]]
+        self, prompt_ids: Iterable[str], model: ModelSpec, twins: Mapping[str, Sequence[str]]
     ) -> dict[str, SharedResponse]:
-        return sources(prompt_ids, same, model.variant, self.settings.draws, self.settings.snapshot, self._find_known_keys)
+        return sources(prompt_ids, twins, model.variant, self.settings.draws, self.settings.snapshot, self._find_known_keys)
 
     def _find_known_keys(self, keys: Sequence[str]) -> set[str]:
         return set(self._stored(keys)["request_key"].to_pylist())
@@ -175,12 +175,12 @@ class Predictor:
     def asks(self, prompts: Prompts) -> tuple[pa.Table | None, RequestList]:
         """What language models are asked: the rows whose responses are asked for or replayed, if there are any, and the requests."""
         tables, requests = [], []
-        same = same_texts(prompts.blueprints, list_options_in_prompt_order) if has_duplicates(prompts.survey) else {}
+        twins = same_texts(prompts.blueprints, list_options_in_prompt_order) if has_duplicates(prompts.survey) else {}
         for model in self.asked.language:
-            if not len(wanted := self._select_prompts(prompts.chosen, model)):
+            if not len(selection := self._select_prompts(prompts.chosen, model)):
                 continue
-            served = self._find_shared_responses(wanted["prompt_id"].to_pylist(), model, same) if same else {}
-            rows, of_model = CALLS.asked(wanted, model, self.settings.draws, self.settings.snapshot, served)
+            reuse = self._find_shared_responses(selection["prompt_id"].to_pylist(), model, twins) if twins else {}
+            rows, of_model = CALLS.asked(selection, model, self.settings.draws, self.settings.snapshot, reuse)
             tables.append(rows)
             requests.append(of_model)
         return pa.concat_tables(tables) if tables else None, RequestList(requests)
@@ -190,22 +190,22 @@ class Predictor:
         baselines = [model for model in self.asked.every if model.is_computed]
         draws = self.settings.draws
         return [
-            self._compute_baseline(key, self._select_prompts(prompts.chosen, one), prompts.survey, one, draws)
-            for one in baselines
+            self._compute_baseline(key, self._select_prompts(prompts.chosen, baseline), prompts.survey, baseline, draws)
+            for baseline in baselines
         ]
 
-    def _compute_baseline(self, key: str, wanted: pa.Table, survey: pa.Table, model: ModelSpec, draws: int) -> pa.Table:
+    def _compute_baseline(self, key: str, prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int) -> pa.Table:
         """The rows of a baseline."""
         previous = self._previous.answers(*split_partition_key(key)) if model.model == PREVIOUS_ROUND else {}
         answers = self._answers(key) if model.model in NEIGHBOUR_BASELINES else None
-        return build_baseline_rows(wanted, survey, model, draws, self.settings.snapshot, previous, answers)
+        return build_baseline_rows(prompts, survey, model, draws, self.settings.snapshot, previous, answers)
 
     def _select_prompts(self, prompts: pa.Table, model: ModelSpec) -> pa.Table:
         """The prompts of the conditions in which the model is asked, as far as its limit goes."""
-        made = pc.unique(prompts["condition"]).to_pylist()
-        asked = [condition for condition in made if model in self.asked.select_models(condition)]
-        if asked != made:
-            prompts = prompts.filter(pc.is_in(prompts["condition"], pa.array(asked, pa.string())))
+        conditions = pc.unique(prompts["condition"]).to_pylist()
+        selection = [condition for condition in conditions if model in self.asked.select_models(condition)]
+        if selection != conditions:
+            prompts = prompts.filter(pc.is_in(prompts["condition"], pa.array(selection, pa.string())))
         if model.name in self._limited:
             prompts = prompts.filter(pc.is_in(prompts["prompt_id"], self._limited[model.name]))
         return prompts
@@ -217,12 +217,12 @@ class Predictor:
         at = {**SPACE.levels(key), "snapshot": self.settings.snapshot}
         existing = self.warehouse.read_earlier("predictions", **at)
         if existing is None or self.settings.from_store:
-            known = self.warehouse.rows("scores", columns=["prompt_id"], **at) if existing is None else existing
-            restored = self._restore(key, blueprints, known["prompt_id"].to_pylist())
-            existing = restored if existing is None else CALLS.merge_rows(existing, restored, blueprints)
+            rows = self.warehouse.rows("scores", columns=["prompt_id"], **at) if existing is None else existing
+            restored_rows = self._restore(key, blueprints, rows["prompt_id"].to_pylist())
+            existing = restored_rows if existing is None else CALLS.merge_rows(existing, restored_rows, blueprints)
         stands = pc.is_in(existing["prompt_id"], blueprints["prompt_id"].combine_chunks())
-        superseded = pc.sum(pc.cast(pc.invert(stands), pa.int64())).as_py() or 0
-        return CALLS.merge_rows(existing, new, blueprints), superseded
+        n_superseded = pc.sum(pc.cast(pc.invert(stands), pa.int64())).as_py() or 0
+        return CALLS.merge_rows(existing, new, blueprints), n_superseded
 
     def _restore(self, key: str, prompts: pa.Table, known_prompts: Sequence[str]) -> pa.Table:
         """The rows that follow from the response store: of all models with stored responses, and of the baselines of the round's scores.
@@ -231,29 +231,29 @@ class Predictor:
         all prompts where there are neither.
         """
         survey, snapshot = self._read("survey_responses", key), self.settings.snapshot
-        same = same_texts(prompts, list_options_in_prompt_order) if has_duplicates(survey) else {}
-        found = [PREDICTIONS.empty_table()]
-        for stored in self._in_store(snapshot):
-            if (model := parse_variant(stored.name, stored.variant)) is None:
-                self.warehouse.warn(f"{key}: not restored, since it is not spelled as a model: {stored.variant}")
+        twins = same_texts(prompts, list_options_in_prompt_order) if has_duplicates(survey) else {}
+        tables = [PREDICTIONS.empty_table()]
+        for entry in self._in_store(snapshot):
+            if (model := parse_variant(entry.name, entry.variant)) is None:
+                self.warehouse.warn(f"{key}: not restored, since it is not spelled as a model: {entry.variant}")
                 continue
-            asked = self._choose_smallest_sample(prompts, survey, model) if same else prompts
-            served = sources(asked["prompt_id"].to_pylist(), same, model.variant, stored.draws, snapshot, self._find_known_keys)
-            rows, requests = CALLS.asked(asked, model, stored.draws, snapshot, served)
+            batch = self._choose_smallest_sample(prompts, survey, model) if twins else prompts
+            reuse = sources(batch["prompt_id"].to_pylist(), twins, model.variant, entry.draws, snapshot, self._find_known_keys)
+            rows, requests = CALLS.asked(batch, model, entry.draws, snapshot, reuse)
             rows = CALLS.settle_rows(rows, self._stored(requests.keys), {})
-            found.append(rows.filter(pc.not_equal(rows["call_status"], "error")))
-        if known := {*known_prompts, *pa.concat_tables(found)["prompt_id"].to_pylist()}:
-            prompts = prompts.filter(pc.is_in(prompts["prompt_id"], pa.array(known, pa.string())))
+            tables.append(rows.filter(pc.not_equal(rows["call_status"], "error")))
+        if prompt_ids := {*known_prompts, *pa.concat_tables(tables)["prompt_id"].to_pylist()}:
+            prompts = prompts.filter(pc.is_in(prompts["prompt_id"], pa.array(prompt_ids, pa.string())))
         baselines = self._find_scored_baselines(split_partition_key(key)[0])
-        return pa.concat_tables([*found, *(self._compute_baseline(key, prompts, survey, *one) for one in baselines)])
+        return pa.concat_tables([*tables, *(self._compute_baseline(key, prompts, survey, *baseline) for baseline in baselines)])
 
     def _choose_smallest_sample(self, prompts: pa.Table, survey: pa.Table, model: ModelSpec) -> pa.Table:
         """The prompts of the smallest sample with all that have a response of their own: that of a duplicate also serves unasked ones."""
         keys = request_keys(prompts["prompt_id"].to_pylist(), model.variant, 0, self.settings.snapshot)
-        own = pc.is_in(pa.array(keys, pa.string()), pa.array(self._find_known_keys(keys), pa.string()))
-        asked, within = prompts.filter(own)[KEYS.item].combine_chunks(), pc.scalar(True)
+        mask = pc.is_in(pa.array(keys, pa.string()), pa.array(self._find_known_keys(keys), pa.string()))
+        items, within = prompts.filter(mask)[KEYS.item].combine_chunks(), pc.scalar(True)
         for order in DRAW_ORDERS:
-            last = pc.max(survey.filter(pc.is_in(survey[KEYS.item], asked))[order])
+            last = pc.max(survey.filter(pc.is_in(survey[KEYS.item], items))[order])
             within = within & pc.less_equal(pc.field(order), last)
         return prompts.filter(pc.is_in(prompts[KEYS.item], survey.filter(within)[KEYS.item].combine_chunks()))
 
@@ -266,8 +266,8 @@ class Predictor:
         of_scores = [*zip(*last.to_pydict().values(), strict=True)] or [
             (name, name, 0) for name in (UNIFORM, POPULATION_MARGINAL)
         ]
-        found = [(parse_variant(name, variant), draw + 1) for name, variant, draw in of_scores]
-        return [(spec, draws) for spec, draws in found if spec is not None]
+        baselines = [(parse_variant(name, variant), draw + 1) for name, variant, draw in of_scores]
+        return [(spec, draws) for spec, draws in baselines if spec is not None]
 
     def prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
         """`columns`: of the blueprints, where nothing is computed; all by default. Raises ConfigError for a condition or level never made."""
@@ -275,14 +275,14 @@ class Predictor:
         is_computing = columns is None and any(model.is_computed for model in self.asked.every)
         survey = self._read("survey_responses", key, None if is_computing else _CHOSEN_BY)
         blueprints = self._read("blueprints", key, columns)
-        chosen = select_prompts(
+        selection = select_prompts(
             blueprints,
             survey,
             conditions=settings.conditions,
             context_levels=settings.context_levels,
             sample=settings.sample,
         )
-        return Prompts(survey, blueprints, chosen)
+        return Prompts(survey, blueprints, selection)
 
     def _read(self, table: str, key: str, columns: Sequence[str] | None = None) -> pa.Table:
         if self._read_table is not None:
@@ -311,7 +311,7 @@ def choose_limited_prompts(prompts: pa.Table, limits: Mapping[str, int]) -> dict
     for row in rows:
         of_condition.setdefault(row["condition"], {})[row["prompt_id"]] = None
     return {
-        name: pa.array([prompt for made in of_condition.values() for prompt in islice(made, most)], pa.string())
+        name: pa.array([prompt for group in of_condition.values() for prompt in islice(group, most)], pa.string())
         for name, most in limits.items()
     }
 
@@ -339,21 +339,21 @@ class SegmentPredictions:
 
     def foresee(self) -> dict[str, Foreseen]:
         """What the replies to the requests are taken to be."""
-        asked, _ = self._asks
-        if asked is None:
+        rows, _ = self._asks
+        if rows is None:
             return {}
         usual, is_one = usual_reply_tokens(self.prompts.chosen), len(self.predictor.settings.conditions) == 1
-        columns = (asked[name].to_pylist() for name in ("request_key", "condition", "prompt_id"))
+        columns = (rows[name].to_pylist() for name in ("request_key", "condition", "prompt_id"))
         return {
             key: Foreseen(f" {condition}", usual[condition, prompt], "" if is_one else f", {condition}")
             for key, condition, prompt in zip(*columns, strict=True)
         }
 
-    def rows(self, stored: pa.Table, failures: Mapping[str, Failure]) -> Mapping[str, pa.Table]:
-        asked, _ = self._asks
+    def rows(self, responses: pa.Table, failures: Mapping[str, Failure]) -> Mapping[str, pa.Table]:
+        calls, _ = self._asks
         tables = self.predictor.compute_baselines(self.key, self.prompts)
-        if asked is not None:
-            tables.append(CALLS.settle_rows(asked, stored, failures))
+        if calls is not None:
+            tables.append(CALLS.settle_rows(calls, responses, failures))
         return {"predictions": pa.concat_tables(tables).combine_chunks() if tables else PREDICTIONS.empty_table()}
 
     def merge_with_stored(self, new: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
@@ -378,17 +378,17 @@ class PreviousRound:
         read, answers = self._read.get((series, segment), ([], {}))
         if earlier[: len(read)] != read:  # the run went back to an earlier round
             read, answers = [], {}
-        for other in earlier[len(read) :]:
-            rows = self._warehouse.rows("survey_responses", columns=PREVIOUS_COLUMNS, round=other, segment=segment)
+        for previous in earlier[len(read) :]:
+            rows = self._warehouse.rows("survey_responses", columns=PREVIOUS_COLUMNS, round=previous, segment=segment)
             answers = {**answers, **load_previous_answers(rows, round_id)}
         self._read[series, segment] = (earlier, answers)
         return answers
 
     def _list_earlier_rounds(self, round_id: str) -> list[str]:
         """The earlier rounds of the series, without copies of the round under another id, which would repeat the truth itself."""
-        this = make_round_order(round_id)
-        earlier = [other for other in self._rounds if make_round_order(other)[0] == this[0] and make_round_order(other) < this]
-        return [other for other in earlier if {round_id, other} not in self._copies]
+        place = make_round_order(round_id)
+        earlier = [name for name in self._rounds if make_round_order(name)[0] == place[0] and make_round_order(name) < place]
+        return [name for name in earlier if {round_id, name} not in self._copies]
 
     @cached_property
     def _rounds(self) -> list[str]:
@@ -397,5 +397,5 @@ class PreviousRound:
     @cached_property
     def _copies(self) -> list[set[str]]:
         """Pairs of rounds that ingest found to be the same survey."""
-        found = self._warehouse.rows("survey_findings", columns=["round", "code", "items"]).to_pylist()
-        return [{row["round"], other} for row in found if row["code"] == SAME_SURVEY for other in row["items"]]
+        findings = self._warehouse.rows("survey_findings", columns=["round", "code", "items"]).to_pylist()
+        return [{row["round"], copy_id} for row in findings if row["code"] == SAME_SURVEY for copy_id in row["items"]]

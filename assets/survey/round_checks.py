@@ -20,12 +20,12 @@ def little_in_quarantine(store: Store) -> dg.AssetCheckResult:
     rounds = store.warehouse.values("survey_responses", "round")
     shares = {}
     for round_id in rounds:
-        quarantined = store.warehouse.rows("survey_quarantine", columns=["question_id"], round=round_id)
-        pairs = len(quarantined) - quarantined["question_id"].null_count
-        kept = len(store.warehouse.rows("survey_responses", columns=["question_id"], round=round_id))
-        shares[round_id] = pairs / max(1, pairs + kept)
+        quarantine = store.warehouse.rows("survey_quarantine", columns=["question_id"], round=round_id)
+        pairs = len(quarantine) - quarantine["question_id"].null_count
+        n_responses = len(store.warehouse.rows("survey_responses", columns=["question_id"], round=round_id))
+        shares[round_id] = pairs / max(1, pairs + n_responses)
     offenders = [f"{round_id}: {share:.1%} of the pairs" for round_id, share in shares.items() if share > _MOST_QUARANTINED]
-    return verdict(offenders, checked=len(rounds), severity=dg.AssetCheckSeverity.WARN)
+    return verdict(offenders, n_checked=len(rounds), severity=dg.AssetCheckSeverity.WARN)
 
 
 @asset_check(asset=dg.AssetKey("survey_responses"))
@@ -36,7 +36,7 @@ def every_column_recognised(store: Store) -> dg.AssetCheckResult:
     for round_id in rounds:
         findings = store.warehouse.rows("survey_findings", round=round_id).to_pylist()
         offenders += [f"{round_id}: {f['message']}: {', '.join(f['items'])}" for f in findings if f["level"] == "error"]
-    return verdict(offenders, checked=len(rounds))
+    return verdict(offenders, n_checked=len(rounds))
 
 
 @asset_check(asset=dg.AssetKey("drift_checks"))
@@ -47,11 +47,11 @@ def no_drift(store: Store) -> dg.AssetCheckResult:
     """
 
     def look(connection: duckdb.DuckDBPyConnection) -> tuple[int, pa.Table]:
-        ((checked,),) = connection.execute("SELECT count(*) FROM drift_checks").fetchall()
-        found = connection.sql(
+        ((n_checked,),) = connection.execute("SELECT count(*) FROM drift_checks").fetchall()
+        rows = connection.sql(
             "SELECT * FROM drift_checks WHERE verdict IN ('watch', 'drift') OR night_first_snapshot IS NOT NULL"
         ).to_arrow_table()
-        return checked, found
+        return n_checked, rows
 
-    checked, found = store.warehouse.query(look, only=["drift_checks"])
-    return build_drift_result(found, checked, load_drift_section(store.settings).severity, SUBJECT)
+    n_checked, rows = store.warehouse.query(look, only=["drift_checks"])
+    return build_drift_result(rows, n_checked, load_drift_section(store.settings).severity, SUBJECT)

@@ -100,14 +100,14 @@ def register_round(
     path: Path,
     *,
     min_n: int,
-    hashed: str | None = None,
+    checksum: str | None = None,
     allowed: Collection[str] = (),
     replace: bool = False,
     design_effect: float | None = None,
 ) -> RegistrationResult:
     """Make a round known: its source, its partitions, and which of them hold something new.
 
-    Segments that the round no longer has are retired; their raw responses stay in the response store. `hashed`: as of
+    Segments that the round no longer has are retired; their raw responses stay in the response store. `checksum`: as of
     `Sources.register`. `allowed`: as of `whole`. `replace`: whether the round may lose what an earlier reading had.
     `design_effect`: as of `Sources.register`; 1 or more.
     Raises SurveyError, with nothing changed, where something is missing or lost and not allowed to be.
@@ -115,19 +115,19 @@ def register_round(
     """
     rows = check_round(sources, survey, min_n=min_n, allowed=allowed, replace=replace, design_effect=design_effect).responses
     keys = sorted(partition_key(survey.round, segment) for segment in rows["segment"].unique().to_pylist())
-    found = _compare_earlier(sources, survey.round, rows)
+    changes = _compare_earlier(sources, survey.round, rows)
     source = sources.register(
-        survey.round, path, adapter=survey.adapter, min_n=min_n, hashed=hashed, allowed=allowed, design_effect=design_effect
+        survey.round, path, adapter=survey.adapter, min_n=min_n, checksum=checksum, allowed=allowed, design_effect=design_effect
     )
-    known, kept = list_known_keys(instance), set(keys)
-    retired = [key for key in known if split_partition_key(key)[0] == survey.round and key not in kept]
-    gone = set(retired)
-    for key in retired:
+    known_keys, key_set = list_known_keys(instance), set(keys)
+    retired_keys = [key for key in known_keys if split_partition_key(key)[0] == survey.round and key not in key_set]
+    gone_keys = set(retired_keys)
+    for key in retired_keys:
         instance.delete_dynamic_partition(_NAME, key)
         sources.warehouse.drop(SPACE, key)
-    _add_as_neighbours(instance, keys, [key for key in known if key not in gone])
-    _observe_files(instance, source, rows, found)
-    return RegistrationResult(keys, retired, source, found)
+    _add_as_neighbours(instance, keys, [key for key in known_keys if key not in gone_keys])
+    _observe_files(instance, source, rows, changes)
+    return RegistrationResult(keys, retired_keys, source, changes)
 
 
 def refuse_losses(
@@ -146,20 +146,20 @@ def refuse_losses(
     before = sources.before(survey.round)
     if before is not None and before.min_n != min_n:
         observed = observe(survey, min_n=before.min_n)
-    found = _compare_earlier(sources, survey.round, observed.responses)
-    lost = select_losses(found, observed.quarantine) if found is not None else Changes()
-    if lost == Changes():
+    changes = _compare_earlier(sources, survey.round, observed.responses)
+    losses = select_losses(changes, observed.quarantine) if changes is not None else Changes()
+    if losses == Changes():
         return
     rows = observed.quarantine.to_pylist()
-    gone = {*lost.segments_dropped, *lost.pairs_dropped}
-    now = [row for row in rows if {row["segment"], f"{row['segment']} {row['question_id']}"} & gone]
+    missing = {*losses.segments_dropped, *losses.pairs_dropped}
+    now = [row for row in rows if {row["segment"], f"{row['segment']} {row['question_id']}"} & missing]
     reasons = Counter(row["reason"] for row in now)
     why = f"; now in quarantine: {', '.join(f'{n} {reason}' for reason, n in reasons.most_common())}" if reasons else ""
     first = f", such as {now[0]['file']}:{now[0]['line']}: {now[0]['detail']}" if now and now[0]["line"] else ""
-    left = {segment.partition(":")[0] for segment in observed.responses["segment"].unique().to_pylist()}
-    attributes = sorted({segment.partition(":")[0] for segment in lost.segments_dropped} - left)
+    remaining = {segment.partition(":")[0] for segment in observed.responses["segment"].unique().to_pylist()}
+    attributes = sorted({segment.partition(":")[0] for segment in losses.segments_dropped} - remaining)
     whole_attributes = f"; nothing is left of: {', '.join(attributes)}" if attributes else ""
-    problem = f"round {survey.round} would lose what an earlier reading of it had: {lost}{whole_attributes}{why}{first}"
+    problem = f"round {survey.round} would lose what an earlier reading of it had: {losses}{whole_attributes}{why}{first}"
     what_to_do = f"correct the file, or take the round as it is now with `{_format_replace_command(survey, min_n, allowed, design_effect)}`"
     raise SurveyError(f"{problem}; nothing was changed: {what_to_do}", where=survey.path)
 
@@ -184,31 +184,31 @@ def _compare_earlier(sources: Sources[Survey], round_id: str, rows: pa.Table) ->
     return compare_readings(before, rows) if len(before) else None
 
 
-def _add_as_neighbours(instance: dg.DagsterInstance, keys: list[str], known: list[str]) -> None:
+def _add_as_neighbours(instance: dg.DagsterInstance, keys: list[str], known_keys: list[str]) -> None:
     """Add what is new of a round's keys; the earlier ones move to the end with them where they would be no range otherwise.
 
     Nothing is lost by that: what was materialized is kept by the key's name, and comes back with it.
     """
-    there = set(known)
-    new = [key for key in keys if key not in there]
+    key_set = set(known_keys)
+    new = [key for key in keys if key not in key_set]
     if not new:
         return
-    if len(new) < len(keys) and len(list(split_ranges([*known, *new], keys))) > 1:
-        for key in set(keys).intersection(known):
+    if len(new) < len(keys) and len(list(split_ranges([*known_keys, *new], keys))) > 1:
+        for key in set(keys).intersection(known_keys):
             instance.delete_dynamic_partition(_NAME, key)
         new = keys
     instance.add_dynamic_partitions(_NAME, new)
 
 
-def _observe_files(instance: dg.DagsterInstance, source: Source, rows: pa.Table, found: Changes | None) -> None:
+def _observe_files(instance: dg.DagsterInstance, source: Source, rows: pa.Table, changes: Changes | None) -> None:
     """Tell Dagster the data version of each segment that holds something new; the others stay as they are."""
     segments = rows["segment"].unique().to_pylist()
-    seen = read_observed_versions(instance, survey_files.key, [partition_key(source.round, segment) for segment in segments])
+    hashes = read_observed_versions(instance, survey_files.key, [partition_key(source.round, segment) for segment in segments])
     for segment in segments:
         key, version = partition_key(source.round, segment), content_version(rows.filter(pc.field("segment") == segment))
-        if seen.get(key) != version:
+        if hashes.get(key) != version:
             metadata = {
-                "changed": "new" if found is None else str(found),
+                "changed": "new" if changes is None else str(changes),
                 "source": source.path,
                 "content_hash": source.content_hash,
                 "landing": str(source.landing),

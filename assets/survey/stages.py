@@ -120,27 +120,27 @@ def _write_findings(warehouse: Warehouse, round_id: str, observed: ObservedRound
 
 def _merge_findings(warehouse: Warehouse, round_id: str, responses: pa.Table) -> pa.Table:
     """Findings on the round beside those that are stored: which of them are the same survey, and which were predicted without it."""
-    others = [other for other in warehouse.values("survey_responses", "round") if other != round_id]
+    rounds = [candidate for candidate in warehouse.values("survey_responses", "round") if candidate != round_id]
     answers = partial(warehouse.rows, "survey_responses", columns=list(COPY_COLUMNS))
-    copies = [other for other in others if is_copy(responses, answers(round=other))]
-    found = []
+    copies = [candidate for candidate in rounds if is_copy(responses, answers(round=candidate))]
+    findings = []
     if copies:
         message = f"The same survey is stored under several ids: {PREVIOUS_ROUND} does not repeat one of them for another."
-        found.append({"code": SAME_SURVEY, "message": message, "items": [round_id, *copies]})
+        findings.append({"code": SAME_SURVEY, "message": message, "items": [round_id, *copies]})
     if later := _find_later_predicted_rounds(warehouse, round_id):
         again = f"`dtef run --round {' --round '.join(later)} --model baselines`"
         message = f"Predicted before {round_id} was stored, so that {PREVIOUS_ROUND} does not know it: {again} makes it again."
-        found.append({"code": "predicted-without-round", "message": message, "items": later})
-    return pa.Table.from_pylist([{"round": round_id, "level": "warning", **one} for one in found], schema=SURVEY_FINDINGS)
+        findings.append({"code": "predicted-without-round", "message": message, "items": later})
+    return pa.Table.from_pylist([{"round": round_id, "level": "warning", **row} for row in findings], schema=SURVEY_FINDINGS)
 
 
 def _find_later_predicted_rounds(warehouse: Warehouse, round_id: str) -> list[str]:
     """The later rounds of the series that have predictions, where the round itself is not stored yet."""
     if round_id in warehouse.values("survey_responses", "round"):
         return []
-    this = make_round_order(round_id)
+    place = make_round_order(round_id)
     predicted = warehouse.values("predictions", "round")
-    return [other for other in predicted if make_round_order(other)[0] == this[0] and make_round_order(other) > this]
+    return [name for name in predicted if make_round_order(name)[0] == place[0] and make_round_order(name) > place]
 
 
 def _answer_counts(tables: Tables) -> Mapping[str, Any]:
@@ -159,8 +159,8 @@ def _answer_counts(tables: Tables) -> Mapping[str, Any]:
 
 def _find_missing_distributions(_: Inputs, rows: pa.Table) -> Iterator[str]:
     for row in rows.to_pylist():
-        given = (shares for shares in (row["observed"], row["population"]) if shares is not None)
-        if any(min(shares) < 0 or abs(sum(shares) - 1) > 1e-9 for shares in given):
+        distributions = (shares for shares in (row["observed"], row["population"]) if shares is not None)
+        if any(min(shares) < 0 or abs(sum(shares) - 1) > 1e-9 for shares in distributions):
             yield row["question_id"]
 
 
@@ -179,8 +179,8 @@ def _find_impossible_references(inputs: Inputs, rows: pa.Table) -> Iterator[str]
     references = inputs.remember(
         "references", lambda: _rows_by_key(inputs, "reference_scores", ["question_id", "n", "ceiling"])
     )
-    found = references[inputs.key].to_pylist() if inputs.key in references else []
-    ceilings = {(row["question_id"], row["n"]): (row["ceiling"] or {}).get("js") for row in found}
+    scores = references[inputs.key].to_pylist() if inputs.key in references else []
+    ceilings = {(row["question_id"], row["n"]): (row["ceiling"] or {}).get("js") for row in scores}
     for row in rows.to_pylist():
         pair = (row["question_id"], row["n"])
         ceiling = ceilings.get(pair)
@@ -262,14 +262,14 @@ def build_blueprint_options(settings: SurveySettings, earlier: pa.Table) -> list
         raise ConfigError(
             f"no condition given, and no earlier one is known: allowed: one or more such as {BlueprintOptions().condition}"
         )
-    spelled = [BlueprintOptions.parse_condition(text, levels, settings.system_prompts) for text in settings.conditions]
+    run_options = [BlueprintOptions.parse_condition(text, levels, settings.system_prompts) for text in settings.conditions]
     # One condition has several spellings: `shift` is `shift/attribute-label`.
-    chosen = {options.condition: options for options in spelled}
-    made = {(condition, level) for condition in chosen for level in levels}
+    by_condition = {options.condition: options for options in run_options}
+    pairs = {(condition, level) for condition in by_condition for level in levels}
     columns = [earlier[name].to_pylist() for name in _RECIPE] if settings.keep_earlier else [[], [], []]
-    kept = {(condition, level): recipe for condition, level, recipe in zip(*columns, strict=True)}
-    others = [BlueprintOptions.parse_recipe(recipe, [way[1]]) for way, recipe in sorted(kept.items()) if way not in made]
-    return [*chosen.values(), *others]
+    recipes = {(condition, level): recipe for condition, level, recipe in zip(*columns, strict=True)}
+    extras = [BlueprintOptions.parse_recipe(recipe, [way[1]]) for way, recipe in sorted(recipes.items()) if way not in pairs]
+    return [*by_condition.values(), *extras]
 
 
 def _read_known_recipes(warehouse: Warehouse, at: Mapping[str, str]) -> pa.Table:
@@ -277,11 +277,11 @@ def _read_known_recipes(warehouse: Warehouse, at: Mapping[str, str]) -> pa.Table
     earlier = warehouse.read_earlier("blueprints", columns=_RECIPE, **at)
     if earlier is not None:
         return earlier
-    others = [one for one in warehouse.values("blueprints", "segment", round=at["round"]) if one != at["segment"]]
-    tables = [warehouse.rows("blueprints", columns=_RECIPE, round=at["round"], segment=one) for one in others]
+    segments = [segment for segment in warehouse.values("blueprints", "segment", round=at["round"]) if segment != at["segment"]]
+    tables = [warehouse.rows("blueprints", columns=_RECIPE, round=at["round"], segment=segment) for segment in segments]
     recipes = {(row["condition"], row["context_level"]): row["recipe"] for rows in tables for row in rows.to_pylist()}
-    asked = [warehouse.rows(table, columns=_RECIPE[:2], **at) for table in ("predictions", "scores")]
-    ways = {tuple(row.values()) for rows in asked for row in rows.to_pylist()} or set(recipes)
+    results = [warehouse.rows(table, columns=_RECIPE[:2], **at) for table in ("predictions", "scores")]
+    ways = {tuple(row.values()) for rows in results for row in rows.to_pylist()} or set(recipes)
     for condition, level in ways - set(recipes):
         recipes[condition, level] = BlueprintOptions.parse_condition(condition, [level]).recipe
     rows = [dict(zip(_RECIPE, (*way, recipes[way]), strict=True)) for way in sorted(ways)]
@@ -299,11 +299,11 @@ def _first_prompt(tables: Tables) -> Mapping[str, Any]:
 
 def _find_circular_questions(_: Inputs, rows: pa.Table) -> Iterator[str]:
     circular = set(rows.filter(rows["circular"])["question_id"].to_pylist())
-    asked: dict[str, set[str]] = {}
+    questions: dict[str, set[str]] = {}
     for question, prompt in zip(rows["question_id"].to_pylist(), rows["prompt_id"].to_pylist(), strict=True):
-        asked.setdefault(prompt, set()).add(question)
+        questions.setdefault(prompt, set()).add(question)
     for row in rows.to_pylist():
-        if (circular | asked[row["prompt_id"]]).intersection(row["context_question_ids"]):
+        if (circular | questions[row["prompt_id"]]).intersection(row["context_question_ids"]):
             yield row["question_id"]
 
 
@@ -355,9 +355,9 @@ def plan_predictions(inputs: Inputs, settings: SurveySettings) -> CallPlan:
             inputs.warn(f"{format_count(segment.superseded, 'earlier prediction')} answered prompts that have changed since")
         return tables
 
-    asked = [model for model in predictor.asked.language if model.name in predictor.expected]
+    models = [model for model in predictor.asked.language if model.name in predictor.expected]
     size = predictor.size(segment.prompts.chosen) if inputs.is_dry else predictor.sizes.get(inputs.key, 0)
-    return CallPlan(asked, {}, size, segment.requests, segment.keys, segment.rows, write, segment.foresee)
+    return CallPlan(models, {}, size, segment.requests, segment.keys, segment.rows, write, segment.foresee)
 
 
 def _build_predictor(inputs: Inputs, settings: SurveySettings) -> Predictor:
@@ -367,9 +367,9 @@ def _build_predictor(inputs: Inputs, settings: SurveySettings) -> Predictor:
         return inputs.at(key).read(table, columns)
 
     def make() -> Predictor:
-        stored, in_store = partial(store.responses.responses, columns=TAKEN_OVER), store.responses.models
-        asked, keys = resolve_asked_models(settings, inputs.models), inputs.all_keys
-        return Predictor(store.warehouse, settings, asked, stored, in_store, keys, read, is_dry=inputs.is_dry)
+        lookup, in_store = partial(store.responses.responses, columns=TAKEN_OVER), store.responses.models
+        selection, keys = resolve_asked_models(settings, inputs.models), inputs.all_keys
+        return Predictor(store.warehouse, settings, selection, lookup, in_store, keys, read, is_dry=inputs.is_dry)
 
     predictor: Predictor = inputs.remember("predictor", make)
     return predictor
@@ -378,8 +378,8 @@ def _build_predictor(inputs: Inputs, settings: SurveySettings) -> Predictor:
 def _usage(tables: Tables) -> Mapping[str, Any]:
     """What each language model of the partition used."""
     rows = tables["predictions"]
-    answered, unpriced = pc.equal(rows["call_status"], "answered"), pc.is_null(rows["cost_usd"])
-    unknown = {"cost_unknown": int(pc.sum(pc.and_(answered, unpriced)).as_py() or 0)}
+    is_answered, is_unpriced = pc.equal(rows["call_status"], "answered"), pc.is_null(rows["cost_usd"])
+    unknown = {"cost_unknown": int(pc.sum(pc.and_(is_answered, is_unpriced)).as_py() or 0)}
     if pc.all(pc.starts_with(rows["model_variant"], COMPUTED)).as_py():
         return unknown
     columns = ["model", "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd"]
@@ -387,8 +387,8 @@ def _usage(tables: Tables) -> Mapping[str, Any]:
 
 
 def _find_missing_blueprints(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
-    made = inputs.remember("prompts", lambda: _rows_by_key(inputs, "blueprints", ["prompt_id", "blueprint_hash"]))
-    prompts = made.get(inputs.key, BLUEPRINTS.empty_table())
+    tables = inputs.remember("prompts", lambda: _rows_by_key(inputs, "blueprints", ["prompt_id", "blueprint_hash"]))
+    prompts = tables.get(inputs.key, BLUEPRINTS.empty_table())
     current = rows.filter(pc.is_in(rows["blueprint_hash"], prompts["blueprint_hash"].combine_chunks()))
     lacking = current.filter(pc.invert(pc.is_in(current["prompt_id"], prompts["prompt_id"].combine_chunks())))
     for row in lacking.to_pylist():
@@ -466,11 +466,11 @@ def _watch(inputs: Inputs) -> _Watch:
 
 def _read_snapshots(warehouse: Warehouse) -> dict[tuple[str, str], set[str]]:
     """The snapshots of each round and segment that has scores, as the folders tell."""
-    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    snapshots: dict[tuple[str, str], set[str]] = defaultdict(set)
     for file in warehouse.files("scores"):
         _, at = warehouse.place(file)
-        found[at[SPACE.first], at[SPACE.last]].add(at["snapshot"])
-    return found
+        snapshots[at[SPACE.first], at[SPACE.last]].add(at["snapshot"])
+    return snapshots
 
 
 def _order(warehouse: Warehouse, snapshots: Mapping[tuple[str, str], set[str]]) -> list[str] | None:

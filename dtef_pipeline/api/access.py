@@ -26,9 +26,9 @@ def find_holder(request: Request) -> HeldToken | None:
     if services.open_to_all:
         # A page of another site that is open in the same browser is not whoever is on this computer.
         return DEVELOPER if request.method in _READ_ONLY or "origin" not in request.headers or is_own_page(request) else None
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        return services.tokens.holder(given.strip())
+        return services.tokens.holder(token.strip())
     cookie = request.cookies.get(SESSION_COOKIE)
     if cookie and (request.method in _READ_ONLY or is_own_page(request)):
         sha256 = services.sessions.find_token(cookie)
@@ -43,15 +43,15 @@ def is_own_page(request: Request) -> bool:
 
 def find_foreign_reason(request: Request) -> str | None:
     """Why a request does not count as one of a page of this server; None: it does. Scheme, host and port are compared, and the host is known."""
-    given, host = request.headers.get("origin", ""), request.headers.get("host", "")
-    page, own = read_origin(given), parse_origin(request.scope.get("scheme", "http"), host)
-    if page is None or own is None or page != parse_origin(page.scheme, host):
+    origin, host = request.headers.get("origin", ""), request.headers.get("host", "")
+    page, server = read_origin(origin), parse_origin(request.scope.get("scheme", "http"), host)
+    if page is None or server is None or page != parse_origin(page.scheme, host):
         return "it was not sent from a page of this server"
-    if own.host not in (hosts := get_services(request).hosts):
-        return f"this server is not known as {own.host[:80]}; allowed: {', '.join(hosts)}; {ALLOWED_HOSTS} names others"
-    if page.scheme != own.scheme:
+    if server.host not in (hosts := get_services(request).hosts):
+        return f"this server is not known as {server.host[:80]}; allowed: {', '.join(hosts)}; {ALLOWED_HOSTS} names others"
+    if page.scheme != server.scheme:
         return (
-            f"the page came over {page.scheme}, and this over {own.scheme}; allowed: the same; the proxy in front must send "
+            f"the page came over {page.scheme}, and this over {server.scheme}; allowed: the same; the proxy in front must send "
             "X-Forwarded-Proto, and FORWARDED_ALLOW_IPS name the proxy"
         )
     return None
@@ -71,14 +71,14 @@ def count_failure(request: Request) -> None:
 
 
 def _require_role(role: TokenRole, request: Request) -> HeldToken:
-    held = find_holder(request)
-    if held is None:
+    holder = find_holder(request)
+    if holder is None:
         if "authorization" in request.headers:
             count_failure(request)
         raise make_token_problem()
-    if not held.may(role):
-        raise Problem(403, f"this takes the role {role}; the token of {held.name} has the role {held.role}")
-    return held
+    if not holder.may(role):
+        raise Problem(403, f"this takes the role {role}; the token of {holder.name} has the role {holder.role}")
+    return holder
 
 
 def require_operator(request: Request) -> HeldToken:

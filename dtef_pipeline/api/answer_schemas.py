@@ -44,7 +44,7 @@ class TableColumns:
     def __call__(self, schema: dict[str, Any]) -> None:
         """Adds them to the schema of an answer, before its own members."""
         column_schemas = {
-            one: column_schema(self.columns.field(one), can_be_null=one not in self.never_null) for one in self.names
+            name: column_schema(self.columns.field(name), can_be_null=name not in self.never_null) for name in self.names
         }
         schema["properties"] = {**column_schemas, **schema.get("properties", {})}
         schema["required"] = [*schema["properties"]]
@@ -73,9 +73,9 @@ def convert_to_json(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): convert_to_json(one) for key, one in value.items()}
+        return {str(key): convert_to_json(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [convert_to_json(one) for one in value]
+        return [convert_to_json(entry) for entry in value]
     if value is None or isinstance(value, str | bool | int):
         return value
     return convert_to_json(value.item()) if hasattr(value, "item") else None
@@ -83,10 +83,10 @@ def convert_to_json(value: Any) -> Any:
 
 def column_schema(column: pa.Field, *, can_be_null: bool = True) -> dict[str, Any]:
     """What a value of a column is in JSON."""
-    found = _describe_type(column.type)
+    schema = _describe_type(column.type)
     if can_be_null:
-        found["type"] = [found["type"], "null"]
-    return {**found, "description": description(column)}
+        schema["type"] = [schema["type"], "null"]
+    return {**schema, "description": description(column)}
 
 
 def _describe_type(kind: pa.DataType) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _describe_type(kind: pa.DataType) -> dict[str, Any]:
     if pa.types.is_list(kind):
         return {"type": "array", "items": _describe_type(kind.value_type)}
     if pa.types.is_struct(kind):
-        members = {one.name: _describe_type(one.type) for one in kind}
+        members = {field.name: _describe_type(field.type) for field in kind}
         return {"type": "object", "properties": members, "required": [*members]}
     return {"type": next(name for fits, name in _JSON_KINDS if fits(kind))}
 
@@ -104,7 +104,7 @@ def _add_family_names(schema: dict[str, Any]) -> None:
     # Only now: what families are made of takes a moment to load.
     from dtef_pipeline.families import FAMILIES
 
-    schema["enum"] = [one.name for one in FAMILIES]
+    schema["enum"] = [family.name for family in FAMILIES]
 
 
 FamilyName = Annotated[str, Field(json_schema_extra=_add_family_names)]

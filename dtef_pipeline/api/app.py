@@ -89,8 +89,8 @@ def make_app(services: Services) -> FastAPI:
     use_services(app, services)
     answer_problems(app)
     handle_errors_with_pages(app)
-    for one in _ROUTERS:
-        app.include_router(one)
+    for router in _ROUTERS:
+        app.include_router(router)
     description.describe(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(_AnswerHeaders)

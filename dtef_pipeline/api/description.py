@@ -77,16 +77,16 @@ def _complete_description(document: dict[str, Any], roles: Mapping[tuple[str, st
 
 def _add_headers(path: str, operation: dict[str, Any]) -> None:
     """The headers that routes read by themselves."""
-    answers, given = operation["responses"], operation.setdefault("parameters", [])
+    answers, parameters = operation["responses"], operation.setdefault("parameters", [])
     read = {
         "If-None-Match": ("304" in answers, "ETags of what is known already."),
         "If-Match": (path.endswith("/status"), "The ETag of what is to be changed, as it was read."),
         "Last-Event-ID": ("text/event-stream" in answers.get("200", {}).get("content", {}), "The last event that came."),
     }
-    known = {one["name"] for one in given}
+    names = {parameter["name"] for parameter in parameters}
     for name, (is_read, header_description) in read.items():
-        if is_read and name not in known:
-            given.append(
+        if is_read and name not in names:
+            parameters.append(
                 {
                     "name": name,
                     "in": "header",
@@ -95,22 +95,22 @@ def _add_headers(path: str, operation: dict[str, Any]) -> None:
                     "description": header_description,
                 }
             )
-    if not given:
+    if not parameters:
         del operation["parameters"]
 
 
 def _collect_roles(app: FastAPI) -> dict[tuple[str, str], TokenRole]:
-    found = {}
-    for one in iter_route_contexts(app.routes):
-        dependant = getattr(one, "dependant", None)
+    roles = {}
+    for route in iter_route_contexts(app.routes):
+        dependant = getattr(route, "dependant", None)
         if dependant is None or (role := _find_role(dependant)) is None:
             continue
-        found.update({(method, one.path_format or ""): role for method in one.methods or ()})
-    return found
+        roles.update({(method, route.path_format or ""): role for method in route.methods or ()})
+    return roles
 
 
 def _find_role(dependant: Dependant) -> TokenRole | None:
-    for one in dependant.dependencies:
-        if one.call is not None and (role := LOWEST_ROLE_OF.get(one.call)) is not None:
+    for dependency in dependant.dependencies:
+        if dependency.call is not None and (role := LOWEST_ROLE_OF.get(dependency.call)) is not None:
             return role
     return None

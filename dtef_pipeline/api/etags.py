@@ -34,11 +34,11 @@ def matches(header: str | None, etag: str) -> bool:
         return True
     named, at = set(), 0
     while at < len(header):
-        found = _ENTITY_TAG.match(header, at)
-        if found is None:
+        match = _ENTITY_TAG.match(header, at)
+        if match is None:
             return False
-        named.add(found[1])
-        at = found.end()
+        named.add(match[1])
+        at = match.end()
     return etag.removeprefix("W/").strip('"') in named
 
 
@@ -49,25 +49,25 @@ def build_tagged_response(request: Request, body: Any) -> Response:
 
 def apply_etag(request: Request, answer: Response, etag: str) -> Response:
     """Likewise, of any answer."""
-    sent = {"ETag": etag, "Cache-Control": "no-cache"}
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
     if matches(read_header(request, "if-none-match"), etag):
-        return Response(status_code=304, headers=sent)
-    answer.headers.update(sent)
+        return Response(status_code=304, headers=headers)
+    answer.headers.update(headers)
     return answer
 
 
-def require_match(given: str | None, etag: str) -> None:
-    """What changes a thing says which state of it it is about. `given`: the header If-Match.
+def require_match(header: str | None, etag: str) -> None:
+    """What changes a thing says which state of it it is about. `header`: the header If-Match.
 
     Raises Problem: 428 without it, 412 where it names another state.
     """
-    if given is None:
+    if header is None:
         raise Problem(428, f"If-Match is missing; allowed: the ETag of what is to be changed, now {etag}")
-    if not matches(given, etag):
-        raise Problem(412, f"it has changed since: If-Match is {given[:80]}, the ETag now {etag}", {"ETag": etag})
+    if not matches(header, etag):
+        raise Problem(412, f"it has changed since: If-Match is {header[:80]}, the ETag now {etag}", {"ETag": etag})
 
 
 def read_header(request: Request, name: str) -> str | None:
     """The value of a header, of several of one name joined as one list."""
-    found = request.headers.getlist(name)
-    return ", ".join(found) if found else None
+    values = request.headers.getlist(name)
+    return ", ".join(values) if values else None

@@ -71,8 +71,8 @@ class Problem(Exception):
 
 def make_fault_problem(faults: Sequence[BodyFault]) -> Problem:
     """422 with what is wrong."""
-    message = "; ".join(f"{one.path}: {one.message}" for one in faults)
-    return Problem(422, message, errors=[one._asdict() for one in faults])
+    message = "; ".join(f"{fault.path}: {fault.message}" for fault in faults)
+    return Problem(422, message, errors=[fault._asdict() for fault in faults])
 
 
 def make_line_problem(error: SourceError) -> Problem:
@@ -88,13 +88,13 @@ def is_json(request: Request) -> bool:
 
 def make_not_json_problem(request: Request) -> Problem:
     """422 for a body that was sent as something else than JSON, as `curl -d` does by itself."""
-    sent = request.headers.get("content-type", "no Content-Type")
-    return make_fault_problem([BodyFault("header.Content-Type", f"got {sent[:_LONGEST_ECHOED]}; allowed: application/json")])
+    kind = request.headers.get("content-type", "no Content-Type")
+    return make_fault_problem([BodyFault("header.Content-Type", f"got {kind[:_LONGEST_ECHOED]}; allowed: application/json")])
 
 
-def convert_faults(found: Iterable[Reason]) -> list[BodyFault]:
+def convert_faults(reasons: Iterable[Reason]) -> list[BodyFault]:
     """Faults of a body as answers list them."""
-    return [BodyFault(format_path(one.place) or "body", one.message) for one in found]
+    return [BodyFault(format_path(reason.place) or "body", reason.message) for reason in reasons]
 
 
 class FaultTold(AnswerBody):
@@ -130,7 +130,7 @@ def build_problem_response(
     title = HTTPStatus(status).phrase
     body = {"type": "about:blank", "title": title, "status": status, "detail": _truncate_text(detail), **(members or {})}
     if errors := body.get("errors"):
-        body["errors"] = [{name: _truncate_text(text) for name, text in one.items()} for one in errors[:_MOST_ERRORS]]
+        body["errors"] = [{name: _truncate_text(text) for name, text in error.items()} for error in errors[:_MOST_ERRORS]]
         if further := len(errors) - len(body["errors"]):
             body["further_errors"] = further
     return JSONResponse(body, status, {**(headers or {}), "Cache-Control": "no-store"}, PROBLEM_TYPE)
@@ -198,22 +198,22 @@ def _list_faults(error: DtefError) -> dict[str, Any]:
 
 def _describe_invalid(request: Request, error: RequestValidationError) -> Problem:
     """What is wrong with a request that does not have the form that its route takes."""
-    for one in error.errors():
-        if isinstance(one.get("input"), bytes):
+    for fault in error.errors():
+        if isinstance(fault.get("input"), bytes):
             return make_not_json_problem(request)
-        if one["type"] == "json_invalid":
-            message = f"is not JSON: {one['ctx']['error']} at character {one['loc'][-1]}"
+        if fault["type"] == "json_invalid":
+            message = f"is not JSON: {fault['ctx']['error']} at character {fault['loc'][-1]}"
             return make_fault_problem([BodyFault("body", message)])
     # The first part of each place says where the value came from: body, path, query or header.
-    faults = [{**one, "loc": one["loc"][1:] if one["loc"][:1] == ("body",) else one["loc"]} for one in error.errors()]
+    faults = [{**fault, "loc": fault["loc"][1:] if fault["loc"][:1] == ("body",) else fault["loc"]} for fault in error.errors()]
     return make_fault_problem(convert_faults(convert_pydantic_errors(faults, _find_body_model(request))))
 
 
 def _find_body_model(request: Request) -> type[BaseModel]:
     """The model of the body that the route takes; an empty one, where it takes none."""
     route = request.scope.get("route")
-    given = [one.field_info.annotation for one in getattr(getattr(route, "dependant", None), "body_params", ())]
-    return next((one for one in given if isinstance(one, type) and issubclass(one, BaseModel)), BaseModel)
+    models = [param.field_info.annotation for param in getattr(getattr(route, "dependant", None), "body_params", ())]
+    return next((model for model in models if isinstance(model, type) and issubclass(model, BaseModel)), BaseModel)
 
 
 def _find_body_problem(cause: BaseException | None) -> str | None:

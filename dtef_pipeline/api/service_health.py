@@ -131,17 +131,17 @@ class _DaemonCache:
 
         home = services.settings.dagster_home
         with self._lock:
-            kept = self._found.get(str(home))
-            if kept is None or abs((now - kept[0]).total_seconds()) > _DAEMON_KEPT_S:
+            entry = self._found.get(str(home))
+            if entry is None or abs((now - entry[0]).total_seconds()) > _DAEMON_KEPT_S:
                 with use_home(str(home)):
-                    found = daemon_state(home, QUEUE_SENSOR)
-                kept = self._found[str(home)] = now, found.merge_earlier(kept[1], kept[0]) if kept else found
-        return kept[1]
+                    daemon = daemon_state(home, QUEUE_SENSOR)
+                entry = self._found[str(home)] = now, daemon.merge_earlier(entry[1], entry[0]) if entry else daemon
+        return entry[1]
 
     def last_state(self, services: Services, now: datetime) -> DaemonState | None:
         """What was found lately, without asking; None: nothing was."""
-        kept = self._found.get(str(services.settings.dagster_home))
-        return kept[1] if kept and abs((now - kept[0]).total_seconds()) <= _DAEMON_KNOWN_S else None
+        entry = self._found.get(str(services.settings.dagster_home))
+        return entry[1] if entry and abs((now - entry[0]).total_seconds()) <= _DAEMON_KNOWN_S else None
 
 
 _daemon = _DaemonCache()
@@ -175,15 +175,15 @@ class HealthLook:
         Waits for nothing. Whether the daemon runs is asked behind it, for the next call.
         """
         now = self._services.evaluations.clock()
-        known = _daemon.last_state(self._services, now)
+        state = _daemon.last_state(self._services, now)
         if self._glance is None or self._glance.done():
             self._glance = self._at_daemon.submit(_daemon.state, self._services, now)
-        return next(iter(_find_daemon_problems(known, now, 0)), None) if known else None
+        return next(iter(_find_daemon_problems(state, now, 0)), None) if state else None
 
     async def _check_health(self) -> HealthBody:
         now, loop = self._services.evaluations.clock(), asyncio.get_running_loop()
         looking = loop.run_in_executor(self._at_daemon, _daemon.state, self._services, now)
-        found = loop.run_in_executor(self._at_database, _check_database, self._services, now)
+        database = loop.run_in_executor(self._at_database, _check_database, self._services, now)
         patience = _FIRST_LOOK_WITHIN_S if self._is_first else _DAEMON_WITHIN_S
         self._is_first = False
         try:
@@ -192,12 +192,12 @@ class HealthLook:
             from assets.daemon_state import DaemonState
 
             daemon = DaemonState(None, True, f"it does not answer within {format_count(patience, 'second')}")
-        return _add_daemon_state(await found, daemon, now)
+        return _add_daemon_state(await database, daemon, now)
 
 
 async def _get_health_look(request: Request) -> HealthLook:
-    found: HealthLook = request.app.state.health
-    return found
+    look: HealthLook = request.app.state.health
+    return look
 
 
 LookedAt = Annotated[HealthLook, Depends(_get_health_look)]
@@ -217,13 +217,13 @@ def _check_database(services: Services, now: datetime) -> _DatabaseHealth:
     """The health of the database. A database that does not answer is reported in it; no error is raised."""
     store, since = services.evaluations, now - timedelta(days=FAILURES_OF_DAYS)
     try:
-        failed = load_evaluation_views(store, store.latest(_MOST_FAILURES, status="failed"))
+        failures = load_evaluation_views(store, store.latest(_MOST_FAILURES, status="failed"))
         return _DatabaseHealth(
             HealthOfDatabase(answers=True, bytes=services.votes.database.size()),
             HealthOfEvaluations(
                 open=count_unended(store),
                 last_event_at=last_event_at(store),
-                failures=[_build_failure(one) for one in failed if one.last_at >= since],
+                failures=[_build_failure(view) for view in failures if view.last_at >= since],
             ),
             HealthOfVotes(number=count_votes_since(services.votes.database, since)),
             [*_find_damage(services), *_find_disk_problems(services), *_find_document_problems(services)],
@@ -233,22 +233,22 @@ def _check_database(services: Services, now: datetime) -> _DatabaseHealth:
         return _DatabaseHealth(HealthOfDatabase(answers=False), further=[DAMAGED_STORE] if is_damaged(str(error)) else [])
 
 
-def _build_failure(one: EvaluationView) -> FailedLately:
-    evaluation, subject = one.evaluation, describe_subject(one.evaluation)
+def _build_failure(view: EvaluationView) -> FailedLately:
+    evaluation, subject = view.evaluation, describe_subject(view.evaluation)
     return FailedLately(
         queue_id=evaluation.queue_id,
         family=evaluation.family,
         subject=subject,
-        failed_at=one.last_at,
-        reason=one.progress.reason,
+        failed_at=view.last_at,
+        reason=view.progress.reason,
     )
 
 
 def _find_damage(services: Services) -> list[str]:
     """Whether the file of an SQLite store is damaged, in the part that can be read in a moment."""
-    if (file := services.votes.database.file) is None or not (found := find_damage(file, _DAMAGE_WITHIN_S)):
+    if (file := services.votes.database.file) is None or not (damage := find_damage(file, _DAMAGE_WITHIN_S)):
         return []
-    _log.error("the response store is damaged: %s", found)
+    _log.error("the response store is damaged: %s", damage)
     return [DAMAGED_STORE]
 
 
@@ -263,35 +263,35 @@ def _find_disk_problems(services: Services) -> list[str]:
     )
 
 
-def _add_daemon_state(found: _DatabaseHealth, daemon: DaemonState, now: datetime) -> HealthBody:
+def _add_daemon_state(health: _DatabaseHealth, daemon: DaemonState, now: datetime) -> HealthBody:
     # Whose error names the server and the user.
-    away = [] if found.database.answers else ["the database does not answer; the log says why"]
-    problems = [*away, *_find_daemon_problems(daemon, now, found.evaluations.open or 0), *found.further]
+    away = [] if health.database.answers else ["the database does not answer; the log says why"]
+    problems = [*away, *_find_daemon_problems(daemon, now, health.evaluations.open or 0), *health.further]
     return HealthBody(
         status="degraded" if problems else "ok",
         at=now,
         problems=problems,
-        database=found.database,
-        evaluations=found.evaluations,
+        database=health.database,
+        evaluations=health.evaluations,
         daemon=HealthOfDaemon(
             running=daemon.is_running(now),
             last_heartbeat_at=daemon.last_heartbeat_at,
             sensor_on=daemon.is_sensor_on,
             last_tick_at=daemon.ticks.last_at if daemon.ticks else None,
         ),
-        votes=found.votes,
+        votes=health.votes,
     )
 
 
 def _find_document_problems(services: Services) -> list[str]:
     """Files of personas and scenarios that cannot be read, or contradict what was made over HTTP."""
-    found: list[str] = []
+    problems: list[str] = []
     for of in (PERSONAS, SCENARIOS):
         try:
-            found += KnownDocuments.now(of, services).conflicts.values()
+            problems += KnownDocuments.now(of, services).conflicts.values()
         except ConfigError as error:
-            found.append(str(error))
-    return found
+            problems.append(str(error))
+    return problems
 
 
 def _find_daemon_problems(daemon: DaemonState, now: datetime, n_open: int) -> list[str]:

@@ -92,8 +92,8 @@ class Services:
 
 def get_services(request: Request) -> Services:
     """Those of the application that serves the request."""
-    found: Services = request.app.state.services
-    return found
+    services: Services = request.app.state.services
+    return services
 
 
 async def _provide_services(request: Request) -> Services:

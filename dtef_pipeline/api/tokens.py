@@ -65,11 +65,11 @@ class Tokens:
     def held(self, sha256: str) -> HeldToken | None:
         """The same by the hash of the token, as a login keeps it."""
         self._refresh()
-        found = None
-        for held in self._held:
-            if hmac.compare_digest(held.sha256, sha256):
-                found = held
-        return found
+        match = None
+        for token in self._held:
+            if hmac.compare_digest(token.sha256, sha256):
+                match = token
+        return match
 
     def _refresh(self) -> None:
         if self._path is None:
@@ -88,19 +88,19 @@ class Tokens:
 def read_tokens(path: Path) -> list[HeldToken]:
     """The tokens of a file. Raises ConfigError for its faults, with file and line, and for a name or a hash that occurs twice."""
     document = read_document(path, "file of tokens", tuple(TokenFile.model_fields), {"tokens": "token"})
-    found = document.validate_as(TokenFile).tokens
+    tokens = document.validate_as(TokenFile).tokens
     for field in ("name", "sha256"):
-        _refuse_twice(path, field, (getattr(one, field) for one in found))
-    return found
+        _refuse_twice(path, field, (getattr(token, field) for token in tokens))
+    return tokens
 
 
 def _refuse_twice(path: Path, field: str, values: Iterable[str]) -> None:
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for number, value in enumerate(values, start=1):
-        if value in seen:
+        if value in earlier:
             shown_value = value if field == "name" else "the hash of another"
             raise ConfigError(f"{path}: token {number}: {field}: got {shown_value} a second time; allowed: each once")
-        seen.add(value)
+        earlier.add(value)
 
 
 def token_hash(token: str) -> str:

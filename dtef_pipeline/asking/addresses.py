@@ -32,10 +32,10 @@ def redact_address(address: str) -> str:
 
     A password that was not quoted may have any of `/@?#` in it, so all that stands before the last `@` is taken for one.
     """
-    start, rest = _BEFORE_HOST.match(address), _PARAMETERS.split(address, maxsplit=1)[0]
-    begun = start.group() if start else ""
-    _, at, place = rest.removeprefix(begun).rpartition("@")
-    return f"{begun}[...]@{place}" if at else rest
+    start, base = _BEFORE_HOST.match(address), _PARAMETERS.split(address, maxsplit=1)[0]
+    prefix = start.group() if start else ""
+    _, at, place = base.removeprefix(prefix).rpartition("@")
+    return f"{prefix}[...]@{place}" if at else base
 
 
 Address = Annotated[str, AfterValidator(web_address)]

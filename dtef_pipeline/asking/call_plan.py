@@ -82,8 +82,8 @@ class PlannedTotals:
 
     def list_sorted_rows(self) -> list[PlannedCalls]:
         """What anything is planned of: by role in the order of a run, then in the order in which models were first asked."""
-        planned = [row for row in self.rows.values() if row.planned]
-        return sorted(planned, key=lambda row: PLANNED_ROLES.index(row.role))
+        rows = [row for row in self.rows.values() if row.planned]
+        return sorted(rows, key=lambda row: PLANNED_ROLES.index(row.role))
 
 
 def prompt_tokens(messages: Sequence[Message]) -> int:

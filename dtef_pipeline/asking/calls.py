@@ -44,10 +44,10 @@ class AsksOnward(Protocol):
 
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]: ...
 
-    def ask_until_done(self, requests: Sequence[Request], then: Then) -> object:
-        """Have requests answered, and all that `then` makes of them, until nothing is left.
+    def ask_until_done(self, requests: Sequence[Request], follow_up: Then) -> object:
+        """Have requests answered, and all that `follow_up` makes of them, until nothing is left.
 
-        `then` is called in the caller's thread. A request that was settled before is handed to it once more, without being asked again.
+        `follow_up` is called in the caller's thread. A request that was settled before is handed to it once more, without being asked again.
         """
 
 
@@ -82,13 +82,13 @@ class CallTable:
         model: ModelSpec,
         draws: int,
         snapshot: str,
-        served: Mapping[str, SharedResponse] = _NOTHING_SHARED,
+        sources: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> list[Request]:
         """One request per (prompt, draw), in the order of `keys`; items that share a prompt share its requests.
 
-        `served`: requests in whose place another one of the same words is made (`same_texts.sources`).
+        `sources`: requests in whose place another one of the same words is made (`same_texts.sources`).
         """
-        return list(RequestList([self.asked(prompts, model, draws, snapshot, served).requests]))
+        return list(RequestList([self.asked(prompts, model, draws, snapshot, sources).requests]))
 
     def asked(
         self,
@@ -96,15 +96,15 @@ class CallTable:
         model: ModelSpec,
         draws: int,
         snapshot: str,
-        served: Mapping[str, SharedResponse] = _NOTHING_SHARED,
+        sources: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> ModelCalls:
-        """What a language model is asked. `served`, as `requests` takes it: such a row has its own prompt id, and the key of the request
+        """What a language model is asked. `sources`, as `requests` takes it: such a row has its own prompt id, and the key of the request
         that is made for it.
         """
-        own = _request_keys(prompts["prompt_id"].to_pylist(), model, draws, snapshot)
-        keys = [served[key].request_key if key in served else key for key in own] if served else own
-        made = partial(self._make_requests, prompts, model, draws, snapshot, keys, served)
-        requests = RequestsOfModel(model, list(dict.fromkeys(keys)), made)
+        own_keys = _request_keys(prompts["prompt_id"].to_pylist(), model, draws, snapshot)
+        keys = [sources[key].request_key if key in sources else key for key in own_keys] if sources else own_keys
+        factory = partial(self._make_requests, prompts, model, draws, snapshot, keys, sources)
+        requests = RequestsOfModel(model, list(dict.fromkeys(keys)), factory)
         return ModelCalls(self._rows(prompts, model, draws, snapshot, keys), requests)
 
     def _make_requests(
@@ -114,22 +114,22 @@ class CallTable:
         draws: int,
         snapshot: str,
         keys: Sequence[str],
-        served: Mapping[str, SharedResponse],
-        wanted: Sequence[str],
+        sources: Mapping[str, SharedResponse],
+        selection: Sequence[str],
     ) -> list[Request]:
-        """The requests of the `wanted` among the keys, which are those of the rows."""
+        """The requests of the `selection` among the keys, which are those of the rows."""
         first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-        sent_as = {source.request_key: source.prompt_id for source in served.values()}
-        places = [divmod(first[key], draws) for key in wanted]
-        seen = prompts.select(list(SEEN)).take(pa.array([row for row, _ in places], pa.int64()))
-        columns = [seen[name].to_pylist() for name in SEEN]
-        made = []
+        sent_as = {source.request_key: source.prompt_id for source in sources.values()}
+        places = [divmod(first[key], draws) for key in selection]
+        rows = prompts.select(list(SEEN)).take(pa.array([row for row, _ in places], pa.int64()))
+        columns = [rows[name].to_pylist() for name in SEEN]
+        requests = []
         for key, (_, draw), (prompt, system, user, options, reading, schema, tokens) in zip(
-            wanted, places, zip(*columns, strict=True), strict=True
+            selection, places, zip(*columns, strict=True), strict=True
         ):
-            sent, listed = sent_as.get(key, prompt), self.listed(options, reading)
-            made.append(Request(sent, system, user, model, draw, snapshot, listed, schema, tokens, key))
-        return made
+            prompt_id, texts = sent_as.get(key, prompt), self.listed(options, reading)
+            requests.append(Request(prompt_id, system, user, model, draw, snapshot, texts, schema, tokens, key))
+        return requests
 
     def keys(self, prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> pa.Table:
         """The rows of `draws` draws of each prompt, with all columns that are known before anyone is asked."""
@@ -137,12 +137,12 @@ class CallTable:
         return self._rows(prompts, model, draws, snapshot, keys)
 
     def _rows(self, prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str, keys: Sequence[str]) -> pa.Table:
-        repeated = prompts.select(list(self.from_prompt))
+        table = prompts.select(list(self.from_prompt))
         if draws > 1:
-            repeated = repeated.take(pa.array(np.repeat(np.arange(len(prompts)), draws)))
-        rows = len(repeated)
+            table = table.take(pa.array(np.repeat(np.arange(len(prompts)), draws)))
+        rows = len(table)
         columns = {
-            **dict(zip(repeated.column_names, repeated.columns, strict=True)),
+            **dict(zip(table.column_names, table.columns, strict=True)),
             "snapshot": pa.repeat(snapshot, rows),
             "model": pa.repeat(model.name, rows),
             "model_variant": pa.repeat(model.variant, rows),
@@ -160,10 +160,10 @@ class CallTable:
         snapshot: str,
         responses: pa.Table,
         failures: Mapping[str, Failure],
-        served: Mapping[str, SharedResponse] = _NOTHING_SHARED,
+        sources: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> pa.Table:
-        """The rows of a language model, as `settle_rows` makes them. `served`: as `requests` takes it."""
-        return self.settle_rows(self.asked(prompts, model, draws, snapshot, served).rows, responses, failures)
+        """The rows of a language model, as `settle_rows` makes them. `sources`: as `requests` takes it."""
+        return self.settle_rows(self.asked(prompts, model, draws, snapshot, sources).rows, responses, failures)
 
     def settle_rows(self, rows: pa.Table, responses: pa.Table, failures: Mapping[str, Failure]) -> pa.Table:
         """The rows of what was asked, with the stored `responses` (any superset, the columns TAKEN_OVER); a request without one is an
@@ -171,18 +171,18 @@ class CallTable:
         """
         # In one piece: all that follows takes as long for each piece as for the whole.
         rows, responses = rows.combine_chunks(), responses.combine_chunks()
-        found = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
-        taken = responses.select(list(TAKEN_OVER)).take(found)
-        columns: dict[str, Any] = {name: taken[name] for name in _FROM_RESPONSE}
-        columns["latency_s"] = _mask_unknown_latency(rows["model_variant"], taken["latency_s"])
-        columns["response"] = taken["text"]
-        columns |= _count_usage_once(rows["request_key"], taken)
-        return self.complete_rows(rows, columns | _find_statuses(rows["request_key"], taken, failures, columns))
+        places = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
+        replies = responses.select(list(TAKEN_OVER)).take(places)
+        columns: dict[str, Any] = {name: replies[name] for name in _FROM_RESPONSE}
+        columns["latency_s"] = _mask_unknown_latency(rows["model_variant"], replies["latency_s"])
+        columns["response"] = replies["text"]
+        columns |= _count_usage_once(rows["request_key"], replies)
+        return self.complete_rows(rows, columns | _find_statuses(rows["request_key"], replies, failures, columns))
 
     def complete_rows(self, rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
         """The rows with the given columns added, the others null, in the table's schema."""
-        known = {name: rows[name] for name in rows.column_names} | dict(columns)
-        arrays = [_convert_column(known.get(field.name), field.type, len(rows)) for field in self.schema]
+        values = {name: rows[name] for name in rows.column_names} | dict(columns)
+        arrays = [_convert_column(values.get(field.name), field.type, len(rows)) for field in self.schema]
         return pa.table(arrays, schema=self.schema)
 
     def merge_rows(self, existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.Table:
@@ -191,8 +191,8 @@ class CallTable:
         No earlier response is lost by a run with fewer models. Ordered by model, draw and prompt, so that equal content gives
         equal bytes.
         """
-        kept = existing.filter(self._is_still_valid(existing, new, prompts)) if len(existing) else existing
-        rows = pa.concat_tables([new, kept]).combine_chunks() if len(kept) else new
+        old_rows = existing.filter(self._is_still_valid(existing, new, prompts)) if len(existing) else existing
+        rows = pa.concat_tables([new, old_rows]).combine_chunks() if len(old_rows) else new
         place = pc.index_in(
             _join_columns(rows, self.prompt_key), value_set=_join_columns(prompts, self.prompt_key).combine_chunks()
         )
@@ -235,43 +235,43 @@ def _convert_column(values: Any, kind: pa.DataType, rows: int) -> pa.Array | pa.
 
 def _mask_unknown_latency(variants: pa.ChunkedArray, seconds: pa.ChunkedArray) -> pa.ChunkedArray:
     """The seconds that calls took; of calls made elsewhere null where nobody said: the store, whose column takes no null, has 0 there."""
-    imported = pc.starts_with(variants, IMPORTED)
-    if not pc.any(imported).as_py():
+    is_imported = pc.starts_with(variants, IMPORTED)
+    if not pc.any(is_imported).as_py():
         return seconds
-    unknown = pc.and_kleene(imported, pc.equal(seconds, UNKNOWN_LATENCY_S))
+    unknown = pc.and_kleene(is_imported, pc.equal(seconds, UNKNOWN_LATENCY_S))
     return pc.if_else(pc.fill_null(unknown, False), pa.scalar(None, pa.float64()), seconds)
 
 
 def _find_statuses(
-    request_keys: pa.ChunkedArray, taken: pa.Table, failures: Mapping[str, Failure], used: Mapping[str, Any]
+    request_keys: pa.ChunkedArray, replies: pa.Table, failures: Mapping[str, Failure], columns: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What became of each call, why there is no response, how many calls were sent, and what those without a response cost."""
-    lacking = np.flatnonzero(taken["request_key"].is_null().to_numpy())
+    lacking = np.flatnonzero(replies["request_key"].is_null().to_numpy())
     if not len(lacking):
-        return {"call_status": pa.repeat("answered", len(taken))}
-    statuses = ["answered"] * len(taken)
-    errors: list[str | None] = [None] * len(taken)
-    sent = {name: used[name].to_pylist() for name in OF_FAILURES}
+        return {"call_status": pa.repeat("answered", len(replies))}
+    statuses = ["answered"] * len(replies)
+    errors: list[str | None] = [None] * len(replies)
+    counts = {name: columns[name].to_pylist() for name in OF_FAILURES}
     seen_keys = set[str]()
     for place, key in zip(lacking.tolist(), request_keys.take(pa.array(lacking)).to_pylist(), strict=True):
         failure = failures.get(key, _UNASKED)
-        statuses[place], errors[place], sent["attempts"][place] = failure.status, failure.message, failure.attempts
+        statuses[place], errors[place], counts["attempts"][place] = failure.status, failure.message, failure.attempts
         if key not in seen_keys:
             seen_keys.add(key)
             for name in OF_FAILURES[1:]:
-                sent[name][place] = getattr(failure, name)
-    return {"call_status": statuses, "error": errors, **sent}
+                counts[name][place] = getattr(failure, name)
+    return {"call_status": statuses, "error": errors, **counts}
 
 
-def _count_usage_once(request_keys: pa.ChunkedArray, taken: pa.Table) -> dict[str, pa.Array]:
+def _count_usage_once(request_keys: pa.ChunkedArray, replies: pa.Table) -> dict[str, pa.Array]:
     """Tokens and cost of each request at its first row, 0 at the other items that it serves: so that sums are right."""
     places = request_keys.combine_chunks().dictionary_encode()
-    if len(places.dictionary) == len(taken):
+    if len(places.dictionary) == len(replies):
         return {}
-    first = np.zeros(len(taken), dtype=bool)
+    first = np.zeros(len(replies), dtype=bool)
     first[np.unique(places.indices.to_numpy(), return_index=True)[1]] = True
-    again = pc.and_(pa.array(~first), taken["request_key"].is_valid())
-    return {name: pc.if_else(again, pa.scalar(0, taken[name].type), taken[name]) for name in USAGE}
+    again = pc.and_(pa.array(~first), replies["request_key"].is_valid())
+    return {name: pc.if_else(again, pa.scalar(0, replies[name].type), replies[name]) for name in USAGE}
 
 
 def _join_columns(rows: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:

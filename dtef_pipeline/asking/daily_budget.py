@@ -57,16 +57,16 @@ class DailyBudget:
         self._reserved += most
         self._under_way += 1
 
-    def settle(self, reserved: float, actual: float) -> None:
+    def settle(self, reservation: float, actual: float) -> None:
         """A call has ended: what it reserved is replaced by what it cost."""
         self._under_way -= 1
         # Without calls under way nothing is reserved, whatever rounding says.
-        self._reserved = self._reserved - reserved if self._under_way else 0.0
+        self._reserved = self._reserved - reservation if self._under_way else 0.0
         self._since += actual
 
     def _is_within(self, most: float) -> bool:
-        allowed = self.limit * (1 + _SUMMED_TO_THE_LIMIT)
-        return self._ledger + self._since + self._reserved + most <= allowed
+        ceiling = self.limit * (1 + _SUMMED_TO_THE_LIMIT)
+        return self._ledger + self._since + self._reserved + most <= ceiling
 
     def _read_ledger(self) -> None:
         self._ledger, self._since, self._read_at = self._read(), 0.0, time.monotonic()

@@ -65,16 +65,16 @@ def identify_embedder(spec: ModelSpec) -> str:
         raise ConfigError(
             f"model {spec.name!r} embeds no texts; allowed: {LOCAL_EMBEDDER}, or a model that a server embeds with"
         )
-    given = [name for name in SAMPLING if name in spec.model_fields_set and getattr(spec, name) is not None]
-    ignored = [
-        name for name in given if name not in ("max_tokens", "temperature") or (name == "temperature" and spec.temperature)
+    settings = [name for name in SAMPLING if name in spec.model_fields_set and getattr(spec, name) is not None]
+    extras = [
+        name for name in settings if name not in ("max_tokens", "temperature") or (name == "temperature" and spec.temperature)
     ]
-    if ignored:
+    if extras:
         raise ConfigError(
-            f"model {spec.name!r}, as an embedder: got {', '.join(ignored)}, which embeddings do not have; allowed: "
+            f"model {spec.name!r}, as an embedder: got {', '.join(extras)}, which embeddings do not have; allowed: "
             "max_tokens (the longest text that it takes at once)"
         )
-    return f"{spec.model}[max_tokens={spec.max_tokens}]" if "max_tokens" in given and not spec.is_local else spec.model
+    return f"{spec.model}[max_tokens={spec.max_tokens}]" if "max_tokens" in settings and not spec.is_local else spec.model
 
 
 def split_into_pieces(text: str, most: int = EMBEDDER_WINDOW) -> list[Piece]:
@@ -82,17 +82,17 @@ def split_into_pieces(text: str, most: int = EMBEDDER_WINDOW) -> list[Piece]:
 
     A word that is longer by itself is cut at its characters. A text that fits is one piece, as it is.
     """
-    if (whole := estimate_tokens(text)) <= most:
-        return [Piece(text, whole)]
-    found: list[Piece] = []
-    held, tokens = "", 0
+    if (total := estimate_tokens(text)) <= most:
+        return [Piece(text, total)]
+    pieces: list[Piece] = []
+    piece, tokens = "", 0
     for word in _split_words(text, most):
         more = estimate_tokens(word)
-        if held and tokens + more > most:
-            found.append(Piece(held, tokens))
-            held, tokens = "", 0
-        held, tokens = held + word, tokens + more
-    return [*found, Piece(held, tokens)]
+        if piece and tokens + more > most:
+            pieces.append(Piece(piece, tokens))
+            piece, tokens = "", 0
+        piece, tokens = piece + word, tokens + more
+    return [*pieces, Piece(piece, tokens)]
 
 
 def _split_words(text: str, most: int) -> Iterator[str]:
@@ -125,20 +125,20 @@ def combine_piece_vectors(vectors: Vectors, tokens: Sequence[int]) -> Vectors:
 def normalize_vectors(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The vectors (last axis) at length 1; one of zeros stays so."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    scaled: npt.NDArray[Any] = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
-    return scaled
+    result: npt.NDArray[Any] = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    return result
 
 
 def split_text_batches(texts: Sequence[str]) -> list[range]:
     """The texts in calls, as ranges of places: at most `BATCH_TEXTS` texts and `BATCH_CHARACTERS` characters each."""
-    found: list[range] = []
+    batches: list[range] = []
     start = characters = 0
     for place, text in enumerate(texts):
         if place > start and (place - start == BATCH_TEXTS or characters + len(text) > BATCH_CHARACTERS):
-            found.append(range(start, place))
+            batches.append(range(start, place))
             start, characters = place, 0
         characters += len(text)
-    return [*found, range(start, len(texts))] if texts else found
+    return [*batches, range(start, len(texts))] if texts else batches
 
 
 def decode_vectors(data: Sequence[Mapping[str, Any]], count: int) -> Vectors:
@@ -207,13 +207,13 @@ def decode_stored_vectors(text: str) -> Vectors:
 def build_vector_table(embedder: str, rows: Mapping[str, tuple[Vectors, int]]) -> pa.Table:
     """`EMBEDDING_SCHEMA`, one row per text hash, sorted by it. `rows`: (vector, windows) by text hash."""
     hashes = sorted(rows)
-    vectors = [rows[one][0] for one in hashes]
+    vectors = [rows[text_hash][0] for text_hash in hashes]
     offsets = np.cumsum([0, *map(len, vectors)], dtype=np.int32)
     values = np.concatenate(vectors) if vectors else np.empty(0, np.float32)
     columns = [
         pa.repeat(pa.scalar(embedder, pa.string()), len(hashes)),
         pa.array(hashes, pa.string()),
         pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values.astype(np.float32), pa.float32())),
-        pa.array([rows[one][1] for one in hashes], pa.int32()),
+        pa.array([rows[text_hash][1] for text_hash in hashes], pa.int32()),
     ]
     return pa.table(columns, schema=EMBEDDING_SCHEMA)

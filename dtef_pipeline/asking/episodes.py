@@ -17,7 +17,7 @@ from dtef_pipeline.asking.request import Failure, Request, Response
 
 Stored = Callable[[Sequence[str]], pa.Table]
 """The stored responses to request keys: the fields of `Response`."""
-_RESPONSE_FIELDS = tuple(one.name for one in fields(Response))
+_RESPONSE_FIELDS = tuple(member.name for member in fields(Response))
 
 
 class Episode(Protocol):
@@ -39,13 +39,13 @@ class Played:
     """Of the request that got no response, which ended the episode; None: it came to its end."""
 
 
-def play(episodes: Sequence[Episode], ask: Ask, stored: Stored) -> list[Played]:
+def play(episodes: Sequence[Episode], ask: Ask, lookup: Stored) -> list[Played]:
     """Play the episodes to their ends; what came of each, in order.
 
     Each goes on as soon as its request is settled, where `ask` can do that (`AsksOnward`); else all next requests are asked together, and the
     slowest of them holds up all episodes. Episodes may share a request, which is asked once. What the store has is replayed.
     """
-    side_by_side = _SideBySide(episodes, stored)
+    side_by_side = _SideBySide(episodes, lookup)
     requests = side_by_side.begin()
     if isinstance(ask, AsksOnward):
         if requests:
@@ -59,8 +59,8 @@ def play(episodes: Sequence[Episode], ask: Ask, stored: Stored) -> list[Played]:
 class _SideBySide:
     """Episodes in play, and which request each of them waits for."""
 
-    def __init__(self, episodes: Sequence[Episode], stored: Stored) -> None:
-        self._episodes, self._stored = episodes, stored
+    def __init__(self, episodes: Sequence[Episode], lookup: Stored) -> None:
+        self._episodes, self._stored = episodes, lookup
         self._waiting: dict[str, list[int]] = {}
         self.played = [Played() for _ in episodes]
 
@@ -68,39 +68,39 @@ class _SideBySide:
         """The first requests of all, each once."""
         return self._next(range(len(self._episodes)))
 
-    def continue_settled(self, settled: Sequence[str], failures: Mapping[str, Failure]) -> list[Request]:
+    def continue_settled(self, keys: Sequence[str], failures: Mapping[str, Failure]) -> list[Request]:
         """The next requests, each once, of the episodes that waited for these."""
-        found = index_responses(self._stored(settled))
-        moved: list[int] = []
-        for key in settled:
+        responses = index_responses(self._stored(keys))
+        places: list[int] = []
+        for key in keys:
             for at in self._waiting.pop(key, ()):
-                if (response := found.get(key)) is not None:
+                if (response := responses.get(key)) is not None:
                     self.played[at].responses.append(response)
-                    moved.append(at)
+                    places.append(at)
                 else:
                     self.played[at].failure = failures.get(key, Failure(key, "was not asked: the run ended before its turn", 0))
-        return self._next(sorted(moved))
+        return self._next(sorted(places))
 
-    def _next(self, moved: Iterable[int]) -> list[Request]:
-        wanted: dict[str, Request] = {}
-        for at in moved:
+    def _next(self, places: Iterable[int]) -> list[Request]:
+        requests: dict[str, Request] = {}
+        for at in places:
             if (request := self._episodes[at].next(self.played[at].responses)) is not None:
                 self._waiting.setdefault(request.key, []).append(at)
-                wanted[request.key] = request
-        return list(wanted.values())
+                requests[request.key] = request
+        return list(requests.values())
 
 
-def play_by_key(episodes: Mapping[str, Sequence[Episode]], ask: Ask, stored: Stored) -> dict[str, list[Played]]:
+def play_by_key(episodes: Mapping[str, Sequence[Episode]], ask: Ask, lookup: Stored) -> dict[str, list[Played]]:
     """What came of the episodes of several keys, such as partitions, by key: all are played at once, side by side."""
-    played = iter(play([one for own in episodes.values() for one in own], ask, stored))
-    return {key: list(islice(played, len(own))) for key, own in episodes.items()}
+    outcomes = iter(play([episode for group in episodes.values() for episode in group], ask, lookup))
+    return {key: list(islice(outcomes, len(group))) for key, group in episodes.items()}
 
 
 def split_into_windows(episodes: Iterable[Of], most: int) -> Iterator[list[Of]]:
     """The episodes in groups of at most so many: what is held in memory at a time. They are made when their group's turn comes."""
-    rest = iter(episodes)
-    while some := list(islice(rest, most)):
-        yield some
+    remaining = iter(episodes)
+    while window := list(islice(remaining, most)):
+        yield window
 
 
 def index_responses(responses: pa.Table) -> dict[str, Response]:

@@ -148,17 +148,17 @@ def find_maker(model: str, *, own_server: bool = False) -> str | None:
         Its name, as `KNOWN_MAKERS` has it; for a string with a folder that is not known there (`openrouter/acme/x`) the folder; None where
         nothing tells. Computed models (`baseline/...`) have no maker.
     """
-    provider, *rest = model.partition("[")[0].split("@")[0].lower().split("/")
-    if not rest or provider == "baseline":
+    provider, *segments = model.partition("[")[0].split("@")[0].lower().split("/")
+    if not segments or provider == "baseline":
         return None
-    folders, name = rest[:-1], rest[-1]
+    folders, name = segments[:-1], segments[-1]
     # As in bedrock/us.anthropic.claude-3-haiku.
-    dotted = re.findall(r"[a-z][a-z0-9-]*(?=\.)", name)
-    begins = [name, name.rpartition(".")[2] if dotted else name, _strip_account(name)]
+    prefixes = re.findall(r"[a-z][a-z0-9-]*(?=\.)", name)
+    begins = [name, name.rpartition(".")[2] if prefixes else name, _strip_account(name)]
     for maker in KNOWN_MAKERS:
         if any(begin.startswith(family) for begin in begins for family in maker.families):
             return maker.name
-    for part in (*reversed(folders), *dotted, *(() if own_server else (provider,))):
+    for part in (*reversed(folders), *prefixes, *(() if own_server else (provider,))):
         for maker in KNOWN_MAKERS:
             if part in maker.folders:
                 return maker.name
@@ -173,12 +173,12 @@ def _strip_account(name: str) -> str:
 def find_makers_in_name(name: str, makers: Sequence[Maker] = KNOWN_MAKERS) -> tuple[Maker, ...]:
     """Those of the makers that a name of a model or maker is of, in whatever form people wrote it: `GPT 4`, `lmsys/vicuna-7b`, `Cohere`."""
     parts = [re.sub(r"[\s_-]+", "-", part).strip("-") for part in name.lower().split("/")]
-    found = []
+    matches = []
     for maker in makers:
-        whole = {re.sub(r"[\s_-]+", "-", one.lower()) for one in (maker.name, *maker.folders, *maker.said, *maker.said_too)}
-        if not whole.isdisjoint(parts) or any(_is_of_family(part, family) for part in parts for family in maker.families):
-            found.append(maker)
-    return tuple(found)
+        names = {re.sub(r"[\s_-]+", "-", alias.lower()) for alias in (maker.name, *maker.folders, *maker.said, *maker.said_too)}
+        if not names.isdisjoint(parts) or any(_is_of_family(part, family) for part in parts for family in maker.families):
+            matches.append(maker)
+    return tuple(matches)
 
 
 def _is_of_family(name: str, family: str) -> bool:

@@ -129,11 +129,11 @@ class ModelSpec(_Settings):
 
     @model_validator(mode="after")
     def _check_consistency(self, info: ValidationInfo) -> ModelSpec:
-        computed = _get_computed_models(info) if info.context is not None else {self.model: self.seed}
-        for belongs, known in ((self.is_computed, computed), (self.is_local, LOCAL_MODELS)):
-            if belongs and self.model not in known:
-                raise ValueError(f"there is no {self.model!r}; known: {', '.join(known) or 'none'}")
-        if self.is_computed and self.seed is not None and computed[self.model] is None:
+        computed_models = _get_computed_models(info) if info.context is not None else {self.model: self.seed}
+        for belongs, choices in ((self.is_computed, computed_models), (self.is_local, LOCAL_MODELS)):
+            if belongs and self.model not in choices:
+                raise ValueError(f"there is no {self.model!r}; known: {', '.join(choices) or 'none'}")
+        if self.is_computed and self.seed is not None and computed_models[self.model] is None:
             raise ValueError(f"{self.model} has no randomness, so it takes no seed")
         if self.is_local and self.temperature != 0:
             raise ValueError(f"{self.model} does not sample, so its temperature is 0, not {self.temperature}")
@@ -152,9 +152,9 @@ class ModelSpec(_Settings):
     @cached_property
     def variant(self) -> str:
         """Model string and sampling parameters that are set: `openai/gpt-4.1-mini[max_tokens=256,temperature=0]`."""
-        given = {key: getattr(self, key) for key in sorted(SAMPLING)}
-        spelled = [f"{key}={format_setting(value)}" for key, value in given.items() if value is not None]
-        return f"{self.model}[{','.join(spelled)}]" if spelled else self.model
+        settings = {key: getattr(self, key) for key in sorted(SAMPLING)}
+        parts = [f"{key}={format_setting(value)}" for key, value in settings.items() if value is not None]
+        return f"{self.model}[{','.join(parts)}]" if parts else self.model
 
     @property
     def sampling(self) -> dict[str, Any]:
@@ -204,18 +204,18 @@ class Models:
         Raises:
             ConfigError: a selector is none of the three, a setting is not possible, or two chosen models would share their responses.
         """
-        chosen = [spec for selector in selectors for spec in self._resolve_selector(selector, settings or {})]
-        _refuse_shared_variants([*self.specs.values(), *chosen])
+        specs = [spec for selector in selectors for spec in self._resolve_selector(selector, settings or {})]
+        _refuse_shared_variants([*self.specs.values(), *specs])
         first: dict[str, ModelSpec] = {}
-        for spec in chosen:
+        for spec in specs:
             first.setdefault(spec.variant, spec)
         return tuple(first.values())
 
     def _resolve_selector(self, selector: str, settings: Mapping[str, Any]) -> list[ModelSpec]:
-        base, own = (selector, {}) if selector in self.specs else split_selector(selector)
-        found = self._find_specs(base)
+        base, args = (selector, {}) if selector in self.specs else split_selector(selector)
+        specs = self._find_specs(base)
         return [
-            self._apply_settings(spec, own if spec.is_computed or spec.is_imported else {**own, **settings}) for spec in found
+            self._apply_settings(spec, args if spec.is_computed or spec.is_imported else {**args, **settings}) for spec in specs
         ]
 
     def _find_specs(self, selector: str) -> list[ModelSpec]:
@@ -231,23 +231,23 @@ class Models:
         """The model with other sampling parameters, under the selector that stands for it."""
         if not settings:
             return spec
-        allowed = _find_allowed_keys(spec)
-        given = {key: getattr(spec, key) for key in spec.model_fields_set if allowed is None or key in allowed}
+        allowed_keys = _find_allowed_keys(spec)
+        values = {key: getattr(spec, key) for key in spec.model_fields_set if allowed_keys is None or key in allowed_keys}
         where = f"model {spec.name!r} with {format_settings(settings)}"
         if unknown := [key for key in settings if key not in SAMPLING]:
             raise ConfigError(f"{where}: unknown setting {', '.join(map(repr, unknown))}; allowed: {', '.join(SAMPLING)}")
         try:
-            changed = ModelSpec.model_validate({**given, **settings}, context=self.computed)
+            model = ModelSpec.model_validate({**values, **settings}, context=self.computed)
         except ValidationError as error:
             raise ConfigError(f"{where}: {format_in_one_line(error, ModelSpec)}") from error
-        differing = {key: getattr(changed, key) for key in sorted(settings) if getattr(changed, key) != getattr(spec, key)}
-        return changed.model_copy(update={"name": f"{spec.name}@{format_settings(differing)}"}) if differing else spec
+        differing = {key: getattr(model, key) for key in sorted(settings) if getattr(model, key) != getattr(spec, key)}
+        return model.model_copy(update={"name": f"{spec.name}@{format_settings(differing)}"}) if differing else spec
 
     def _unknown_model_error(self, selector: str) -> ConfigError:
-        held = "".join(f" ({file} holds none)" for file in self.files_of_none)
-        known = {*self.specs, *self.collections, *self.computed, *LOCAL_MODELS}
+        note = "".join(f" ({file} holds none)" for file in self.files_of_none)
+        names = {*self.specs, *self.collections, *self.computed, *LOCAL_MODELS}
         return ConfigError(
-            f"no model or collection {selector!r}{held}; known: {list_nearest(selector.partition('@')[0], known)} (`dtef models` lists all); "
+            f"no model or collection {selector!r}{note}; known: {list_nearest(selector.partition('@')[0], names)} (`dtef models` lists all); "
             "or a litellm string such as openai/gpt-4.1-mini; "
             "settings follow an @: openai/gpt-4.1-mini@temperature=0.7"
         )
@@ -274,24 +274,24 @@ def load_models(*sources: str | Path, computed: Mapping[str, int | None] | None 
         ConfigError: with the file, the model or collection, what arrived and what is known.
     """
     specs: dict[str, ModelSpec] = {}
-    listed: dict[str, tuple[Any, Document]] = {}
+    entries: dict[str, tuple[Any, Document]] = {}
     of_none: list[str] = []
     for number, source in enumerate(sources, start=1):
-        document = read_document(source, "model file", _TOP_LEVEL, _MEMBERS, called=f"model text {number}")
-        document.mapping((), known=_TOP_LEVEL)
+        document = read_document(source, "model file", _TOP_LEVEL, _MEMBERS, label=f"model text {number}")
+        document.mapping((), known_keys=_TOP_LEVEL)
         for name in document.mapping(("models",)):
             specs[str(name)] = _parse_spec(name, document, computed or {})
         for name, members in document.mapping(("collections",)).items():
-            listed[str(name)] = (members, document)
+            entries[str(name)] = (members, document)
         of_none += [] if any(document.mapping((part,)) for part in _TOP_LEVEL) else [document.where]
-    collections = {name: _parse_members(name, members, specs, document) for name, (members, document) in listed.items()}
+    collections = {name: _parse_members(name, members, specs, document) for name, (members, document) in entries.items()}
     _refuse_shared_variants(specs.values())
     return Models(specs=specs, collections=collections, computed=computed or {}, files_of_none=tuple(of_none))
 
 
 def _parse_spec(name: Any, document: Document, computed: Mapping[str, int | None]) -> ModelSpec:
     place = ("models", name)
-    values = document.mapping(place, known=[field for field in ModelSpec.model_fields if field != "name"])
+    values = document.mapping(place, known_keys=[field for field in ModelSpec.model_fields if field != "name"])
     model = {"model": name} if "/" in str(name) else {}
     return document.validate_as(ModelSpec, {**model, **values, "name": str(name)}, place, context=computed)
 
@@ -320,24 +320,24 @@ def _find_allowed_keys(spec: ModelSpec) -> frozenset[str] | None:
     return _IMPORTED_KEYS if spec.is_imported else _LOCAL_KEYS if spec.is_local else None
 
 
-def _refuse(values: Mapping[str, Any], allowed: frozenset[str], because: str) -> None:
+def _refuse(values: Mapping[str, Any], choices: frozenset[str], because: str) -> None:
     """ValueError for parameters that a model without a server would silently ignore."""
-    excess = [key for key in values if key in ModelSpec.model_fields and key not in allowed and values[key] is not None]
+    excess = [key for key in values if key in ModelSpec.model_fields and key not in choices and values[key] is not None]
     if excess:
-        raise ValueError(f"{because}, so it takes no {', '.join(excess)}; allowed: {', '.join(sorted(allowed))}")
+        raise ValueError(f"{because}, so it takes no {', '.join(excess)}; allowed: {', '.join(sorted(choices))}")
 
 
 def _refuse_shared_variants(specs: Iterable[ModelSpec]) -> None:
     """Responses are kept by variant, which names no server: those of two servers of one variant would be taken for each other."""
     first: dict[str, ModelSpec] = {}
     for spec in specs:
-        other = first.setdefault(spec.variant, spec)
-        if (spec.api_base or "").rstrip("/") != (other.api_base or "").rstrip("/"):
+        earlier = first.setdefault(spec.variant, spec)
+        if (spec.api_base or "").rstrip("/") != (earlier.api_base or "").rstrip("/"):
             raise ConfigError(
-                f"models {other.name!r} and {spec.name!r} are both {spec.variant}, but at different addresses "
-                f"({redact_address(other.api_base or 'the default')} and {redact_address(spec.api_base or 'the default')}); "
+                f"models {earlier.name!r} and {spec.name!r} are both {spec.variant}, but at different addresses "
+                f"({redact_address(earlier.api_base or 'the default')} and {redact_address(spec.api_base or 'the default')}); "
                 "their responses would be "
-                f"kept as one. To replace {other.name!r}, give the new model its name; to have both, let one server "
+                f"kept as one. To replace {earlier.name!r}, give the new model its name; to have both, let one server "
                 "serve it under another model name (vLLM: --served-model-name) or use another provider prefix "
                 "(openai/..., hosted_vllm/...)"
             )
@@ -361,6 +361,6 @@ def resolve_known_selector(selector: str, models: Models) -> str:
     if selector in models.specs or selector in models.collections:
         return selector
     base = strip_settings(selector)
-    known = base in models.specs or base in models.collections
-    name = None if known else next((name for name, spec in models.specs.items() if spec.model == base), None)
+    is_known = base in models.specs or base in models.collections
+    name = None if is_known else next((name for name, spec in models.specs.items() if spec.model == base), None)
     return selector if name is None else f"{name}{selector.removeprefix(base)}"

@@ -107,8 +107,8 @@ class Request:
     @property
     def max_tokens(self) -> int | None:
         """The most tokens of the response, as it is sent: the model's own, or `answer_tokens` where these are more; None: no limit is sent."""
-        own = self.model.max_tokens
-        return own if own is None else max(own, self.answer_tokens or 0)
+        limit = self.model.max_tokens
+        return limit if limit is None else max(limit, self.answer_tokens or 0)
 
     @property
     def conversation(self) -> tuple[Message, ...]:
@@ -189,6 +189,6 @@ class Failure:
     """As those of `Response`."""
 
 
-def _require_member(what: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ConfigError(f"{what} {value!r}: allowed: {', '.join(allowed)}")
+def _require_member(label: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{label} {value!r}: allowed: {', '.join(choices)}")

@@ -25,8 +25,8 @@ class RequestsOfModel:
     def list_missing_keys(self) -> list[str]:
         if len(self.stored) == len(self.keys):
             return []
-        stored = set(self.stored)
-        return [key for key in self.keys if key not in stored]
+        stored_keys = set(self.stored)
+        return [key for key in self.keys if key not in stored_keys]
 
 
 class RequestList(Sequence[Request]):
@@ -37,15 +37,15 @@ class RequestList(Sequence[Request]):
 
     @classmethod
     def together(cls, lists: Iterable[RequestList]) -> Self:
-        return cls(part for one in lists for part in one.parts)
+        return cls(part for requests in lists for part in requests.parts)
 
     @property
     def keys(self) -> list[str]:
         return list(chain.from_iterable(part.keys for part in self.parts))
 
-    def mark_stored(self, known: Collection[str]) -> RequestList:
+    def mark_stored(self, stored_keys: Collection[str]) -> RequestList:
         """The same, with the knowledge that these request keys have a response in the store."""
-        return RequestList(replace(part, stored=[key for key in part.keys if key in known]) for part in self.parts)
+        return RequestList(replace(part, stored=[key for key in part.keys if key in stored_keys]) for part in self.parts)
 
     def list_missing_keys(self) -> list[str]:
         """The keys of those that are not known to have a response."""
@@ -67,4 +67,4 @@ class RequestList(Sequence[Request]):
 
 def list_keys(requests: Sequence[Request]) -> list[str]:
     """The keys of the requests."""
-    return requests.keys if isinstance(requests, RequestList) else [one.key for one in requests]
+    return requests.keys if isinstance(requests, RequestList) else [request.key for request in requests]

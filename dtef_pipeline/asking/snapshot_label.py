@@ -70,13 +70,13 @@ def require_safe(label: str) -> str:
     return label
 
 
-def require_label(label: str, stored: Collection[str] = ()) -> str:
+def require_label(label: str, labels: Collection[str] = ()) -> str:
     """The label. Raises ConfigError for one that no new snapshot may have, saying what is allowed.
 
-    `stored`: labels that partitions have. One of them may be asked again, whatever the rule for new ones: its responses were paid for.
+    `labels`: labels that partitions have. One of them may be asked again, whatever the rule for new ones: its responses were paid for.
     """
     require_safe(label)
-    if label in stored:
+    if label in labels:
         return label
     if _LIKE_A_DATE.match(label) and not _is_dated(label):
         raise ConfigError(
@@ -92,11 +92,11 @@ def require_label(label: str, stored: Collection[str] = ()) -> str:
     return label
 
 
-def require_one_spelling(label: str, stored: Iterable[str]) -> None:
+def require_one_spelling(label: str, labels: Iterable[str]) -> None:
     """Raises ConfigError where a stored label differs in capitals alone: some file systems take both for one folder."""
-    if other := next((one for one in stored if one != label and one.lower() == label.lower()), None):
+    if match := next((candidate for candidate in labels if candidate != label and candidate.lower() == label.lower()), None):
         raise ConfigError(
-            f"snapshot {label!r}: it differs from the stored {other!r} only in capitals; allowed: {other}, or another label"
+            f"snapshot {label!r}: it differs from the stored {match!r} only in capitals; allowed: {match}, or another label"
         )
 
 
@@ -105,14 +105,14 @@ def parse_label_time(label: str) -> tuple[datetime, timedelta] | None:
 
     None: the label begins with no date.
     """
-    found = _DATED.match(label)
-    if found is None:
+    match = _DATED.match(label)
+    if match is None:
         return None
     try:
-        day = datetime.fromisoformat(found["day"])
+        day = datetime.fromisoformat(match["day"])
     except ValueError:
         return None
-    time = _parse_day_and_time(found)
+    time = _parse_day_and_time(match)
     return (day, _DAY) if time is None else (time, timedelta(0))
 
 
@@ -123,10 +123,10 @@ def snapshot_time(label: str, first_response: datetime | None) -> datetime | Non
     return None if first_response is None else first_response.replace(tzinfo=None)
 
 
-def _parse_day_and_time(found: re.Match[str]) -> datetime | None:
+def _parse_day_and_time(match: re.Match[str]) -> datetime | None:
     """The day and time of a label; None where it has no time that is one."""
     try:
-        return datetime.fromisoformat(f"{found['day']}T{found['time']}") if found["time"] else None
+        return datetime.fromisoformat(f"{match['day']}T{match['time']}") if match["time"] else None
     except ValueError:
         return None
 
@@ -152,9 +152,9 @@ def _parse_day(text: str, notation: str) -> str | None:
 
 def _is_dated(label: str) -> bool:
     """Whether both the date and the time that a label begins with are ones."""
-    found = _DATED.match(label)
+    match = _DATED.match(label)
     return (
-        found is not None
+        match is not None
         and parse_label_time(label) is not None
-        and (not found["time"] or _parse_day_and_time(found) is not None)
+        and (not match["time"] or _parse_day_and_time(match) is not None)
     )

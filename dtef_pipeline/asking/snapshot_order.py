@@ -28,8 +28,8 @@ def build_times_sql(scores: str) -> str:
 
 def snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """The labels of all snapshots, the earliest first. `connection` has `scores` and, where these are not all scores, TIMES_TABLE."""
-    known = "SELECT count(*) FROM information_schema.tables WHERE table_name = ?"
-    has_times = connection.execute(known, [TIMES_TABLE]).fetchall()[0][0]
+    sql = "SELECT count(*) FROM information_schema.tables WHERE table_name = ?"
+    has_times = connection.execute(sql, [TIMES_TABLE]).fetchall()[0][0]
     if not has_times and not has_several(connection):
         return [label for (label,) in connection.execute("SELECT DISTINCT snapshot::VARCHAR FROM scores").fetchall()]
     rows = _query_times(connection, TIMES_TABLE) if has_times else times(connection)
@@ -85,9 +85,9 @@ def build_place_sql(order: Sequence[str]) -> str:
 
 def among(order: Sequence[str], labels: Iterable[str]) -> list[str]:
     """The labels as they stand in the order; any that it lacks come first."""
-    wanted = set(labels)
-    known = [label for label in order if label in wanted]
-    return [*sort_labels(dict.fromkeys(wanted.difference(known))), *known]
+    label_set = set(labels)
+    ordered_labels = [label for label in order if label in label_set]
+    return [*sort_labels(dict.fromkeys(label_set.difference(ordered_labels))), *ordered_labels]
 
 
 def _sort_key(label: str, first_response: datetime | None) -> tuple[Any, ...]:

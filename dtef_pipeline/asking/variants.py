@@ -8,9 +8,9 @@ from dtef_pipeline.asking.models import LOCAL_MODELS, ModelSpec
 def parse_variant(name: str, variant: str) -> ModelSpec | None:
     """The model that a variant stands for, as far as its responses depend on it; None where the variant is not spelled as such."""
     model, _, settings = variant.removesuffix("]").partition("[")
-    given = {part.partition("=")[0]: part.partition("=")[2] for part in settings.split(",") if part}
+    parameters = {part.partition("=")[0]: part.partition("=")[2] for part in settings.split(",") if part}
     local = model in LOCAL_MODELS
-    values = {"name": name, "model": model, "temperature": None, **({} if local else {"max_tokens": None}), **given}
+    values = {"name": name, "model": model, "temperature": None, **({} if local else {"max_tokens": None}), **parameters}
     try:
         spec = ModelSpec.model_validate(values)
     except ValueError:

@@ -71,11 +71,11 @@ def board(
     with require_current_scores(options.subject.keys):
         noise = evidence.noise if evidence else options.subject.noise(connection, cells, options)
     names = [*groups[by], *options.subject.keys.asked, *MODEL]
-    added = board_intervals(cells, noise, groups[by], options)
-    added[names] = added[names].astype(frame[names].dtypes)
-    found = frame.merge(added, on=names, how="left", validate="one_to_one", suffixes=("_of_rank", ""))
-    found["note"] = ["; ".join(filter(None, notes)) for notes in zip(found["note"], found["note_of_rank"], strict=True)]
-    return found.drop(columns="note_of_rank")
+    intervals = board_intervals(cells, noise, groups[by], options)
+    intervals[names] = intervals[names].astype(frame[names].dtypes)
+    table = frame.merge(intervals, on=names, how="left", validate="one_to_one", suffixes=("_of_rank", ""))
+    table["note"] = ["; ".join(filter(None, notes)) for notes in zip(table["note"], table["note_of_rank"], strict=True)]
+    return table.drop(columns="note_of_rank")
 
 
 class _Places(NamedTuple):
@@ -109,28 +109,28 @@ def _places(cells: pd.DataFrame, group_by: Sequence[str], subject: BoardSubject)
 
 def _compute_board(cells: pd.DataFrame, group_by: Sequence[str], subject: BoardSubject) -> pd.DataFrame:
     """The board of `cells` (as of `load_cells`) without intervals."""
-    places, asked = _places(cells, group_by, subject), subject.keys.asked
-    read, answered = (
+    places, ways = _places(cells, group_by, subject), subject.keys.asked
+    read, n_answered = (
         np.bincount(places.row, cells[name].to_numpy(np.float64), len(places.rows)) for name in ("n_ok", "n_answered")
     )
     frame = places.rows.astype(str).assign(
         **_rank_rows(places, cells["score"].to_numpy(np.float64), subject),
-        parse_rate=np.divide(read, answered, out=np.full(len(answered), np.nan), where=answered > 0),
-        size=places.rows[asked[0]].astype(str).map(subject.size).astype(np.float64),
+        parse_rate=np.divide(read, n_answered, out=np.full(len(n_answered), np.nan), where=n_answered > 0),
+        size=places.rows[ways[0]].astype(str).map(subject.size).astype(np.float64),
     )
-    frame = frame.sort_values([*group_by, "size", *asked[1:], "rank", "place", *MODEL], ignore_index=True)
-    return frame[[*group_by, "rank", *MODEL, *asked, "score", "adjusted_score", "n_pairs", "parse_rate", "note"]]
+    frame = frame.sort_values([*group_by, "size", *ways[1:], "rank", "place", *MODEL], ignore_index=True)
+    return frame[[*group_by, "rank", *MODEL, *ways, "score", "adjusted_score", "n_pairs", "parse_rate", "note"]]
 
 
 def _rank_rows(places: _Places, score: Floats, subject: BoardSubject) -> dict[str, Any]:
     """Means and ranks of a board's rows under scores (cells,), NaN: none; `place` is the rank if all were ranked, `note` why one is not."""
     rows, groups = len(places.rows), int(places.group.max(initial=-1)) + 1
-    scored = np.isfinite(score)
+    has_score = np.isfinite(score)
     of_cell = places.group[places.row]
-    n_pairs = np.bincount(places.row[scored], minlength=rows)
-    n_parts = _count_distinct(places.row[scored], places.part[scored], rows)
-    needed = np.minimum(subject.ranked_from, _count_shared_parts(places, scored)[places.group])
-    is_broad = (n_pairs > 0) & (n_parts >= needed)
+    n_pairs = np.bincount(places.row[has_score], minlength=rows)
+    n_parts = _count_distinct(places.row[has_score], places.part[has_score], rows)
+    n_needed = np.minimum(subject.ranked_from, _count_shared_parts(places, has_score)[places.group])
+    is_broad = (n_pairs > 0) & (n_parts >= n_needed)
     adjusted = adjust_scores(places.row, places.cell, score, places.group, places.counts & is_broad, places.is_reference)
     rank = pd.Series(rank_numbers(np.where(is_broad, adjusted, np.nan), places.group))
     pairs = _count_distinct(of_cell, places.cell, groups)[places.group]
@@ -140,16 +140,16 @@ def _rank_rows(places: _Places, score: Floats, subject: BoardSubject) -> dict[st
         "score": _mean_by_code(places.row, score, rows),
         "adjusted_score": np.clip(adjusted, 0, 1),
         "n_pairs": n_pairs,
-        "note": _explain_unranked(adjusted, n_pairs, n_parts, needed, pairs, subject),
+        "note": _explain_unranked(adjusted, n_pairs, n_parts, n_needed, pairs, subject),
     }
 
 
-def _count_shared_parts(places: _Places, scored: npt.NDArray[np.bool_]) -> Codes:
+def _count_shared_parts(places: _Places, has_score: npt.NDArray[np.bool_]) -> Codes:
     """(groups,) parts of the cells that two rows or more that count have; of all cells where there are none."""
     of_cell, groups = places.group[places.row], int(places.group.max(initial=-1)) + 1
-    says = scored & places.counts[places.row]
+    says = has_score & places.counts[places.row]
     shared = says & (np.bincount(places.cell[says], minlength=int(places.cell.max(initial=-1)) + 1)[places.cell] > 1)
-    parts, every = (_count_distinct(of_cell[some], places.part[some], groups) for some in (shared, np.ones_like(shared)))
+    parts, every = (_count_distinct(of_cell[mask], places.part[mask], groups) for mask in (shared, np.ones_like(shared)))
     return np.where(parts > 0, parts, every)
 
 
@@ -158,19 +158,19 @@ def _share_words(share: float) -> str:
 
 
 def _explain_unranked(
-    adjusted: Floats, n_pairs: Codes, n_parts: Codes, needed: Codes, pairs: Codes, subject: BoardSubject
+    adjusted: Floats, n_pairs: Codes, n_parts: Codes, n_needed: Codes, pairs: Codes, subject: BoardSubject
 ) -> list[str]:
     """Why each row has no rank, or that it is ranked by few of the `pairs` of its group, in words; empty elsewhere."""
     notes = []
-    for value, own, parts, least, every in zip(adjusted, n_pairs, n_parts, needed, pairs, strict=True):
-        if not own:
+    for value, size, parts, least, every in zip(adjusted, n_pairs, n_parts, n_needed, pairs, strict=True):
+        if not size:
             notes.append(f"{NO_RANK}: no score")
         elif parts < least:
             notes.append(f"{NO_RANK}: scores in {format_count(int(parts), subject.keys.space[1])} only, and {least} are needed")
         elif np.isnan(value):
             notes.append(f"{NO_RANK}: it shares no pair with the ranked models")
-        elif own < _FEW_PAIRS * every:
-            notes.append(f"its rank rests on {_share_words(own / every)} of the pairs and assumes the same lead on the others")
+        elif size < _FEW_PAIRS * every:
+            notes.append(f"its rank rests on {_share_words(size / every)} of the pairs and assumes the same lead on the others")
         else:
             notes.append("")
     return notes
@@ -197,17 +197,17 @@ def adjust_scores(
     fit = np.isfinite(score) & counts[row]
     effects = fit_effects(row[fit], cell[fit], score[fit], rows, cells)
     n_scores = np.bincount(row[fit], minlength=rows)
-    compared = _mark_compared_rows(effects.component, n_scores, group, is_reference & counts, groups)
-    used = fit & compared[row]
-    of_cell = _mean_by_code(cell[used], score[used] - np.nan_to_num(effects.of_row)[row[used]], cells)
+    is_compared = _mark_compared_rows(effects.component, n_scores, group, is_reference & counts, groups)
+    mask = fit & is_compared[row]
+    of_cell = _mean_by_code(cell[mask], score[mask] - np.nan_to_num(effects.of_row)[row[mask]], cells)
     of_group = np.zeros(cells, dtype=np.int64)
     of_group[cell] = group[row]
-    by_reference = np.bincount(cell[used & is_reference[row]], minlength=cells) > 0
+    by_reference = np.bincount(cell[mask & is_reference[row]], minlength=cells) > 0
     has_reference = np.bincount(of_group[by_reference], minlength=groups) > 0
-    known = by_reference | np.isfinite(effects.of_cell)
+    is_known = by_reference | np.isfinite(effects.of_cell)
     # Where no cell tells two rows apart, those of the only row do for the others.
-    known |= (np.bincount(of_group[known], minlength=groups) == 0)[of_group]
-    of_cell = np.where(known, of_cell, np.nan)
+    is_known |= (np.bincount(of_group[is_known], minlength=groups) == 0)[of_group]
+    of_cell = np.where(is_known, of_cell, np.nan)
     level = _mean_by_code(of_group, np.where(by_reference | ~has_reference[of_group], of_cell, np.nan), groups)
     adjusted = _mean_by_code(row, score - of_cell[cell], rows) + level[group]
     n_counting = np.bincount(group[n_scores > 0], minlength=groups)
@@ -221,12 +221,12 @@ def _mark_compared_rows(
 
     Where no two rows of a group share a cell, the reference stands alone, or the only row that there is.
     """
-    known = component >= 0
-    size = np.bincount(component[known], n_scores[known], minlength=1).astype(np.float64)
-    size[component[known & is_reference]] = np.inf
+    is_known = component >= 0
+    size = np.bincount(component[is_known], n_scores[is_known], minlength=1).astype(np.float64)
+    size[component[is_known & is_reference]] = np.inf
     main = np.full(groups, -2)
-    order = np.argsort(size[component[known]], kind="stable")
-    main[group[known][order]] = component[known][order]
+    order = np.argsort(size[component[is_known]], kind="stable")
+    main[group[is_known][order]] = component[is_known][order]
     is_only = (n_scores > 0) & (np.bincount(group[n_scores > 0], minlength=groups)[group] == 1)
     alone = (main[group] == -2) & (n_scores > 0) & (is_reference | is_only)
     return np.asarray((component == main[group]) | alone)
@@ -234,16 +234,16 @@ def _mark_compared_rows(
 
 def _mean_by_code(of: Codes, values: Floats, size: int) -> Floats:
     """(size,) means of the values that are known, NaN where none is."""
-    known = np.isfinite(values)
-    count = np.bincount(of[known], minlength=size)
-    mean = np.divide(np.bincount(of[known], values[known], size), count, out=np.full(size, np.nan), where=count > 0)
+    is_known = np.isfinite(values)
+    count = np.bincount(of[is_known], minlength=size)
+    mean = np.divide(np.bincount(of[is_known], values[is_known], size), count, out=np.full(size, np.nan), where=count > 0)
     return np.asarray(mean)
 
 
-def _count_distinct(of: Codes, what: Codes, size: int) -> Codes:
-    """(size,) how many different values of `what` each has."""
-    many = int(what.max(initial=0)) + 1
-    return np.bincount(pd.unique(of * many + what) // many, minlength=size)
+def _count_distinct(of: Codes, values: Codes, size: int) -> Codes:
+    """(size,) how many different values of `values` each has."""
+    many = int(values.max(initial=0)) + 1
+    return np.bincount(pd.unique(of * many + values) // many, minlength=size)
 
 
 def _rank_by_metrics(
@@ -255,8 +255,8 @@ def _rank_by_metrics(
     frame = _compute_board(cells, (), options.subject).assign(metric=options.metric)
     frame = frame[[*keys, "n_pairs", "score", "parse_rate", "metric"]]
     for metric, ranked in _iterate_metric_ranks(connection, options):
-        each = ranked.rename(columns={"score": metric, "rank": f"{metric}_rank"})
-        frame = frame.merge(each, on=keys, how="left", suffixes=("", "_"))
+        ranks = ranked.rename(columns={"score": metric, "rank": f"{metric}_rank"})
+        frame = frame.merge(ranks, on=keys, how="left", suffixes=("", "_"))
     errors = cells.astype(dict.fromkeys(keys, str)).groupby(keys)[corrected].mean()
     return frame.merge(errors, left_on=keys, right_index=True, how="left")
 

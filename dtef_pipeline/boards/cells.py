@@ -49,9 +49,9 @@ class BoardOptions:
     seed: int = SEED
 
     def __post_init__(self) -> None:
-        for name, allowed in (("metric", self.subject.metrics), ("targets", TARGETS), ("cells", CELLS)):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(f"{name} {getattr(self, name)!r}: allowed: {', '.join(allowed)}")
+        for name, choices in (("metric", self.subject.metrics), ("targets", TARGETS), ("cells", CELLS)):
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"{name} {getattr(self, name)!r}: allowed: {', '.join(choices)}")
         if not isinstance(self.seed, int) or self.seed < 0:
             raise ConfigError(f"seed {self.seed!r}: allowed: a whole number of 0 or more")
 
@@ -108,25 +108,25 @@ def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions, more
     `connection`: what they will be executed on; the order of its snapshots is looked up. `more`: further aggregates of a row's draws.
     """
     keys = options.subject.keys
-    cell, model, asked = ", ".join(keys.cell), ", ".join(MODEL), ", ".join(keys.asked)
-    answered = ", ".join(f"'{status}'" for status in ANSWERED)
-    same = " AND ".join(f"v.{name} = own.{name}" for name in keys.asked)
+    cell, model, ways = ", ".join(keys.cell), ", ".join(MODEL), ", ".join(keys.asked)
+    statuses = ", ".join(f"'{status}'" for status in ANSWERED)
+    condition = " AND ".join(f"v.{name} = own.{name}" for name in keys.asked)
     shared = f"""
-    , variants AS (SELECT {asked}, count(DISTINCT ({model})) AS models FROM own WHERE score IS NOT NULL GROUP BY ALL)
+    , variants AS (SELECT {ways}, count(DISTINCT ({model})) AS models FROM own WHERE score IS NOT NULL GROUP BY ALL)
     , shared AS (
         SELECT {cell} FROM own WHERE score IS NOT NULL GROUP BY {cell}
-        HAVING count(*) = (SELECT models FROM variants v WHERE {same})
+        HAVING count(*) = (SELECT models FROM variants v WHERE {condition})
     )
     , cells AS (SELECT own.* FROM own SEMI JOIN shared USING ({cell}))"""
-    described = "".join(f"any_value({name}) AS {name}, " for name in keys.described)
+    descriptions = "".join(f"any_value({name}) AS {name}, " for name in keys.described)
     corrected = "".join(f"avg({name}) AS {name}, " for name in options.subject.corrected)
     score = policy_sql(options)
     return f"""
     WITH own AS (
-        SELECT {cell}, {model}, snapshot, {described}
+        SELECT {cell}, {model}, snapshot, {descriptions}
             avg({score}) AS score, avg({score}) FILTER (status = 'ok') AS parsed_score, {corrected}
-            count(*) AS n_total, count(*) FILTER (status = 'ok') AS n_ok, count(*) FILTER (status IN ({answered})) AS n_answered,
-            {", ".join((*(f"count(*) FILTER (status = '{one}') AS n_{one}" for one in STATUSES if one != "ok"), *more))}
+            count(*) AS n_total, count(*) FILTER (status = 'ok') AS n_ok, count(*) FILTER (status IN ({statuses})) AS n_answered,
+            {", ".join((*(f"count(*) FILTER (status = '{outcome}') AS n_{outcome}" for outcome in STATUSES if outcome != "ok"), *more))}
         FROM scores WHERE {_cells_where_sql(options)} GROUP BY {cell}, {model}, snapshot
         QUALIFY row_number() OVER (
             PARTITION BY {cell}, {model} ORDER BY avg({score}) IS NULL, {_snapshot_place_sql(connection, options)} DESC NULLS LAST
@@ -160,8 +160,8 @@ def require_current_scores(keys: Keys) -> Iterator[None]:
 
 def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
     """Whether the connection has a table, view or registered frame of that name."""
-    found = connection.execute("SELECT count(*) FROM information_schema.tables WHERE table_name = ?", [name]).fetchall()
-    return bool(found[0][0])
+    rows = connection.execute("SELECT count(*) FROM information_schema.tables WHERE table_name = ?", [name]).fetchall()
+    return bool(rows[0][0])
 
 
 def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
@@ -203,16 +203,16 @@ def add_clusters(rows: pd.DataFrame, connection: duckdb.DuckDBPyConnection, subj
     names = list(subject.keys.shared_item)
     code, items = identify(rows[names].astype("category"), names)
     items = items.astype(str)
-    known = pd.DataFrame(columns=[*names, "same_item"], dtype=str)
+    references = pd.DataFrame(columns=[*names, "same_item"], dtype=str)
     with require_current_scores(subject.keys):
         if has_table(connection, "reference_scores"):
             item = ", ".join(names)
-            known = connection.sql(f"SELECT {item}, min(cluster) AS same_item FROM reference_scores GROUP BY {item}").df()
-        linked = subject.clusters(connection)
+            references = connection.sql(f"SELECT {item}, min(cluster) AS same_item FROM reference_scores GROUP BY {item}").df()
+        links = subject.clusters(connection)
     alone = items[names[0]] + "/" + items[names[1]]
-    same = items.merge(known, on=names, how="left")["same_item"].fillna(alone)
-    cluster = items.merge(linked, on=names, how="left")["cluster"].fillna(same)
-    return rows.assign(same_item=pd.Categorical(same).take(code), cluster=pd.Categorical(cluster).take(code))
+    same_item = items.merge(references, on=names, how="left")["same_item"].fillna(alone)
+    cluster = items.merge(links, on=names, how="left")["cluster"].fillna(same_item)
+    return rows.assign(same_item=pd.Categorical(same_item).take(code), cluster=pd.Categorical(cluster).take(code))
 
 
 def load_scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
@@ -223,15 +223,15 @@ def load_scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardO
     """
     connection.execute("SET threads = 1")
     subject = options.subject
-    asked = ", ".join((*subject.keys.cell, *MODEL))
-    drawn = ", ".join(f"avg({policy_sql(options, metric)}) AS {metric}" for metric in subject.metrics)
+    columns = ", ".join((*subject.keys.cell, *MODEL))
+    means = ", ".join(f"avg({policy_sql(options, metric)}) AS {metric}" for metric in subject.metrics)
     latest = ", ".join(f"arg_max({metric}, place) AS {metric}" for metric in subject.metrics)
     place = _snapshot_place_sql(connection, options)
     query = f"""
         WITH of_snapshots AS (
-            SELECT {asked}, {place} AS place, {drawn} FROM scores WHERE {_cells_where_sql(options)} GROUP BY {asked}, snapshot
+            SELECT {columns}, {place} AS place, {means} FROM scores WHERE {_cells_where_sql(options)} GROUP BY {columns}, snapshot
         )
-        SELECT {asked}, {latest} FROM of_snapshots GROUP BY {asked}
+        SELECT {columns}, {latest} FROM of_snapshots GROUP BY {columns}
         ORDER BY {_order_by_sql(subject.keys)}
         """
     with require_current_scores(subject.keys):

@@ -84,7 +84,7 @@ class _Pairs(NamedTuple):
 
 
 def compare_all_pairs(
-    cells: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None, *, parsed: bool = True
+    cells: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None, *, with_parsed: bool = True
 ) -> pd.DataFrame:
     """Every two models (variants) on the cells that both have a score for, the better one first.
 
@@ -92,13 +92,14 @@ def compare_all_pairs(
     without a shared cell have no row. `difference` is in units of the score, above 0 or 0, with its cluster-robust interval and `p` of its t
     test. `among`, `p_adjusted` and the verdicts are those of `add_families`.
 
-    What begins with `parsed` says the same of the cells where both have a parsed score, by these scores alone; without `parsed` it is null.
+    What begins with `with_parsed` says the same of the cells where both have a parsed score, by these scores alone; without `with_parsed`
+    it is null.
     """
     tables = []
-    for asked, rows in _iterate_conditions(cells, options.subject):
+    for way, rows in _iterate_conditions(cells, options.subject):
         grid = _build_grid(cells.iloc[rows], options, None if noise is None else noise[rows])
         if len(grid.models) > 1:
-            tables.append(_compare(grid, options, parsed).assign(**asked))
+            tables.append(_compare(grid, options, with_parsed).assign(**way))
     if not tables:
         return pd.DataFrame(columns=[*options.subject.keys.asked, *_OF_COMPARISON])
     table = add_families(pd.concat(tables, ignore_index=True), options)
@@ -108,11 +109,11 @@ def compare_all_pairs(
 def _iterate_conditions(cells: pd.DataFrame, subject: BoardSubject) -> Iterator[tuple[Mapping[str, str], Codes]]:
     """Each way of asking, by column, smallest first, with the places of its scored rows."""
     names = list(subject.keys.asked)
-    scored = np.flatnonzero(cells["score"].notna())
-    code, asked = places(cells.iloc[scored][names], names)
-    asked["size"] = asked[names[0]].map(subject.size)
-    for place, *values in asked.sort_values(["size", *names[1:]])[names].astype(str).itertuples():
-        yield dict(zip(names, values, strict=True)), scored[code == place]
+    scored_rows = np.flatnonzero(cells["score"].notna())
+    code, ways = places(cells.iloc[scored_rows][names], names)
+    ways["size"] = ways[names[0]].map(subject.size)
+    for place, *values in ways.sort_values(["size", *names[1:]])[names].astype(str).itertuples():
+        yield dict(zip(names, values, strict=True)), scored_rows[code == place]
 
 
 def _build_grid(rows: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None) -> _Grid:
@@ -124,16 +125,16 @@ def _build_grid(rows: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np
     part, sample = (places(first, names)[0] for names in (options.item_of_people, options.people))
     order = np.lexsort((part, cluster_of))
     place = np.argsort(order)[cell]
-    scores, parsed = (np.full((len(order), len(models)), np.nan) for _ in range(2))
-    scores[place, model], parsed[place, model] = rows["score"], rows["parsed_score"]
-    answered = np.zeros(scores.shape, dtype=np.float32)
-    answered[place, model] = rows["n_answered"] / rows["n_ok"].clip(lower=1) * rows["parsed_score"].notna()
+    scores, parsed_scores = (np.full((len(order), len(models)), np.nan) for _ in range(2))
+    scores[place, model], parsed_scores[place, model] = rows["score"], rows["parsed_score"]
+    ratios = np.zeros(scores.shape, dtype=np.float32)
+    ratios[place, model] = rows["n_answered"] / rows["n_ok"].clip(lower=1) * rows["parsed_score"].notna()
     deviations = None
     if noise is not None:
         deviations = np.zeros((noise.shape[1], *scores.shape), dtype=np.float32)
         deviations[:, place, model] = np.nan_to_num(noise).T
     starts = np.searchsorted(cluster_of[order], np.arange(cluster_of.max() + 2))
-    return _Grid(models, scores, deviations, starts, part[order], sample[order], parsed, answered, item_of[order])
+    return _Grid(models, scores, deviations, starts, part[order], sample[order], parsed_scores, ratios, item_of[order])
 
 
 def _sum_pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
@@ -141,20 +142,20 @@ def _sum_pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
 
     `left` and `right` (pairs,) are the models of each pair.
     """
-    here = ~np.isnan(grid.scores)
-    mask, scores = here.astype(np.float64), np.where(here, grid.scores, 0.0)
+    has_score = ~np.isnan(grid.scores)
+    mask, scores = has_score.astype(np.float64), np.where(has_score, grid.scores, 0.0)
     clusters = len(grid.starts) - 1
-    sums, others, counts = (np.empty((clusters, len(left))) for _ in range(3))
+    sums, other_sums, counts = (np.empty((clusters, len(left))) for _ in range(3))
     for cluster in range(clusters):
         cells = slice(grid.starts[cluster], grid.starts[cluster + 1])
         on_shared = product(scores[cells].T, mask[cells])
-        sums[cluster], others[cluster] = on_shared[left, right], on_shared[right, left]
+        sums[cluster], other_sums[cluster] = on_shared[left, right], on_shared[right, left]
         counts[cluster] = product(mask[cells].T, mask[cells])[left, right]
-    items = sum(product(one.T, one)[left, right] > 0 for one in _split_by_item(mask, grid.item))
+    items = sum(product(part.T, part)[left, right] > 0 for part in _split_by_item(mask, grid.item))
     return _Pairs(
         left,
         right,
-        PairSums(sums, others, counts),
+        PairSums(sums, other_sums, counts),
         np.asarray(items, dtype=np.int64),
         _estimate_pair_noise(grid, mask, left, right),
     )
@@ -164,15 +165,15 @@ def _estimate_pair_noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -
     """Of the differences of the pairs, `mask` (cells, models) being 1 where a model has a score."""
     if grid.noise is None:
         return np.zeros(len(left))
-    here, clusters = mask.astype(np.float32), len(grid.starts) - 1
+    has_score, clusters = mask.astype(np.float32), len(grid.starts) - 1
     spreads = np.zeros((len(left), grid.sample.max() + 1, clusters))
     for cluster in range(clusters):
         bounds = grid.starts[cluster], grid.starts[cluster + 1]
         inner = np.flatnonzero(np.diff(grid.part[slice(*bounds)])) + 1 + bounds[0]
         for start, end in pairwise([bounds[0], *inner, bounds[1]]):
             # (replicates, who has a score, whose noise)
-            drawn = product(here[start:end].T, grid.noise[:, start:end])
-            part = drawn[:, right, left] - drawn[:, left, right]
+            noise = product(has_score[start:end].T, grid.noise[:, start:end])
+            part = noise[:, right, left] - noise[:, left, right]
             spreads[:, grid.sample[start], cluster] += np.sqrt((part**2).mean(axis=0))
     return compute_common_variance(spreads)
 
@@ -183,12 +184,12 @@ def _split_by_item(mask: Floats, item: Codes) -> list[Floats]:
     return np.split(mask[order], np.flatnonzero(np.diff(item[order])) + 1)
 
 
-def _compare(grid: _Grid, options: BoardOptions, parsed: bool) -> pd.DataFrame:
+def _compare(grid: _Grid, options: BoardOptions, with_parsed: bool) -> pd.DataFrame:
     pairs = _sum_pairs(grid, *np.triu_indices(len(grid.models), k=1))
     shared = pairs.sums.counts.sum(axis=0) > 0
     statistics = add_model_columns(_test(grid.models, pairs, options.subject), grid.models, pairs.left, pairs.right)
     statistics["n_items"] = pairs.items
-    of_parsed = _test_parsed(grid, statistics, pairs, options.subject) if parsed else None
+    of_parsed = _test_parsed(grid, statistics, pairs, options.subject) if with_parsed else None
     statistics = statistics.join(pd.DataFrame(of_parsed, statistics.index, list(_OF_PARSED.values())))
     table: pd.DataFrame = statistics[shared].sort_values([*MODEL, *OTHER], ignore_index=True)
     return table
@@ -210,48 +211,48 @@ def _test_parsed(grid: _Grid, statistics: pd.DataFrame, pairs: _Pairs, subject: 
     The noise of a cell's parsed responses alone is that of its score times the responses per parsed one: a response that cannot be read has
     its score whatever was observed, and adds no noise.
     """
-    found = statistics[list(_OF_PARSED)].rename(columns=_OF_PARSED)
+    columns = statistics[list(_OF_PARSED)].rename(columns=_OF_PARSED)
     unread = (~np.isnan(grid.scores) & (grid.scores != grid.parsed)).any(axis=0)
     again = np.flatnonzero(unread[pairs.left] | unread[pairs.right])
     if len(again):
         noise = None if grid.noise is None else grid.noise * grid.answered
         readable = _sum_pairs(grid._replace(scores=grid.parsed, noise=noise), pairs.left[again], pairs.right[again])
-        tested = _test(grid.models, readable, subject, statistics["turned"].to_numpy()[again]).set_index(again)
-        found.loc[again] = tested[list(_OF_PARSED)].rename(columns=_OF_PARSED)
-    return found
+        tests = _test(grid.models, readable, subject, statistics["turned"].to_numpy()[again]).set_index(again)
+        columns.loc[again] = tests[list(_OF_PARSED)].rename(columns=_OF_PARSED)
+    return columns
 
 
-def rank_ranges(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.DataFrame:
+def rank_ranges(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.DataFrame:
     """`rank_low` and `rank_high` of each row of an overall board, on its index: the best and the worst place that the tests leave it.
 
-    `compared` as of `comparisons`, of the same scores: the `rank_bounds` of the ranked rows of each way of asking, by their verdicts. The
+    `pairs` as of `comparisons`, of the same scores: the `rank_bounds` of the ranked rows of each way of asking, by their verdicts. The
     verdicts of a family are all right with a probability of 95 %, and so are the places of its models among each other. Null for unranked
     rows, and where nothing could be tested.
     """
     names, ranked = list(keys.asked), board_rows[board_rows["rank"].notna()]
-    tested = compared[compared["p"].notna()]
+    tests = pairs[pairs["p"].notna()]
     who, first, second = (
         pd.MultiIndex.from_frame(rows[[*names, *columns]].astype(str))
-        for rows, columns in ((ranked, MODEL), (tested, MODEL), (tested, OTHER))
+        for rows, columns in ((ranked, MODEL), (tests, MODEL), (tests, OTHER))
     )
     better, worse = who.get_indexer(first), who.get_indexer(second)
-    won = (tested["verdict"] == BETTER).to_numpy() & (better >= 0) & (worse >= 0)
-    bounds = rank_bounds(better[won], worse[won], len(ranked))
+    wins = (tests["verdict"] == BETTER).to_numpy() & (better >= 0) & (worse >= 0)
+    bounds = rank_bounds(better[wins], worse[wins], len(ranked))
     asked_otherwise = len(ranked) - ranked.groupby(names, observed=True)["rank"].transform("size").to_numpy()
-    found = pd.DataFrame({"rank_low": bounds.low, "rank_high": bounds.high - asked_otherwise}, index=ranked.index)
+    ranges = pd.DataFrame({"rank_low": bounds.low, "rank_high": bounds.high - asked_otherwise}, index=ranked.index)
     is_tested = np.isin(np.arange(len(ranked)), (better, worse))
-    return found[is_tested].reindex(board_rows.index).astype("Int64")
+    return ranges[is_tested].reindex(board_rows.index).astype("Int64")
 
 
-def list_contradictions(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
+def list_contradictions(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Series:
     """For each row of an overall board, in words, the models that are ranked above it although a paired test finds it better; else empty."""
     place = board_rows.set_index([*keys.asked, *MODEL])["rank"].to_dict()
     names = list(keys.asked)
     above: dict[tuple[str, ...], list[str]] = {}
-    for row in compared[compared["verdict"] == BETTER].astype(str)[[*names, *MODEL, *OTHER]].itertuples(index=False, name=None):
+    for row in pairs[pairs["verdict"] == BETTER].astype(str)[[*names, *MODEL, *OTHER]].itertuples(index=False, name=None):
         way, first, second = row[: len(names)], row[len(names) : -len(OTHER)], row[-len(OTHER) :]
-        rank, other = place.get((*way, *first)), place.get((*way, *second))
-        if pd.notna(rank) and pd.notna(other) and rank > other:
+        rank, other_rank = place.get((*way, *first)), place.get((*way, *second))
+        if pd.notna(rank) and pd.notna(other_rank) and rank > other_rank:
             above.setdefault((*way, *first), []).append(second[0])
     notes = [
         f"better on shared pairs than {list_first_names(above[key], _MOST_NAMED)}, ranked above it" if key in above else ""
@@ -260,43 +261,43 @@ def list_contradictions(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: 
     return pd.Series(notes, board_rows.index, dtype=object)
 
 
-def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
+def tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Series:
     """The tier of each row of an overall board, from 1, on the board's index; null for unranked models.
 
-    `compared` as of `comparisons`, of the same scores. Each way of asking has its own ranking. A tier is its first model and those ranked
+    `pairs` as of `comparisons`, of the same scores. Each way of asking has its own ranking. A tier is its first model and those ranked
     below it, down to the next model that the first is better than by its verdict; that model opens the next tier. So models of a tier cannot
     be distinguished from its first, but may be from each other. Null also for a model without a testable comparison in that way of asking,
     because there are too few clusters.
     """
-    testable = compared[compared["p"].notna()]
+    testable = pairs[pairs["p"].notna()]
     sides = [(*keys.asked, *names) for names in (MODEL, OTHER)]
     able = {who for side in sides for who in zip(*(testable[name].astype(str) for name in side), strict=True)}
-    won = compared[compared["verdict"] == BETTER]
-    better = set(zip(*(won[name].astype(str) for name in (*keys.asked, *MODEL, *OTHER)), strict=True))
+    wins = pairs[pairs["verdict"] == BETTER]
+    better = set(zip(*(wins[name].astype(str) for name in (*keys.asked, *MODEL, *OTHER)), strict=True))
     ranked = board_rows[board_rows["rank"].notna()].sort_values([*keys.asked, "rank", *MODEL], kind="stable")
-    found = pd.Series(pd.NA, index=board_rows.index, dtype="Int64")
-    asked: tuple[str, ...] = ()
+    result = pd.Series(pd.NA, index=board_rows.index, dtype="Int64")
+    current_way: tuple[str, ...] = ()
     for index, *names in ranked[[*keys.asked, *MODEL]].astype(str).itertuples(name=None):
         way, who = tuple(names[: len(keys.asked)]), names[len(keys.asked) :]
         if (*way, *who) not in able:
             continue
-        if way != asked:
-            asked, first, tier = way, who, 1
-        elif (*asked, *first, *who) in better:
+        if way != current_way:
+            current_way, first, tier = way, who, 1
+        elif (*current_way, *first, *who) in better:
             first, tier = who, tier + 1
-        found.loc[index] = tier
-    return found
+        result.loc[index] = tier
+    return result
 
 
-def explain_missing_tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
+def explain_missing_tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Series:
     """Why each ranked row of a board with the column `tier` has none, in words, on the board's index; empty for all others.
 
-    `compared` as of `comparisons`, of the same scores: what it notes most often of the pairs that were asked in the same way.
+    `pairs` as of `comparisons`, of the same scores: what it notes most often of the pairs that were asked in the same way.
     """
-    noted = compared[compared["note"] != ""]
+    notes = pairs[pairs["note"] != ""]
     reasons = {
         tuple(map(str, way)): Counter(rows["note"]).most_common(1)[0][0]
-        for way, rows in noted.groupby(list(keys.asked), observed=True)
+        for way, rows in notes.groupby(list(keys.asked), observed=True)
     }
     ways = zip(*(board_rows[name].astype(str) for name in keys.asked), strict=True)
     reason_column = pd.Series(

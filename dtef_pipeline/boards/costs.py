@@ -83,18 +83,18 @@ _USAGE_SUMS = """
 _IDENTIFYING_COLUMNS = ("role", "first_level", "second_level", "snapshot", "purpose", "model", "model_variant")
 
 
-def requests_sql(family: FamilyCalls, there: Collection[str] | None = None) -> str:
-    """One row per request of a language model, with the place under which it counts. `there`: its tables that are there; None: all."""
-    rows = [_request_rows_sql(one, family) for one in family.tables if there is None or one.table in there]
+def requests_sql(family: FamilyCalls, tables: Collection[str] | None = None) -> str:
+    """One row per request of a language model, with the place under which it counts. `tables`: its tables that are there; None: all."""
+    rows = [_request_rows_sql(calls, family) for calls in family.tables if tables is None or calls.table in tables]
     return _EACH_REQUEST.format(rows=" UNION ALL ".join(rows))
 
 
 def _request_rows_sql(calls: Calls, family: FamilyCalls) -> str:
     names = {name: getattr(calls, name) for name in calls.__slots__}
-    one = calls.keys == "request_key"
+    is_single = calls.keys == "request_key"
     return _CALL_ROWS.format(
-        **{**names, "keys": "[request_key]" if one else calls.keys},
-        is_asked="request_key IS NOT NULL" if one else f"len({calls.keys}) > 0",
+        **{**names, "keys": "[request_key]" if is_single else calls.keys},
+        is_asked="request_key IS NOT NULL" if is_single else f"len({calls.keys}) > 0",
         first=family.space.first,
         second=family.space.second or "NULL",
         computed=COMPUTED,
@@ -102,29 +102,29 @@ def _request_rows_sql(calls: Calls, family: FamilyCalls) -> str:
 
 
 def count_calls_once(
-    connection: duckdb.DuckDBPyConnection, family: FamilyCalls, stored: StoredUsage, unknown: pa.Table | None = None
+    connection: duckdb.DuckDBPyConnection, family: FamilyCalls, lookup: StoredUsage, unknown: pa.Table | None = None
 ) -> None:
     """Make the temporary table `used`, as of `requests_sql`, in which every call stands in one row alone, and `count_unknown_cost`.
 
-    Requests that share some of their calls, and not all, are a row for each call, as `stored` has it. `count_unknown_cost` has a row for each
+    Requests that share some of their calls, and not all, are a row for each call, as `lookup` has it. `count_unknown_cost` has a row for each
     call that stands in `unknown` (UNKNOWN_COSTS; None: there are none). `connection` has those tables of the family that are there.
     """
     # Sums of several threads are added in any order: equal costs are to give equal digits.
     connection.execute("SET threads = 1")
-    there = [one.table for one in family.tables if has_table(connection, one.table)]
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE used AS {requests_sql(family, there)}")
+    tables = [calls.table for calls in family.tables if has_table(connection, calls.table)]
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE used AS {requests_sql(family, tables)}")
     connection.register("unknown_costs", UNKNOWN_COSTS.empty_table() if unknown is None else unknown)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE of_unknown_cost AS {_OF_UNKNOWN_COST}")
     connection.execute(
         "DELETE FROM used WHERE NOT (answered OR failed OR budget_stopped OR coalesce(cost_usd, unknown_cost_attempts, 0) > 0)"
     )
-    if all(one.keys == "request_key" for one in family.tables):
+    if all(calls.keys == "request_key" for calls in family.tables):
         return
     lists = [keys for (keys,) in connection.execute(_SHARED_CALLS).fetchall()]
     if not lists:
         return
-    found = stored(sorted({key for keys in lists for key in keys}))
-    connection.register("calls", found.select(["request_key", "prompt_tokens", "completion_tokens", "cost_usd"]))
+    usage = lookup(sorted({key for keys in lists for key in keys}))
+    connection.register("calls", usage.select(["request_key", "prompt_tokens", "completion_tokens", "cost_usd"]))
     connection.register("sharing", pa.table({"request_keys": pa.array(lists, pa.list_(pa.string()))}))
     connection.execute(
         f"""
@@ -138,26 +138,26 @@ def costs(
     connection: duckdb.DuckDBPyConnection,
     name: str,
     family: FamilyCalls,
-    stored: StoredUsage,
+    lookup: StoredUsage,
     *,
     unknown: pa.Table | None = None,
     summary: pa.Table | None = None,
 ) -> pa.Table:
     """COSTS of the family `name`, candidates first, the dearest of each role first. `connection` has those of its tables that are there.
 
-    `stored` and `unknown` as of `count_calls_once`; `summary`: of the response store, by model, snapshot and role.
+    `lookup` and `unknown` as of `count_calls_once`; `summary`: of the response store, by model, snapshot and role.
     """
-    count_calls_once(connection, family, stored, unknown)
+    count_calls_once(connection, family, lookup, unknown)
     by = ", ".join(_IDENTIFYING_COLUMNS)
     every = "FROM used UNION ALL BY NAME FROM of_unknown_cost"
     rows = connection.execute(f"SELECT {by}, {_USAGE_SUMS} FROM ({every}) GROUP BY {by}").df()
     if family.embeds and summary is not None:
         rows = pd.concat([part for part in (rows, _load_embedder_costs(summary)) if len(part)] or [rows], ignore_index=True)
     place = rows["role"].map({role: at for at, role in enumerate(ROLES)})
-    ordered = rows.assign(place=place, family=name).sort_values(
+    table = rows.assign(place=place, family=name).sort_values(
         ["place", "cost_usd", *_IDENTIFYING_COLUMNS[1:]], ascending=[True, False, *[True] * len(_IDENTIFYING_COLUMNS[1:])]
     )
-    return convert_to_schema(ordered, COSTS)
+    return convert_to_schema(table, COSTS)
 
 
 def _load_embedder_costs(summary: pa.Table) -> pd.DataFrame:
@@ -166,8 +166,8 @@ def _load_embedder_costs(summary: pa.Table) -> pd.DataFrame:
     rows = rows[rows["role"] == EMBEDDER].rename(columns={"answers": "calls"})
     unknown = {"first_level": None, "second_level": None, "purpose": None, "model_variant": None, "unknown_cost_usd_most": None}
     counts = {"answered": rows["calls"], "failed": 0, "budget_stopped": 0, "unknown_cost_attempts": 0}
-    found: pd.DataFrame = rows.assign(**unknown, **counts)
-    return found
+    result: pd.DataFrame = rows.assign(**unknown, **counts)
+    return result
 
 
 def sum_usage(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
@@ -182,8 +182,8 @@ def sum_usage(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         FROM (FROM used UNION ALL BY NAME FROM of_unknown_cost)
         """
     ).to_arrow_table()
-    found: dict[str, Any] = sums.to_pylist()[0]
-    return {**found, "unpriced": found.pop("unpriced_calls")}
+    totals: dict[str, Any] = sums.to_pylist()[0]
+    return {**totals, "unpriced": totals.pop("unpriced_calls")}
 
 
 def load_costs(
@@ -203,28 +203,28 @@ def load_costs(
     """
     connection.execute("SET threads = 1")
     named = ", ".join(by)
-    wanted = {"only": list(only), "snapshot": snapshot, "variants": list(variants)}
+    filters = {"only": list(only), "snapshot": snapshot, "variants": list(variants)}
     conditions = {
         "only": "list_contains($only, first_level)",
         "snapshot": "snapshot = $snapshot",
         "variants": "list_contains($variants, model_variant)",
     }
-    given = {name: value for name, value in wanted.items() if value}
+    parameters = {name: value for name, value in filters.items() if value}
     return connection.execute(
         f"""
         SELECT {named}, {_USAGE_SUMS}, mode(reason) FILTER (failed) AS reason,
             mode(split_part(reason, $last, 1)) FILTER (budget_stopped)
                 || coalesce($last || mode(nullif(split_part(reason, $last, 2), '')) FILTER (budget_stopped), '') AS stop_reason
         FROM ({requests_sql(family)})
-        WHERE {" AND ".join(conditions[name] for name in given) or "true"} GROUP BY {named} ORDER BY cost_usd DESC NULLS LAST, {named}
+        WHERE {" AND ".join(conditions[name] for name in parameters) or "true"} GROUP BY {named} ORDER BY cost_usd DESC NULLS LAST, {named}
         """,
-        {**given, "last": LAST_ERROR},
+        {**parameters, "last": LAST_ERROR},
     ).df()
 
 
 def sum_usage_by_model(rows: pa.Table, family: FamilyCalls) -> pa.Table:
     """What each language model used in these rows of a family's one table of calls: as of `load_costs`."""
-    asked = rows.filter(pc.invert(pc.starts_with(rows["model_variant"], COMPUTED)))
+    model_rows = rows.filter(pc.invert(pc.starts_with(rows["model_variant"], COMPUTED)))
     with duckdb.connect() as connection:
-        connection.register(family.tables[0].table, asked)
+        connection.register(family.tables[0].table, model_rows)
         return pa.Table.from_pandas(load_costs(connection, family, MODEL), preserve_index=False)

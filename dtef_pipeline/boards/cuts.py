@@ -21,10 +21,10 @@ def stack_cuts(frames: Mapping[str, pd.DataFrame], schema: pa.Schema, cuts: Cuts
     )
 
 
-def select_cut(stacked: pd.DataFrame, cut: str, cuts: Cuts) -> pd.DataFrame:
+def select_cut(table: pd.DataFrame, cut: str, cuts: Cuts) -> pd.DataFrame:
     """The rows of one cut, without the columns that only other cuts have."""
-    own: pd.DataFrame = stacked[stacked["cut"] == cut].reset_index(drop=True)
-    return own.drop(columns=["cut", *_list_other_columns(cut, cuts)], errors="ignore")
+    rows: pd.DataFrame = table[table["cut"] == cut].reset_index(drop=True)
+    return rows.drop(columns=["cut", *_list_other_columns(cut, cuts)], errors="ignore")
 
 
 def _list_other_columns(cut: str, cuts: Cuts) -> list[str]:

@@ -37,32 +37,32 @@ def add_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
     `table` as of `comparisons`, with all that was asked in any way. p is adjusted by Holm over the rows of a family that were asked in the same
     way; a verdict is by the adjusted p and SIGNIFICANCE.
     """
-    found = table.assign(among=_name_families(table, options.subject))
-    within = [found["among"], *(table[name].astype(str) for name in options.subject.keys.asked)]
+    result = table.assign(among=_name_families(table, options.subject))
+    within = [result["among"], *(table[name].astype(str) for name in options.subject.keys.asked)]
     for p, adjusted, difference, verdict in (
         ("p", "p_adjusted", "difference", "verdict"),
         ("parsed_p", "parsed_p_adjusted", "parsed_difference", "parsed_verdict"),
     ):
-        found[adjusted] = table[p].astype(np.float64).groupby(within).transform(lambda each: holm(each))
-        found[verdict] = _name_verdicts(found[adjusted], found[difference])
+        result[adjusted] = table[p].astype(np.float64).groupby(within).transform(lambda values: holm(values))
+        result[verdict] = _name_verdicts(result[adjusted], result[difference])
     # Rows of which all was read say one thing, whatever p of other rows is adjusted with theirs.
-    all_read = (found["n_parsed_pairs"] == found["n_pairs"]) & (found["parsed_p"] == found["p"])
-    for parsed in ("parsed_p_adjusted", "parsed_verdict"):
-        found[parsed] = found[parsed].mask(all_read, found[parsed.removeprefix("parsed_")])
-    return found.assign(parsed_note=describe_disagreement(found, options.subject, "both answered readably", _IN_WORDS))
+    all_read = (result["n_parsed_pairs"] == result["n_pairs"]) & (result["parsed_p"] == result["p"])
+    for column in ("parsed_p_adjusted", "parsed_verdict"):
+        result[column] = result[column].mask(all_read, result[column.removeprefix("parsed_")])
+    return result.assign(parsed_note=describe_disagreement(result, options.subject, "both answered readably", _IN_WORDS))
 
 
 def _name_families(table: pd.DataFrame, subject: BoardSubject) -> npt.NDArray[np.object_]:
     sides = [table[name].astype(str) for name in ("model_variant", "other_variant")]
-    computed = [side.map(is_computed).astype(bool) for side in sides]
-    of_reference = (computed[0] ^ computed[1]) & ((sides[0] == subject.reference) | (sides[1] == subject.reference))
-    of_models = ~computed[0] & ~computed[1]
+    flags = [side.map(is_computed).astype(bool) for side in sides]
+    of_reference = (flags[0] ^ flags[1]) & ((sides[0] == subject.reference) | (sides[1] == subject.reference))
+    of_models = ~flags[0] & ~flags[1]
     return np.select([of_models, of_reference], [AMONG_MODELS, OF_REFERENCE], OF_BASELINES).astype(object)
 
 
 def _name_verdicts(p: pd.Series, difference: pd.Series) -> npt.NDArray[np.object_]:
-    found = p < SIGNIFICANCE
-    words = np.where(found & (difference > 0), BETTER, np.where(found & (difference < 0), WORSE, ALIKE))
+    is_significant = p < SIGNIFICANCE
+    words = np.where(is_significant & (difference > 0), BETTER, np.where(is_significant & (difference < 0), WORSE, ALIKE))
     return np.where(p.isna(), UNTESTED, words).astype(object)
 
 
@@ -75,10 +75,10 @@ def describe_disagreement(table: pd.DataFrame, subject: BoardSubject, where: str
     credits = [score for score in subject.credits.values() if score is not None]
     policy = f"by the published policy, which gives unread responses {min(credits):g} to {max(credits):g}"
     notes = []
-    for verdict, parsed, why in zip(table["verdict"], table["parsed_verdict"], table["parsed_note"], strict=True):
-        if verdict == parsed or pd.isna(why) or pd.isna(verdict):
+    for verdict, parsed_verdict, why in zip(table["verdict"], table["parsed_verdict"], table["parsed_note"], strict=True):
+        if verdict == parsed_verdict or pd.isna(why) or pd.isna(verdict):
             notes.append("")
             continue
         reason = f" ({why})" if why else ""
-        notes.append(f"{verdict} {policy}; on the pairs that {where}: {in_words.get(parsed, parsed)}{reason}")
+        notes.append(f"{verdict} {policy}; on the pairs that {where}: {in_words.get(parsed_verdict, parsed_verdict)}{reason}")
     return notes

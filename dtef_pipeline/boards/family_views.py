@@ -58,7 +58,7 @@ def comparisons_view(shows: str, needs: str, *groups: str, of_partitions: bool =
             *("n_items", "n_clusters", "p_adjusted"),
         ),
         ("model", "other_model", "verdict", "difference"),
-        ("n_clusters", "n_items", *(one for one in groups if one == "measured_by"), "other_score", "score"),
+        ("n_clusters", "n_items", *(name for name in groups if name == "measured_by"), "other_score", "score"),
         name="comparisons",
         table="comparisons",
         shows=shows,

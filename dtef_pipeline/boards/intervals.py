@@ -50,21 +50,21 @@ def board_intervals(cells: pd.DataFrame, noise: Noise | None, group_by: Sequence
 def _compute_intervals(grid: Grid) -> pd.DataFrame:
     subject = grid.subject
     score = grid.column("score")
-    scored = np.isfinite(score)
-    clusters = grid.count_distinct(["cluster"], scored)
+    has_score = np.isfinite(score)
+    clusters = grid.count_distinct(["cluster"], has_score)
     low, high = score_interval(grid)
-    parsed = grid.mean(grid.column("parsed_score"))
+    parsed_means = grid.mean(grid.column("parsed_score"))
     measures = subject.measures(grid)
-    found: dict[str, npt.NDArray[np.generic]] = {
+    columns: dict[str, npt.NDArray[np.generic]] = {
         "score_low": low,
         "score_high": high,
-        "parsed_score": parsed,
-        subject.items: grid.count_distinct(["same_item"], scored),
+        "parsed_score": parsed_means,
+        subject.items: grid.count_distinct(["same_item"], has_score),
         subject.independent: clusters,
         **measures.columns,
-        "note": _write_interval_notes(clusters, parsed, measures.notes, subject.keys.cluster_noun),
+        "note": _write_interval_notes(clusters, parsed_means, measures.notes, subject.keys.cluster_noun),
     }
-    return pd.concat([grid.rows, pd.DataFrame({name: found[name] for name in subject.columns})], axis=1)
+    return pd.concat([grid.rows, pd.DataFrame({name: columns[name] for name in subject.columns})], axis=1)
 
 
 def score_interval(grid: Grid) -> tuple[Floats, Floats]:
@@ -83,9 +83,9 @@ def clip_to_unit(score: Estimates) -> tuple[Floats, Floats]:
 
 
 def _write_interval_notes(
-    clusters: npt.NDArray[np.int64], parsed: Floats, others: Sequence[Sequence[str]], noun: str
+    clusters: npt.NDArray[np.int64], parsed_means: Floats, extras: Sequence[Sequence[str]], noun: str
 ) -> npt.NDArray[np.object_]:
     """Why a row has no interval or lacks what was measured, in words; empty where it has all."""
-    unread = ["no answer could be read" if n and np.isnan(mean) else "" for n, mean in zip(clusters, parsed, strict=True)]
-    why = ([explain_missing(int(n), noun), nothing, *other] for n, nothing, other in zip(clusters, unread, others, strict=True))
+    unread = ["no answer could be read" if n and np.isnan(mean) else "" for n, mean in zip(clusters, parsed_means, strict=True)]
+    why = ([explain_missing(int(n), noun), nothing, *extra] for n, nothing, extra in zip(clusters, unread, extras, strict=True))
     return np.array(["; ".join(filter(None, parts)) for parts in why], dtype=object)

@@ -32,55 +32,55 @@ def rank_item_board(scores: pa.Table, names: Sequence[str], *, part: str, order:
     `part`, the level
     that tells partitions apart.
     """
-    found = build_means_frame(scores, [*names, *MODEL])
-    to_be_scored = add_coverage(found, scores, names)
-    return rank_boards(found.assign(note=_write_board_notes(found, to_be_scored)), scores, names, part=part, order=order)
+    board = build_means_frame(scores, [*names, *MODEL])
+    to_be_scored = add_coverage(board, scores, names)
+    return rank_boards(board.assign(note=_write_board_notes(board, to_be_scored)), scores, names, part=part, order=order)
 
 
-def add_coverage(found: pd.DataFrame, scores: pa.Table, names: Sequence[str], left_out: Codes | int = 0) -> Codes:
+def add_coverage(board: pd.DataFrame, scores: pa.Table, names: Sequence[str], left_out: Codes | int = 0) -> Codes:
     """(rows,) the items that each row of `build_means_frame` was to have a score for; sets `coverage`, the share of them that it has.
 
     `left_out` (rows,): items of its board that a row is not measured by.
     """
-    group = codes(pa.Table.from_pandas(found[list(names)], preserve_index=False), names)[0]
+    group = codes(pa.Table.from_pandas(board[list(names)], preserve_index=False), names)[0]
     to_be_scored = _count_items_of_boards(scores, names, group) - left_out
-    found["coverage"] = found["n_items"] / np.where(to_be_scored, to_be_scored, np.nan)
+    board["coverage"] = board["n_items"] / np.where(to_be_scored, to_be_scored, np.nan)
     return to_be_scored
 
 
-def has_enough(found: pd.DataFrame) -> pd.Series[bool]:
+def has_enough(board: pd.DataFrame) -> pd.Series[bool]:
     """(rows,) whether a row of a board is ranked."""
-    return (found["coverage"] >= RANKED_FROM) & found["score"].notna()
+    return (board["coverage"] >= RANKED_FROM) & board["score"].notna()
 
 
 def rank_boards(
-    found: pd.DataFrame, scores: pa.Table, names: Sequence[str], *, part: str, order: Sequence[str] = ()
+    board: pd.DataFrame, scores: pa.Table, names: Sequence[str], *, part: str, order: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The rows in the order of their boards and ranks, with `rank`, `rank_low`, `rank_high`, `n_parts`, `snapshots` and `snapshot`, the last.
 
-    `found`: rows as of `build_means_frame` of the same scores, in its order, with a `coverage`. Models are ranked by `score`, the mean
+    `board`: rows as of `build_means_frame` of the same scores, in its order, with a `coverage`. Models are ranked by `score`, the mean
     over items,
     from RANKED_FROM of the board's items on. The range of ranks follows the verdicts of `compare_grid` among the ranked.
     """
     keys = [*names, *MODEL]
-    enough, row = has_enough(found), codes(scores, keys)[0]
-    group = codes(pa.Table.from_pandas(found[list(names)], preserve_index=False), names)[0]
-    found["rank"] = pd.Series(rank_numbers(found["score"].where(enough), group)).astype("Int64")
-    found["n_parts"] = _count_distinct_scored(scores, keys, part, len(found))
-    labels = _list_snapshots_of_rows(scores, row, len(found), order)
-    found["snapshots"] = pd.Series(labels, found.index, dtype=object)
-    found["snapshot"] = pd.Series([own[-1] for own in labels], found.index, dtype=object)
-    found = found.merge(_compute_rank_ranges(scores, found[enough], names), "left", keys, validate="one_to_one")
+    enough, row = has_enough(board), codes(scores, keys)[0]
+    group = codes(pa.Table.from_pandas(board[list(names)], preserve_index=False), names)[0]
+    board["rank"] = pd.Series(rank_numbers(board["score"].where(enough), group)).astype("Int64")
+    board["n_parts"] = _count_distinct_scored(scores, keys, part, len(board))
+    labels = _list_snapshots_of_rows(scores, row, len(board), order)
+    board["snapshots"] = pd.Series(labels, board.index, dtype=object)
+    board["snapshot"] = pd.Series([snapshots[-1] for snapshots in labels], board.index, dtype=object)
+    board = board.merge(_compute_rank_ranges(scores, board[enough], names), "left", keys, validate="one_to_one")
     by = [*names, "rank", "score", *MODEL]
-    return found.sort_values(by, ascending=[name != "score" for name in by], ignore_index=True)
+    return board.sort_values(by, ascending=[name != "score" for name in by], ignore_index=True)
 
 
-def _write_board_notes(found: pd.DataFrame, to_be_scored: Codes) -> list[str]:
+def _write_board_notes(board: pd.DataFrame, to_be_scored: Codes) -> list[str]:
     """The note of each row, and why it is not ranked."""
     return [
-        "; ".join(filter(None, (note, "" if is_ranked or not own else explain_unranked(own, of))))
-        for note, own, is_ranked, of in zip(
-            found["note"], found["n_items"], has_enough(found), to_be_scored.tolist(), strict=True
+        "; ".join(filter(None, (note, "" if is_ranked or not n_items else explain_unranked(n_items, of))))
+        for note, n_items, is_ranked, of in zip(
+            board["note"], board["n_items"], has_enough(board), to_be_scored.tolist(), strict=True
         )
     ]
 
@@ -93,8 +93,8 @@ def explain_unranked(items: int, of: int, besides: str = "") -> str:
 def build_means_frame(scores: pa.Table, names: Sequence[str], *, macro: bool = False) -> pd.DataFrame:
     """As of `compute_result_means`, names as text; notes speak of means over clusters where those are wanted."""
     rows = compute_result_means(scores, names, macro_noted=macro)
-    found = rows.to_pandas().astype(dict.fromkeys(names, "str"))
-    return pd.DataFrame(found.drop(columns=[] if macro else list(_MACRO)).assign(note=found["note"].fillna("")))
+    frame = rows.to_pandas().astype(dict.fromkeys(names, "str"))
+    return pd.DataFrame(frame.drop(columns=[] if macro else list(_MACRO)).assign(note=frame["note"].fillna("")))
 
 
 def _count_items_of_boards(scores: pa.Table, names: Sequence[str], group: Codes) -> Codes:
@@ -104,22 +104,22 @@ def _count_items_of_boards(scores: pa.Table, names: Sequence[str], group: Codes)
     return np.bincount(of[first_of_item], minlength=len(first)).astype(np.int64)[group]
 
 
-def _count_distinct_scored(scores: pa.Table, keys: Sequence[str], what: str, size: int) -> Codes:
-    """(rows of the board,) different values of `what` among the rows with a score."""
+def _count_distinct_scored(scores: pa.Table, keys: Sequence[str], column: str, size: int) -> Codes:
+    """(rows of the board,) different values of `column` among the rows with a score."""
     row, _ = codes(scores, keys)
-    known = np.flatnonzero(pc.is_valid(scores["score"]).to_numpy())
-    _, first = codes(scores.take(pa.array(known)), [*keys, what])
-    return np.bincount(row[known[first]], minlength=size).astype(np.int64)
+    scored_rows = np.flatnonzero(pc.is_valid(scores["score"]).to_numpy())
+    _, first = codes(scores.take(pa.array(scored_rows)), [*keys, column])
+    return np.bincount(row[scored_rows[first]], minlength=size).astype(np.int64)
 
 
 def _list_snapshots_of_rows(scores: pa.Table, row: Codes, size: int, order: Sequence[str]) -> list[list[str]]:
     _, first = codes(scores.append_column("row", pa.array(row)), ["row", "snapshot"])
     labels = scores["snapshot"].take(pa.array(first)).to_pylist()
     place = {label: at for at, label in enumerate(order)}
-    found: list[list[str]] = [[] for _ in range(size)]
-    for at, label in sorted(zip(row[first].tolist(), labels, strict=True), key=lambda one: (place.get(one[1], -1), one[1])):
-        found[at].append(label)
-    return found
+    snapshots: list[list[str]] = [[] for _ in range(size)]
+    for at, label in sorted(zip(row[first].tolist(), labels, strict=True), key=lambda pair: (place.get(pair[1], -1), pair[1])):
+        snapshots[at].append(label)
+    return snapshots
 
 
 def _compute_rank_ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -127,16 +127,16 @@ def _compute_rank_ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence
     parts = [pd.DataFrame(columns=[*names, *MODEL, *_RANGES]).astype(dict.fromkeys(_RANGES, "float64"))]
     of_board = dict(iter(ranked.groupby(list(names), sort=False))) if len(ranked) else {}
     for grid in iterate_board_grids(scores, names):
-        own = of_board.get(tuple(grid.named[name] for name in names))
-        if own is None:
+        rows = of_board.get(tuple(grid.named[name] for name in names))
+        if rows is None:
             continue
-        among = grid.select_grid_models(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(own[list(MODEL)])))
+        among = grid.select_grid_models(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(rows[list(MODEL)])))
         pairs = compare_grid(among)
-        won = pairs[pairs["verdict"] == BETTER] if len(pairs) else pd.DataFrame(columns=[*MODEL, *OTHER])
+        wins = pairs[pairs["verdict"] == BETTER] if len(pairs) else pd.DataFrame(columns=[*MODEL, *OTHER])
         place = pd.MultiIndex.from_frame(among.rows)
-        better, worse = (place.get_indexer(pd.MultiIndex.from_frame(won[list(side)])) for side in (MODEL, OTHER))
+        better, worse = (place.get_indexer(pd.MultiIndex.from_frame(wins[list(side)])) for side in (MODEL, OTHER))
         bounds = rank_bounds(better, worse, len(among.rows))
         enough = among.n_units() >= MIN_CLUSTERS
         parts.append(among.rows.assign(**grid.named, rank_low=bounds.low, rank_high=bounds.high)[enough])
-    found = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
-    return found.astype({"rank_low": "Int64", "rank_high": "Int64"})
+    ranges = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+    return ranges.astype({"rank_low": "Int64", "rank_high": "Int64"})

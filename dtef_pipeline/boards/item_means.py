@@ -43,7 +43,7 @@ def compute_mean_intervals(
     groups: int,
     of_items: npt.NDArray[np.bool_],
     noun: str,
-    what: str = "interval",
+    label: str = "interval",
     *,
     sizes: Floats | None = None,
 ) -> MeanIntervals:
@@ -53,7 +53,7 @@ def compute_mean_intervals(
     number of draws, the interval is Wilson's. Else it is `compute_unit_interval` of the jackknife over clusters, from 5 clusters on.
     `sizes` (n,): how
     many items each value is the mean of, which are what is averaged then; None: each value counts 1. `noun`: what a cluster is called in the
-    reason why there is no interval, `what`: what the interval is called.
+    reason why there is no interval, `label`: what the interval is called.
     """
     counts = np.bincount(group, minlength=groups)
     binary = of_items & (np.bincount(group, (values != 0) & (values != 1), groups) == 0) & (counts > 0)
@@ -64,7 +64,7 @@ def compute_mean_intervals(
     kind[counts >= MIN_CLUSTERS] = T_KIND if sizes is None else CLUSTERED_KIND
     kind[binary] = WILSON_KIND
     whys = [
-        explain_missing(int(count), noun, what) if count and of is None else "" for count, of in zip(counts, kind, strict=True)
+        explain_missing(int(count), noun, label) if count and of is None else "" for count, of in zip(counts, kind, strict=True)
     ]
     return MeanIntervals(np.where(binary, exact[0], low), np.where(binary, exact[1], high), kind, whys)
 
@@ -92,9 +92,9 @@ def compute_result_means(
     groups = len(first)
     items = table.item_means(table.score)
     clusters = _average_clusters(items, table.cluster_of_item, table.group_of_cluster)
-    parsed = table.item_means(table.value)
+    parsed_items = table.item_means(table.value)
     n_scored = np.bincount(group[~np.isnan(table.score)], minlength=groups)
-    skipped = np.bincount(group, pc.starts_with(scores["status"], "skipped").to_numpy(), groups)
+    n_skipped = np.bincount(group, pc.starts_with(scores["status"], "skipped").to_numpy(), groups)
     read = np.bincount(group, (scores["status"].to_numpy() == "ok") & ~np.isnan(table.score), groups)
     alone, two_valued = _has_single_items(items, clusters, groups), _has_two_values(scores, first)
     micro = _compute_item_intervals(items, clusters, alone, two_valued, cluster_noun)
@@ -102,11 +102,11 @@ def compute_result_means(
         clusters.mean, clusters.group, groups, alone & two_valued, cluster_noun, "interval for the mean of groups"
     )
     n_total = np.bincount(group, minlength=groups)
-    found: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "n_total": n_total,
         "n_scored": n_scored,
-        "n_skipped": skipped,
-        "n_failed": n_total - n_scored - skipped,
+        "n_skipped": n_skipped,
+        "n_failed": n_total - n_scored - n_skipped,
         "n_items": np.bincount(items.group, minlength=groups),
         "n_clusters": np.bincount(clusters.group, minlength=groups),
         "parse_rate": np.divide(read, n_scored, out=np.full(groups, np.nan), where=n_scored > 0),
@@ -114,7 +114,7 @@ def compute_result_means(
         "score_low": micro.low,
         "score_high": micro.high,
         "interval_kind": micro.kind,
-        "score_given_parsed": group_means(parsed.mean, parsed.group, groups),
+        "score_given_parsed": group_means(parsed_items.mean, parsed_items.group, groups),
         "macro_score": group_means(clusters.mean, clusters.group, groups),
         "macro_low": macro.low,
         "macro_high": macro.high,
@@ -123,7 +123,7 @@ def compute_result_means(
     rows = scores.select(list(group_by)).take(pa.array(first))
     for column in MEAN_COLUMNS:
         # NaN is null.
-        rows = rows.append_column(column, pa.array(found[column.name], from_pandas=True).cast(column.type))
+        rows = rows.append_column(column, pa.array(columns[column.name], from_pandas=True).cast(column.type))
     return rows
 
 
@@ -166,8 +166,8 @@ class _ScoreArrays(NamedTuple):
         return cls(value, score, item, group[first_of_item], cluster[first_of_item], group[first_of_cluster])
 
     def item_means(self, numbers: Floats) -> ItemMeans:
-        known = ~np.isnan(numbers)
-        means = group_means(numbers[known], self.item[known], len(self.group_of_item))
+        is_known = ~np.isnan(numbers)
+        means = group_means(numbers[is_known], self.item[is_known], len(self.group_of_item))
         place = np.flatnonzero(~np.isnan(means))
         return ItemMeans(means[place], self.group_of_item[place], place.astype(np.int64))
 
@@ -182,9 +182,9 @@ class _ClusterMeans(NamedTuple):
 def _average_clusters(items: ItemMeans, cluster_of_item: Codes, group_of_cluster: Codes) -> _ClusterMeans:
     of = cluster_of_item[items.place]
     means = group_means(items.mean, of, len(group_of_cluster))
-    known = np.flatnonzero(~np.isnan(means))
+    places = np.flatnonzero(~np.isnan(means))
     sizes = np.bincount(of, minlength=len(group_of_cluster)).astype(np.float64)
-    return _ClusterMeans(means[known], group_of_cluster[known], sizes[known])
+    return _ClusterMeans(means[places], group_of_cluster[places], sizes[places])
 
 
 def _compute_item_intervals(
@@ -202,20 +202,20 @@ def _compute_item_intervals(
     """
     n_clusters = np.bincount(clusters.group, minlength=len(alone))
     together = ~alone & (n_clusters >= MIN_CLUSTERS)
-    own, whole = ~together[items.group], together[clusters.group]
-    by_item = compute_mean_intervals(items.mean[own], items.group[own], len(alone), two_valued, "item")
+    item_mask, cluster_mask = ~together[items.group], together[clusters.group]
+    by_item = compute_mean_intervals(items.mean[item_mask], items.group[item_mask], len(alone), two_valued, "item")
     by_cluster = compute_mean_intervals(
-        clusters.mean[whole],
-        clusters.group[whole],
+        clusters.mean[cluster_mask],
+        clusters.group[cluster_mask],
         len(alone),
         np.zeros_like(alone),
         noun,
-        sizes=clusters.size[whole],
+        sizes=clusters.size[cluster_mask],
     )
     low, high, kind = (np.where(together, *pair) for pair in zip(by_cluster[:3], by_item[:3], strict=True))
-    of_these = ["" if one else describe_few_clusters(n, noun) for n, one in zip(n_clusters.tolist(), alone, strict=True)]
+    of_these = ["" if single else describe_few_clusters(n, noun) for n, single in zip(n_clusters.tolist(), alone, strict=True)]
     whys = zip(together, by_cluster.why_none, by_item.why_none, of_these, strict=True)
-    return MeanIntervals(low, high, kind, [of_cluster if use else of_item or these for use, of_cluster, of_item, these in whys])
+    return MeanIntervals(low, high, kind, [of_cluster if use else of_item or note for use, of_cluster, of_item, note in whys])
 
 
 def describe_few_clusters(n_clusters: int, noun: str) -> str:
@@ -250,9 +250,9 @@ def _write_mean_notes(
 
 def _join_reasons(micro: str, macro: str, alone: bool) -> str:
     """Why means have no interval: a reason that both have is given once. `alone`: the means are the same."""
-    (what, _, why), (other_what, _, other_why) = micro.partition(": "), macro.partition(": ")
+    (quantity, _, why), (other_what, _, other_why) = micro.partition(": "), macro.partition(": ")
     if micro and macro and (alone or why == other_why):
-        return f"{what}, {other_what}: {why}"
+        return f"{quantity}, {other_what}: {why}"
     return "; ".join(filter(None, (micro, macro)))
 
 
@@ -269,12 +269,12 @@ def compute_pass_rates(scores: pa.Table, group_by: Sequence[str], ks: Sequence[i
     group, first = codes(scores, group_by)
     item, first_of_item = codes(scores, [*group_by, "item_id"])
     score = scores["score"].cast(pa.float64()).to_numpy()
-    known = ~np.isnan(score)
-    draws = np.bincount(item[known], minlength=len(first_of_item))
-    passed = np.bincount(item[known], score[known] == 1, len(first_of_item))
+    is_known = ~np.isnan(score)
+    draws = np.bincount(item[is_known], minlength=len(first_of_item))
+    n_passed = np.bincount(item[is_known], score[is_known] == 1, len(first_of_item))
     of_item = group[first_of_item]
     named = scores.select(list(group_by)).take(pa.array(first))
-    parts = [_compute_rates_of_k(named, estimate_pass_at_k(draws, passed, k), draws, of_item, k) for k in ks]
+    parts = [_compute_rates_of_k(named, estimate_pass_at_k(draws, n_passed, k), draws, of_item, k) for k in ks]
     rows = pa.concat_tables(parts)
     return rows.take(pa.array(np.arange(len(rows)).reshape(len(ks), -1).T.ravel()))
 
@@ -282,7 +282,7 @@ def compute_pass_rates(scores: pa.Table, group_by: Sequence[str], ks: Sequence[i
 def _compute_rates_of_k(named: pa.Table, chance: Floats, draws: Codes, group: Codes, k: int) -> pa.Table:
     groups, enough = len(named), ~np.isnan(chance)
     values, of_value = chance[enough], group[enough]
-    found = compute_mean_intervals(values, of_value, groups, np.ones(groups, dtype=bool), "item")
+    intervals = compute_mean_intervals(values, of_value, groups, np.ones(groups, dtype=bool), "item")
     n_items = np.bincount(of_value, minlength=groups)
     too_few = np.bincount(group[~enough & (draws > 0)], minlength=groups)
     columns = {
@@ -290,10 +290,10 @@ def _compute_rates_of_k(named: pa.Table, chance: Floats, draws: Codes, group: Co
         "n_items": n_items,
         "n_too_few": too_few,
         "pass_at_k": group_means(values, of_value, groups),
-        "pass_low": found.low,
-        "pass_high": found.high,
+        "pass_low": intervals.low,
+        "pass_high": intervals.high,
         "note": [
-            _write_pass_note(int(n), int(few), k, why) for n, few, why in zip(n_items, too_few, found.why_none, strict=True)
+            _write_pass_note(int(n), int(few), k, why) for n, few, why in zip(n_items, too_few, intervals.why_none, strict=True)
         ],
     }
     for column in PASS_COLUMNS:

@@ -24,7 +24,7 @@ def select_latest_rows(
     """
     named = ", ".join(series)
     connection.register("rows_of_boards", rows)
-    found = connection.sql(
+    latest = connection.sql(
         f"""
         WITH counted AS (
             SELECT {named}, snapshot, count(DISTINCT item_id) FILTER (score IS NOT NULL) AS n FROM rows_of_boards GROUP BY ALL
@@ -40,7 +40,7 @@ def select_latest_rows(
         """
     ).to_arrow_table()
     connection.unregister("rows_of_boards")
-    return found
+    return latest
 
 
 def encode_columns(rows: pa.Table, names: Collection[str]) -> pa.Table:

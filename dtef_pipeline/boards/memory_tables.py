@@ -15,7 +15,7 @@ _SCHEMA = "held"
 
 
 def copy_into_memory(
-    connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], coded: Collection[str], keys: Keys
+    connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], coded_columns: Collection[str], keys: Keys
 ) -> None:
     """Copy tables into memory, for `held`: files are read once for all boards.
 
@@ -34,21 +34,21 @@ def copy_into_memory(
     for table, names in columns.items():
         if not has_table(connection, table):
             continue
-        own = coded if table == first else ()
-        for name in own:
+        coded_names = coded_columns if table == first else ()
+        for name in coded_names:
             # In the order of the text, which is that of the codes.
             with require_current_scores(keys):
                 connection.execute(
                     f"CREATE TYPE {_SCHEMA}.{name}_code AS ENUM (SELECT DISTINCT {name} FROM {table} ORDER BY ALL)"
                 )
-        chosen = ", ".join(f"{name}::{_SCHEMA}.{name}_code AS {name}" if name in own else name for name in names)
+        fields = ", ".join(f"{name}::{_SCHEMA}.{name}_code AS {name}" if name in coded_names else name for name in names)
         with require_current_scores(keys):
-            connection.execute(f"CREATE TABLE {_SCHEMA}.{table} AS SELECT {chosen} FROM {table}")
+            connection.execute(f"CREATE TABLE {_SCHEMA}.{table} AS SELECT {fields} FROM {table}")
 
 
 @contextmanager
 def open_memory_copy(connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to what `copy_into_memory` copied, to be used as one to the tables themselves."""
-    with connection.cursor() as own:
-        own.execute(f"SET search_path = '{_SCHEMA}'")
-        yield own
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET search_path = '{_SCHEMA}'")
+        yield cursor

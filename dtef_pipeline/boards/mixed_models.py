@@ -30,14 +30,14 @@ def list_mixed_served(connection: duckdb.DuckDBPyConnection, table: str, snapsho
         [snapshot],
     ).fetchall()
     for model, label, names, numbers in rows:
-        served = " and ".join(f"{name} ({format_count(n, 'response')})" for name, n in zip(names, numbers, strict=True))
-        yield f"{model} in snapshot {label} was served by {len(names)} models, whose responses are mixed here: {served}"
+        shares = " and ".join(f"{name} ({format_count(n, 'response')})" for name, n in zip(names, numbers, strict=True))
+        yield f"{model} in snapshot {label} was served by {len(names)} models, whose responses are mixed here: {shares}"
 
 
-def split_served(connection: duckdb.DuckDBPyConnection, scores: str, responses: str, same: Sequence[str]) -> None:
+def split_served(connection: duckdb.DuckDBPyConnection, scores: str, responses: str, keys: Sequence[str]) -> None:
     """Give each served model of a mixed variant a name of its own in the table or view `scores` of the connection.
 
-    `responses`: the table with the served models; `same`: the columns by which its rows are those of `scores`.
+    `responses`: the table with the served models; `keys`: the columns by which its rows are those of `scores`.
     """
     named = f"""
     SELECT scores.* REPLACE (
@@ -45,9 +45,9 @@ def split_served(connection: duckdb.DuckDBPyConnection, scores: str, responses: 
         CASE WHEN served IS NULL THEN scores.model_variant ELSE scores.model_variant || ' served by ' || served END AS model_variant
     )
     FROM {scores} AS scores LEFT JOIN (
-        SELECT {", ".join(same)}, any_value(served_model) AS served FROM {responses}
+        SELECT {", ".join(keys)}, any_value(served_model) AS served FROM {responses}
         WHERE model_variant IN (SELECT model_variant FROM {responses} WHERE {_MIXED}) GROUP BY ALL
-    ) USING ({", ".join(same)})
+    ) USING ({", ".join(keys)})
     """
     rows = connection.sql(named).to_arrow_table()
     connection.execute(f"DROP VIEW {scores}")

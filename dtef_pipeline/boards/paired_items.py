@@ -49,15 +49,15 @@ def iterate_board_grids(scores: pa.Table, names: Sequence[str]) -> Iterator[Boar
     `scores`: rows with `item_id`, `cluster`, `score`, `model`, `model_variant` and the columns of `names`.
     """
     score = scores["score"].cast(pa.float64()).to_numpy()
-    known = np.flatnonzero(~np.isnan(score))
-    scores, score = scores.take(pa.array(known)), score[known]
+    places = np.flatnonzero(~np.isnan(score))
+    scores, score = scores.take(pa.array(places)), score[places]
     group, first = codes(scores, names)
     item, cluster, model = (_rank_texts(scores, columns) for columns in (["item_id"], ["cluster"], MODEL))
     labels = scores.select(list(MODEL)).to_pandas().astype(str)
     named = scores.select(list(names)).take(pa.array(first)).to_pylist()
     order = np.argsort(group, kind="stable")
-    for keys, own in zip(named, np.split(order, np.flatnonzero(np.diff(group[order])) + 1), strict=False):
-        yield _build_board_grid(keys, item[own], cluster[own], model[own], score[own], labels.iloc[own])
+    for keys, rows in zip(named, np.split(order, np.flatnonzero(np.diff(group[order])) + 1), strict=False):
+        yield _build_board_grid(keys, item[rows], cluster[rows], model[rows], score[rows], labels.iloc[rows])
 
 
 def _build_board_grid(
@@ -103,9 +103,9 @@ def compare_boards(scores: pa.Table, boards: tuple[str, ...], *, margin: float =
     is independent; where there are fewer than 5, or each item is by itself, items. `p_adjusted` is adjusted over all pairs of the board (Holm
     1979); the verdict is as of `compare_models`, and always undecided where there are 2 to 4 clusters, whose items say nothing of others.
     """
-    found = [compare_grid(grid, margin).assign(**grid.named) for grid in iterate_board_grids(scores, boards)]
-    filled = [part for part in found if len(part)]
-    return sort_by_difference(pd.concat(filled, ignore_index=True), boards) if filled else pd.DataFrame()
+    tables = [compare_grid(grid, margin).assign(**grid.named) for grid in iterate_board_grids(scores, boards)]
+    parts = [part for part in tables if len(part)]
+    return sort_by_difference(pd.concat(parts, ignore_index=True), boards) if parts else pd.DataFrame()
 
 
 def compare_grid(grid: BoardGrid, margin: float = MARGIN) -> pd.DataFrame:

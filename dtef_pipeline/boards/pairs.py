@@ -32,11 +32,11 @@ class PairSums(NamedTuple):
 
     def average_clusters(self) -> PairSums:
         """Each cluster's means in place of its sums, so that each counts once."""
-        there = self.counts > 0
-        scores, others = (
-            np.divide(part, self.counts, out=np.zeros(part.shape), where=there) for part in (self.scores, self.others)
+        has_score = self.counts > 0
+        scores, other_scores = (
+            np.divide(part, self.counts, out=np.zeros(part.shape), where=has_score) for part in (self.scores, self.others)
         )
-        return PairSums(scores, others, there.astype(np.float64))
+        return PairSums(scores, other_scores, has_score.astype(np.float64))
 
 
 def sum_shared_items(scores: Floats, cluster: Codes, left: Codes, right: Codes, weight: Floats | None = None) -> PairSums:
@@ -53,11 +53,11 @@ def sum_shared_items(scores: Floats, cluster: Codes, left: Codes, right: Codes, 
 
 
 def _sum_pairs_by_cluster(scores: Floats, weights: Floats, cluster: Codes, left: Codes, right: Codes) -> PairSums:
-    here = ~np.isnan(scores)
-    filled, counts = np.where(here, scores, 0.0), weights[:, None] * (here[:, left] & here[:, right])
+    has_score = ~np.isnan(scores)
+    values, counts = np.where(has_score, scores, 0.0), weights[:, None] * (has_score[:, left] & has_score[:, right])
     sums = [np.zeros((int(cluster.max()) + 1, len(left))) for _ in PairSums._fields]
-    for own, part in zip(sums, (counts * filled[:, left], counts * filled[:, right], counts), strict=True):
-        np.add.at(own, cluster, part)
+    for target, part in zip(sums, (counts * values[:, left], counts * values[:, right], counts), strict=True):
+        np.add.at(target, cluster, part)
     return PairSums(*sums)
 
 
@@ -74,18 +74,20 @@ def compare_pairs(
         turned = remove_rounding(apart.sum(axis=0), np.abs(apart).sum(axis=0)) < 0
     statistics = compute_paired_statistics(np.where(turned, -apart, apart), sums.counts, shared=shared, noun=noun)
     with np.errstate(invalid="ignore"):
-        means, others = (part.sum(axis=0) / total for part in (sums.scores, sums.others))
-    return statistics.assign(score=np.where(turned, others, means), other_score=np.where(turned, means, others), turned=turned)
+        means, second = (part.sum(axis=0) / total for part in (sums.scores, sums.others))
+    return statistics.assign(score=np.where(turned, second, means), other_score=np.where(turned, means, second), turned=turned)
 
 
-def add_model_columns(found: pd.DataFrame, models: pd.DataFrame, left: Codes, right: Codes) -> pd.DataFrame:
-    """`found`, as of `compare_pairs`, with the columns of `models` for the model that a row is seen from, and `other_...` for the other one."""
-    turned = found["turned"].to_numpy()
+def add_model_columns(statistics: pd.DataFrame, models: pd.DataFrame, left: Codes, right: Codes) -> pd.DataFrame:
+    """`statistics`, as of `compare_pairs`, with the columns of `models` for the model that a row is seen from, and `other_...` for the
+    other one.
+    """
+    turned = statistics["turned"].to_numpy()
     sides = {"": np.where(turned, right, left), "other_": np.where(turned, left, right)}
     named = {
         f"{side}{name}": models[name].to_numpy(dtype=object)[place] for side, place in sides.items() for name in models.columns
     }
-    return found.assign(**named).rename(columns={"other_model_variant": OTHER[1]})
+    return statistics.assign(**named).rename(columns={"other_model_variant": OTHER[1]})
 
 
 def compare_models(
@@ -106,8 +108,8 @@ def compare_models(
     `verdict`: better where p_adjusted is below .05, else equivalent where the 90 % interval lies within +-`margin`, else undecided.
     """
     left, right = np.triu_indices(len(models), k=1)
-    here = (~np.isnan(scores)).astype(np.int64)
-    n_items = (here.T @ here)[left, right]
+    has_score = (~np.isnan(scores)).astype(np.int64)
+    n_items = (has_score.T @ has_score)[left, right]
     left, right, n_items = left[n_items > 0], right[n_items > 0], n_items[n_items > 0]
     if not len(left):
         return pd.DataFrame()
@@ -118,8 +120,8 @@ def compare_models(
     return add_model_columns(statistics, models, left, right)
 
 
-def sort_by_difference(compared: pd.DataFrame, boards: tuple[str, ...] = ()) -> pd.DataFrame:
+def sort_by_difference(pairs: pd.DataFrame, boards: tuple[str, ...] = ()) -> pd.DataFrame:
     """The rows as they are published: by board, the largest difference first, with the columns of COMPARISONS and those of `boards`."""
-    order = [*boards, "difference", *(name for name in (*MODEL, *OTHER) if name in compared)]
-    ordered = compared.sort_values(order, ascending=[name != "difference" for name in order], ignore_index=True)
-    return ordered[[name for name in dict.fromkeys((*boards, *COMPARISONS.names)) if name in ordered]]
+    order = [*boards, "difference", *(name for name in (*MODEL, *OTHER) if name in pairs)]
+    rows = pairs.sort_values(order, ascending=[name != "difference" for name in order], ignore_index=True)
+    return rows[[name for name in dict.fromkeys((*boards, *COMPARISONS.names)) if name in rows]]

@@ -54,9 +54,9 @@ class Grid:
     def column(self, name: str) -> Floats:
         return np.asarray(self.cells[name].to_numpy(dtype=np.float64, na_value=np.nan))
 
-    def totals(self, values: Floats, chosen: Chosen) -> Floats:
+    def totals(self, values: Floats, mask: Chosen) -> Floats:
         """(rows,) sums over the chosen cells."""
-        return np.asarray(np.bincount(self.row[chosen], weights=values[chosen], minlength=len(self.rows)), dtype=np.float64)
+        return np.asarray(np.bincount(self.row[mask], weights=values[mask], minlength=len(self.rows)), dtype=np.float64)
 
     def mean(self, values: Floats) -> Floats:
         """(rows,) means of the values that are known; NaN where none is."""
@@ -64,15 +64,15 @@ class Grid:
 
     def ratio(self, top: Floats, bottom: Floats) -> Floats:
         """(rows,) sum(top) / sum(bottom) over the cells that have both; NaN where the second is 0."""
-        known = np.isfinite(top) & np.isfinite(bottom)
-        below = self.totals(bottom, known)
-        return np.asarray(np.divide(self.totals(top, known), below, out=np.full(len(below), np.nan), where=below != 0))
+        mask = np.isfinite(top) & np.isfinite(bottom)
+        below = self.totals(bottom, mask)
+        return np.asarray(np.divide(self.totals(top, mask), below, out=np.full(len(below), np.nan), where=below != 0))
 
-    def count_distinct(self, names: Sequence[str], chosen: Chosen) -> Codes:
+    def count_distinct(self, names: Sequence[str], mask: Chosen) -> Codes:
         """(rows,) how many different values of these columns the chosen cells have."""
         code, _ = identify(self.cells[list(names)], list(names))
-        seen = np.unique(self.row[chosen] * (code.max(initial=0) + 1) + code[chosen]) // (code.max(initial=0) + 1)
-        return np.bincount(seen, minlength=len(self.rows))
+        row_codes = np.unique(self.row[mask] * (code.max(initial=0) + 1) + code[mask]) // (code.max(initial=0) + 1)
+        return np.bincount(row_codes, minlength=len(self.rows))
 
     @property
     def correlation(self) -> Floats:
@@ -93,16 +93,16 @@ class Grid:
         Added is what the people behind all clusters share: `terms` say how the ratio moves with their answers, `correlation` is of the noise
         of two items (none given: as the row's model has it). `least`: the variance of the sums that people make is not taken for less.
         """
-        chosen = np.isfinite(top) & np.isfinite(bottom)
-        counts = self._sum_by_cluster(np.ones(len(chosen)), chosen)
-        below = counts if (bottom[chosen] == 1).all() else self._sum_by_cluster(bottom, chosen)
-        shared = np.maximum(self.compute_shared_variance(terms, self.ratio(top, bottom), chosen, correlation), least)
+        mask = np.isfinite(top) & np.isfinite(bottom)
+        counts = self._sum_by_cluster(np.ones(len(mask)), mask)
+        below = counts if (bottom[mask] == 1).all() else self._sum_by_cluster(bottom, mask)
+        shared = np.maximum(self.compute_shared_variance(terms, self.ratio(top, bottom), mask, correlation), least)
         with np.errstate(divide="ignore", invalid="ignore"):
             return estimate_ratios(
-                self._sum_by_cluster(top, chosen), below, sizes=counts, shared=np.nan_to_num(shared / below.sum(axis=0) ** 2)
+                self._sum_by_cluster(top, mask), below, sizes=counts, shared=np.nan_to_num(shared / below.sum(axis=0) ** 2)
             )
 
-    def compute_shared_variance(self, terms: Terms, value: Floats, chosen: Chosen, correlation: float | None = None) -> Floats:
+    def compute_shared_variance(self, terms: Terms, value: Floats, mask: Chosen, correlation: float | None = None) -> Floats:
         """(rows,) the variance of the sums over the chosen cells that the same people make; 0 where their answers are not known."""
         if self.noise is None:
             return np.zeros(len(self.rows))
@@ -111,16 +111,16 @@ class Grid:
         for factor, deviations, place in terms(np.nan_to_num(value), self.noise):
             factors = np.broadcast_to(np.asarray(factor, dtype=np.float32), len(self.rows))[row]
             columns = self.order if place is None else place[self.order]
-            adding = _make_sum_matrix(chosen[self.order].astype(np.float32), columns, self.parts.starts, len(deviations))
+            adding = _make_sum_matrix(mask[self.order].astype(np.float32), columns, self.parts.starts, len(deviations))
             noise = noise + np.asarray(adding @ deviations) * factors[:, None]
-        known = self.correlation if correlation is None else correlation
-        return shared_variance(noise, row, self.parts.place // len(self.rows), self.parts.sample, len(self.rows), known)
+        rho = self.correlation if correlation is None else correlation
+        return shared_variance(noise, row, self.parts.place // len(self.rows), self.parts.sample, len(self.rows), rho)
 
-    def _sum_by_cluster(self, values: Floats, chosen: Chosen) -> Floats:
+    def _sum_by_cluster(self, values: Floats, mask: Chosen) -> Floats:
         """(clusters, rows) sums over the chosen cells."""
-        flat = self.cluster[chosen] * len(self.rows) + self.row[chosen]
-        summed = np.bincount(flat, weights=values[chosen], minlength=self.clusters * len(self.rows))
-        return np.asarray(summed.reshape(self.clusters, len(self.rows)), dtype=np.float64)
+        flat = self.cluster[mask] * len(self.rows) + self.row[mask]
+        sums = np.bincount(flat, weights=values[mask], minlength=self.clusters * len(self.rows))
+        return np.asarray(sums.reshape(self.clusters, len(self.rows)), dtype=np.float64)
 
 
 def build_ratio_grid(options: BoardOptions, cells: pd.DataFrame, noise: Noise | None, names: Sequence[str]) -> Grid:

@@ -49,15 +49,13 @@ def compute_reliability(
     repeated draws. `note` says why something is null.
     """
     subject, series = options.subject, list(options.subject.keys.series)
-    known = load_cells(connection, options) if cells is None else cells
-    scored = known[known["score"].notna()]
-    scored = scored.assign(**{name: scored[name].astype(str) for name in series})
-    repeated = dict(iter(_load_repeated_cells(connection, options).groupby(series, sort=False)))
+    table = load_cells(connection, options) if cells is None else cells
+    scored_cells = table[table["score"].notna()]
+    scored_cells = scored_cells.assign(**{name: scored_cells[name].astype(str) for name in series})
+    repeats = dict(iter(_load_repeated_cells(connection, options).groupby(series, sort=False)))
     rows = []
-    for key, group in scored.groupby(series, sort=True):
-        agreement = (
-            _measure_agreement(repeated[key]) if key in repeated else {"n_cells": 0, "n_draws": 0, "note": _NOT_REPEATED}
-        )
+    for key, group in scored_cells.groupby(series, sort=True):
+        agreement = _measure_agreement(repeats[key]) if key in repeats else {"n_cells": 0, "n_draws": 0, "note": _NOT_REPEATED}
         detectable = _estimate_model_difference(group, subject)
         notes = "; ".join(filter(None, (str(agreement["note"]), str(detectable.pop("note", "")))))
         rows.append(dict(zip(series, key, strict=True)) | agreement | detectable | {"note": notes})
@@ -90,16 +88,16 @@ def _measure_agreement(cells: pd.DataFrame) -> dict[str, object]:
     draws, means = cells["draws"].to_numpy(np.float64), cells["mean"].to_numpy(np.float64)
     count, freedom = len(cells), int(draws.sum()) - len(cells)
     within = float(cells["squares"].sum()) / freedom
-    found: dict[str, object] = {"n_cells": count, "n_draws": int(draws.sum()), "note": ""}
+    result: dict[str, object] = {"n_cells": count, "n_draws": int(draws.sum()), "note": ""}
     if not cells["parsed"].any():
-        return found | {"note": "no answer could be read"}
+        return result | {"note": "no answer could be read"}
     spread = float(means.var(ddof=1)) if count > 1 else 0.0
     if within <= _NO_VARIANCE * (within + spread + _NO_VARIANCE):
         always = {"icc": 1.0, "within_sd": 0.0, "between_sd": float(np.sqrt(spread)), "rerun_detectable": 0.0}
-        return found | always | {"note": "all draws of a pair score alike: no interval"}
-    found |= {"within_sd": float(np.sqrt(within)), "rerun_detectable": compute_rerun_detectable(within, count)}
+        return result | always | {"note": "all draws of a pair score alike: no interval"}
+    result |= {"within_sd": float(np.sqrt(within)), "rerun_detectable": compute_rerun_detectable(within, count)}
     if count < MIN_CLUSTERS:
-        return found | {
+        return result | {
             "note": f"no icc: {format_count(count, 'cell')} with repeated draws, at least {MIN_CLUSTERS} are needed"
         }
 
@@ -111,7 +109,7 @@ def _measure_agreement(cells: pd.DataFrame) -> dict[str, object]:
 
     ratio = estimate_variance_ratio(statistic, count - 1, freedom)
     icc, low, high = (part / (1 + part) for part in ratio[:3])
-    return found | {"icc": icc, "low": low, "high": high, "between_sd": float(np.sqrt(ratio.value * within))}
+    return result | {"icc": icc, "low": low, "high": high, "between_sd": float(np.sqrt(ratio.value * within))}
 
 
 def detectable_difference(se: float, degrees: float) -> float:
@@ -134,19 +132,19 @@ def compute_model_detectable(differences: Floats, counts: Floats) -> float:
     By the cluster-robust standard error of the mean difference and its degrees of freedom. The differences at hand are the model's to the
     reference (leave-one-out marginal, or population marginal): two models are assumed to differ from cluster to cluster as much as these.
     """
-    found = estimate_ratios(differences[:, None], counts[:, None])
-    return detectable_difference(float(found.se[0]), float(found.degrees[0]))
+    estimates = estimate_ratios(differences[:, None], counts[:, None])
+    return detectable_difference(float(estimates.se[0]), float(estimates.degrees[0]))
 
 
 def _estimate_model_difference(cells: pd.DataFrame, subject: BoardSubject) -> dict[str, object]:
     reference = cells[list(subject.typical)].bfill(axis=1).iloc[:, 0]
-    known = cells[reference.notna()]
-    if known.empty:
+    rows = cells[reference.notna()]
+    if rows.empty:
         return {"note": f"no reference scores to compare with: {subject.reference_again}"}
-    by_cluster = (known["score"] - reference[known.index]).groupby(known["cluster"], sort=False, observed=True)
+    by_cluster = (rows["score"] - reference[rows.index]).groupby(rows["cluster"], sort=False, observed=True)
     sums, counts = np.asarray(by_cluster.sum(), dtype=np.float64), np.asarray(by_cluster.count(), dtype=np.float64)
     if len(counts) < MIN_CLUSTERS:
         return {"note": explain_missing(len(counts), subject.keys.cluster_noun, "detectable difference of models")}
-    if (known["score"] - reference[known.index]).abs().max() < _EQUAL:
+    if (rows["score"] - reference[rows.index]).abs().max() < _EQUAL:
         return {"note": "no detectable difference of models: it is the reference that models are compared with"}
     return {"model_detectable": compute_model_detectable(sums, counts)}

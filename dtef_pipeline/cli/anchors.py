@@ -63,19 +63,19 @@ class FamilyAnchors:
     """Names of the models that judge. Raises what is to be mended before anything is started."""
 
 
-def run(family: str, given: Given) -> int:
+def run(family: str, options: Given) -> int:
     """The exit code: 1 where it failed."""
     warehouse, settings = open_warehouse(), Settings.read_environment()
     check_home_path(settings)
-    require_safe(given["snapshot"])
-    given = ANCHORED[family].with_panel({**given, "anchors": given["anchors"] or ANCHORED[family].usual_n}, settings)
-    names = ANCHORED[family].judges(given, settings, warehouse)
+    require_safe(options["snapshot"])
+    options = ANCHORED[family].with_panel({**options, "anchors": options["anchors"] or ANCHORED[family].usual_n}, settings)
+    names = ANCHORED[family].judges(options, settings, warehouse)
     costs, calls = (
-        resolve_budget_owners(given[name], names, load_known_models(settings, COMPUTED_MODELS))
+        resolve_budget_owners(options[name], names, load_known_models(settings, COMPUTED_MODELS))
         for name in ("max_cost_usd", "max_calls")
     )
-    asked = {name: value for name, value in given.items() if name not in ("max_cost_usd", "max_calls") and value is not None}
-    if not _judge_again(warehouse, family, {**asked, **parse_budgets(costs, calls)}):
+    config = {name: value for name, value in options.items() if name not in ("max_cost_usd", "max_calls") and value is not None}
+    if not _judge_again(warehouse, family, {**config, **parse_budgets(costs, calls)}):
         return 1
     say(f"`dtef anchors --family {family} --show` says which judges have moved")
     return 0
@@ -83,7 +83,7 @@ def run(family: str, given: Given) -> int:
 
 def _judge_again(warehouse: Warehouse, family: str, config: Given) -> bool:
     """Run the stage, and print its failures or else what the snapshot now holds. Returns whether it succeeded."""
-    stage, anchored, snapshot = f"{family}_anchors", ANCHORED[family], config["snapshot"]
+    stage, record, snapshot = f"{family}_anchors", ANCHORED[family], config["snapshot"]
     with keep_terminal():
         from assets.launch import materialize
         from assets.stage.partitions import SNAPSHOT_TAG
@@ -95,50 +95,50 @@ def _judge_again(warehouse: Warehouse, family: str, config: Given) -> bool:
     report_run_end(warehouse, outcome)
     if outcome.failures:
         return False
-    rows = warehouse.read(stage, columns=[anchored.anchor, anchored.judged], snapshot=snapshot)
-    kept, empty = len(set(rows[anchored.anchor].to_pylist())), rows[anchored.judged].null_count
-    missing = f", {empty:,} without a {anchored.judged}" if empty else ""
-    click.echo(f"{format_count(kept, 'anchor')}, {format_count(len(rows), 'judgement')} in snapshot {snapshot}{missing}")
+    rows = warehouse.read(stage, columns=[record.anchor, record.judged], snapshot=snapshot)
+    n_anchors, empty = len(set(rows[record.anchor].to_pylist())), rows[record.judged].null_count
+    missing = f", {empty:,} without a {record.judged}" if empty else ""
+    click.echo(f"{format_count(n_anchors, 'anchor')}, {format_count(len(rows), 'judgement')} in snapshot {snapshot}{missing}")
     return True
 
 
 @reads_tables
 def show(warehouse: Warehouse, family: str, output: str) -> None:
     """A line per judge. Raises WarehouseError where none was ever asked."""
-    judged, subject = warehouse.rows(f"{family}_anchors"), family_record(family).subject
-    if not len(judged):
+    judgements, subject = warehouse.rows(f"{family}_anchors"), family_record(family).subject
+    if not len(judgements):
         raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef anchors --family {family}` makes them")
     options = panel_drift(Settings.read_environment(), warehouse)
-    frame = judge_drift(subject, judged, options).to_pandas().drop(columns="family")
+    frame = judge_drift(subject, judgements, options).to_pandas().drop(columns="family")
     print_rows(_JUDGES_VIEW, frame, output, (), "judge_drift")
 
 
-def _add_scale(given: Given, settings: Settings) -> Given:
-    if given["judges_file"] is not None:
+def _add_scale(options: Given, settings: Settings) -> Given:
+    if options["judges_file"] is not None:
         raise ConfigError("--judges: allowed with --family qa; judges of rubrics are named by --judge APPROACH=MODEL")
-    given = {name: value for name, value in given.items() if name != "judges_file"}
+    options = {name: value for name, value in options.items() if name != "judges_file"}
     panel = load_family_panel(settings, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
-    return {**given, "judges": list(given["judges"]), "scale": panel.scale}
+    return {**options, "judges": list(options["judges"]), "scale": panel.scale}
 
 
-def _find_rubric_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
+def _find_rubric_judges(options: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
     models = load_known_models(settings, COMPUTED_MODELS)
-    kept = warehouse.read_or_empty("rubric_anchor_items", columns=["blueprint"])["blueprint"].to_pylist()[: given["anchors"]]
-    scored = warehouse.values("rubric_scores", "blueprint") if len(kept) < given["anchors"] else []
+    keys = warehouse.read_or_empty("rubric_anchor_items", columns=["blueprint"])["blueprint"].to_pylist()[: options["anchors"]]
+    blueprints = warehouse.values("rubric_scores", "blueprint") if len(keys) < options["anchors"] else []
     names: set[str] = set()
-    refused = None
-    for key in dict.fromkeys([*kept, *(one for one in scored if _has_words(warehouse, one))]):
+    refusal = None
+    for key in dict.fromkeys([*keys, *(blueprint for blueprint in blueprints if _has_words(warehouse, blueprint))]):
         head = warehouse.read_or_empty("rubric_blueprints", columns=["judges"], blueprint=key)["judges"].to_pylist()
         try:
-            judges = choose_judges(given["judges"], head[0] if head else [], models, given["scale"])
+            judges = choose_judges(options["judges"], head[0] if head else [], models, options["scale"])
         except ConfigError as error:
-            if key in kept:
+            if key in keys:
                 raise
-            refused = error  # no anchor of this blueprint may be chosen
+            refusal = error  # no anchor of this blueprint may be chosen
         else:
             names.update(judge.model.name for judge in judges)
     if not names:
-        raise refused or WarehouseError(NOTHING_TO_JUDGE_AGAIN)
+        raise refusal or WarehouseError(NOTHING_TO_JUDGE_AGAIN)
     return names
 
 
@@ -148,24 +148,24 @@ def _has_words(warehouse: Warehouse, blueprint: str) -> bool:
     return bool(pc.any(pc.equal(kinds, TEXT_KIND)).as_py())
 
 
-def _add_judge_settings(given: Given, settings: Settings) -> Given:
+def _add_judge_settings(options: Given, settings: Settings) -> Given:
     """With the judge's budget and price."""
-    if len(given["judges"]) > 1:
-        raise ConfigError(f"--judge {', '.join(given['judges'])}: allowed with --family qa: one")
-    judged = {"judge": next(iter(given["judges"]), None), "judges": given["judges_file"]}
+    if len(options["judges"]) > 1:
+        raise ConfigError(f"--judge {', '.join(options['judges'])}: allowed with --family qa: one")
+    judge_options = {"judge": next(iter(options["judges"]), None), "judges": options["judges_file"]}
     panel = load_family_panel(settings, QA_PANEL_SECTION, QaSettings)
     budget_settings = {name: getattr(panel, name) for name in ("daily_budget", "allow_unpriced")} if panel else {}
-    return {**{name: value for name, value in given.items() if name != "judges_file"}, **judged, **budget_settings}
+    return {**{name: value for name, value in options.items() if name != "judges_file"}, **judge_options, **budget_settings}
 
 
-def _find_qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
-    if given["judge"] == NOBODY:
+def _find_qa_judges(options: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
+    if options["judge"] == NOBODY:
         raise ConfigError("--judge none: allowed: a model, because anchors need a judge")
     if not warehouse.values("qa_judgements", "suite") and not len(warehouse.read_or_empty("qa_anchor_items")):
         raise WarehouseError("nothing to judge again: no answer was judged yet; `dtef qa run` with a judge does it")
     models = load_known_models(settings, COMPUTED_MODELS)
-    if given["judge"]:
-        models.resolve([given["judge"]])
+    if options["judge"]:
+        models.resolve([options["judge"]])
     return set(models.specs)
 
 

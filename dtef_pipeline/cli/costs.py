@@ -36,56 +36,56 @@ def costs(
     if rounds and family not in (None, "survey"):
         raise ConfigError(f"--round with --family {family}: allowed with --family survey")
     family = family or ("survey" if rounds else None)
-    chosen = [one for one in FAMILIES if family in (None, one.name)]
-    columns = _map_columns(chosen[0]) if family else _BY_ANY_FAMILY
-    by = by or (chosen[0].calls.shown_by if family else ("family", "role"))
+    families = [record for record in FAMILIES if family in (None, record.name)]
+    columns = _map_columns(families[0]) if family else _BY_ANY_FAMILY
+    by = by or (families[0].calls.shown_by if family else ("family", "role"))
     if unknown := [name for name in by if name not in columns]:
         of = f"--family {family}" if family else "all families"
         raise ConfigError(f"--by {', '.join(unknown)}: allowed with {of}: {', '.join(columns)}")
-    frame = _filter_rows(_read_cost_rows(warehouse, chosen, family), rounds, snapshot)
+    frame = _filter_rows(_read_cost_rows(warehouse, families, family), rounds, snapshot)
     if not len(frame) and output == "table":
         click.echo("no language model was asked: baselines cost nothing")
         return
     named = {"model_variant" if name == "variant" else name: columns[name] for name in by}
-    whole = _sum_by_columns(frame.rename(columns={column: name for name, column in named.items()}), list(named))
-    shown = whole if output != "table" else whole.assign(cost=[format_row_cost(row) for row in whole.to_dict("records")])
+    totals = _sum_by_columns(frame.rename(columns={column: name for name, column in named.items()}), list(named))
+    table = totals if output != "table" else totals.assign(cost=[format_row_cost(row) for row in totals.to_dict("records")])
     counts = ("answered", "failed", "budget_stopped", "calls", "prompt_tokens", "completion_tokens")
     view = TableView(
         (*named, *counts, "cost"), (*named, "cost"), ("prompt_tokens", "completion_tokens", "budget_stopped", "calls")
     )
-    print_rows(view, shown, output, (), "costs")
+    print_rows(view, table, output, (), "costs")
 
 
 def _map_columns(family: Family) -> dict[str, str]:
     """By the names that the family calls them, columns of COSTS."""
     space = family.space
-    own = {space.first: "first_level", space.second: "second_level", family.calls.purpose: "purpose"}
-    return {**_BY_ANY_FAMILY, **{name: column for name, column in own.items() if name}}
+    levels = {space.first: "first_level", space.second: "second_level", family.calls.purpose: "purpose"}
+    return {**_BY_ANY_FAMILY, **{name: column for name, column in levels.items() if name}}
 
 
-def _read_cost_rows(warehouse: Warehouse, chosen: Sequence[Family], family: str | None) -> pd.DataFrame:
+def _read_cost_rows(warehouse: Warehouse, families: Sequence[Family], family: str | None) -> pd.DataFrame:
     """The rows of the families, of which those without costs are left out. Says of each whether responses are newer."""
-    there = warehouse.values("costs", "family")
-    known = [one for one in chosen if one.name in there]
-    if not known:
+    names = warehouse.values("costs", "family")
+    records = [record for record in families if record.name in names]
+    if not records:
         run = "`dtef run`" if family in (None, "survey") else f"`dtef {family} run`"
         roll_up = f"`dtef {family or 'survey'} board --refresh`"
         raise WarehouseError(
             f"no costs{f' of {family}' if family else ''} in {warehouse.root} yet: {run} makes it, and {roll_up}"
         )
-    for one in known:
-        warn_stale(warehouse, "costs", one.scored, f"dtef {one.name} board --refresh", one.name)
-    parts = [warehouse.rows("costs", family=one.name) for one in known]
-    found: pd.DataFrame = pa.concat_tables(parts).to_pandas()
-    return found
+    for record in records:
+        warn_stale(warehouse, "costs", record.scored, f"dtef {record.name} board --refresh", record.name)
+    parts = [warehouse.rows("costs", family=record.name) for record in records]
+    frame: pd.DataFrame = pa.concat_tables(parts).to_pandas()
+    return frame
 
 
 def _filter_rows(frame: pd.DataFrame, rounds: Sequence[str], snapshot: str | None) -> pd.DataFrame:
-    wanted = {"round": ("first_level", rounds), "snapshot": ("snapshot", [snapshot] if snapshot else [])}
-    for noun, (column, values) in wanted.items():
-        there = sorted(frame[column].dropna().unique())
-        if absent := [value for value in values if value not in there]:
-            raise ConfigError(f"no costs of {noun} {', '.join(absent)}; there are: {', '.join(there) or 'none'}")
+    filters = {"round": ("first_level", rounds), "snapshot": ("snapshot", [snapshot] if snapshot else [])}
+    for noun, (column, values) in filters.items():
+        choices = sorted(frame[column].dropna().unique())
+        if absent := [value for value in values if value not in choices]:
+            raise ConfigError(f"no costs of {noun} {', '.join(absent)}; there are: {', '.join(choices) or 'none'}")
         frame = frame[frame[column].isin(values)] if values else frame
     return frame
 
@@ -97,10 +97,10 @@ def _sum_by_columns(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """
     groups = frame.groupby(names, sort=False, dropna=False)
     dollars = groups[["cost_usd", "unknown_cost_usd_most"]].sum(min_count=1)
-    whole = groups[[*_COST_COUNTS, "unknown_cost_attempts"]].sum().join(dollars).reset_index()
-    whole = whole.sort_values("cost_usd", ascending=False, na_position="last", kind="stable", ignore_index=True)
-    for name in [one for one in ("snapshot", "role", "family") if one in names]:
+    totals = groups[[*_COST_COUNTS, "unknown_cost_attempts"]].sum().join(dollars).reset_index()
+    totals = totals.sort_values("cost_usd", ascending=False, na_position="last", kind="stable", ignore_index=True)
+    for name in [column for column in ("snapshot", "role", "family") if column in names]:
         values = sorted(frame[name].dropna().unique()) if name == "snapshot" else frame[name].unique()
         place = {value: at for at, value in enumerate(values)}
-        whole = whole.sort_values(name, key=lambda values, place=place: values.map(place), kind="stable", ignore_index=True)
-    return whole
+        totals = totals.sort_values(name, key=lambda values, place=place: values.map(place), kind="stable", ignore_index=True)
+    return totals

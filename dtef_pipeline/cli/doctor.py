@@ -33,10 +33,10 @@ _MEND_PANEL = "correct the file (docs/how-to/nightly.md says what it may hold), 
 
 def check_python(settings: Settings) -> Diagnosis:
     """The version of Python."""
-    found, wanted = platform.python_version(), metadata(_PACKAGE)["Requires-Python"]
-    if SpecifierSet(wanted).contains(found, prereleases=True):
-        return Diagnosis("Python", "ok", found)
-    return Diagnosis("Python", "problem", f"{found}, where {wanted} is needed", "install a newer Python and set up again")
+    version, bounds = platform.python_version(), metadata(_PACKAGE)["Requires-Python"]
+    if SpecifierSet(bounds).contains(version, prereleases=True):
+        return Diagnosis("Python", "ok", version)
+    return Diagnosis("Python", "problem", f"{version}, where {bounds} is needed", "install a newer Python and set up again")
 
 
 def check_responses(settings: Settings) -> Diagnosis:
@@ -47,7 +47,7 @@ def check_responses(settings: Settings) -> Diagnosis:
 
     check = "response store"
     url = parse_database_url(settings.responses_url)
-    shown, path = url.render_as_string(hide_password=True), Path(str(url.database))
+    address, path = url.render_as_string(hide_password=True), Path(str(url.database))
     is_file = url.get_backend_name() == "sqlite"
     if is_file and not path.exists():
         return diagnose_absent(check, path, "DTEF_RESPONSES")
@@ -62,14 +62,14 @@ def check_responses(settings: Settings) -> Diagnosis:
     try:
         database = ResponseDatabase(settings.responses_url, prepare=False, patience_s=_SERVER_S)
         try:
-            stored = database.schema_version()
+            version = database.schema_version()
         finally:
             database.close()
     except StoreError as error:
         remedy = f"correct what the message names, or start the server; or {suggest_other_place('DTEF_RESPONSES')}"
         return Diagnosis(check, "problem", str(error), remedy)
-    found = f"{shown}: {f'schema version {stored}' if stored else 'no responses yet'}"
-    return diagnose_writable(check, path, found, "DTEF_RESPONSES") if is_file else Diagnosis(check, "ok", found)
+    message = f"{address}: {f'schema version {version}' if version else 'no responses yet'}"
+    return diagnose_writable(check, path, message, "DTEF_RESPONSES") if is_file else Diagnosis(check, "ok", message)
 
 
 def check_warehouse(settings: Settings) -> Diagnosis:
@@ -82,7 +82,7 @@ def check_warehouse(settings: Settings) -> Diagnosis:
         return diagnose_absent(check, folder, "DTEF_WAREHOUSE", "`dtef add PATH`")
     if not folder.is_dir():
         return Diagnosis(check, "problem", f"{folder} is not a folder", suggest_other_place("DTEF_WAREHOUSE"))
-    tables = [one for one in folder.iterdir() if one.is_dir()]
+    tables = [entry for entry in folder.iterdir() if entry.is_dir()]
     return diagnose_writable(check, folder, f"{folder}: {format_count(len(tables), 'table')}", "DTEF_WAREHOUSE", tables)
 
 
@@ -91,7 +91,7 @@ def _check_bucket(root: str) -> Diagnosis:
 
     from resources.file_systems import open_root, strip_secrets
 
-    shown = strip_secrets(root)
+    address = strip_secrets(root)
     try:
         fs, path = open_root(root)
         fs.get_file_info(pafs.FileSelector(path, allow_not_found=True))
@@ -100,8 +100,8 @@ def _check_bucket(root: str) -> Diagnosis:
             "correct the address (docs/explanation/scale.md), AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; "
             "or name a folder: export DTEF_WAREHOUSE=PATH"
         )
-        return Diagnosis("warehouse", "problem", f"{shown} cannot be read: {error}", remedy)
-    return Diagnosis("warehouse", "ok", f"{shown}: it answers")
+        return Diagnosis("warehouse", "problem", f"{address} cannot be read: {error}", remedy)
+    return Diagnosis("warehouse", "ok", f"{address}: it answers")
 
 
 def check_models(settings: Settings) -> Diagnosis:
@@ -116,10 +116,12 @@ def check_models(settings: Settings) -> Diagnosis:
         models = load_known_models(settings, BASELINES)
     except DtefError as error:
         return Diagnosis(check, "problem", str(error), "correct the file, or go on without: unset DTEF_MODELS")
-    specs = [one for one in models.specs.values() if not (one.is_computed or one.is_imported) and one.model != LOCAL_EMBEDDER]
-    problems = {one.name: find_quick_problem(one, os.environ) for one in specs}
+    specs = [
+        spec for spec in models.specs.values() if not (spec.is_computed or spec.is_imported) and spec.model != LOCAL_EMBEDDER
+    ]
+    problems = {spec.name: find_quick_problem(spec, os.environ) for spec in specs}
     able = [name for name, problem in problems.items() if problem is None]
-    keys = dict.fromkeys(found[1] for problem in problems.values() if problem and (found := _UNSET.fullmatch(problem)))
+    keys = dict.fromkeys(match[1] for problem in problems.values() if problem and (match := _UNSET.fullmatch(problem)))
     lacking = f"; keys that are not set: {', '.join(keys)}" if keys else ""
     if able:
         message = f"{len(able)} of {len(problems)} can be asked: {', '.join(able)}{lacking} (`dtef models` lists all)"
@@ -148,36 +150,36 @@ def check_panel(settings: Settings) -> Diagnosis:
     try:
         models = load_known_models(settings, BASELINES)
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
-        wanted = resolve_panel(load_checked_panel(settings, models, warehouse), models)
+        specs = resolve_panel(load_checked_panel(settings, models, warehouse), models)
         vote_settings(settings)
         for family in FAMILIES:
             if family.name != USUAL_FAMILY:
                 load_family_panel(settings, family.name, family.settings)
     except DtefError as error:
         return Diagnosis("panel", "problem", str(error), _MEND_PANEL)
-    unable = [f"{one.name}: {problem}" for one in wanted if (problem := find_quick_problem(one, os.environ))]
+    unable = [f"{spec.name}: {problem}" for spec in specs if (problem := find_quick_problem(spec, os.environ))]
     if unable:
         keys = " ".join(f"{key}=KEY" for key in dict.fromkeys(_UNSET.findall("; ".join(unable))))
         remedy = f"export {keys}" if keys else _MEND_PANEL
         return Diagnosis("panel", "problem", f"{settings.panel}: {'; '.join(unable)}", remedy)
-    return Diagnosis("panel", "ok", f"{settings.panel}: asks {', '.join(one.name for one in wanted) or 'no model'}")
+    return Diagnosis("panel", "ok", f"{settings.panel}: asks {', '.join(spec.name for spec in specs) or 'no model'}")
 
 
 def check_sandbox(settings: Settings) -> Diagnosis:
     """How programs that models wrote are kept from this machine."""
     from resources.sandbox.run import choose_level
 
-    found = choose_level(settings.sandbox)
-    if found.level is not None and not found.is_weak:
-        return Diagnosis("sandbox", "ok", found.words)
+    choice = choose_level(settings.sandbox)
+    if choice.level is not None and not choice.is_weak:
+        return Diagnosis("sandbox", "ok", choice.words)
     best = choose_level("auto").level
-    is_held_back = settings.sandbox != "auto" and best not in (None, found.level)
+    is_held_back = settings.sandbox != "auto" and best not in (None, choice.level)
     remedy = (
         f"the level without DTEF_SANDBOX is {best}: unset DTEF_SANDBOX"
         if is_held_back
         else "install bubblewrap, or see docs/explanation/sandbox.md"
     )
-    return Diagnosis("sandbox", "warning", found.words, remedy)
+    return Diagnosis("sandbox", "warning", choice.words, remedy)
 
 
 def check_home(settings: Settings) -> Diagnosis:
@@ -188,13 +190,13 @@ def check_home(settings: Settings) -> Diagnosis:
 
     check, home = "Dagster's home", settings.dagster_home
     if settings.home_problem:
-        found, _, remedy = settings.home_problem.partition(": ")
-        return Diagnosis(check, "problem", found, remedy)
+        text, _, remedy = settings.home_problem.partition(": ")
+        return Diagnosis(check, "problem", text, remedy)
     file = home / "dagster.yaml"
     if not file.is_file():
-        found = f"{home}: the first command that needs it makes its dagster.yaml"
+        text = f"{home}: the first command that needs it makes its dagster.yaml"
         return (
-            diagnose_writable(check, home, found, "DAGSTER_HOME")
+            diagnose_writable(check, home, text, "DAGSTER_HOME")
             if home.is_dir()
             else diagnose_absent(check, home, "DAGSTER_HOME")
         )
@@ -205,11 +207,11 @@ def check_home(settings: Settings) -> Diagnosis:
         os.environ["DAGSTER_HOME"] = str(home)
         read_storage_settings(home)
     except Exception as error:  # Dagster has many
-        found = str(error) if isinstance(error, DtefError) else describe_start_failure(home, error)
+        text = str(error) if isinstance(error, DtefError) else describe_start_failure(home, error)
         return Diagnosis(
             check,
             "problem",
-            found,
+            text,
             describe_start_problem(error, f"correct it, or take the template for one machine: {template}"),
         )
         return None
@@ -251,14 +253,14 @@ def check_daemon(settings: Settings) -> Diagnosis:
         if fault := state.find_sensor_fault(now, QUEUE_SENSOR):
             return Diagnosis(check, "warning", f"{fault}{waits}", _MEND_CODE)
         if waiting and not state.is_sensor_on:
-            found = f"the sensor {QUEUE_SENSOR} is switched off{waits}"
+            message = f"the sensor {QUEUE_SENSOR} is switched off{waits}"
             return Diagnosis(
-                check, "warning", found, "switch it on in the user interface of Dagster, under Automation: dtef ui"
+                check, "warning", message, "switch it on in the user interface of Dagster, under Automation: dtef ui"
             )
         return Diagnosis(check, "ok", "running")
     if last or waiting:
-        found = f"last seen {format_span(now - last)} ago" if last else "was never started here"
-        return Diagnosis(check, "warning", f"{found}{waits}: no schedule or sensor runs", _START_DAEMON)
+        message = f"last seen {format_span(now - last)} ago" if last else "was never started here"
+        return Diagnosis(check, "warning", f"{message}{waits}: no schedule or sensor runs", _START_DAEMON)
     return Diagnosis(check, "ok", "was never started here (`dtef ui` starts it)")
 
 
@@ -289,8 +291,8 @@ def doctor(output: str) -> int:
             _show(finding)
     if output == "table":
         counts = [sum(finding.state == state for finding in findings) for state in ("problem", "warning")]
-        spelled = [format_count(n, what) for n, what in zip(counts, ("problem", "warning"), strict=True) if n]
-        click.echo(f"\n{' and '.join(spelled) or 'all is well'}")
+        words = [format_count(n, noun) for n, noun in zip(counts, ("problem", "warning"), strict=True) if n]
+        click.echo(f"\n{' and '.join(words) or 'all is well'}")
     else:
         import pandas as pd
 

@@ -73,13 +73,13 @@ def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_
     """The exit code, as of `exit_code`. `rounds`: of surveys; `by`: model, or what a partition of the family is called."""
     family = family_record(name)
     space = family.stored.space
-    allowed = ("model", space.first, space.second) if name == USUAL_FAMILY else ("model", space.last)
-    if by not in allowed:
-        raise ConfigError(f"--by {by} with --family {name}: allowed: {', '.join(allowed)}")
+    choices = ("model", space.first, space.second) if name == USUAL_FAMILY else ("model", space.last)
+    if by not in choices:
+        raise ConfigError(f"--by {by} with --family {name}: allowed: {', '.join(choices)}")
     if by == "model" or name == USUAL_FAMILY:
         return _show_verdicts(family, rounds, by, since, fail_on, output)
-    if given := "--fail-on" if fail_on else "--since" if since else "":
-        raise ConfigError(f"{given} with --by {by}: allowed with --by model; one {by} may have too few items")
+    if flag := "--fail-on" if fail_on else "--since" if since else "":
+        raise ConfigError(f"{flag} with --by {by}: allowed with --by model; one {by} may have too few items")
     _show_rule(family, output)
     return 0
 
@@ -111,21 +111,21 @@ def _show_verdicts(
     """NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
     subject, options = family.subject, _drift_options(warehouse, family, since)
     try:
-        scored = list_scored_rounds(warehouse, rounds) if rounds or by != "model" else ()
+        scored_rounds = list_scored_rounds(warehouse, rounds) if rounds or by != "model" else ()
     except ConfigError as error:
         return _handle_no_series(str(error), fail_on)
-    shown = warehouse.rows(subject.judged_again.table) if subject.judged_again else pa.table({})
+    judgements = warehouse.rows(subject.judged_again.table) if subject.judged_again else pa.table({})
     if by == "model":
-        checks = _model_checks(warehouse, subject, rounds, shown, options)
+        checks = _model_checks(warehouse, subject, rounds, judgements, options)
     else:
-        checks = _round_checks(warehouse, subject, rounds or scored, by, options)
+        checks = _round_checks(warehouse, subject, rounds or scored_rounds, by, options)
     # Of models alone, there is a row of each that has no snapshot that counts.
     is_late = by == "model" and bool(options.since) and checks["latest_snapshot"].null_count == len(checks)
     if not len(checks) or is_late:
         return _handle_no_series(_why_no_series(warehouse, family, options), fail_on)
     code = _print_verdicts(checks, family, fail_on, output)
     if output == "table" and by == "model":
-        judges = _judges_lines(subject, shown, options, checks.to_pylist()) if subject.judged_again else ()
+        judges = _judges_lines(subject, judgements, options, checks.to_pylist()) if subject.judged_again else ()
         for line in (*judges, *family.drift_lines(warehouse)):
             say(line)
     return code
@@ -140,13 +140,13 @@ def _why_no_series(warehouse: Warehouse, family: CommandFamily, options: WatchOp
 
 
 def _model_checks(
-    warehouse: Warehouse, subject: Subject, rounds: Sequence[str], shown: pa.Table, options: WatchOptions
+    warehouse: Warehouse, subject: Subject, rounds: Sequence[str], judgements: pa.Table, options: WatchOptions
 ) -> pa.Table:
     with waiting("comparing snapshots"):
-        found = query_rounds(
+        result = query_rounds(
             warehouse, lambda connection: compute_model_drift(connection, subject, options, only=rounds), subject.reads, rounds
         )
-        return found.subtract_judge_shifts(subject, shown, options).checks.drop_columns(_SENT)
+        return result.subtract_judge_shifts(subject, judgements, options).checks.drop_columns(_SENT)
 
 
 def _round_checks(warehouse: Warehouse, subject: Subject, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
@@ -190,40 +190,40 @@ def _verdicts_as_data(rows: Sequence[Row], schema: pa.Schema, output: str) -> st
     return render(frame, output)
 
 
-def _judges_lines(subject: Subject, shown: pa.Table, options: WatchOptions, rows: Sequence[Row]) -> Iterator[str]:
+def _judges_lines(subject: Subject, judgements: pa.Table, options: WatchOptions, rows: Sequence[Row]) -> Iterator[str]:
     """What the judges' drift has to do with that of models, and the judges that moved."""
     yield from (f"{format_series(row, subject.keys)}: {row['judges_note']}" for row in rows if row["judges_note"])
-    yield from list_moved_judges(judge_drift(subject, shown, options).to_pylist())
+    yield from list_moved_judges(judge_drift(subject, judgements, options).to_pylist())
 
 
 def _drift_options(warehouse: Warehouse, family: CommandFamily, since: Sequence[str]) -> WatchOptions:
     """Raises WarehouseError where nothing is scored."""
-    stored = family.stored
-    if not warehouse.values(stored.scored, stored.space.first):
-        raise WarehouseError(f"no {stored.scored} in {warehouse.root} yet: `{family.run} --snapshot LABEL` asks and scores")
+    record = family.stored
+    if not warehouse.values(record.scored, record.space.first):
+        raise WarehouseError(f"no {record.scored} in {warehouse.root} yet: `{family.run} --snapshot LABEL` asks and scores")
     options = panel_drift(Settings.read_environment(), warehouse)
     return options_since(
-        options, since, partial(list_family_scored_models, warehouse, stored), partial(list_family_judges, warehouse, stored)
+        options, since, partial(list_family_scored_models, warehouse, record), partial(list_family_judges, warehouse, record)
     )
 
 
 def options_since(
     options: WatchOptions,
     since: Sequence[str],
-    scored: Callable[[], Iterable[tuple[str, str]]],
+    models: Callable[[], Iterable[tuple[str, str]]],
     judges: Callable[[], Iterable[tuple[str, str]]] = tuple,
 ) -> WatchOptions:
     """The settings with the dates that a command gives, `[MODEL=]DATE` each, in place of the panel's; as they are without one.
 
-    `scored`: finds names and variants of the models with scores; `judges`: of those that were shown stored answers again. Raises ConfigError
+    `models`: finds names and variants of the models with scores; `judges`: of those that were shown stored answers again. Raises ConfigError
     for what is not a date, and for a model that is neither.
     """
     if not since:
         return options
-    if nameless := [given for given in since if given.startswith("=")]:
+    if nameless := [entry for entry in since if entry.startswith("=")]:
         raise ConfigError(f"since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
-    options = options.replace_dates({model: day for model, _, day in (given.rpartition("=") for given in since)})
-    options.require_known(scored(), judges())
+    options = options.replace_dates({model: day for model, _, day in (entry.rpartition("=") for entry in since)})
+    options.require_known(models(), judges())
     return options
 
 
@@ -236,9 +236,9 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
     if not fail_on:
         return 0
     named = [(format_series(row, subject.keys), row) for row in rows]
-    compared = {who for who, row in named if row["verdict"] is not None}
+    series = {who for who, row in named if row["verdict"] is not None}
     if without := [
-        f"{who} (other prompts of it are compared)" if who in compared else who for who, row in named if row["verdict"] is None
+        f"{who} (other prompts of it are compared)" if who in series else who for who, row in named if row["verdict"] is None
     ]:
         share = f"{len(without)} of {len(rows)} series, which could not be compared"
         say(f"warning: --fail-on {fail_on} does not cover {share}: {list_first_names(without, SERIES_NAMED)}", err=True)
@@ -246,4 +246,4 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
     if early:
         share = f"{len(early)} of {len(rows)} series"
         say(f"warning: --fail-on drift cannot tell yet of {share}: {list_first_names(early, SERIES_NAMED)}", err=True)
-    return 3 if is_at_least(rows, fail_on) else TOO_EARLY if early else 0 if compared else NOTHING_COMPARED
+    return 3 if is_at_least(rows, fail_on) else TOO_EARLY if early else 0 if series else NOTHING_COMPARED

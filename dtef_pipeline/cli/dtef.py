@@ -297,8 +297,8 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     if corpus is not None:
         refuse_others((*given, "corpus"), "--corpus", apart=("family",))
         sys.exit(score_files.score_interviews(file, corpus, **given))
-    taken = ("tasks", "trust_answers") if family == "qa" else ()
-    refuse_others(taken, f"--family {family}", apart=("family",))
+    names = ("tasks", "trust_answers") if family == "qa" else ()
+    refuse_others(names, f"--family {family}", apart=("family",))
     sys.exit(score_files.score_file(family, file, tasks, trust_answers))
 
 

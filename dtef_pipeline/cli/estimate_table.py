@@ -46,14 +46,14 @@ def describe_budget(who: str, budget: Budget, expected: Mapping[str, tuple[float
         yield f"{who}{bound} {most_allowed:,} {verdict}"
 
 
-def describe_sent_settings(asked: Sequence[ModelSpec]) -> Iterator[str]:
+def describe_sent_settings(specs: Sequence[ModelSpec]) -> Iterator[str]:
     """A line for each setting of the models that their providers are sent otherwise or not at all, and for what a run would refuse."""
-    yield from describe_altered_settings(asked)
-    for spec in asked:
+    yield from describe_altered_settings(specs)
+    for spec in specs:
         if problem := find_sent_problem(spec):
             yield f"a run would refuse {spec.name}: {problem}"
     try:
-        refuse_same_sent(asked, asked)
+        refuse_same_sent(specs, specs)
     except GatewayError as error:
         yield f"a run would refuse this: {error}"
 
@@ -74,7 +74,7 @@ def build_call_frame(rows: Sequence[PlannedCalls]) -> pd.DataFrame:
 
 def print_estimate(
     head: str,
-    found: DryRun,
+    plan: DryRun,
     settings: RunSettings,
     output: str,
     lines: Iterable[str] = (),
@@ -85,9 +85,9 @@ def print_estimate(
 
     `settings`: of the run, with its budgets; `lines`: stand below the table; `daily`: by role, US dollars of its day.
     """
-    for key, error in found.failures.items():
+    for key, error in plan.failures.items():
         say(f"not counted: {key}: {error}", err=True)
-    rows = found.counts.list_sorted_rows()
+    rows = plan.counts.list_sorted_rows()
     frame = build_call_frame(rows)
     if output != "table":
         click.echo(render(frame, output))
@@ -99,14 +99,14 @@ def print_estimate(
         explained_as,
         kept=["role", "model", "calls", *DOLLARS],
         first_out=["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"],
-        lines=[*lines, *_describe_assumed_lengths(found), *budgets, *list_sent_lines(rows)],
+        lines=[*lines, *_describe_assumed_lengths(plan), *budgets, *list_sent_lines(rows)],
     )
 
 
-def _describe_assumed_lengths(found: DryRun) -> Iterator[str]:
+def _describe_assumed_lengths(plan: DryRun) -> Iterator[str]:
     """How long replies are taken to be of models of which none is known."""
     by_tokens: dict[float, list[str]] = {}
-    for name, tokens in found.assumed.items():
+    for name, tokens in plan.assumed.items():
         by_tokens.setdefault(tokens, []).append(name)
     for tokens, names in by_tokens.items():
         extra_columns = list_first_names(names, _UNKNOWN_NAMED)
@@ -120,9 +120,9 @@ def _describe_assumed_lengths(found: DryRun) -> Iterator[str]:
 def _compare_budgets(settings: RunSettings, rows: Sequence[PlannedCalls]) -> Iterator[str]:
     """How the budgets of the run, of its roles and of its models compare with the estimate."""
     yield from describe_budget("", settings.budget, sum_expected_usage(rows))
-    for role, given in settings.role_budgets.items():
+    for role, limits in settings.role_budgets.items():
         yield from describe_budget(
-            f"{role}: ", Budget(**given.model_dump()), sum_expected_usage(row for row in rows if row.role == role)
+            f"{role}: ", Budget(**limits.model_dump()), sum_expected_usage(row for row in rows if row.role == role)
         )
     for name, of_file in {row.model.name: row.model.budget for row in rows}.items():
         budget = settings.budgets.get(name, of_file)
@@ -132,16 +132,16 @@ def _compare_budgets(settings: RunSettings, rows: Sequence[PlannedCalls]) -> Ite
 def _compare_daily_budgets(daily: Mapping[str, float | None], rows: Sequence[PlannedCalls]) -> Iterator[str]:
     """How the budgets of a day compare with the estimate."""
     for role, dollars in daily.items():
-        own = [row for row in rows if row.role == role]
-        if dollars is not None and own:
-            for line in describe_budget("", Budget(max_cost_usd=dollars), sum_expected_usage(own)):
+        role_rows = [row for row in rows if row.role == role]
+        if dollars is not None and role_rows:
+            for line in describe_budget("", Budget(max_cost_usd=dollars), sum_expected_usage(role_rows)):
                 yield line.replace("max_cost_usd", f"daily_budget of {role}s", 1)
 
 
 def list_sent_lines(rows: Iterable[PlannedCalls]) -> list[str]:
     """As `describe_sent_settings`, of the models that are sent something."""
-    asked = {row.model.variant: row.model for row in rows if row.calls and row.role != EMBEDDER}
-    return list(describe_sent_settings(list(asked.values())))
+    specs = {row.model.variant: row.model for row in rows if row.calls and row.role != EMBEDDER}
+    return list(describe_sent_settings(list(specs.values())))
 
 
 @contextmanager
@@ -156,7 +156,7 @@ def open_response_store(settings: Settings) -> Iterator[ResponseStore | None]:
 
 
 def _build_row(row: PlannedCalls) -> dict[str, Any]:
-    found = price(row.model) if row.calls else Price(0.0, 0.0)
+    rates = price(row.model) if row.calls else Price(0.0, 0.0)
     most = row.response_tokens_most
     return {
         "role": row.role,
@@ -165,27 +165,27 @@ def _build_row(row: PlannedCalls) -> dict[str, Any]:
         "prompt_tokens": round(row.prompt_tokens),
         "response_tokens": round(row.response_tokens),
         "response_tokens_most": most if math.isfinite(most) else None,
-        "cost_usd": found.compute_cost(round(row.prompt_tokens), round(row.response_tokens)) if found else None,
-        "cost_usd_most": _compute_max_cost(found, row),
+        "cost_usd": rates.compute_cost(round(row.prompt_tokens), round(row.response_tokens)) if rates else None,
+        "cost_usd_most": _compute_max_cost(rates, row),
     }
 
 
-def _compute_max_cost(found: Price | None, row: PlannedCalls) -> float | None:
+def _compute_max_cost(rates: Price | None, row: PlannedCalls) -> float | None:
     """US dollars for the most calls with the longest responses; None: unknown, as is that of responses without a limit."""
     prompt, response = row.prompt_tokens_most, row.response_tokens_most
-    if found is None or (math.isinf(prompt) and found.prompt > 0) or (math.isinf(response) and found.completion > 0):
+    if rates is None or (math.isinf(prompt) and rates.prompt > 0) or (math.isinf(response) and rates.completion > 0):
         return None
-    return found.compute_cost(round(prompt) if math.isfinite(prompt) else 0, round(response) if math.isfinite(response) else 0)
+    return rates.compute_cost(round(prompt) if math.isfinite(prompt) else 0, round(response) if math.isfinite(response) else 0)
 
 
 def format_call_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows as people read them: after each role with several models its sum, at the end that of all."""
     parts = []
     for role in PLANNED_ROLES:
-        own = frame[frame["role"] == role]
-        parts.append(_format_texts(own))
-        if len(own) > 1:
-            parts.append(_format_texts(_sum(own, role, f"all {len(own)}")))
+        group = frame[frame["role"] == role]
+        parts.append(_format_texts(group))
+        if len(group) > 1:
+            parts.append(_format_texts(_sum(group, role, f"all {len(group)}")))
     parts.append(_format_texts(_sum(frame, "total", "")))
     return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
@@ -195,9 +195,9 @@ def _sum(frame: pd.DataFrame, role: str, model: str) -> pd.DataFrame:
     total |= {name: frame[name].sum() for name in [*CALL_COUNTS, "prompt_tokens", "response_tokens"]}
     total["response_tokens_most"] = frame["response_tokens_most"].sum(skipna=False)
     for name in DOLLARS:
-        known = frame[name].dropna()
-        text = f"${known.sum():,.4f}" if len(known) or not len(frame) else "unknown"
-        total[name] = f"{text} and the unknown" if 0 < len(known) < len(frame) else text
+        values = frame[name].dropna()
+        text = f"${values.sum():,.4f}" if len(values) or not len(frame) else "unknown"
+        total[name] = f"{text} and the unknown" if 0 < len(values) < len(frame) else text
     return pd.DataFrame([total])
 
 

@@ -80,8 +80,8 @@ class CommandFamily:
 
 
 def family_record(name: str) -> CommandFamily:
-    found: CommandFamily = family_commands(name, "board", "COMMANDS")
-    return found
+    record: CommandFamily = family_commands(name, "board", "COMMANDS")
+    return record
 
 
 @reads_tables
@@ -90,7 +90,7 @@ def show_view(
 ) -> None:
     """The rows of a view. `models`, `parts`: patterns; `own`: options that only this family has."""
     family = family_record(name)
-    view = next(one for one in family.views if one.name == by)
+    view = next(entry for entry in family.views if entry.name == by)
     frame = filter_by_model(family.rows(warehouse, family, view, parts, **own), models, by)
     if not len(frame):
         raise NothingToShowError(f"nothing to show by {by}: it needs {view.needs}")
@@ -116,8 +116,8 @@ def fitting_rows(frame: pd.DataFrame, column: str, patterns: Sequence[str], give
     """The rows whose value fits any of the patterns; all without one. Raises ConfigError for a pattern that fits none."""
     if not patterns:
         return frame
-    known = sorted(frame[column].dropna().astype(str).unique())
-    return frame[frame[column].isin(filter_by_patterns(known, patterns, given_as))].reset_index(drop=True)
+    values = sorted(frame[column].dropna().astype(str).unique())
+    return frame[frame[column].isin(filter_by_patterns(values, patterns, given_as))].reset_index(drop=True)
 
 
 def filter_by_model(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd.DataFrame:
@@ -221,18 +221,18 @@ def require_rolled_up(warehouse: Warehouse, family: str, table: str, scores: str
     warn_stale(warehouse, table, scores, f"dtef {family} board --refresh", **part)
 
 
-def family_commands(name: str, module: str, what: str) -> Any:
+def family_commands(name: str, module: str, kind: str) -> Any:
     """The record `NAME_WHAT` in the file `NAME/NAME_module.py`; of a family that is one record, what its record is made into."""
     family = FAMILY_BY_NAME[name]
     if family.is_assembled:
-        return getattr(import_module("dtef_pipeline.cli.plugin.plugin_records"), f"plugin_{what.lower()}")(family)
-    return getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_{module}"), f"{name.upper()}_{what}")
+        return getattr(import_module("dtef_pipeline.cli.plugin.plugin_records"), f"plugin_{kind.lower()}")(family)
+    return getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_{module}"), f"{name.upper()}_{kind}")
 
 
-def family_settings(family: str, given: Mapping[str, Any]) -> Any:
+def family_settings(family: str, options: Mapping[str, Any]) -> Any:
     """The settings that options give, with what the family's section of the panel file alone says."""
     model = FAMILY_BY_NAME[family].settings
-    return build_command_settings(model, given, load_family_panel(Settings.read_environment(), family, model))
+    return build_command_settings(model, options, load_family_panel(Settings.read_environment(), family, model))
 
 
 def named_stages(module: str, name: str) -> Sequence[Stage]:

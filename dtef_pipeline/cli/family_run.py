@@ -79,23 +79,23 @@ class AfterRun(NamedTuple):
     """Where no stage failed: what the command ends with."""
 
 
-def choose_all(given: RunContextOfCommand) -> RunSelection:
+def choose_all(context: RunContextOfCommand) -> RunSelection:
     """All partitions of the family, and the models that the settings name. Raises ConfigError where there is no partition, or no such model."""
-    keys = list_stored_keys(given.warehouse, given.family)
+    keys = list_stored_keys(context.warehouse, context.family)
     if not keys:
-        raise ConfigError(f"nothing in {given.warehouse.root} yet: `dtef {given.family.name} add` adds something")
-    specs = given.models.resolve(given.options.models) if given.options.models else ()
+        raise ConfigError(f"nothing in {context.warehouse.root} yet: `dtef {context.family.name} add` adds something")
+    specs = context.models.resolve(context.options.models) if context.options.models else ()
     return RunSelection(keys, {spec.name for spec in specs}, specs)
 
 
 def stage_config(options: Any, stages: Sequence[Stage]) -> Mapping[str, Mapping[str, Any]]:
     """Run configuration of the stages, of the settings that each takes."""
-    return run_config(options, {one.name: one.settings for one in stages})
+    return run_config(options, {stage.name: stage.settings for stage in stages})
 
 
-def roll_up_all(given: RunContextOfCommand, running: StagesRun) -> None:
+def roll_up_all(context: RunContextOfCommand, running: StagesRun) -> None:
     """Update all roll-ups of the family."""
-    running.roll_up(given.warehouse)
+    running.roll_up(context.warehouse)
 
 
 @dataclass(frozen=True)
@@ -111,37 +111,37 @@ class FamilyRun:
     """Those of a command, of what its options give."""
     choose: Callable[[RunContextOfCommand], RunSelection] = choose_all
     """Raises ConfigError for what is not known."""
-    steps: Callable[[RunContextOfCommand, Sequence[str], Sequence[Stage]], Steps] = lambda given, keys, stages: [
-        (one, keys) for one in stages
+    steps: Callable[[RunContextOfCommand, Sequence[str], Sequence[Stage]], Steps] = lambda context, keys, stages: [
+        (entry, keys) for entry in stages
     ]
     """What is made of the partitions: all stages of all, unless it says otherwise."""
-    refuse: Callable[[RunContextOfCommand, RunSelection], None] = lambda given, chosen: None
+    refuse: Callable[[RunContextOfCommand, RunSelection], None] = lambda context, selection: None
     """Raises for what a run cannot do, before it asks."""
     register: Callable[[Any, Sequence[str]], None] = lambda instance, keys: None
     """Makes partitions known to Dagster's instance; without it, something else did."""
     config: Callable[[Any, Sequence[Stage]], Mapping[str, Mapping[str, Any]]] = stage_config
-    introduce: Callable[[RunContextOfCommand, RunSelection], Iterable[str]] = lambda given, chosen: ()
+    introduce: Callable[[RunContextOfCommand, RunSelection], Iterable[str]] = lambda context, selection: ()
     """Lines on what was chosen: before a run asks, and above the table of an estimate."""
     roll_up: Callable[[RunContextOfCommand, StagesRun], None] = roll_up_all
-    after: Callable[[RunContextOfCommand, Sequence[str], StagesRun], AfterRun] = lambda given, keys, running: AfterRun()
+    after: Callable[[RunContextOfCommand, Sequence[str], StagesRun], AfterRun] = lambda context, keys, running: AfterRun()
     makes_warehouse: bool = False
     """Whether a run can be the first to write tables."""
     sized_by: tuple[str, str] = ("", "")
     """The stage that says how much a run is, and what it counts, such as responses."""
     status: str = ""
     """In the table of that stage, the column that says which calls failed, which are warned of after a run; empty: none is."""
-    assumes: Callable[[DryRun], Iterable[str]] = lambda found: ()
+    assumes: Callable[[DryRun], Iterable[str]] = lambda plan: ()
     """What an estimate says of its numbers."""
     explained_as: str = ESTIMATE
     """The name by which `dtef explain` knows the columns of an estimate."""
-    daily: Callable[[RunContextOfCommand], Mapping[str, float | None]] = lambda given: {}
+    daily: Callable[[RunContextOfCommand], Mapping[str, float | None]] = lambda context: {}
     """By role, US dollars of its day."""
 
 
 def family_run(name: str) -> FamilyRun:
     """The record of a family's runs."""
-    found: FamilyRun = family_commands(name, "run", "RUN")
-    return found
+    record: FamilyRun = family_commands(name, "run", "RUN")
+    return record
 
 
 def run_or_estimate(record: FamilyRun, options: Any, beside: RunFlags, *, is_estimate: bool, output: str) -> None:
@@ -155,92 +155,90 @@ def run_or_estimate(record: FamilyRun, options: Any, beside: RunFlags, *, is_est
 
 def run(record: FamilyRun, options: Any, beside: RunFlags) -> int:
     """Make the stages, and the boards. The exit code: 1 where a partition failed or a file was left out."""
-    given = open_run(record, options, beside)
-    chosen = record.choose(given)
-    given, running = start(record, given, chosen)
-    running.report(given.warehouse, record.noun)
-    after = record.after(given, chosen.keys, running)
-    for line in (*list_failed_calls(record, given, chosen.keys), *after.warnings):
+    context = open_run(record, options, beside)
+    selection = record.choose(context)
+    context, running = start(record, context, selection)
+    running.report(context.warehouse, record.noun)
+    after = record.after(context, selection.keys, running)
+    for line in (*list_failed_calls(record, context, selection.keys), *after.warnings):
         say(line, err=True)
-    return report_run_end(given.warehouse, running.outcome) or after.exit_code or int(after.is_failed)
+    return report_run_end(context.warehouse, running.outcome) or after.exit_code or int(after.is_failed)
 
 
-def list_failed_calls(record: FamilyRun, given: RunContextOfCommand, keys: Sequence[str]) -> Iterator[str]:
+def list_failed_calls(record: FamilyRun, context: RunContextOfCommand, keys: Sequence[str]) -> Iterator[str]:
     """The lines of `describe_unanswered` of these partitions, where responses were asked for and not only judged."""
-    if not record.status or given.beside.first == "judge":
+    if not record.status or context.beside.first == "judge":
         return
     table, names = record.sized_by[0], ["model", record.status, "error"]
     calls: list[tuple[str, str, str | None]] = []
     for key in keys:
-        at = {**given.family.space.levels(key), "snapshot": given.options.snapshot}
-        rows = given.warehouse.read_or_empty(table, columns=names, **at)
+        at = {**context.family.space.levels(key), "snapshot": context.options.snapshot}
+        rows = context.warehouse.read_or_empty(table, columns=names, **at)
         calls += zip(*(rows[name].to_pylist() for name in names), strict=True)
     yield from describe_unanswered(calls)
 
 
-def start(record: FamilyRun, given: RunContextOfCommand, chosen: RunSelection) -> tuple[RunContextOfCommand, StagesRun]:
+def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelection) -> tuple[RunContextOfCommand, StagesRun]:
     """Make the stages of what was chosen, and the boards, after all that can be refused was; what was given with its budgets, and the run."""
-    check_home_path(given.environment)
-    options, beside = given.options, given.beside
+    check_home_path(context.environment)
+    options, beside = context.options, context.beside
     require_safe(options.snapshot)
-    require_imported(chosen.specs, options.snapshot, given.environment)
-    options = apply_budgets(options, beside, chosen.names, given.models)
-    given = replace(given, options=options)
-    record.refuse(given, chosen)
-    budgets, _ = budgets_of(options, chosen.specs)
-    refuse_unaskable(chosen.specs, options.snapshot, given.environment, options.budget, budgets)
-    for line in record.introduce(given, chosen):
+    require_imported(selection.specs, options.snapshot, context.environment)
+    options = apply_budgets(options, beside, selection.names, context.models)
+    context = replace(context, options=options)
+    record.refuse(context, selection)
+    budgets, _ = budgets_of(options, selection.specs)
+    refuse_unaskable(selection.specs, options.snapshot, context.environment, options.budget, budgets)
+    for line in record.introduce(context, selection):
         say(line, err=True)
-    with start_stages(record.family, chosen.keys, options.snapshot) as running:
-        record.register(running.instance, chosen.keys)
+    with start_stages(record.family, selection.keys, options.snapshot) as running:
+        record.register(running.instance, selection.keys)
         stages = record.stages()
         config = record.config(options, stages)
-        for names, keys in _together(record.steps(given, chosen.keys, stages), stages):
+        for names, keys in _together(record.steps(context, selection.keys, stages), stages):
             running.materialize(names, keys, config)
             if running.outcome.failures and names[-1] != stages[-1].name:
                 running.done = ()
                 break
         if beside.no_roll_ups:
-            given.warehouse.refresh_database()
+            context.warehouse.refresh_database()
         else:
-            record.roll_up(given, running)
-    return given, running
+            record.roll_up(context, running)
+    return context, running
 
 
 def _together(steps: Steps, stages: Sequence[Stage]) -> Iterator[tuple[list[str], Sequence[str]]]:
     """The names of stages that are neighbours and are made of the same partitions, if of any: Dagster has these in order in one run."""
     places = {stage.name: place for place, stage in enumerate(stages)}
-    numbered = [(places[stage.name] - at, stage.name, list(keys)) for at, (stage, keys) in enumerate(steps) if keys]
-    for (_, keys), some in groupby(numbered, key=lambda step: (step[0], step[2])):
-        yield [name for _, name, _ in some], keys
+    entries = [(places[stage.name] - at, stage.name, list(keys)) for at, (stage, keys) in enumerate(steps) if keys]
+    for (_, keys), group in groupby(entries, key=lambda step: (step[0], step[2])):
+        yield [name for _, name, _ in group], keys
 
 
 def estimate(record: FamilyRun, options: Any, beside: RunFlags, output: str) -> None:
     """Print what a run would ask. Ends with exit code 1 where a file was skipped."""
-    given = open_run(record, options, beside)
-    chosen = record.choose(given)
-    found = plan_dry_run(record, given, chosen.keys)
-    names = {*chosen.names, *(row.model.name for row in found.counts.rows.values())}
-    options = apply_budgets(options, beside, names, given.models)
+    context = open_run(record, options, beside)
+    selection = record.choose(context)
+    plan = plan_dry_run(record, context, selection.keys)
+    names = {*selection.names, *(row.model.name for row in plan.counts.rows.values())}
+    options = apply_budgets(options, beside, names, context.models)
     stage, noun = record.sized_by
-    size = (
-        f"{format_count(len(chosen.keys), record.noun)}, {format_count(found.sizes[stage], noun)}, snapshot {options.snapshot}"
-    )
-    head = "\n".join([*record.introduce(given, chosen), size] if output == "table" else [])
-    print_estimate(head, found, options, output, record.assumes(found), record.explained_as, record.daily(given))
-    if given.warehouse.skipped:
+    size = f"{format_count(len(selection.keys), record.noun)}, {format_count(plan.sizes[stage], noun)}, snapshot {options.snapshot}"
+    head = "\n".join([*record.introduce(context, selection), size] if output == "table" else [])
+    print_estimate(head, plan, options, output, record.assumes(plan), record.explained_as, record.daily(context))
+    if context.warehouse.skipped:
         raise SystemExit(1)
 
 
-def plan_dry_run(record: FamilyRun, given: RunContextOfCommand, keys: Sequence[str]) -> DryRun:
+def plan_dry_run(record: FamilyRun, context: RunContextOfCommand, keys: Sequence[str]) -> DryRun:
     """What a run of these partitions would ask."""
     from assets.engine.dry_run import Outside, dry_run
 
-    steps = record.steps(given, keys, record.stages())
-    stages, only = [stage for stage, _ in steps], {stage.name: own for stage, own in steps}
-    outside = Outside(given.warehouse, given.environment)
-    with open_response_store(given.environment) as store:
-        return dry_run(given.family, stages, given.options, keys, outside, store, only)
+    steps = record.steps(context, keys, record.stages())
+    stages, only = [stage for stage, _ in steps], {stage.name: stage_keys for stage, stage_keys in steps}
+    outside = Outside(context.warehouse, context.environment)
+    with open_response_store(context.environment) as store:
+        return dry_run(context.family, stages, context.options, keys, outside, store, only)
 
 
 def open_run(record: FamilyRun, options: Any, beside: RunFlags) -> RunContextOfCommand:

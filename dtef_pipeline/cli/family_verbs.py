@@ -60,7 +60,7 @@ class AddedParts:
     add: Callable[[Any], AddResult]
     """Makes the partitions known, given Dagster's instance."""
     lines_of: Callable[[AddResult], Iterable[str]]
-    problems_of: Callable[[AddResult], Iterable[str]] = lambda added: ()
+    problems_of: Callable[[AddResult], Iterable[str]] = lambda result: ()
     is_clean: bool = True
     added: AddResult | None = None
 
@@ -115,30 +115,30 @@ class FamilyFiles:
 
 
 def family_files(name: str) -> FamilyFiles:
-    found: FamilyFiles = family_commands(name, "files", "FILES")
-    return found
+    record: FamilyFiles = family_commands(name, "files", "FILES")
+    return record
 
 
-def add_files(family: str, output: str, **given: Any) -> int:
+def add_files(family: str, output: str, **options: Any) -> int:
     """The exit code: 1 where something was left out, or its tables could not be made."""
     files = family_files(family)
     check_home_path(Settings.read_environment())
-    stored = []
+    results = []
     with keep_terminal():
         with waiting(f"reading {format_plural(files.noun)}"):
             import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
 
             warehouse = open_warehouse(new=True)
-            additions = files.read(warehouse, **given)
+            additions = files.read(warehouse, **options)
         with open_dagster_instance() if files.stage else nullcontext() as instance:
             for addition in additions:
-                stored.append(_store_addition(instance, warehouse, family, files, addition, output))
+                results.append(_store_addition(instance, warehouse, family, files, addition, output))
         if files.stage:
             with waiting("naming the tables for `dtef sql`"):
                 warehouse.refresh_database()
-    is_clean = all(one["is_clean"] for one in stored)
+    is_clean = all(result["is_clean"] for result in results)
     if output == "json":
-        click.echo(json.dumps(stored, ensure_ascii=False))
+        click.echo(json.dumps(results, ensure_ascii=False))
     elif is_clean and files.next_step:
         say(files.next_step)
     return 0 if is_clean else 1
@@ -164,23 +164,23 @@ def _store_addition(
     return {"added": keys, "lines": lines, "problems": problems, "is_clean": addition.is_clean and not failures}
 
 
-def check_files(family: str, output: str, **given: Any) -> int:
+def check_files(family: str, output: str, **options: Any) -> int:
     """The exit code: 1 where there is an error."""
-    checked = family_files(family).check(**given)
+    report = family_files(family).check(**options)
     if output == "json":
-        click.echo(json.dumps(checked.document, ensure_ascii=False, allow_nan=False, indent=1))
+        click.echo(json.dumps(report.document, ensure_ascii=False, allow_nan=False, indent=1))
     else:
-        for line in checked.lines:
+        for line in report.lines:
             say(line)
-    for line in checked.warnings:
+    for line in report.warnings:
         say(line, err=True)
-    return 0 if checked.is_sound else 1
+    return 0 if report.is_sound else 1
 
 
-def list_parts(family: str, output: str, **given: Any) -> int:
+def list_parts(family: str, output: str, **options: Any) -> int:
     """The exit code: 1 where a file was left out."""
     files, warehouse = family_files(family), open_warehouse(new=True)
-    tables = {name: rows for name, rows in files.listed(warehouse, **given).items() if rows}
+    tables = {name: rows for name, rows in files.listed(warehouse, **options).items() if rows}
     if not tables:
         raise ConfigError(f"no {format_plural(files.noun)} in {warehouse.root} yet: `{files.adds}` adds some")
     if output == "csv" and len(tables) > 1:
@@ -190,8 +190,8 @@ def list_parts(family: str, output: str, **given: Any) -> int:
         return 0
     for rows in tables.values():
         frame = pd.DataFrame(rows)
-        shown, names = frame.map(_format_value), [*map(str, frame.columns)]
-        click.echo(render(shown if output == "table" else frame, output, fit=compute_terminal_fit(names[:2], names[2:][::-1])))
+        texts, names = frame.map(_format_value), [*map(str, frame.columns)]
+        click.echo(render(texts if output == "table" else frame, output, fit=compute_terminal_fit(names[:2], names[2:][::-1])))
     if output == "table" and files.list_hint:
         say(files.list_hint)
     return 1 if warehouse.skipped else 0
@@ -199,37 +199,37 @@ def list_parts(family: str, output: str, **given: Any) -> int:
 
 def _format_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {one}" for name, one in value.items())
+        return ", ".join(f"{name}: {item}" for name, item in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
     """Take the partitions that fit away, and say what went and what stays. Raises ConfigError for a pattern that fits none."""
-    files, stored = family_files(family), FAMILY_BY_NAME[family]
+    files, record = family_files(family), FAMILY_BY_NAME[family]
     check_home_path(Settings.read_environment())
     warehouse = open_warehouse()
     with keep_terminal():
         with waiting("looking at what is known"):
             from assets.stage.file_notes import remove_files  # takes seconds
         with open_dagster_instance() as instance:
-            parts = _find_known_parts(instance, warehouse, stored, files)
+            parts = _find_known_parts(instance, warehouse, record, files)
             if not parts:
                 raise ConfigError(f"no {files.noun} in {warehouse.root} yet: `{files.adds}` adds some")
             names = filter_by_patterns(list(parts), patterns, files.noun.upper())
             lines = [
-                *(_describe_removal(warehouse, stored, files, name) for name in names),
+                *(_describe_removal(warehouse, record, files, name) for name in names),
                 *files.still_there(warehouse, names),
             ]
             asset = f"{family}_files" if files.stage else ""
             for name in names:
-                remove_files(instance, warehouse, stored.space, asset, lambda key: None, parts[name])
+                remove_files(instance, warehouse, record.space, asset, lambda key: None, parts[name])
                 if files.by_first:
-                    warehouse.drop_first(stored.space, name)
+                    warehouse.drop_first(record.space, name)
                 if files.notes:
                     files.notes.delete(warehouse, name)
     lines += [
         f"stored responses stay: if the {files.noun} is added again, no request is repeated",
-        describe_board_update(warehouse, stored),
+        describe_board_update(warehouse, record),
     ]
     if output == "json":
         click.echo(json.dumps({"removed": names, "lines": lines}, ensure_ascii=False))
@@ -258,10 +258,10 @@ def _describe_removal(warehouse: Warehouse, family: Family, files: FamilyFiles, 
     """`removed compass__a: 12 responses, 24 judgements, of base, night-2`."""
     at = {family.space.first: name} if files.by_first else family.space.levels(name)
     rows = {noun: _read_row_snapshots(warehouse, table, at) for table, noun in files.counted_rows.items()}
-    snapshots = sorted({snapshot for found in rows.values() for snapshot in found})
+    snapshots = sorted({snapshot for labels in rows.values() for snapshot in labels})
     if not snapshots:
         return f"removed {name}, which was never run"
-    return f"removed {name}: {', '.join(format_count(len(found), noun) for noun, found in rows.items())}, of {', '.join(snapshots)}"
+    return f"removed {name}: {', '.join(format_count(len(labels), noun) for noun, labels in rows.items())}, of {', '.join(snapshots)}"
 
 
 def _read_row_snapshots(warehouse: Warehouse, table: str, at: Mapping[str, str]) -> list[str]:
@@ -285,10 +285,10 @@ def describe_board_update(warehouse: Warehouse, family: Family) -> str:
     return "no scores are left: boards and pages were removed too"
 
 
-def show_board(family: str, *, refresh: bool, **chosen: Any) -> int:
+def show_board(family: str, *, refresh: bool, **options: Any) -> int:
     """The exit code: 1 where a roll-up failed, or a file was left out."""
-    metric = chosen["metric"] if family == USUAL_FAMILY else None  # that of games chooses among rows
+    metric = options["metric"] if family == USUAL_FAMILY else None  # that of games chooses among rows
     code = refresh_boards(family, metric) if refresh else 0
     show = family_record(family).show or partial(show_view, family)
-    show(**chosen)
+    show(**options)
     return code

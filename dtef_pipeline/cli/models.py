@@ -28,8 +28,8 @@ def resolve_model_names(names: Sequence[str]) -> tuple[str, ...]:
         models = load_known_models(Settings.read_environment(), COMPUTED_MODELS)
     except ConfigError:
         return tuple(names)
-    known = {*models.specs, *models.collections, *models.computed}
-    return tuple(name if name.partition("@")[0] in known else _convert_name(name) for name in names)
+    known_names = {*models.specs, *models.collections, *models.computed}
+    return tuple(name if name.partition("@")[0] in known_names else _convert_name(name) for name in names)
 
 
 def _convert_name(name: str) -> str:
@@ -40,15 +40,15 @@ def _convert_name(name: str) -> str:
 
 
 def list_models(output: str) -> None:
-    known = load_known_models(Settings.read_environment(), BASELINES)
+    models = load_known_models(Settings.read_environment(), BASELINES)
     rows = [
         {
             "model": spec.name,
             "variant": spec.variant,
-            "collections": ", ".join(name for name, members in known.collections.items() if spec.name in members),
+            "collections": ", ".join(name for name, members in models.collections.items() if spec.name in members),
             "key": spec.api_key_env or "",
             **resolve_route(spec, os.environ)._asdict(),
         }
-        for spec in known.specs.values()
+        for spec in models.specs.values()
     ]
     click.echo(render(pd.DataFrame(rows), output, fit=compute_terminal_fit(["model", "key"], ["collections"])))

@@ -35,8 +35,8 @@ def options(*options: Option) -> Option:
 
 def several(*names: str, help: str, metavar: str | None = None, usual: str = "") -> Option:
     """An option that may be repeated. `usual`: what holds without it."""
-    shown = f"{help}; may be repeated.{f'  [default: {usual}]' if usual else ''}"
-    return click.option(*names, multiple=True, metavar=metavar, help=shown)
+    text = f"{help}; may be repeated.{f'  [default: {usual}]' if usual else ''}"
+    return click.option(*names, multiple=True, metavar=metavar, help=text)
 
 
 def whole_number(*names: str, least: int, help: str, default: int | None = None) -> Option:
@@ -72,48 +72,48 @@ class LevelName(click.Choice[str]):
 
 
 def _validate_family(
-    context: click.Context, parameter: click.Parameter, family: str | None, *, others: Sequence[str]
+    context: click.Context, parameter: click.Parameter, family: str | None, *, extras: Sequence[str]
 ) -> str | None:
     if family is None or context.resilient_parsing:
         return family
     from dtef_pipeline.families import FAMILIES
 
-    names = [*(one.name for one in FAMILIES), *others]
+    names = [*(record.name for record in FAMILIES), *extras]
     if family not in names:
         raise click.BadParameter(f"{family!r}: allowed: {', '.join(names)}.", context, parameter)
     return family
 
 
 def family_option(
-    default: str | None = USUAL_FAMILY, help: str = "Family of evaluations to read.", others: Sequence[str] = ()
+    default: str | None = USUAL_FAMILY, help: str = "Family of evaluations to read.", extras: Sequence[str] = ()
 ) -> Option:
-    """The option `--family`; no default: all families. `others`: what else it may be."""
+    """The option `--family`; no default: all families. `extras`: what else it may be."""
     return click.option(
         "--family",
         default=default,
         show_default=default is not None,
-        metavar="|".join(["survey", "rubric", "qa", "games", *others]),
+        metavar="|".join(["survey", "rubric", "qa", "games", *extras]),
         is_eager=True,
-        callback=partial(_validate_family, others=others),
+        callback=partial(_validate_family, extras=extras),
         help=help,
     )
 
 
-def refuse_others(taken: Collection[str], where: str, apart: Collection[str] = ()) -> None:
-    """Raises ConfigError for an option of the present command that was given and is not among those `taken`.
+def refuse_others(names: Collection[str], where: str, apart: Collection[str] = ()) -> None:
+    """Raises ConfigError for an option of the present command that was given and is not among those `names`.
 
     `where`: what they are allowed with, as in `--family rubric`; `apart`: options that are not looked at.
     """
     context = click.get_current_context()
     options = {
-        one.name or "": one.opts[0]
-        for one in context.command.params
-        if isinstance(one, click.Option) and one.expose_value and one.name not in apart
+        option.name or "": option.opts[0]
+        for option in context.command.params
+        if isinstance(option, click.Option) and option.expose_value and option.name not in apart
     }
-    allowed = ", ".join(spelled for name, spelled in options.items() if name in taken) or "no other option"
-    for name, spelled in options.items():
-        if name not in taken and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise ConfigError(f"{spelled} with {where}: not allowed; allowed with it: {allowed}")
+    choices = ", ".join(spelling for name, spelling in options.items() if name in names) or "no other option"
+    for name, spelling in options.items():
+        if name not in names and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise ConfigError(f"{spelling} with {where}: not allowed; allowed with it: {choices}")
 
 
 of_rounds = click.option(
@@ -145,8 +145,8 @@ of_targets = choice(
 
 def _keep_output(context: click.Context, parameter: click.Parameter, is_given: bool) -> None:
     """Sets the parameter `output` of the command: table (for people), json or csv."""
-    other = context.params.setdefault("output", "table")
-    if is_given and other != "table":
+    output = context.params.setdefault("output", "table")
+    if is_given and output != "table":
         raise click.UsageError("--json and --csv: allowed: one of them.")
     if is_given:
         context.params["output"] = parameter.name
@@ -168,12 +168,12 @@ def collect_lines(output: str) -> Iterator[None]:
         yield
         return
     end = None
-    with redirect_stdout(StringIO()) as printed:
+    with redirect_stdout(StringIO()) as stream:
         try:
             yield
-        except SystemExit as raised:
-            end = raised
-    click.echo(json.dumps({"lines": printed.getvalue().splitlines()}, ensure_ascii=False))
+        except SystemExit as error:
+            end = error
+    click.echo(json.dumps({"lines": stream.getvalue().splitlines()}, ensure_ascii=False))
     if end is not None:
         raise end
 

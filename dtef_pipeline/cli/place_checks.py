@@ -25,26 +25,26 @@ class Diagnosis(NamedTuple):
 def diagnose_absent(check: str, path: Path, variable: str, maker: str = "the first command that needs it") -> Diagnosis:
     """Of a file or folder that is not there yet: whether its maker can make it."""
     parent = find_nearest_path(path)
-    found = f"{path} cannot be made: "
+    problem = f"{path} cannot be made: "
     if not parent.is_dir():
-        found += f"{parent} is a file, where a folder is needed"
+        problem += f"{parent} is a file, where a folder is needed"
     elif not is_disk_present(parent):
-        found += f"{parent} cannot hold files of users"
+        problem += f"{parent} cannot hold files of users"
     elif not os.access(parent, os.W_OK | os.X_OK):
-        found += f"{parent} is not writable"
+        problem += f"{parent} is not writable"
     else:
         return Diagnosis(check, "ok", f"{path} does not exist yet; {maker} creates it")
-    return Diagnosis(check, "problem", found, suggest_other_place(variable))
+    return Diagnosis(check, "problem", problem, suggest_other_place(variable))
 
 
-def diagnose_writable(check: str, path: Path, found: str, variable: str, below: Iterable[Path] = ()) -> Diagnosis:
-    """Of a file or folder that is there, and of what is `below` it. `found`: what is said of it when it can be written."""
+def diagnose_writable(check: str, path: Path, message: str, variable: str, below: Iterable[Path] = ()) -> Diagnosis:
+    """Of a file or folder that is there, and of what is `below` it. `message`: what is said of it when it can be written."""
     places = [path, *below] if path.is_dir() else [path, path.parent]
-    closed = next((place for place in places if not os.access(place, os.W_OK)), None)
-    if closed is None:
-        return Diagnosis(check, "ok", found)
-    remedy = f"give this user write access (if it is yours: chmod u+w {shlex.quote(str(closed))}); or {suggest_other_place(variable)}"
-    return Diagnosis(check, "problem", f"{closed} is not writable", remedy)
+    obstacle = next((place for place in places if not os.access(place, os.W_OK)), None)
+    if obstacle is None:
+        return Diagnosis(check, "ok", message)
+    remedy = f"give this user write access (if it is yours: chmod u+w {shlex.quote(str(obstacle))}); or {suggest_other_place(variable)}"
+    return Diagnosis(check, "problem", f"{obstacle} is not writable", remedy)
 
 
 def suggest_other_place(variable: str) -> str:

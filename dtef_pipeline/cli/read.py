@@ -35,7 +35,7 @@ def export_prompts(
 
     if len(rounds) != 1:
         raise ConfigError(f"--round: got {', '.join(rounds) or 'none'}; allowed: the one whose prompts are written")
-    written, round_id = 0, rounds[0]
+    n_files, round_id = 0, rounds[0]
     segments = warehouse.values("blueprints", "segment", round=round_id)
     if not segments:
         rounds_with_blueprints = ", ".join(warehouse.values("blueprints", "round")) or "none"
@@ -49,16 +49,16 @@ def export_prompts(
         if not len(survey) or not len(blueprints):
             continue
         prompts = select_prompts(blueprints, survey, context_levels=contexts, conditions=conditions)
-        written += 1
+        n_files += 1
         write_text(out / f"{round_id}__{segment.replace(':', '_')}.yml", write_weval_yaml(prompts, survey))
-    click.echo(f"{format_count(written, 'file')} in {out}")
+    click.echo(f"{format_count(n_files, 'file')} in {out}")
 
 
 @reads_tables
 def sql(warehouse: Warehouse, query: str, output: str) -> None:
     def answer(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-        found = connection.sql(query)
-        frame: pd.DataFrame = pd.DataFrame() if found is None else _rename_duplicates(found.to_arrow_table()).to_pandas()
+        result = connection.sql(query)
+        frame: pd.DataFrame = pd.DataFrame() if result is None else _rename_duplicates(result.to_arrow_table()).to_pandas()
         return frame
 
     try:
@@ -70,26 +70,26 @@ def sql(warehouse: Warehouse, query: str, output: str) -> None:
     click.echo(render(frame, output, as_named=True, fit=compute_terminal_fit()))
 
 
-def _format_missing_table(said: str, there: Sequence[str]) -> str:
+def _format_missing_table(message: str, stored_tables: Sequence[str]) -> str:
     """What DuckDB says of a table or function that it does not have, without the names that it guesses from its own."""
-    later = ", ".join(name for name in TABLES if name not in there) or "none"
-    tables = f"tables: {', '.join(there) or 'none yet'}; made by later stages: {later}"
-    if (found := re.match(r"Catalog Error: Table with name (\w+) does not exist", said)) is None:
-        return f"{said}\n{tables}"
-    name = found[1].lower()
+    later = ", ".join(name for name in TABLES if name not in stored_tables) or "none"
+    tables = f"tables: {', '.join(stored_tables) or 'none yet'}; made by later stages: {later}"
+    if (match := re.match(r"Catalog Error: Table with name (\w+) does not exist", message)) is None:
+        return f"{message}\n{tables}"
+    name = match[1].lower()
     if name in TABLES:
         return f"the table {name} does not exist yet; {tables}"
-    near = difflib.get_close_matches(name, there, n=1)
+    near = difflib.get_close_matches(name, stored_tables, n=1)
     return f"there is no table {name}{f' (did you mean {near[0]}?)' if near else ''}; {tables}"
 
 
 def _rename_duplicates(rows: pa.Table) -> pa.Table:
     """The table with repeated column names numbered: a, a_1."""
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     names = []
     for name in rows.column_names:
-        names.append(f"{name}_{seen[name]}" if name in seen else name)
-        seen[name] = seen.get(name, 0) + 1
+        names.append(f"{name}_{counts[name]}" if name in counts else name)
+        counts[name] = counts.get(name, 0) + 1
     return rows.rename_columns(names)
 
 
@@ -103,10 +103,10 @@ def report(warehouse: Warehouse, out: Path) -> None:
 
     if not warehouse.tables(list_results_tables()):
         raise WarehouseError(f"no results in {warehouse.root} yet: `dtef run` asks models and scores what they answer")
-    documented = collect_site_documents(warehouse, Settings.read_environment())
+    documents = collect_site_documents(warehouse, Settings.read_environment())
 
     def pages(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str]]:
-        return make_site(connection, documented)
+        return make_site(connection, documents)
 
     if out.suffix == ".zip":
         count = warehouse.query(lambda connection: _write_zip(out, pages(connection)), only=list_site_tables())
@@ -115,10 +115,10 @@ def report(warehouse: Warehouse, out: Path) -> None:
     if out.is_file():
         raise ConfigError(f"--out {out}: it is a file; allowed: a folder, or a file whose name ends in .zip")
     with waiting("writing pages"):
-        written = warehouse.query(lambda connection: _write_folder(out, pages(connection)), only=list_site_tables())
-    click.echo(f"{out / FRONT_PAGE} ({format_count(len(written.sizes), 'file')})")
-    if written.removed:
-        click.echo(f"removed, because they no longer belong to the site: {list_first_names(written.removed, _FILES_NAMED)}")
+        site = warehouse.query(lambda connection: _write_folder(out, pages(connection)), only=list_site_tables())
+    click.echo(f"{out / FRONT_PAGE} ({format_count(len(site.sizes), 'file')})")
+    if site.removed:
+        click.echo(f"removed, because they no longer belong to the site: {list_first_names(site.removed, _FILES_NAMED)}")
 
 
 def _write_zip(out: Path, pages: Iterator[tuple[str, str]]) -> int:
@@ -153,12 +153,12 @@ def _write_folder(out: Path, pages: Iterator[tuple[str, str]]) -> SiteWriteResul
     return write_pages(fs, folder, pages, put)
 
 
-def list_scored_rounds(warehouse: Warehouse, asked: Sequence[str]) -> list[str]:
+def list_scored_rounds(warehouse: Warehouse, rounds: Sequence[str]) -> list[str]:
     """All rounds with scores. Raises ConfigError when one that was asked for is not among them."""
-    scored = warehouse.values("scores", "round")
-    if absent := [r for r in asked if r not in scored]:
-        raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {', '.join(scored)}")
-    return scored
+    known_rounds = warehouse.values("scores", "round")
+    if absent := [r for r in rounds if r not in known_rounds]:
+        raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {', '.join(known_rounds)}")
+    return known_rounds
 
 
 def require_rows(warehouse: Warehouse, table: str, how: str) -> None:

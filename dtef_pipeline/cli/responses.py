@@ -56,8 +56,8 @@ def import_file(path: Path, suite: str | None, **how: Any) -> None:
         _import_answers(path, suite, **how)
         return
     with _store() as store:
-        done = import_responses(store, path)
-        click.echo(f"{store.name}: {format_count(done.added, 'response')} added from {path}, {done.known:,} stored before")
+        result = import_responses(store, path)
+        click.echo(f"{store.name}: {format_count(result.added, 'response')} added from {path}, {result.known:,} stored before")
 
 
 def _import_answers(
@@ -81,29 +81,29 @@ def _import_answers(
     if known_suites and suite not in known_suites:
         raise ConfigError(f"--suite {suite!r}: no questions of it were added; known: {list_nearest(suite, known_suites)}")
     keys = chosen_parts(warehouse, [suite], parts)
-    asked = {key: _resolve_how(warehouse, key, condition) for key in keys}
+    ways = {key: _resolve_how(warehouse, key, condition) for key in keys}
     rows = {key: warehouse.rows("qa_items", **QA_SPACE.levels(key)) for key in keys}
     ids = {item: key for key in keys for item in rows[key]["item_id"].to_pylist()}
     texts = dict(
         pair for key in keys for pair in zip(rows[key]["item_id"].to_pylist(), rows[key]["text"].to_pylist(), strict=True)
     )
     file = read_imported(path, suite, list(ids), rules, texts)
-    used = {ids[one.item_id] for one in file.answers}
+    used_keys = {ids[answer.item_id] for answer in file.answers}
     prompts: dict[str, str] = {}
-    for key in (key for key in keys if key in used):
-        made = filter_with_messages(_build_prompts(warehouse, asked[key], key, rows[key]))
-        prompts |= dict(zip(made["item_id"].to_pylist(), made["prompt_id"].to_pylist(), strict=True))
-    if waiting := {one.item_id for one in file.answers} - set(prompts):
+    for key in (key for key in keys if key in used_keys):
+        prompt_rows = filter_with_messages(_build_prompts(warehouse, ways[key], key, rows[key]))
+        prompts |= dict(zip(prompt_rows["item_id"].to_pylist(), prompt_rows["prompt_id"].to_pylist(), strict=True))
+    if waiting := {answer.item_id for answer in file.answers} - set(prompts):
         raise ConfigError(
             f"{format_count(len(waiting), 'question')} of {path} have no prompt, the first {min(waiting)}: {NOT_LOOKED_UP}"
         )
-    found = build_imported_responses(file.answers, prompts, snapshot, datetime.now(UTC))
+    batch = build_imported_responses(file.answers, prompts, snapshot, datetime.now(UTC))
     with ResponseStore(Settings.read_environment().responses_url, describe_this_run) as store:
-        other = _count_conflicting(store, found.responses)
-        added = store.add(found.responses)
-        there = len(found.responses) - added
-        click.echo(f"{store.name}: {format_count(added, 'response')} added from {path}, {there:,} stored before")
-    for line in (*_describe_left_out_answers(file, found.outvoted, other), *_describe_models(found.responses, suite)):
+        n_conflicts = _count_conflicting(store, batch.responses)
+        n_added = store.add(batch.responses)
+        n_present = len(batch.responses) - n_added
+        click.echo(f"{store.name}: {format_count(n_added, 'response')} added from {path}, {n_present:,} stored before")
+    for line in (*_describe_left_out_answers(file, batch.outvoted, n_conflicts), *_describe_models(batch.responses, suite)):
         say(line, err=line.startswith("warning"))
 
 
@@ -136,31 +136,31 @@ def _build_prompts(warehouse: Warehouse, how: AskSettings, key: str, rows: pa.Ta
 
 def _count_conflicting(store: ResponseStore, responses: Sequence[Response]) -> int:
     """How many responses are stored with another text, which stays."""
-    given: Mapping[str, str] = {one.request_key: one.text for one in responses}
-    there = store.responses(list(given))
-    pairs = zip(there["request_key"].to_pylist(), there["text"].to_pylist(), strict=True)
-    return sum(given[key] != text for key, text in pairs)
+    texts: Mapping[str, str] = {response.request_key: response.text for response in responses}
+    rows = store.responses(list(texts))
+    pairs = zip(rows["request_key"].to_pylist(), rows["text"].to_pylist(), strict=True)
+    return sum(texts[key] != text for key, text in pairs)
 
 
-def _describe_left_out_answers(file: ImportedFile, outvoted: int, other: int) -> Iterator[str]:
+def _describe_left_out_answers(file: ImportedFile, n_outvoted: int, n_conflicts: int) -> Iterator[str]:
     if file.skipped:
         yield f"warning: {format_count(file.skipped, 'line')} skipped, because their questions were not added"
     if file.other_prompts:
         skipped_text = f"{format_count(file.other_prompts, 'line')} name a prompt that words the question differently"
         yield f"warning: {skipped_text}; the text of the question is used, also before an answer that completes a program"
-    if outvoted:
+    if n_outvoted:
         yield (
-            f"warning: {format_count(outvoted, 'answer')} left out: another question has the same text, and "
+            f"warning: {format_count(n_outvoted, 'answer')} left out: another question has the same text, and "
             "its answer, which comes first, is kept"
         )
-    if other:
-        yield f"warning: {other:,} of the responses stored before had another text, which stays; --snapshot LABEL keeps both"
+    if n_conflicts:
+        yield f"warning: {n_conflicts:,} of the responses stored before had another text, which stays; --snapshot LABEL keeps both"
 
 
 def _describe_models(responses: Sequence[Response], suite: str) -> Iterator[str]:
     """Which models answered how much, and what to do next."""
-    counts = Counter(one.model for one in responses)
-    draws = 1 + max((one.draw for one in responses), default=0)
+    counts = Counter(response.model for response in responses)
+    draws = 1 + max((response.draw for response in responses), default=0)
     if counts:
         yield list_first_names([f"{model} ({number:,})" for model, number in counts.items()], _ANSWERERS_NAMED)
         more = f" --draws {draws}" if draws > 1 else ""
@@ -188,23 +188,23 @@ def export_file(path: Path, models: Sequence[str], snapshots: Sequence[str]) -> 
     with _store() as store:
         if (models or snapshots) and next(store.pages(models=models, snapshots=snapshots), None) is None:
             raise ConfigError(f"{store.name} has no responses that match; it has {_describe_contents(store)}")
-        written = export_responses(store, path, models=models, snapshots=snapshots)
-        click.echo(f"{path}: {format_count(written, 'response')} of {store.name}")
+        count = export_responses(store, path, models=models, snapshots=snapshots)
+        click.echo(f"{path}: {format_count(count, 'response')} of {store.name}")
 
 
 def show(which: ResponseSelection, family: str | None, output: str) -> None:
     with _store() as store:
-        chosen = _choose_keys(store, which, family)
-        if chosen is not None and not chosen and output == "table":
+        keys = _choose_keys(store, which, family)
+        if keys is not None and not keys and output == "table":
             click.echo(f"no such responses in {store.name}; it has {_describe_contents(store)}")
             return
-        summary = store.summary() if chosen is None else store.summarize_keys(chosen)
+        summary = store.summary() if keys is None else store.summarize_keys(keys)
         size = store.database.size()
-        gone = sum_removed_cost(store.database)
+        removal = sum_removed_cost(store.database)
         name = store.name
     lines = [f"{format_count(pc.sum(summary['answers']).as_py() or 0, 'response')}, {size / 1e6:,.1f} MB: {name}"]
-    if gone.calls and chosen is None:
-        lines.append(f"{format_count(gone.calls, 'response')} removed before, at a known cost of ${gone.cost_usd:,.4f}")
+    if removal.calls and keys is None:
+        lines.append(f"{format_count(removal.calls, 'response')} removed before, at a known cost of ${removal.cost_usd:,.4f}")
     _print_summary(summary, output, lines)
 
 
@@ -249,21 +249,21 @@ def remove_responses(which: ResponseSelection, family: str | None, output: str) 
 def _collect_family_keys(store: ResponseStore, name: str) -> set[str]:
     """Of what the family asked: the request keys in its tables, and what was asked in its roles and stands in no other family's table."""
     family = FAMILY_BY_NAME[name]
-    own = _read_table_keys(family)
+    keys = _read_table_keys(family)
     if family.roles:
-        others = set[str]().union(*(_read_table_keys(other) for other in FAMILIES if other is not family))
-        own |= store.list_keys_of_roles(family.roles) - others
-    return own
+        foreign_keys = set[str]().union(*(_read_table_keys(record) for record in FAMILIES if record is not family))
+        keys |= store.list_keys_of_roles(family.roles) - foreign_keys
+    return keys
 
 
 def _read_table_keys(family: Family) -> set[str]:
     """The request keys that stand in those of the family's tables that there are."""
     warehouse = open_warehouse()
-    keys = {one.table: "request_key" if one.keys == "request_key" else f"unnest({one.keys})" for one in family.calls.tables}
-    there = warehouse.tables(keys)
-    union = " UNION ".join(f"SELECT {keys[table]} AS key FROM {table}" for table in there)
-    found = warehouse.query(lambda connection: connection.execute(union).fetchall(), only=there) if there else []
-    return {key for (key,) in found}
+    keys = {call.table: "request_key" if call.keys == "request_key" else f"unnest({call.keys})" for call in family.calls.tables}
+    tables = warehouse.tables(keys)
+    union = " UNION ".join(f"SELECT {keys[table]} AS key FROM {table}" for table in tables)
+    rows = warehouse.query(lambda connection: connection.execute(union).fetchall(), only=tables) if tables else []
+    return {key for (key,) in rows}
 
 
 def _describe_contents(store: ResponseStore) -> str:

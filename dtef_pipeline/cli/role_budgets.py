@@ -16,17 +16,17 @@ from dtef_pipeline.text.name_matching import list_nearest
 
 def parse_budgets(costs: Sequence[str], calls: Sequence[str], tokens: Sequence[str] = ()) -> dict[str, Any]:
     """Budgets as the configuration takes them: of the run, of roles and of models. Raises ConfigError for one that is given twice."""
-    found: dict[str, Any] = {"budgets": {}, "role_budgets": {}}
-    for name, given in (("max_cost_usd", costs), ("max_calls", calls), ("max_tokens", tokens)):
-        for text in given:
+    budgets: dict[str, Any] = {"budgets": {}, "role_budgets": {}}
+    for name, texts in (("max_cost_usd", costs), ("max_calls", calls), ("max_tokens", tokens)):
+        for text in texts:
             owner, _, value = text.rpartition("=")
-            bounds = found[f"{'role_' if owner in ROLES else ''}budgets"].setdefault(owner, {}) if owner else found
+            bounds = budgets[f"{'role_' if owner in ROLES else ''}budgets"].setdefault(owner, {}) if owner else budgets
             if name in bounds:
                 raise ConfigError(
                     f"--{name.replace('_', '-')} is given twice for {owner or 'the run'}; allowed: once for the run, once for a model or a role"
                 )
             bounds[name] = _parse_amount(name, text, value)
-    return found
+    return budgets
 
 
 def _parse_amount(name: str, text: str, value: str) -> float:
@@ -36,52 +36,52 @@ def _parse_amount(name: str, text: str, value: str) -> float:
         amount = -1.0
     if not 0 <= amount < float("inf") or (name != "max_cost_usd" and amount != int(amount)):
         roles = ", ".join(ROLES)
-        what = "an amount from 0" if name == "max_cost_usd" else "a whole number from 0"
+        hint = "an amount from 0" if name == "max_cost_usd" else "a whole number from 0"
         raise ConfigError(
-            f"--{name.replace('_', '-')} {text!r}: allowed: {what}, by itself or after MODEL= or ROLE= (roles: {roles})"
+            f"--{name.replace('_', '-')} {text!r}: allowed: {hint}, by itself or after MODEL= or ROLE= (roles: {roles})"
         )
     return amount if name == "max_cost_usd" else int(amount)
 
 
-def apply_budgets(settings: FamilySettings, given: RunFlags, asked: Collection[str], models: Models) -> FamilySettings:
+def apply_budgets(settings: FamilySettings, flags: RunFlags, names: Collection[str], models: Models) -> FamilySettings:
     """The settings with budgets as a command gives them: of the run, of roles, and of models by name.
 
-    Bounds of a model's file that are not given stay. `asked`: as of `resolve_budget_owners`. Raises ConfigError as it does, and for what
+    Bounds of a model's file that are not given stay. `names`: as of `resolve_budget_owners`. Raises ConfigError as it does, and for what
     is no amount.
     """
-    owned = (resolve_budget_owners(one, asked, models) for one in (given.max_cost_usd, given.max_calls, given.max_tokens))
-    found = parse_budgets(*owned)
-    for name, bounds in found["budgets"].items():
+    budgets = (resolve_budget_owners(texts, names, models) for texts in (flags.max_cost_usd, flags.max_calls, flags.max_tokens))
+    config = parse_budgets(*budgets)
+    for name, bounds in config["budgets"].items():
         (spec,) = models.resolve([name])
-        found["budgets"][name] = {**spec.budget.model_dump(exclude_none=True), **bounds}
-    return build_settings(type(settings), settings.model_dump(exclude_unset=True) | found)
+        config["budgets"][name] = {**spec.budget.model_dump(exclude_none=True), **bounds}
+    return build_settings(type(settings), settings.model_dump(exclude_unset=True) | config)
 
 
-def resolve_budget_owners(given: Sequence[str], asked: Collection[str], models: Models) -> tuple[str, ...]:
+def resolve_budget_owners(texts: Sequence[str], names: Collection[str], models: Models) -> tuple[str, ...]:
     """Budgets, each of a model under the name that it is asked by, where it was given by its model string.
 
-    `asked`: names of the models of the run. Raises ConfigError for a budget of what is neither a role nor one of them: it would bound nothing.
+    `names`: names of the models of the run. Raises ConfigError for a budget of what is neither a role nor one of them: it would bound nothing.
     """
-    return tuple(_resolve_owner(text, asked, models) for text in given)
+    return tuple(_resolve_owner(text, names, models) for text in texts)
 
 
-def _resolve_owner(text: str, asked: Collection[str], models: Models) -> str:
+def _resolve_owner(text: str, names: Collection[str], models: Models) -> str:
     owner, _, value = text.rpartition("=")
-    if not owner or owner in ROLES or owner in asked:
+    if not owner or owner in ROLES or owner in names:
         return text
-    if (name := name_of_asked(owner, asked, models)) is None:
+    if (name := name_of_asked(owner, names, models)) is None:
         raise ConfigError(
-            f"budget of {owner!r}: allowed: a role or a model of this run: {list_nearest(owner, {*ROLES, *asked})}"
+            f"budget of {owner!r}: allowed: a role or a model of this run: {list_nearest(owner, {*ROLES, *names})}"
         )
     return f"{name}={value}"
 
 
-def name_of_asked(given: str, asked: Collection[str], models: Models) -> str | None:
-    """The name of the model of the run that is meant, whichever way it is written; None: it is none. `asked`: as of `resolve_budget_owners`."""
-    if given in asked:
-        return given
+def name_of_asked(text: str, names: Collection[str], models: Models) -> str | None:
+    """The name of the model of the run that is meant, whichever way it is written; None: it is none. `names`: as of `resolve_budget_owners`."""
+    if text in names:
+        return text
     with suppress(ConfigError):
-        found = models.resolve([resolve_known_selector(given, models)])
-        if len(found) == 1 and found[0].name in asked:
-            return found[0].name
+        specs = models.resolve([resolve_known_selector(text, models)])
+        if len(specs) == 1 and specs[0].name in names:
+            return specs[0].name
     return None

@@ -21,24 +21,24 @@ def score_file(family: str, file: Path, tasks: Path | None, trust_answers: bool)
     return 0
 
 
-def score_interviews(questions: Path, corpus: Path, out: Path, part: str | None, replace: bool, **given: Any) -> int:
+def score_interviews(questions: Path, corpus: Path, out: Path, part: str | None, replace: bool, **options: Any) -> int:
     """The exit code: 1 where a question was left out, or asking failed."""
     from dtef_pipeline.cli.families import family_settings
     from dtef_pipeline.cli.qa import qa_socioscope
     from dtef_pipeline.cli.settings_command import split_given
 
-    documented = qa_socioscope.SocioscopeInput(questions, corpus, out, part, replace)
-    return qa_socioscope.socioscope(documented, family_settings("qa", split_given(given)[0]))
+    source = qa_socioscope.SocioscopeInput(questions, corpus, out, part, replace)
+    return qa_socioscope.socioscope(source, family_settings("qa", split_given(options)[0]))
 
 
 def _score_responses(lines: IO[str]) -> int:
     from dtef_pipeline.survey.scoring.json_lines import score_lines
 
-    malformed = 0
+    n_malformed = 0
     for line in score_lines(lines):
         click.echo(line.text)
-        malformed += line.malformed
-    return 1 if malformed else 0
+        n_malformed += line.malformed
+    return 1 if n_malformed else 0
 
 
 def _score_answers(file: IO[str], where: str, tasks: Path | None, trust_answers: bool) -> None:

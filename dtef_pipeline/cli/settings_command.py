@@ -27,7 +27,7 @@ class TakesSettings(click.Command):
 
     def __init__(
         self,
-        *given: Any,
+        *args: Any,
         settings: str,
         chosen: Sequence[str] | None = None,
         callbacks: Mapping[str, Callable[..., Any]] | None = None,
@@ -36,7 +36,7 @@ class TakesSettings(click.Command):
         """`settings`: module and class, such as `dtef_pipeline.qa.settings.QaSettings`; `chosen`: as of `settings_options`; `callbacks`: by
         setting, click's callback."""
         self._settings, self._chosen, self._callbacks = settings, chosen, callbacks or {}
-        super().__init__(*given, **named)
+        super().__init__(*args, **named)
 
     @property
     def params(self) -> list[click.Parameter]:
@@ -54,13 +54,13 @@ class TakesSettings(click.Command):
         self._own = own
 
 
-def split_given(given: dict[str, Any]) -> tuple[dict[str, Any], RunFlags]:
+def split_given(options: dict[str, Any]) -> tuple[dict[str, Any], RunFlags]:
     """What a command is given: the settings that are not left as usual, and what stands beside them."""
-    beside = {name: given.pop(name) for name in RunFlags._fields if name in given}
+    beside = {name: options.pop(name) for name in RunFlags._fields if name in options}
     source = click.get_current_context().get_parameter_source
     settings = {
         name: list(value) if isinstance(value, tuple) else value
-        for name, value in given.items()
+        for name, value in options.items()
         if value not in ((), None) and source(name) is not ParameterSource.DEFAULT
     }
     return settings, RunFlags(**beside)

@@ -19,29 +19,29 @@ def settings_options(
     callbacks: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
 ) -> list[click.Option]:
     """The options of these settings; None: of all that a command may give. `callbacks`: by setting, click's callback."""
-    described = member_docstrings(model)
+    descriptions = member_docstrings(model)
     names = list_settings_at(model, Door.COMMAND) if chosen is None else chosen
-    return [_build_option(model, name, described.get(name, ""), callbacks.get(name)) for name in names]
+    return [_build_option(model, name, descriptions.get(name, ""), callbacks.get(name)) for name in names]
 
 
-def _build_option(model: type[RunSettings], name: str, described: str, callback: Callable[..., Any] | None) -> click.Option:
-    field, declared = model.model_fields[name], setting(model, name)
-    flag = declared.option or f"--{name.replace('_', '-')}"
+def _build_option(model: type[RunSettings], name: str, description: str, callback: Callable[..., Any] | None) -> click.Option:
+    field, declaration = model.model_fields[name], setting(model, name)
+    flag = declaration.option or f"--{name.replace('_', '-')}"
     kind = _find_value_type(field)
     if kind is bool:
-        return click.Option([flag, name], is_flag=True, callback=callback, help=" ".join(described.split()))
+        return click.Option([flag, name], is_flag=True, callback=callback, help=" ".join(description.split()))
     multiple = get_origin(field.annotation) is list
     default = None if multiple or field.default is None else field.default
-    help = " ".join([*described.split(), *(["May be repeated."] if multiple else [])])
-    if declared.unset:
-        help += f"  [default: {declared.unset}]"
+    help = " ".join([*description.split(), *(["May be repeated."] if multiple else [])])
+    if declaration.unset:
+        help += f"  [default: {declaration.unset}]"
     return click.Option(
         [flag, name],
         multiple=multiple,
-        type=_choose_click_type(field, kind, is_file=declared.is_file),
+        type=_choose_click_type(field, kind, is_file=declaration.is_file),
         default=None if multiple else default,
         show_default=default is not None,
-        metavar=declared.metavar or None,
+        metavar=declaration.metavar or None,
         callback=callback,
         help=help,
     )
@@ -54,15 +54,15 @@ def _find_value_type(field: FieldInfo) -> Any:
         return get_args(annotation)[0]
     if get_origin(annotation) is Literal:
         return annotation
-    return next((one for one in get_args(annotation) if one is not type(None)), annotation)
+    return next((member for member in get_args(annotation) if member is not type(None)), annotation)
 
 
 def _choose_click_type(field: FieldInfo, kind: Any, *, is_file: bool) -> Any:
-    bounds = {name: getattr(one, name) for one in field.metadata for name in ("ge", "le") if hasattr(one, name)}
+    bounds = {name: getattr(bound, name) for bound in field.metadata for name in ("ge", "le") if hasattr(bound, name)}
     if is_file:
         return click.Path(exists=True, dir_okay=False)
     if get_origin(kind) is Literal:
-        return click.Choice([str(one) for one in get_args(kind)])
+        return click.Choice([str(choice) for choice in get_args(kind)])
     if kind is int:
         return click.IntRange(bounds.get("ge"), bounds.get("le"))
     return click.FloatRange(bounds.get("ge"), bounds.get("le")) if kind is float else str

@@ -66,13 +66,13 @@ def open_dagster_instance() -> Iterator[Any]:
     import dagster as dg
 
     try:
-        opened = dg.DagsterInstance.get()
+        handle = dg.DagsterInstance.get()
     except Exception as error:
         if describe_error(links(error)):
             raise
         remedy = describe_start_problem(error, f"the template is {find_shipped('dagster.yaml')}")
         raise ConfigError(f"{describe_start_failure(home, error)}; {remedy}") from error
-    with opened as instance:
+    with handle as instance:
         yield instance
 
 
@@ -149,19 +149,19 @@ def roll_up(instance: Any, family: str, metric: str | None = None) -> LaunchResu
 
 def refresh_boards(family: str, metric: str | None) -> int:
     """Make the roll-ups of a family anew; the exit code: 1 where one failed, or a file was left out. `metric`: as for `roll_up`."""
-    warehouse, stored = open_warehouse(), FAMILY_BY_NAME[family]
-    scored = stored.scored
+    warehouse, record = open_warehouse(), FAMILY_BY_NAME[family]
+    table = record.scored
     check_settings(Settings.read_environment())
     if metric is not None:
         SurveyBoardOptions(metric=metric)  # refuses one that is none
-    if not warehouse.tables([scored]):
+    if not warehouse.tables([table]):
         command = "dtef run" if family == USUAL_FAMILY else f"dtef {family} run"
-        raise WarehouseError(f"no {scored} in {warehouse.root} yet: they are made by `{command}`")
-    started = time.monotonic()
+        raise WarehouseError(f"no {table} in {warehouse.root} yet: they are made by `{command}`")
+    start = time.monotonic()
     with keep_terminal(), open_dagster_instance() as instance:
         outcome = roll_up(instance, family, metric)
     code = report_run_end(warehouse, outcome)
-    say(f"roll-ups of {', '.join(warehouse.values(scored, stored.space.first))}, {time.monotonic() - started:.1f} s", err=True)
+    say(f"roll-ups of {', '.join(warehouse.values(table, record.space.first))}, {time.monotonic() - start:.1f} s", err=True)
     return code
 
 
@@ -244,18 +244,18 @@ def refuse_unaskable(
         refuse_early(specs, snapshot, Accounts(budget or Budget(), budgets or {}), store, os.environ)
 
 
-def print_usage(used: Mapping[str, Any]) -> None:
+def print_usage(by_role: Mapping[str, Any]) -> None:
     """A line per role that was asked: calls, tokens and dollars."""
-    for role, usage in used.items():
+    for role, usage in by_role.items():
         cost = format_cost(usage.known_usd, usage.unpriced, usage.most_usd)
         say(f"sent as {role}: {format_count(usage.calls, 'call')}, {format_count(usage.tokens, 'token')}, {cost}")
 
 
 def require_imported(specs: Iterable[ModelSpec], snapshot: str, settings: Settings) -> None:
     """Raises ConfigError for a model of which nothing was imported in the snapshot, as where its name is misspelled."""
-    if imported := [spec for spec in specs if spec.is_imported]:
+    if imports := [spec for spec in specs if spec.is_imported]:
         with ResponseStore(settings.responses_url) as store:
-            refuse_absent_imported(imported, snapshot, store)
+            refuse_absent_imported(imports, snapshot, store)
 
 
 _FAILED_CALL, _ENDED_BY_BUDGET = "error", "budget"
@@ -267,9 +267,9 @@ def describe_unanswered(calls: Iterable[tuple[str, str, str | None]]) -> Iterato
 
     `calls`: of each response its model, status and error.
     """
-    asked, errors = Counter[str](), defaultdict[tuple[str, str], Counter[str]](Counter)
+    totals, errors = Counter[str](), defaultdict[tuple[str, str], Counter[str]](Counter)
     for model, status, error in calls:
-        asked[model] += 1
+        totals[model] += 1
         # Of what a budget ended, the error of the last attempt, where there was one.
         last = (error or "").partition(LAST_ERROR)[2] if status == _ENDED_BY_BUDGET else error or ""
         errors[model, status][last] += 1
@@ -277,6 +277,6 @@ def describe_unanswered(calls: Iterable[tuple[str, str, str | None]]) -> Iterato
         number = format_count(error_counts.total(), "response")
         why = next((f" ({error[:ERROR_CHARACTERS_SHOWN]})" for error, _ in error_counts.most_common() if error), "")
         if status == _FAILED_CALL:
-            yield f"warning: {model}: {number} of {asked[model]:,} failed{why}; the same command asks again"
+            yield f"warning: {model}: {number} of {totals[model]:,} failed{why}; the same command asks again"
         elif status == _ENDED_BY_BUDGET:
-            yield f"warning: {model}: {number} of {asked[model]:,} missing, because a budget was reached{why}; the same command continues"
+            yield f"warning: {model}: {number} of {totals[model]:,} missing, because a budget was reached{why}; the same command continues"

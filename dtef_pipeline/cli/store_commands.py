@@ -99,9 +99,9 @@ _READ_FROM: Mapping[str, _Transfer] = {
 }
 
 
-def _transfer(moved: _Transfer, path: Path, given: Mapping[str, Any]) -> None:
-    module, function = moved.done_by.split(":")
-    getattr(import_module(f"dtef_pipeline.cli.{module}"), function)(path, **{name: given[name] for name in moved.options})
+def _transfer(transfer: _Transfer, path: Path, options: Mapping[str, Any]) -> None:
+    module, function = transfer.done_by.split(":")
+    getattr(import_module(f"dtef_pipeline.cli.{module}"), function)(path, **{name: options[name] for name in transfer.options})
 
 
 @click.command("export", short_help="Write prompts, responses, votes, labels or personas to a file.")

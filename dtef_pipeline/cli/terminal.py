@@ -80,20 +80,20 @@ def print_rows(
     if output != "table":
         click.echo(render(frame, output))
         return
-    shown = frame.copy()
+    table = frame.copy()
     for name, ends in {"interval": view.ends, **view.further_intervals}.items():
         if {view.estimate, *ends} <= set(frame):
-            shown[name] = format_column_intervals(frame, view.estimate, ends)
+            table[name] = format_column_intervals(frame, view.estimate, ends)
     for name in {*_FLAG_COLUMNS} & {*frame}:
-        shown[name] = frame[name].map({True: "yes", False: ""})
-    columns, lines = find_filled_columns(shown, view.columns), [*_format_notes(view, frame), *lines]
-    print_table(shown, explained_as, columns=columns, kept=view.kept, first_out=view.first_out, lines=lines)
+        table[name] = frame[name].map({True: "yes", False: ""})
+    columns, lines = find_filled_columns(table, view.columns), [*_format_notes(view, frame), *lines]
+    print_table(table, explained_as, columns=columns, kept=view.kept, first_out=view.first_out, lines=lines)
 
 
 def whole_frame(rows: pa.Table) -> pd.DataFrame:
     """The rows, in which whole numbers stay whole beside unknown ones."""
-    found: pd.DataFrame = rows.to_pandas(types_mapper={pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}.get)
-    return found
+    frame: pd.DataFrame = rows.to_pandas(types_mapper={pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}.get)
+    return frame
 
 
 def find_filled_columns(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
@@ -104,8 +104,8 @@ def find_filled_columns(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
 def _format_notes(view: TableView, frame: pd.DataFrame) -> Iterator[str]:
     """Each sentence of notes once, behind the rows that it is about."""
     notes = frame.get(view.notes, pd.Series(dtype=str)).fillna("").str.split("; ")
-    for note in dict.fromkeys(sentence for own in notes for sentence in own if sentence):
-        rows = frame[[note in own for own in notes]]
+    for note in dict.fromkeys(sentence for sentences in notes for sentence in sentences if sentence):
+        rows = frame[[note in sentences for sentences in notes]]
         who = rows[list(view.who)].agg(", ".join, axis=1).drop_duplicates().tolist()
         separator = ", " if len(view.who) == 1 else "; "
         yield f"{'all rows' if len(rows) == len(frame) > 1 else list_first_names(who, _ROWS_NAMED, separator)}: {note}"

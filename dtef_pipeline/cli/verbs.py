@@ -38,8 +38,8 @@ class Commands(click.Group):
         return list(self.commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = super().get_command(ctx, cmd_name)
-        return self.usual.get_command(ctx, cmd_name) if found is None and self.usual else found
+        command = super().get_command(ctx, cmd_name)
+        return self.usual.get_command(ctx, cmd_name) if command is None and self.usual else command
 
 
 class ViewChoice(Protocol):
@@ -105,12 +105,12 @@ def run_command(
     """`dtef FAMILY run`. `settings` and `callbacks`: as of `TakesSettings`; `roles`: of the models that it asks; `starts`: stages that it can
     begin with."""
 
-    def run(is_estimate: bool, output: str, **given: Any) -> None:
+    def run(is_estimate: bool, output: str, **values: Any) -> None:
         from dtef_pipeline.cli.family_run import family_run, run_or_estimate
 
         record = family_run(family)
-        own, beside = split_given(given)
-        run_or_estimate(record, record.settings(own), beside, is_estimate=is_estimate, output=output)
+        changes, beside = split_given(values)
+        run_or_estimate(record, record.settings(changes), beside, is_estimate=is_estimate, output=output)
 
     asks = (
         of_asked_snapshot,
@@ -119,8 +119,8 @@ def run_command(
         make_roll_up_option(family),
     )
     with_options = options(*asks, of_estimate, *verb.options)(reports_errors(run))
-    given = {"settings": settings, "callbacks": callbacks}
-    command: click.Command = click.command("run", TakesSettings, short_help=verb.short, help=verb.help, **given)(with_options)
+    config = {"settings": settings, "callbacks": callbacks}
+    command: click.Command = click.command("run", TakesSettings, short_help=verb.short, help=verb.help, **config)(with_options)
     return command
 
 
@@ -134,8 +134,8 @@ def build_family_group(words: FamilyWords) -> click.Group:
         "remove": (_remove(words), as_json),
         "board": (_build_board_verb(words), writes_a_table),
     }
-    made = [_build_command(words, name, verb, output) for name, (verb, output) in verbs.items()]
-    for command in (*made[:-1], words.run, made[-1], *words.more):
+    commands = [_build_command(words, name, verb, output) for name, (verb, output) in verbs.items()]
+    for command in (*commands[:-1], words.run, commands[-1], *words.more):
         group.add_command(command)
     return group
 
@@ -143,10 +143,10 @@ def build_family_group(words: FamilyWords) -> click.Group:
 def _build_command(words: FamilyWords, name: str, verb: Verb, output: Option) -> click.Command:
     """The command of a verb."""
 
-    def call(**given: Any) -> None:
+    def call(**values: Any) -> None:
         from dtef_pipeline.cli import family_verbs
 
-        sys.exit(getattr(family_verbs, _FUNCTIONS[name])(words.name, **given))
+        sys.exit(getattr(family_verbs, _FUNCTIONS[name])(words.name, **values))
 
     epilog = _format_views(words.name, words.views) if name == "board" else None
     make = click.command(name, short_help=verb.short, help=verb.help, epilog=epilog)

@@ -43,10 +43,10 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
     root = Path(warehouse.root)
     if not warehouse.is_local or root.is_dir():
         return warehouse
-    there = find_existing_parent(root)
-    if not there.is_dir():
+    parent = find_existing_parent(root)
+    if not parent.is_dir():
         raise WarehouseError(
-            f"the warehouse {root} cannot be a folder, since {there} is a file; name another place in DTEF_WAREHOUSE"
+            f"the warehouse {root} cannot be a folder, since {parent} is a file; name another place in DTEF_WAREHOUSE"
         )
     if not new:
         if (place := diagnose_absent("warehouse", root, "DTEF_WAREHOUSE")).state == "problem":
@@ -63,7 +63,7 @@ def list_stored_keys(warehouse: Warehouse, family: Family) -> list[str]:
     firsts = warehouse.values(table, space.first)
     if not space.second:
         return firsts
-    return [space.key(one, other) for one in firsts for other in warehouse.values(table, space.second, **{space.first: one})]
+    return [space.key(top, below) for top in firsts for below in warehouse.values(table, space.second, **{space.first: top})]
 
 
 def _find_making_command() -> str:
@@ -88,21 +88,21 @@ def query_rounds(
     if not rounds:
         return warehouse.query(use, only=only)
     of_all = warehouse.query(times, only=["scores"]) if warehouse.query(has_several, only=["scores"], first=rounds) else None
-    linked = warehouse.query(load_question_clusters, only=["survey_responses"])
+    clusters = warehouse.query(load_question_clusters, only=["survey_responses"])
 
     def run_query(connection: duckdb.DuckDBPyConnection) -> Out:
         if of_all is not None:
             take_times(connection, of_all)
-        take_links(connection, linked)
+        take_links(connection, clusters)
         return use(connection)
 
     return warehouse.query(run_query, only=only, first=rounds)
 
 
-def warn_skipped(launched: LaunchResult, warehouse: Warehouse) -> None:
+def warn_skipped(outcome: LaunchResult, warehouse: Warehouse) -> None:
     """Warn of the files that a run skipped and did not make again, unless the command has done so; `warehouse.skipped` then has them too."""
     before = set(warehouse.skipped)
-    warehouse.skipped |= dict(launched.skipped)
+    warehouse.skipped |= dict(outcome.skipped)
     warehouse.drop_mended()
     for path, line in warehouse.skipped.items():
         if path not in before:

@@ -52,38 +52,38 @@ class AnswerShares(NamedTuple):
 
     def first(self, snapshots: int | None, without: Collection[int] = ()) -> AnswerShares:
         """Of the first so many snapshots; what was asked at the places `without` is not known."""
-        known = [at not in without for at in range(len(self.labels))]
-        grids = (np.where(known, values, np.nan)[:, :snapshots] for values in (self.parsed, self.ok, self.answered))
+        is_known = [at not in without for at in range(len(self.labels))]
+        grids = (np.where(is_known, values, np.nan)[:, :snapshots] for values in (self.parsed, self.ok, self.answered))
         return AnswerShares(self.labels[:snapshots], *grids)
 
 
-def find_answer_changes(found: AnswerShares, first: int) -> list[Change]:
+def find_answer_changes(shares: AnswerShares, first: int) -> list[Change]:
     """Whether responses changed at snapshot `first`, or how many of them could be parsed; each over the items known on both sides."""
     changes = []
-    before, after = _compute_means(found.parsed[:, :first]), _compute_means(found.parsed[:, first:])
+    before, after = _compute_means(shares.parsed[:, :first]), _compute_means(shares.parsed[:, first:])
     both = np.isfinite(before) & np.isfinite(after)
     if both.any():
         was, now = float(before[both].mean()), float(after[both].mean())
-        same = ", as before" if abs(now - was) < RESOLUTION else ""
+        note = ", as before" if abs(now - was) < RESOLUTION else ""
         words = [f"parsed answers score {mean:.4f}" for mean in (was, now)]
-        changes.append(Change("answers", found.labels[first], words[0], f"{words[1]} ({now - was:+.4f}{same})"))
-    return changes + parse_changes(found, first)
+        changes.append(Change("answers", shares.labels[first], words[0], f"{words[1]} ({now - was:+.4f}{note})"))
+    return changes + parse_changes(shares, first)
 
 
-def parse_changes(found: AnswerShares, first: int) -> list[Change]:
-    rates = [parse_rate(found.ok[:, part], found.answered[:, part]) for part in (slice(first), slice(first, None))]
+def parse_changes(shares: AnswerShares, first: int) -> list[Change]:
+    rates = [parse_rate(shares.ok[:, part], shares.answered[:, part]) for part in (slice(first), slice(first, None))]
     was, now = rates
     if was is None or now is None or abs(now - was) < PARSE_RATE_CHANGE:
         return []
-    return [Change("parse_rate", found.labels[first], f"parsed {100 * was:.1f} %", f"parsed {100 * now:.1f} %")]
+    return [Change("parse_rate", shares.labels[first], f"parsed {100 * was:.1f} %", f"parsed {100 * now:.1f} %")]
 
 
 def _compute_means(values: Floats) -> Floats:
     """(rows,) means of what is known, NaN where nothing is."""
-    known = np.isfinite(values)
-    counts = known.sum(axis=1)
+    is_known = np.isfinite(values)
+    counts = is_known.sum(axis=1)
     return np.asarray(
-        np.divide(np.where(known, values, 0.0).sum(axis=1), counts, out=np.full(len(values), np.nan), where=counts > 0)
+        np.divide(np.where(is_known, values, 0.0).sum(axis=1), counts, out=np.full(len(values), np.nan), where=counts > 0)
     )
 
 
@@ -94,23 +94,23 @@ def find_provider_changes(snapshots: Sequence[Snapshot], first: int | None) -> l
         "fingerprint": lambda snapshot: snapshot.fingerprints,
     }
     changes = []
-    for what, of in named.items():
-        known = [(at, of(snapshot)) for at, snapshot in enumerate(snapshots) if of(snapshot)]
-        seen: set[str] = set()
-        found = []
-        for (_, was), (at, now) in pairwise(known):
-            seen |= was
+    for kind, of in named.items():
+        values = [(at, of(snapshot)) for at, snapshot in enumerate(snapshots) if of(snapshot)]
+        earlier: set[str] = set()
+        candidates = []
+        for (_, was), (at, now) in pairwise(values):
+            earlier |= was
             # Several may serve side by side: a snapshot that saw fewer of them is no change.
-            if now - seen or not now & was:
-                found.append((at, Change(what, snapshots[at].label, ", ".join(sorted(was)), ", ".join(sorted(now)))))
-        changes += _choose_nearest(found, first)
+            if now - earlier or not now & was:
+                candidates.append((at, Change(kind, snapshots[at].label, ", ".join(sorted(was)), ", ".join(sorted(now)))))
+        changes += _choose_nearest(candidates, first)
     return changes
 
 
-def _choose_nearest(found: Sequence[tuple[int, Change]], first: int | None) -> list[Change]:
-    if not found:
+def _choose_nearest(candidates: Sequence[tuple[int, Change]], first: int | None) -> list[Change]:
+    if not candidates:
         return []
-    return [min(found, key=lambda one: 0 if first is None else abs(one[0] - first))[1]]
+    return [min(candidates, key=lambda pair: 0 if first is None else abs(pair[0] - first))[1]]
 
 
 def find_item_changes(snapshots: Sequence[Snapshot], labels: pd.DataFrame, subject: Subject, first: int | None) -> list[Change]:
@@ -123,7 +123,7 @@ def find_item_changes(snapshots: Sequence[Snapshot], labels: pd.DataFrame, subje
         if not np.array_equal(before.items, after.items):
             for change in find_differences(before, after, labels, subject):
                 by_what.setdefault(change.what, []).append((at, change))
-    return [change for found in by_what.values() for change in _choose_nearest(found, first)]
+    return [change for candidates in by_what.values() for change in _choose_nearest(candidates, first)]
 
 
 def find_differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, subject: Subject) -> list[Change]:
@@ -135,28 +135,28 @@ def find_differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, su
     was, now = labels.loc[before.items], labels.loc[after.items]
     pair = list(subject.keys.pair)
     pairs = was.merge(now, on=pair, suffixes=("", "_now"))
-    same = pd.DataFrame({name: pairs[name] == pairs[f"{name}_now"] for name in ("prompt_id", "truth_id", "metric")})
-    cells = same.groupby([pairs[name] for name in pair]).any()
-    other = (~cells).sum()
-    whole = f"of {len(cells)} ({subject.keys.space[1]}, {subject.keys.noun}) pairs"
-    found: list[tuple[str, str, str]] = []
-    if other["prompt_id"]:
-        found.append(("prompts", f"the prompts of {before.label}", f"other prompts for {other['prompt_id']} {whole}"))
-    if other["truth_id"]:
-        truths = f"other {subject.truths} for {other['truth_id']} {whole}"
-        found.append((subject.truth, f"the {subject.truths} that {before.label} was scored against", truths))
-    if other["metric"]:
-        scored = [f"scored by {', '.join(sorted(set(part['metric'])))}" for part in (was, now)]
-        found.append(("metric", scored[0], scored[1]))
+    matches = pd.DataFrame({name: pairs[name] == pairs[f"{name}_now"] for name in ("prompt_id", "truth_id", "metric")})
+    cells = matches.groupby([pairs[name] for name in pair]).any()
+    counts = (~cells).sum()
+    total = f"of {len(cells)} ({subject.keys.space[1]}, {subject.keys.noun}) pairs"
+    differences: list[tuple[str, str, str]] = []
+    if counts["prompt_id"]:
+        differences.append(("prompts", f"the prompts of {before.label}", f"other prompts for {counts['prompt_id']} {total}"))
+    if counts["truth_id"]:
+        truths = f"other {subject.truths} for {counts['truth_id']} {total}"
+        differences.append((subject.truth, f"the {subject.truths} that {before.label} was scored against", truths))
+    if counts["metric"]:
+        metrics = [f"scored by {', '.join(sorted(set(part['metric'])))}" for part in (was, now)]
+        differences.append(("metric", metrics[0], metrics[1]))
     if len(cells) < max(len(part.drop_duplicates(pair)) for part in (was, now)):
-        found.append(
+        differences.append(
             (
                 "panel",
                 describe_scope(was, subject),
                 f"{describe_scope(now, subject)}{_describe_space_changes(was, now, subject.keys)}",
             )
         )
-    return [Change(what, after.label, *words) for what, *words in found]
+    return [Change(kind, after.label, *words) for kind, *words in differences]
 
 
 def describe_break(label: str, whats: Sequence[str], subject: Subject) -> str:
@@ -168,21 +168,21 @@ def describe_break(label: str, whats: Sequence[str], subject: Subject) -> str:
         "panel": f"asked other {subject.keys.noun}s or {second}s",
         "metric": "was scored by another metric",
     }
-    return format_break(label, " and ".join(reasons[what] for what in whats))
+    return format_break(label, " and ".join(reasons[kind] for kind in whats))
 
 
 def format_break(label: str, did: str) -> str:
     return f"{label} {did}, so earlier snapshots are not compared with it"
 
 
-def describe_scope(asked: pd.DataFrame, subject: Subject) -> str:
+def describe_scope(prompts: pd.DataFrame, subject: Subject) -> str:
     """How much was asked: `10 tasks in 2 blueprints of S1, 20 prompts`."""
     first, second = subject.keys.space
-    values = sorted(set(asked[first]), key=subject.in_order)
-    items = len(asked[list(subject.keys.shared_item)].drop_duplicates())
-    seconds = len(asked[[first, second]].drop_duplicates())
+    values = sorted(set(prompts[first]), key=subject.in_order)
+    items = len(prompts[list(subject.keys.shared_item)].drop_duplicates())
+    seconds = len(prompts[[first, second]].drop_duplicates())
     where = ", ".join(values) if len(values) <= _MOST_NAMED else f"{len(values)} {first}s"
-    return f"{format_count(items, subject.keys.noun)} in {format_count(seconds, second)} of {where}, {format_count(len(asked), 'prompt')}"
+    return f"{format_count(items, subject.keys.noun)} in {format_count(seconds, second)} of {where}, {format_count(len(prompts), 'prompt')}"
 
 
 def _describe_space_changes(was: pd.DataFrame, now: pd.DataFrame, keys: Keys) -> str:
@@ -196,5 +196,5 @@ def _list_space_changes(was: pd.DataFrame, now: pd.DataFrame, columns: Sequence[
     before, after = (
         set(map("/".join, part[list(columns)].drop_duplicates().itertuples(index=False, name=None))) for part in (was, now)
     )
-    found = {"added": sorted(after - before), "dropped": sorted(before - after)}
-    return [f"{word} {list_first_names(names, _MOST_NAMED)}" for word, names in found.items() if names]
+    changes = {"added": sorted(after - before), "dropped": sorted(before - after)}
+    return [f"{word} {list_first_names(names, _MOST_NAMED)}" for word, names in changes.items() if names]

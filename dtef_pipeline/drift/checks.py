@@ -53,10 +53,10 @@ class _Test(NamedTuple):
     def describe_test_change(self, later: _Test, truths: str) -> str:
         """What a later snapshot did that makes it another test. `truths`: what items are scored against, as people call it."""
         if self.prompts != later.prompts:
-            here, there = set(self.prompts), set(later.prompts)
-            if there < here:
-                return f"asked only {len(there)} of these {format_count(len(here), 'prompt')}"
-            return "asked more prompts" if here < there else "asked other prompts"
+            prompts, later_prompts = set(self.prompts), set(later.prompts)
+            if later_prompts < prompts:
+                return f"asked only {len(later_prompts)} of these {format_count(len(prompts), 'prompt')}"
+            return "asked more prompts" if prompts < later_prompts else "asked other prompts"
         return f"was scored {f'against other {truths}' if self.truths != later.truths else 'by another metric'}"
 
 
@@ -82,7 +82,7 @@ def drift_checks(
     *,
     levels: int = 2,
     options: WatchOptions | None = None,
-    watched: int = 1,
+    n_watched: int = 1,
     order: Sequence[str] | None = None,
     clusters: Mapping[str, str] | None = None,
 ) -> pa.Table:
@@ -92,21 +92,21 @@ def drift_checks(
     over all partitions of a first level, with null in the column of the second. `clusters`: as in `subject.query_clusters`; None: each
     item is its own
     cluster. Snapshots are compared when they asked the same prompts and were scored against the same truths by the same metric (one prompt
-    set). Rows that the keys leave out are ignored. `watched`: how many tables like this one are watched together; all their series share
+    set). Rows that the keys leave out are ignored. `n_watched`: how many tables like this one are watched together; all their series share
     `options.alpha` evenly. `order`: the order of all snapshots (`snapshot_order`); None: derived from `scores`.
     """
     options = options or WatchOptions()
     order = sort_labels(_find_first_responses(scores)) if order is None else order
     frame = _build_frame(_select_watched(scores, subject), subject.keys, options)
-    asked = _Asked(frame, _list_compared_columns(subject.keys))
-    found: list[_Series] = []
+    index = _Asked(frame, _list_compared_columns(subject.keys))
+    entries: list[_Series] = []
     for keys, places in _iterate_groups(frame, (*subject.keys.space[:levels], *subject.keys.series)):
-        if asked.has_one_snapshot(places):
-            found.append(asked.describe_single_snapshot(keys, places))
+        if index.has_one_snapshot(places):
+            entries.append(index.describe_single_snapshot(keys, places))
         else:
-            found += _split_prompt_sets(keys, frame.iloc[places], asked, places, subject, order)
-    threshold = options.threshold(watched * sum(one.compared for one in found))
-    rows = _build_rows(found, _Judge(subject, options, threshold, clusters or {}), watched, order)
+            entries += _split_prompt_sets(keys, frame.iloc[places], index, places, subject, order)
+    threshold = options.threshold(n_watched * sum(entry.compared for entry in entries))
+    rows = _build_rows(entries, _Judge(subject, options, threshold, clusters or {}), n_watched, order)
     return pa.Table.from_pylist(rows, pa.schema([*((level, pa.string()) for level in subject.keys.space), *PARTITION_DRIFT]))
 
 
@@ -135,9 +135,9 @@ def _known(time: Any) -> datetime | None:
 
 def _build_frame(scores: pa.Table, keys: Keys, options: WatchOptions) -> pd.DataFrame:
     """The rows that count; columns that are compared row by row are categories in the order of their labels, which sorts and groups fast."""
-    compared = ("snapshot", *_list_compared_columns(keys))
-    frame = scores.to_pandas(categories=list(compared))
-    for name in compared:
+    columns = ("snapshot", *_list_compared_columns(keys))
+    frame = scores.to_pandas(categories=list(columns))
+    for name in columns:
         frame[name] = frame[name].cat.set_categories(sorted(frame[name].cat.categories))
     return _filter_since(frame, options) if options.since else frame
 
@@ -146,11 +146,11 @@ def _filter_since(frame: pd.DataFrame, options: WatchOptions) -> pd.DataFrame:
     """The rows of snapshots that count."""
     named = ["snapshot", "model", "model_variant"]
     firsts = frame.groupby(named, observed=True)["answered_at"].min()
-    asked = frame[named].drop_duplicates()
-    rows = list(asked.itertuples(index=False, name=None))
-    taken = [options.takes(snapshot_time(str(row[0]), _known(firsts.loc[row])), *row[1:]) for row in rows]
-    kept = asked[taken]
-    return frame if len(kept) == len(asked) else pd.DataFrame(frame.merge(kept))
+    groups = frame[named].drop_duplicates()
+    rows = list(groups.itertuples(index=False, name=None))
+    mask = [options.takes(snapshot_time(str(row[0]), _known(firsts.loc[row])), *row[1:]) for row in rows]
+    selection = groups[mask]
+    return frame if len(selection) == len(groups) else pd.DataFrame(frame.merge(selection))
 
 
 def _iterate_groups(frame: pd.DataFrame, series: Sequence[str]) -> Iterator[tuple[dict[str, Any], Codes]]:
@@ -166,8 +166,8 @@ def _iterate_groups(frame: pd.DataFrame, series: Sequence[str]) -> Iterator[tupl
 class _Asked:
     """What each row of a frame asked, as numbers. Series are nearly always asked the same, so that each distinct test is spelled out once."""
 
-    def __init__(self, frame: pd.DataFrame, compared: Sequence[str]) -> None:
-        names = ("snapshot", *compared)
+    def __init__(self, frame: pd.DataFrame, columns: Sequence[str]) -> None:
+        names = ("snapshot", *columns)
         self._codes: Codes = np.stack([frame[name].cat.codes.to_numpy(np.int64) for name in names], axis=1)
         # The code of what is not there, -1, is the place of the last. A truth without a hash was scored before truths had one.
         self._labels = [np.append(frame[name].cat.categories.to_numpy(dtype=object), "") for name in names]
@@ -183,32 +183,32 @@ class _Asked:
     def describe_single_snapshot(self, keys: dict[str, Any], places: Codes) -> _Series:
         """A series without anything to compare: no score is looked at, but whether there is one."""
         ((label, (_, prompt_set)),) = self.tests(places).items()
-        known = places[(self._codes[places][:, [2, 3]] >= 0).all(axis=1)]
-        item = self._codes[known, 2] * len(self._labels[3]) + self._codes[known, 3]
-        items, scored = np.unique(item), np.unique(item[self._scored[known]])
+        known_places = places[(self._codes[places][:, [2, 3]] >= 0).all(axis=1)]
+        item = self._codes[known_places, 2] * len(self._labels[3]) + self._codes[known_places, 3]
+        items, scored_items = np.unique(item), np.unique(item[self._scored[known_places]])
         is_timed = bool(self._timed[places].any()) or snapshot_time(label, None) is not None
-        rule = judge_single_snapshot(len(items), len(scored), is_timed=is_timed, temperature=self.temperature(places))
+        rule = judge_single_snapshot(len(items), len(scored_items), is_timed=is_timed, temperature=self.temperature(places))
         return _Series(keys, prompt_set, Scores(pd.DataFrame()), [label], rule, None)
 
     def temperature(self, places: Codes) -> float | None:
         """That of all rows; None where none or several are known."""
-        found = np.unique(self._temperature[places])
-        found = found[~np.isnan(found)]
-        return float(found[0]) if len(found) == 1 else None
+        values = np.unique(self._temperature[places])
+        values = values[~np.isnan(values)]
+        return float(values[0]) if len(values) == 1 else None
 
     def tests(self, places: Codes) -> dict[str, tuple[_Test, str]]:
         """Of each snapshot its test, and the digest of that."""
         codes = self._codes[places]
         codes = codes[np.lexsort(codes.T[::-1])]
         codes = codes[np.append(True, (codes[1:] != codes[:-1]).any(axis=1))]
-        found = {}
+        results = {}
         for rows in np.split(codes, np.flatnonzero(np.diff(codes[:, 0])) + 1):
-            asked = rows[:, 1:].tobytes()
-            if asked not in self._known:
+            key = rows[:, 1:].tobytes()
+            if key not in self._known:
                 test = self._test(rows[:, 1:])
-                self._known[asked] = test, digest(*test)
-            found[str(self._labels[0][rows[0, 0]])] = self._known[asked]
-        return found
+                self._known[key] = test, digest(*test)
+            results[str(self._labels[0][rows[0, 0]])] = self._known[key]
+        return results
 
     def _test(self, codes: Codes) -> _Test:
         metrics, prompts, items, truths = (
@@ -219,34 +219,34 @@ class _Asked:
 
 
 def _split_prompt_sets(
-    keys: dict[str, Any], group: pd.DataFrame, asked: _Asked, places: Codes, subject: Subject, order: Sequence[str]
+    keys: dict[str, Any], group: pd.DataFrame, index: _Asked, places: Codes, subject: Subject, order: Sequence[str]
 ) -> list[_Series]:
     """One series per prompt set: snapshots that asked other prompts are another test, not drift."""
-    answered = group.groupby("snapshot", observed=True)["answered_at"].min()
-    times = {str(label): snapshot_time(str(label), _known(time)) for label, time in answered.items()}
+    starts = group.groupby("snapshot", observed=True)["answered_at"].min()
+    times = {str(label): snapshot_time(str(label), _known(time)) for label, time in starts.items()}
     order = among(order, times)
-    tests = asked.tests(places)
+    tests = index.tests(places)
     labels: dict[str, list[str]] = {}
     for label in order:
         labels.setdefault(tests[label][1], []).append(label)
-    found = []
+    entries = []
     for prompt_set, own in labels.items():
         later = order[order.index(own[-1]) + 1 :]
-        ended = (
+        end = (
             format_break(later[0], tests[own[0]][0].describe_test_change(tests[later[0]][0], subject.truths)) if later else None
         )
-        chosen = np.ones(len(group), dtype=bool) if len(labels) == 1 else group["snapshot"].isin(own).to_numpy()
-        values, rule = _apply_rule(group[chosen], times, asked.temperature(places[chosen]), subject.keys.item)
-        found.append(_Series(keys, prompt_set, values, own, rule, ended))
-    return found
+        mask = np.ones(len(group), dtype=bool) if len(labels) == 1 else group["snapshot"].isin(own).to_numpy()
+        values, rule = _apply_rule(group[mask], times, index.temperature(places[mask]), subject.keys.item)
+        entries.append(_Series(keys, prompt_set, values, own, rule, end))
+    return entries
 
 
 def _apply_rule(
     rows: pd.DataFrame, times: dict[str, datetime | None], temperature: float | None, item: str
 ) -> tuple[Scores, DriftVerdict]:
     """Scores of one prompt set, snapshots in the order of their labels, and the rule's verdict on them."""
-    parsed = rows.assign(score=rows["score"].where(rows["status"] == "ok"))
-    values, read = (_build_grid(one, item) for one in (rows, parsed))
+    parsed_rows = rows.assign(score=rows["score"].where(rows["status"] == "ok"))
+    values, read = (_build_grid(table, item) for table in (rows, parsed_rows))
     return Scores(values, read), apply_drift_rule(values, times, temperature=temperature)
 
 
@@ -264,50 +264,50 @@ class _Judge(NamedTuple):
     clusters: Mapping[str, str]
 
 
-def _build_rows(found: Sequence[_Series], by: _Judge, watched: int, order: Sequence[str]) -> list[dict[str, Any]]:
+def _build_rows(entries: Sequence[_Series], by: _Judge, n_watched: int, order: Sequence[str]) -> list[dict[str, Any]]:
     """One per series; those that asked the same prompts in the same way stand beside each other."""
     alike: dict[tuple[Any, ...], list[_Series]] = {}
-    for one in found:
-        way = tuple(one.keys.get(name) for name in (*by.subject.keys.space, *by.subject.keys.asked))
-        alike.setdefault((*way, one.prompt_set), []).append(one)
-    several = sum(len({one.keys["model"] for one in series if one.compared}) > 1 for series in alike.values())
+    for entry in entries:
+        way = tuple(entry.keys.get(name) for name in (*by.subject.keys.space, *by.subject.keys.asked))
+        alike.setdefault((*way, entry.prompt_set), []).append(entry)
+    several = sum(len({entry.keys["model"] for entry in series if entry.compared}) > 1 for series in alike.values())
     rows: dict[int, dict[str, Any]] = {}
     for series in alike.values():
-        verdicts = {id(one): _compute_verdict(one, series, by) for one in series if one.compared}
-        models = {one.keys["model"]: verdicts[id(one)].pairs for one in series if one.compared}
+        verdicts = {id(entry): _compute_verdict(entry, series, by) for entry in series if entry.compared}
+        models = {entry.keys["model"]: verdicts[id(entry)].pairs for entry in series if entry.compared}
         night = compute_night(
-            models, order, baseline=by.options.baseline, threshold=by.options.compute_night_threshold(watched * several)
+            models, order, baseline=by.options.baseline, threshold=by.options.compute_night_threshold(n_watched * several)
         )
-        rows |= {id(one): _build_row(one, by, verdicts.get(id(one)), night) for one in series}
-    return [rows[id(one)] for one in found]
+        rows |= {id(entry): _build_row(entry, by, verdicts.get(id(entry)), night) for entry in series}
+    return [rows[id(entry)] for entry in entries]
 
 
-def _compute_verdict(one: _Series, alike: Sequence[_Series], by: _Judge) -> Verdict:
-    items = one.values.policy.index.get_level_values(by.subject.keys.item).tolist()
-    clusters = [by.clusters.get(f"{one.keys[by.subject.keys.space[0]]}/{item}", item) for item in items]
-    models = ((other.keys["model"], other.values) for other in alike if other.compared)
-    others = {name: values for name, values in models if by.options.is_control(one.keys["model"], name)}
-    parsed = one.values.parsed
+def _compute_verdict(entry: _Series, alike: Sequence[_Series], by: _Judge) -> Verdict:
+    items = entry.values.policy.index.get_level_values(by.subject.keys.item).tolist()
+    clusters = [by.clusters.get(f"{entry.keys[by.subject.keys.space[0]]}/{item}", item) for item in items]
+    models = ((peer.keys["model"], peer.values) for peer in alike if peer.compared)
+    peers = {name: values for name, values in models if by.options.is_control(entry.keys["model"], name)}
+    parsed_scores = entry.values.parsed
     return compute_verdict(
-        one.values.policy[one.order],
+        entry.values.policy[entry.order],
         clusters,
         items=items,
         baseline=by.options.baseline,
         threshold=by.threshold,
-        parsed=None if parsed is None else parsed[one.order],
-        others=others,
+        parsed_values=None if parsed_scores is None else parsed_scores[entry.order],
+        peers=peers,
     )
 
 
-def _build_row(one: _Series, by: _Judge, found: Verdict | None, night: Night) -> dict[str, Any]:
-    notes = (*found.notes, *by.options.describe_missing_controls(one.keys["model"], found.controls)) if found else ()
-    reason = "; ".join(part for part in (one.rule.reason, *notes, one.ended) if part)
-    evidence = {**found.row(), **night.row()} if found else {}
+def _build_row(entry: _Series, by: _Judge, verdict: Verdict | None, night: Night) -> dict[str, Any]:
+    notes = (*verdict.notes, *by.options.describe_missing_controls(entry.keys["model"], verdict.controls)) if verdict else ()
+    reason = "; ".join(part for part in (entry.rule.reason, *notes, entry.ended) if part)
+    evidence = {**verdict.row(), **night.row()} if verdict else {}
     return {
-        **one.keys,
-        **by.subject.named(one.keys),
-        **asdict(one.rule),
+        **entry.keys,
+        **by.subject.named(entry.keys),
+        **asdict(entry.rule),
         **evidence,
-        "prompt_set": one.prompt_set,
+        "prompt_set": entry.prompt_set,
         "reason": reason,
     }

@@ -54,10 +54,10 @@ class Dependence(NamedTuple):
 
 def build_dependences(share: float) -> tuple[Dependence, ...]:
     """How the means may hang together where at most this share of their variance does."""
-    whole, half = ((0.5, 0.8, 0.95), (0.8, 0.95)) if share > 0 else ((), ())
+    full, half = ((0.5, 0.8, 0.95), (0.8, 0.95)) if share > 0 else ((), ())
     return (
         Dependence(0.0, 1.0),
-        *(Dependence(lag, share) for lag in whole),
+        *(Dependence(lag, share) for lag in full),
         *(Dependence(lag, share / 2) for lag in half),
     )
 
@@ -105,20 +105,20 @@ def evidence(
     floors = _compute_floors(spread)
     offs = {n: find_off_nights(means[:n], float(floors[n - 1])) for n in range(baseline + 1, len(means) + 1)}
     looks: dict[frozenset[int], list[int]] = {}
-    for n, known in offs.items():
-        looks.setdefault(known.all, []).append(n)
-    for off, seen in looks.items():
-        kept = _list_places_without(len(means), off)
-        rows = np.searchsorted(kept, seen)
+    for n, outages in offs.items():
+        looks.setdefault(outages.all, []).append(n)
+    for off, ends in looks.items():
+        index = _list_places_without(len(means), off)
+        rows = np.searchsorted(index, ends)
         # A baseline keeps two snapshots, so that the rest has something to differ from.
-        counts = rows > max(int((kept < baseline).sum()), 2)
+        counts = rows > max(int((index < baseline).sum()), 2)
         if counts.any():
-            path[np.array(seen)[counts] - 1] = _log_e(means[kept], floors[kept], sampling[kept], rows[counts]) / math.log(10)
+            path[np.array(ends)[counts] - 1] = _log_e(means[index], floors[index], sampling[index], rows[counts]) / math.log(10)
     is_found = threshold is not None and path.max() >= threshold
     until = int(path.argmax()) + 1 if is_found else len(means)
     off = offs[until].all if is_found else frozenset[int]()
-    kept = _list_places_without(until, off)
-    first = int(kept[_find_likeliest(means[kept], sampling[kept])]) if is_found else baseline
+    index = _list_places_without(until, off)
+    first = int(index[_find_likeliest(means[index], sampling[index])]) if is_found else baseline
     shift = estimate_shift(means[:until], spread[:until], sampling[:until], first, off)
     return Evidence(path, first, *shift, until, offs[len(means)])
 
@@ -127,22 +127,22 @@ def estimate_shift(
     means: Floats, spread: Floats, sampling: Floats, first: int, off: frozenset[int]
 ) -> tuple[float, float | None, float | None]:
     """The shift at place `first` and its interval, as in `Evidence`; `off`: places that are left out; else as for `evidence`."""
-    kept = _list_places_without(len(means), off - {first})
-    floor, at = float(_compute_floors(spread)[-1]), int(np.searchsorted(kept, first))
-    after, before = means[kept[at:]], means[kept[:at]]
+    places = _list_places_without(len(means), off - {first})
+    floor, at = float(_compute_floors(spread)[-1]), int(np.searchsorted(places, first))
+    after, before = means[places[at:]], means[places[:at]]
     shift = float(after.mean() - before.mean())
     low, high = _compute_interval(
-        means[kept], at, floor, build_dependences(float(_estimate_shares(means[kept], sampling[kept])[-1]))
+        means[places], at, floor, build_dependences(float(_estimate_shares(means[places], sampling[places])[-1]))
     )
     return shift, None if low is None else min(low, shift), None if high is None else max(high, shift)
 
 
 def _log_e(means: Floats, floors: Floats, sampling: Floats, n: Places) -> Floats:
     """As `log_e`, in the ways that the sampling leaves."""
-    shares, found = _estimate_shares(means, sampling)[n - 1], np.empty(len(n))
+    shares, values = _estimate_shares(means, sampling)[n - 1], np.empty(len(n))
     for share in np.unique(shares):
-        found[shares == share] = log_e(means, floors, n[shares == share], build_dependences(float(share)))
-    return found
+        values[shares == share] = log_e(means, floors, n[shares == share], build_dependences(float(share)))
+    return values
 
 
 def log_e(means: Floats, floors: Floats, n: Places, noise: Sequence[Dependence]) -> Floats:
@@ -201,15 +201,15 @@ def _build_whole_design(snapshots: int, way: Dependence) -> _Design:
     factor = np.linalg.cholesky(way.share * way.lag ** np.abs(place[:, None] - place) + (1 - way.share) * np.eye(snapshots))
     whiten = np.linalg.inv(factor)
     steps = np.asarray(whiten @ np.tril(np.ones((snapshots, snapshots))))
-    ones = np.cumsum(steps[:, 0] ** 2)
-    crossed = np.cumsum(steps * steps[:, :1], axis=0)
-    effective = np.cumsum(steps**2, axis=0) - crossed**2 / ones[:, None]
-    return _Design(whiten, steps, ones, crossed, effective, -np.cumsum(np.log(np.diag(factor))) - 0.5 * np.log(ones))
+    norms = np.cumsum(steps[:, 0] ** 2)
+    products = np.cumsum(steps * steps[:, :1], axis=0)
+    effective = np.cumsum(steps**2, axis=0) - products**2 / norms[:, None]
+    return _Design(whiten, steps, norms, products, effective, -np.cumsum(np.log(np.diag(factor))) - 0.5 * np.log(norms))
 
 
 def _build_design(snapshots: int, way: Dependence) -> _Design:
-    whole = _build_whole_design(-(-snapshots // _DESIGN_ROWS) * _DESIGN_ROWS, way)
-    return _Design(*(part[:snapshots, :snapshots] if part.ndim > 1 else part[:snapshots] for part in whole))
+    design = _build_whole_design(-(-snapshots // _DESIGN_ROWS) * _DESIGN_ROWS, way)
+    return _Design(*(part[:snapshots, :snapshots] if part.ndim > 1 else part[:snapshots] for part in design))
 
 
 class _Regression(NamedTuple):
@@ -227,24 +227,24 @@ def _compute_regression(means: Floats, way: Dependence, n: Places) -> _Regressio
     white = design.whiten @ (means - means[0])
     sums = np.cumsum(white * design.steps[:, 0])
     total = (np.cumsum(white**2) - sums**2 / design.ones)[at]
-    gained = np.cumsum(design.steps * white[:, None], axis=0)[at] - design.crossed[at] * (sums / design.ones)[at, None]
-    return _Regression(total, gained, design.effective[at], design.constant[at])
+    gains = np.cumsum(design.steps * white[:, None], axis=0)[at] - design.crossed[at] * (sums / design.ones)[at, None]
+    return _Regression(total, gains, design.effective[at], design.constant[at])
 
 
 def _compute_densities(means: Floats, floors: Floats, n: Places, noise: Sequence[Dependence]) -> tuple[Floats, Floats]:
     """(ways, rows) log marginal likelihood without a step; (rows, changes) with one, averaged over ways and times its prior weight."""
     change, least = np.arange(len(means)), n * floors[n - 1] ** 2
-    known = (change >= 1) & (change < n[:, None])
-    still, stepped = [], []
+    is_valid = (change >= 1) & (change < n[:, None])
+    still, steps = [], []
     for way in noise:
         fit = _compute_regression(means, way, n)
-        effective = np.where(known, fit.effective, 1.0)
+        effective = np.where(is_valid, fit.effective, 1.0)
         total = np.maximum(fit.total, least)
-        within = np.maximum(fit.total[:, None] - np.where(known, fit.gained**2 / effective, 0.0), least[:, None])
+        within = np.maximum(fit.total[:, None] - np.where(is_valid, fit.gained**2 / effective, 0.0), least[:, None])
         factor = log_bayes_factor(total[:, None] / within - 1, effective, n[:, None])
         still.append(fit.constant - (n - 1) / 2 * np.log(total))
-        stepped.append(np.where(known, still[-1][:, None] + factor, -np.inf))
-    return np.array(still), _log_mean(np.array(stepped)) + log_weight(np.maximum(change, 1))
+        steps.append(np.where(is_valid, still[-1][:, None] + factor, -np.inf))
+    return np.array(still), _log_mean(np.array(steps)) + log_weight(np.maximum(change, 1))
 
 
 def _compute_interval(
@@ -253,20 +253,20 @@ def _compute_interval(
     """The shifts at a place whose e-value, with the weight of that place, is below 1 / ALPHA."""
     n = len(means)
     fits = [_compute_regression(means, way, np.array([n])) for way in noise]
-    totals, gained, effective, constant = (
+    totals, gains, effective, constant = (
         np.array([float(part) for part in parts])
         for parts in zip(
             *((fit.total[0], fit.gained[0, change], fit.effective[0, change], fit.constant[0]) for fit in fits), strict=True
         )
     )
-    estimates, least = gained / effective, n * floor**2
-    left = totals - gained**2 / effective
+    estimates, least = gains / effective, n * floor**2
+    remainders = totals - gains**2 / effective
 
     def excess(shift: float) -> float:
-        total = np.maximum(left + effective * (shift - estimates) ** 2, least)
+        total = np.maximum(remainders + effective * (shift - estimates) ** 2, least)
         still = constant - (n - 1) / 2 * np.log(total)
-        stepped = still + log_bayes_factor(total / np.maximum(left, least) - 1, effective, n)
-        return float(_log_mean(stepped) + log_weight(change) - still.max()) + math.log(ALPHA)
+        densities = still + log_bayes_factor(total / np.maximum(remainders, least) - 1, effective, n)
+        return float(_log_mean(densities) + log_weight(change) - still.max()) + math.log(ALPHA)
 
     centre = min(estimates.tolist(), key=excess)
     return _find_root(excess, centre, -1.0), _find_root(excess, centre, 1.0)
@@ -305,8 +305,8 @@ def _estimate_shares(means: Floats, sampling: Floats) -> Floats:
 
     The variance is that within the two sides of the change that explains the means best, so that a shift is not taken for a wandering level.
     """
-    sampling, centred = _compute_usual_spread(sampling), means - means[0]
-    sums, squares = np.cumsum(centred), np.cumsum(centred**2)
+    sampling, deviations = _compute_usual_spread(sampling), means - means[0]
+    sums, squares = np.cumsum(deviations), np.cumsum(deviations**2)
     shares = np.ones(len(means))
     for n in range(4, len(means) + 1):
         change = np.arange(2, n - 1)

@@ -54,7 +54,7 @@ class Histories:
         self._table = f"drift_{uuid.uuid4().hex}"
         self.order = snapshot_order(connection)
         self.all = self._read_series(options)
-        self._places = {one: place for place, one in enumerate(self.all) if len(one.times) > 1}
+        self._places = {history: place for place, history in enumerate(self.all) if len(history.times) > 1}
 
     def __enter__(self) -> Histories:
         try:
@@ -75,32 +75,32 @@ class Histories:
         return self._labels
 
     def _read_series(self, options: WatchOptions) -> list[History]:
-        seen = self._connection.execute(
+        rows = self._connection.execute(
             f"""SELECT {self._by}, snapshot, min(temperature) AS least, max(temperature) AS most, count(temperature) = count(*) AS is_set,
                 epoch_us(min(answered_at)) AS first FROM scores WHERE {self._wanted} GROUP BY ALL ORDER BY ALL""",
             {"only": self._only},
         ).df()
-        models = list(zip(seen["model"], seen["model_variant"], strict=True))
-        firsts = [convert_microseconds(None if pd.isna(us) else us) for us in seen["first"]]
-        times = [snapshot_time(str(label), first) for label, first in zip(seen["snapshot"], firsts, strict=True)]
-        taken = [options.takes(time, *model) for time, model in zip(times, models, strict=True)]
-        counts = pd.Series(taken, index=seen.index, dtype=bool)
-        seen = seen.assign(time=pd.Series(times, index=seen.index, dtype=object))
+        models = list(zip(rows["model"], rows["model_variant"], strict=True))
+        firsts = [convert_microseconds(None if pd.isna(us) else us) for us in rows["first"]]
+        times = [snapshot_time(str(label), first) for label, first in zip(rows["snapshot"], firsts, strict=True)]
+        mask = [options.takes(time, *model) for time, model in zip(times, models, strict=True)]
+        counts = pd.Series(mask, index=rows.index, dtype=bool)
+        rows = rows.assign(time=pd.Series(times, index=rows.index, dtype=object))
         return [
-            _build_history(self._keys.series, values, own[counts[own.index]], self.order)
-            for values, own in seen.groupby(list(self._keys.series), sort=True)
+            _build_history(self._keys.series, values, group[counts[group.index]], self.order)
+            for values, group in rows.groupby(list(self._keys.series), sort=True)
         ]
 
     def _copy(self) -> None:
         keys = [
-            {"series": self._places[one], "place": place, "snapshot": label, **one.keys}
-            for one in self.all
-            if one in self._places
-            for place, label in enumerate(one.times)
+            {"series": self._places[history], "place": place, "snapshot": label, **history.keys}
+            for history in self.all
+            if history in self._places
+            for place, label in enumerate(history.times)
         ]
         frame = pd.DataFrame(keys, columns=["series", "place", "snapshot", *self._keys.series])
         self._connection.register(f"{self._table}_given", frame)
-        answered = ", ".join(f"'{status}'" for status in ANSWERED)
+        statuses = ", ".join(f"'{status}'" for status in ANSWERED)
         self._connection.execute(
             f"""CREATE TEMP TABLE {self._table}_keys AS SELECT series::USMALLINT AS series, place::USMALLINT AS place, snapshot, {self._by}
                 FROM {self._table}_given"""
@@ -108,22 +108,22 @@ class Histories:
         self._connection.unregister(f"{self._table}_given")
         self._connection.execute(
             f"""CREATE TEMP TABLE {self._table} AS
-                SELECT series, place, hash({self._item}) AS item, score, status = 'ok' AS is_ok, status IN ({answered}) AS is_answered
+                SELECT series, place, hash({self._item}) AS item, score, status = 'ok' AS is_ok, status IN ({statuses}) AS is_answered
                 FROM scores JOIN {self._table}_keys USING (snapshot, {self._by}) WHERE {self._wanted}""",
             {"only": self._only},
         )
 
     def _read_items(self) -> pd.DataFrame:
-        found = self._connection.execute(
+        items = self._connection.execute(
             f"""SELECT DISTINCT hash({self._item}) AS item, {self._item} FROM scores SEMI JOIN {self._table}_keys USING (snapshot, {self._by})
                 WHERE {self._wanted}""",
             {"only": self._only},
         ).df()
         first, item = self._keys.shared_item
-        name, linked = found[first] + "/" + found[item], self.subject.query_clusters(self._connection)
-        clusters = pd.Series([linked.get(str(one), str(one)) for one in name], index=found.index, dtype=object)
-        found = found.assign(truth_id=found["truth_id"].fillna(""), name=name, cluster=clusters)
-        return found.set_index("item").sort_index()
+        name, links = items[first] + "/" + items[item], self.subject.query_clusters(self._connection)
+        clusters = pd.Series([links.get(str(key), str(key)) for key in name], index=items.index, dtype=object)
+        items = items.assign(truth_id=items["truth_id"].fillna(""), name=name, cluster=clusters)
+        return items.set_index("item").sort_index()
 
     def _read_providers(self) -> dict[tuple[int, int], tuple[frozenset[str], frozenset[str]]]:
         """By series and place of the snapshot: the served models and the fingerprints."""
@@ -138,26 +138,26 @@ class Histories:
         ).fetchall()
         return {(series, place): (frozenset(models or ()), frozenset(prints or ())) for series, place, models, prints in rows}
 
-    def snapshots(self, one: History) -> list[Snapshot]:
+    def snapshots(self, history: History) -> list[Snapshot]:
         """The snapshots of a series that has several, in their order in time."""
-        series = self._places[one]
+        series = self._places[history]
         # Sums of several threads are added in any order: equal scores are to give equal digits.
         self._connection.execute("SET threads = 1")
-        found = self._connection.execute(
+        arrays = self._connection.execute(
             f"""SELECT place, item, avg(score) AS score, avg(score) FILTER (is_ok) AS parsed,
                 count(*) FILTER (is_ok) AS ok, count(*) FILTER (is_answered) AS answered
                 FROM {self._table} WHERE series = ? GROUP BY ALL ORDER BY place, item""",
             [series],
         ).fetchnumpy()
-        places = np.asarray(found["place"])
-        columns = {name: _convert_floats(found[name]) for name in ("score", "parsed", "ok", "answered")}
+        places = np.asarray(arrays["place"])
+        columns = {name: _convert_floats(arrays[name]) for name in ("score", "parsed", "ok", "answered")}
         snapshots = []
-        for place, label in enumerate(one.times):
-            own = slice(*np.searchsorted(places, [place, place + 1]))
-            served, fingerprints = self._served.get((series, place), (frozenset(), frozenset()))
-            values = {name: column[own] for name, column in columns.items()}
+        for place, label in enumerate(history.times):
+            part = slice(*np.searchsorted(places, [place, place + 1]))
+            models, fingerprints = self._served.get((series, place), (frozenset(), frozenset()))
+            values = {name: column[part] for name, column in columns.items()}
             snapshots.append(
-                Snapshot(label, np.asarray(found["item"])[own], **values, served=served, fingerprints=fingerprints)
+                Snapshot(label, np.asarray(arrays["item"])[part], **values, served=models, fingerprints=fingerprints)
             )
         return snapshots
 
@@ -166,11 +166,11 @@ def _convert_floats(column: Any) -> Floats:
     return np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan)
 
 
-def _build_history(columns: Sequence[str], values: Sequence[Any], own: pd.DataFrame, order: Sequence[str]) -> History:
-    times: dict[str, datetime | None] = dict(zip(map(str, own["snapshot"]), own["time"], strict=True))
-    known = {float(value) for name in ("least", "most") for value in own[name]} if own["is_set"].all() else set()
+def _build_history(columns: Sequence[str], values: Sequence[Any], rows: pd.DataFrame, order: Sequence[str]) -> History:
+    times: dict[str, datetime | None] = dict(zip(map(str, rows["snapshot"]), rows["time"], strict=True))
+    temperatures = {float(value) for name in ("least", "most") for value in rows[name]} if rows["is_set"].all() else set()
     return History(
         dict(zip(columns, values, strict=True)),
-        known.pop() if len(known) == 1 else None,
+        temperatures.pop() if len(temperatures) == 1 else None,
         {label: times[label] for label in among(order, times)},
     )

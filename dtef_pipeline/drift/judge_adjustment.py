@@ -22,18 +22,18 @@ class Shift(NamedTuple):
     high: float | None = None
 
 
-def subtract_shift(own: Shift, part: Shift) -> Shift:
-    """`own` less `part`, which is known independently of it; without an interval where one of both has none.
+def subtract_shift(total: Shift, part: Shift) -> Shift:
+    """`total` less `part`, which is known independently of it; without an interval where one of both has none.
 
     With a and b of intervals (la, ua) and (lb, ub) the ends are a - b -+ sqrt((a - la)^2 + (ub - b)^2), sqrt((ua - a)^2 + (b - lb)^2).
 
     Source: Zou & Donner (2008), Construction of confidence limits about effect measures: a general approach.
     """
-    net = own.value - part.value
-    if own.low is None or own.high is None or part.low is None or part.high is None:
+    net = total.value - part.value
+    if total.low is None or total.high is None or part.low is None or part.high is None:
         return Shift(net)
-    below = math.hypot(own.value - own.low, part.high - part.value)
-    above = math.hypot(own.high - own.value, part.value - part.low)
+    below = math.hypot(total.value - total.low, part.high - part.value)
+    above = math.hypot(total.high - total.value, part.value - part.low)
     return Shift(net, net - below, net + above)
 
 
@@ -45,8 +45,8 @@ def estimate_anchor_shift(judge: JudgeDrift, first: str, without: Collection[str
     pairs, sides = judge.pairs, judge.sides(first, without)
     if pairs is None or sides is None:
         return None
-    at, kept = sides.after[0], {*sides.before, *sides.after}
-    off = frozenset(range(len(pairs.snapshots))) - kept
+    at, places = sides.after[0], {*sides.before, *sides.after}
+    off = frozenset(range(len(pairs.snapshots))) - places
     return Shift(*estimate_shift(pairs.means, pairs.spread, pairs.sampling, at, off))
 
 
@@ -60,16 +60,16 @@ def describe_other_nights(judge: JudgeDrift, row: Mapping[str, Any]) -> str:
         return ""
     labels, latest = judge.pairs.snapshots, row.get("latest_snapshot")
     first, begin = labels[sides.after[0]], (row.get("baseline") or [None])[0]
-    asked = row.get("n_snapshots")
+    n_nights = row.get("n_snapshots")
     if (
         first == row["first_snapshot"]
         and begin in (None, labels[0])
         and latest in (None, labels[-1])
-        and asked in (None, len(labels))
+        and n_nights in (None, len(labels))
     ):
         return ""
     after = f"from {first} on" if latest in (None, labels[-1]) else f"in {_format_span(labels[sides.after[0] :])}"
-    gaps = "" if asked in (None, len(labels)) else f" ({format_count(len(labels), 'night')}, the model {asked})"
+    gaps = "" if n_nights in (None, len(labels)) else f" ({format_count(len(labels), 'night')}, the model {n_nights})"
     return f"in {_format_span(labels[: sides.after[0]])} and {after}{gaps}"
 
 
@@ -79,7 +79,7 @@ def _format_span(labels: Sequence[str]) -> str:
 
 def format_judge_shift(judge: JudgeDrift) -> str | None:
     """How far a judge has moved on stored answers by its own verdict: `-0.2003 since 2026-11-06`; None: not known."""
-    found = judge.verdict
-    if found is None or found.shift is None:
+    verdict = judge.verdict
+    if verdict is None or verdict.shift is None:
         return None
-    return f"{found.shift:+.4f} since {found.first_snapshot or 'its first nights'}"
+    return f"{verdict.shift:+.4f} since {verdict.first_snapshot or 'its first nights'}"

@@ -61,9 +61,9 @@ class JudgeDrift:
         labels = self.pairs.snapshots
         order = list(sort_night_times([*labels, first]))
         earlier = set(order[: order.index(first)])
-        kept = [at for at, label in enumerate(labels) if label not in without]
-        found = Sides([at for at in kept if labels[at] in earlier], [at for at in kept if labels[at] not in earlier])
-        return found if found.before and found.after else None
+        places = [at for at, label in enumerate(labels) if label not in without]
+        result = Sides([at for at in places if labels[at] in earlier], [at for at in places if labels[at] not in earlier])
+        return result if result.before and result.after else None
 
     def compute_shift_since(self, first: str, without: Collection[str] = ()) -> float | None:
         """Mean difference of its points from the snapshot `first` on, less that before; None where `sides` has none."""
@@ -73,39 +73,39 @@ class JudgeDrift:
         return float(self.pairs.means[sides.after].mean() - self.pairs.means[sides.before].mean())
 
 
-def judge_drift(subject: Subject, shown: pa.Table, options: WatchOptions) -> pa.Table:
-    """JUDGE_DRIFT: the verdicts on a family's judges. `shown`: the rows of its table of stored answers that they were shown again."""
+def judge_drift(subject: Subject, anchors: pa.Table, options: WatchOptions) -> pa.Table:
+    """JUDGE_DRIFT: the verdicts on a family's judges. `anchors`: the rows of its table of stored answers that they were shown again."""
     if subject.judged_again is None:
         return JUDGE_DRIFT.empty_table()
-    judged = subject.judged_again.points(shown)
-    found = compute_judge_drifts(judged, sort_night_times(judged["snapshot"].tolist()), options)
-    return pa.Table.from_pylist([{**one.row, "family": subject.family} for one in found], JUDGE_DRIFT)
+    points = subject.judged_again.points(anchors)
+    drifts = compute_judge_drifts(points, sort_night_times(points["snapshot"].tolist()), options)
+    return pa.Table.from_pylist([{**drift.row, "family": subject.family} for drift in drifts], JUDGE_DRIFT)
 
 
 def compute_judge_drifts(
-    judged: pd.DataFrame, times: Mapping[str, datetime | None], options: WatchOptions | None = None
+    points: pd.DataFrame, times: Mapping[str, datetime | None], options: WatchOptions | None = None
 ) -> list[JudgeDrift]:
     """One verdict per judge and evaluator, in the order of their names.
 
-    `judged`: one row per judgement of an anchor, with `snapshot` (the night), `item` (the anchor), `cluster` (what anchors hang together by),
+    `points`: one row per judgement of an anchor, with `snapshot` (the night), `item` (the anchor), `cluster` (what anchors hang together by),
     `point` (0-1; NaN: none) and what names the judge: `judge`, `judge_variant`, `evaluator` (empty: there are none). A shift below 0 says that
     the judge became stricter. `times`: of all nights, in their order in time, when each was (`sort_night_times`). The chance of a false `drift`
     anywhere is `options.alpha`, split evenly over the judges with two nights or more; judges by other models are the controls of one. Nights
     before a date of `options.since` that is the judge's, or that of all who are not named, are left out. A judge goes by its variant, by what
-    it is called, and by the name of its model, where `judged` has a column `judge_model`: with settings or without.
+    it is called, and by the name of its model, where `points` has a column `judge_model`: with settings or without.
     """
     options = options or WatchOptions()
-    groups = judged.groupby([*_BY], sort=True)
-    names = {key: _list_judge_names(str(key[0]), own) for key, own in groups}
-    series = {key: _build_grid(own, _select_nights(times, names[key], options)) for key, own in groups}
+    groups = points.groupby([*_BY], sort=True)
+    names = {key: _list_judge_names(str(key[0]), group) for key, group in groups}
+    series = {key: _build_grid(group, _select_nights(times, names[key], options)) for key, group in groups}
     threshold = options.threshold(sum(len(values.columns) > 1 for values, _ in series.values()))
     verdicts = []
     for key, (values, clusters) in series.items():
         # A judge with other settings, or that judges by another evaluator, is the same model.
-        peers = [other for other in series if names[other][-1] != names[key][-1]]
-        others = {f"{peer[0]} {peer[2]}".strip(): Scores(series[peer][0]) for peer in peers}
+        peers = [candidate for candidate in series if names[candidate][-1] != names[key][-1]]
+        peer_scores = {f"{peer[0]} {peer[2]}".strip(): Scores(series[peer][0]) for peer in peers}
         named = dict(zip(_BY, key, strict=True))
-        verdicts.append(_judge_one(named, values, clusters, times, options, threshold, others))
+        verdicts.append(_judge_one(named, values, clusters, times, options, threshold, peer_scores))
     return verdicts
 
 
@@ -114,10 +114,10 @@ def sort_night_times(labels: Sequence[str]) -> dict[str, datetime | None]:
     return {label: snapshot_time(label, None) for label in sort_labels({label: snapshot_time(label, None) for label in labels})}
 
 
-def _list_judge_names(called: str, own: pd.DataFrame) -> list[str]:
+def _list_judge_names(label: str, rows: pd.DataFrame) -> list[str]:
     """What a date may be given by, the narrowest first."""
-    variant, model = (str(own[name].iloc[0]) if name in own else called for name in ("judge_variant", "judge_model"))
-    return [variant, called, model, *(strip_settings(name.partition("[")[0]) for name in (called, model))]
+    variant, model = (str(rows[name].iloc[0]) if name in rows else label for name in ("judge_variant", "judge_model"))
+    return [variant, label, model, *(strip_settings(name.partition("[")[0]) for name in (label, model))]
 
 
 def _select_nights(
@@ -127,11 +127,11 @@ def _select_nights(
     return {label: time for label, time in times.items() if options.is_any_counted(time, names)}
 
 
-def _build_grid(own: pd.DataFrame, times: Mapping[str, datetime | None]) -> tuple[pd.DataFrame, list[str]]:
+def _build_grid(rows: pd.DataFrame, times: Mapping[str, datetime | None]) -> tuple[pd.DataFrame, list[str]]:
     """(items, snapshots) points, draws averaged, and the cluster of each item."""
-    values = own.pivot_table(index="item", columns="snapshot", values="point", aggfunc="mean", dropna=False)
+    values = rows.pivot_table(index="item", columns="snapshot", values="point", aggfunc="mean", dropna=False)
     values = values[[label for label in times if label in values.columns]]
-    clusters = own.drop_duplicates("item").set_index("item")["cluster"]
+    clusters = rows.drop_duplicates("item").set_index("item")["cluster"]
     return values, clusters.reindex(values.index).tolist()
 
 
@@ -142,7 +142,7 @@ def _judge_one(
     times: Mapping[str, datetime | None],
     options: WatchOptions,
     threshold: float,
-    others: Mapping[str, Scores],
+    peers: Mapping[str, Scores],
 ) -> JudgeDrift:
     judge = str(next(iter(named.values())))
     rule = apply_drift_rule(values, times, temperature=0.0)
@@ -150,7 +150,7 @@ def _judge_one(
     row = {**named, "n_anchors": len(values), "latest_snapshot": latest, **asdict(rule)}
     if not rule.is_comparable:
         return JudgeDrift(judge, row, None, None)
-    found = compute_verdict(values, clusters, baseline=options.baseline, threshold=threshold, others=others, peer="judge")
-    row |= found.row()
-    row["reason"] = "; ".join([rule.reason, *found.notes])
-    return JudgeDrift(judge, row, found, found.pairs)
+    verdict = compute_verdict(values, clusters, baseline=options.baseline, threshold=threshold, peers=peers, peer="judge")
+    row |= verdict.row()
+    row["reason"] = "; ".join([rule.reason, *verdict.notes])
+    return JudgeDrift(judge, row, verdict, verdict.pairs)

@@ -57,12 +57,12 @@ class ModelDrift:
     order: tuple[str, ...] = ()
     rows: tuple[Mapping[str, Any], ...] = ()
 
-    def subtract_judge_shifts(self, subject: Subject, shown: pa.Table, options: WatchOptions) -> ModelDrift:
-        """With the judges' part of each shift. `shown`: the rows of the table of stored answers that judges were shown again."""
+    def subtract_judge_shifts(self, subject: Subject, anchors: pa.Table, options: WatchOptions) -> ModelDrift:
+        """With the judges' part of each shift. `anchors`: the rows of the table of stored answers that judges were shown again."""
         if subject.judged_again is None:
             return self
-        found = zip(self.rows, subject.judged_again.net(self.rows, shown, options), strict=True)
-        rows = tuple({**row, **net} for row, net in found)
+        pairs = zip(self.rows, subject.judged_again.net(self.rows, anchors, options), strict=True)
+        rows = tuple({**row, **net} for row, net in pairs)
         return replace(self, checks=pa.Table.from_pylist(rows, DRIFT), rows=rows)
 
 
@@ -84,21 +84,21 @@ def compute_model_drift(
     with require_current_scores(subject.keys), Histories(connection, subject, options, only) as histories:
         late = _find_late_labels(histories, options.baseline)
         pairs = PairCodes.of(histories.labels, subject)
-        threshold = options.threshold(sum(one.is_watched and not late.isdisjoint(one.times) for one in histories.all))
+        threshold = options.threshold(sum(past.is_watched and not late.isdisjoint(past.times) for past in histories.all))
         ways = _group_by_way(histories.all, subject)
         nights = options.compute_night_threshold(
-            sum(len({one.keys["model"] for one in way if one.is_watched}) > 1 for way in ways)
+            sum(len({past.keys["model"] for past in way if past.is_watched}) > 1 for way in ways)
         )
         rows: dict[int, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
         for way in ways:
-            found = _compare_series(
-                way, histories, pairs, options, {id(one): None if late.isdisjoint(one.times) else threshold for one in way}
+            comparisons = _compare_series(
+                way, histories, pairs, options, {id(past): None if late.isdisjoint(past.times) else threshold for past in way}
             )
-            watched = {one.name: one.pairs for one in found.values() if one.has_verdict}
-            night = compute_night(watched, histories.order, baseline=options.baseline, threshold=nights)
-            rows |= {key: (one.check(night), one.timeline()) for key, one in found.items()}
-        for one in histories.all:
-            check, timeline = rows.get(id(one)) or (_build_short_row(one, subject, options), [])
+            models = {comparison.name: comparison.pairs for comparison in comparisons.values() if comparison.has_verdict}
+            night = compute_night(models, histories.order, baseline=options.baseline, threshold=nights)
+            rows |= {key: (comparison.check(night), comparison.timeline()) for key, comparison in comparisons.items()}
+        for past in histories.all:
+            check, timeline = rows.get(id(past)) or (_build_short_row(past, subject, options), [])
             checks.append(dict.fromkeys(DRIFT.names) | check)
             series += timeline
         order = tuple(histories.order)
@@ -110,8 +110,8 @@ def compute_model_drift(
 def _group_by_way(series: Sequence[History], subject: Subject) -> list[list[History]]:
     """The series that were asked in one way, for each way."""
     ways: dict[tuple[str, ...], list[History]] = {}
-    for one in series:
-        ways.setdefault(tuple(one.keys[name] for name in subject.keys.asked), []).append(one)
+    for history in series:
+        ways.setdefault(tuple(history.keys[name] for name in subject.keys.asked), []).append(history)
     return list(ways.values())
 
 
@@ -123,26 +123,26 @@ def _compare_series(
     thresholds: Mapping[int, float | None],
 ) -> dict[int, _Comparison]:
     """The series of one way of asking that have several snapshots, each beside the others. By the identity of the history, as `thresholds`."""
-    snapshots = {id(one): histories.snapshots(one) for one in way if len(one.times) > 1}
-    found = {}
-    for one in way:
-        if id(one) in snapshots:
-            others = {other.keys["model"]: snapshots[id(other)] for other in way if _is_control(one, other, options)}
-            found[id(one)] = _Comparison(
-                one,
-                snapshots[id(one)],
+    snapshots = {id(history): histories.snapshots(history) for history in way if len(history.times) > 1}
+    comparisons = {}
+    for history in way:
+        if id(history) in snapshots:
+            peers = {peer.keys["model"]: snapshots[id(peer)] for peer in way if _is_control(history, peer, options)}
+            comparisons[id(history)] = _Comparison(
+                history,
+                snapshots[id(history)],
                 histories.labels,
                 pairs,
                 histories.subject,
                 options,
-                thresholds[id(one)],
-                others,
+                thresholds[id(history)],
+                peers,
             )
-    return found
+    return comparisons
 
 
-def _is_control(one: History, other: History, options: WatchOptions) -> bool:
-    return len(other.times) > 1 and options.is_control(one.keys["model"], other.keys["model"], temperature=other.temperature)
+def _is_control(history: History, peer: History, options: WatchOptions) -> bool:
+    return len(peer.times) > 1 and options.is_control(history.keys["model"], peer.keys["model"], temperature=peer.temperature)
 
 
 def _build_short_row(one: History, subject: Subject, options: WatchOptions) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _build_short_row(one: History, subject: Subject, options: WatchOptions) -> d
 
 def _find_late_labels(histories: Histories, most: int) -> set[str]:
     """The snapshots of the last days on which any model was asked, so many days. Several that were tried on one day retire no other model."""
-    times = {label: time for one in histories.all for label, time in one.times.items()}
+    times = {label: time for history in histories.all for label, time in history.times.items()}
     days = {
         label: label if (time := times[label]) is None else time.date().isoformat() for label in among(histories.order, times)
     }
@@ -171,32 +171,30 @@ class _Comparison:
 
     def __init__(
         self,
-        one: History,
+        history: History,
         snapshots: list[Snapshot],
         labels: pd.DataFrame,
         pairs: PairCodes,
         subject: Subject,
         options: WatchOptions,
         threshold: float | None,
-        others: Mapping[str, Sequence[Snapshot]],
+        peers: Mapping[str, Sequence[Snapshot]],
     ) -> None:
-        self._one, self._snapshots, self._labels, self._subject, self._options = one, snapshots, labels, subject, options
-        found = build_panels(snapshots, options.baseline, one.times, pairs)
-        judged = [
-            [JudgedPanel(part, labels, subject, one.times, one.temperature, threshold, others) for part in parts]
-            for parts in found
+        self._one, self._snapshots, self._labels, self._subject, self._options = history, snapshots, labels, subject, options
+        panels = build_panels(snapshots, options.baseline, history.times, pairs)
+        groups = [
+            [JudgedPanel(part, labels, subject, history.times, history.temperature, threshold, peers) for part in parts]
+            for parts in panels
         ]
-        self._standing = Standing.of(*judged)
-        shown = self._standing.shown
-        self._comparable, self._asked, self._values = shown.comparable, shown.asked, shown.values
-        self._rule, self._verdict, self._pairs = shown.rule, shown.verdict, shown.pairs
+        self._standing = Standing.of(*groups)
+        panel = self._standing.shown
+        self._comparable, self._asked, self._values = panel.comparable, panel.asked, panel.values
+        self._rule, self._verdict, self._pairs = panel.rule, panel.verdict, panel.pairs
         self._retired = threshold is None
         self._answers = self._read(self._pairs.snapshots)
 
     def _read(self, labels: Sequence[str]) -> AnswerShares:
-        grids = (
-            self._comparable.grid(values) for values in (lambda one: one.parsed, lambda one: one.ok, lambda one: one.answered)
-        )
+        grids = (self._comparable.grid(values) for values in (lambda s: s.parsed, lambda s: s.ok, lambda s: s.answered))
         return AnswerShares(labels, *(grid[list(labels)].to_numpy() for grid in grids))
 
     @property
@@ -213,8 +211,8 @@ class _Comparison:
 
     def check(self, night: Night) -> dict[str, Any]:
         """A row of `ModelDrift.rows`. `night`: what all models that were asked alike did together."""
-        found = self._verdict
-        evidence = {**found.row(), **night.row()} if found else {}
+        verdict = self._verdict
+        evidence = {**verdict.row(), **night.row()} if verdict else {}
         changes = self._collect_changes()
         return {
             **self._one.keys,
@@ -238,18 +236,18 @@ class _Comparison:
     def _collect_changes(self) -> list[Change]:
         """What changed at the first snapshot of a shift, else since the baseline; then what made earlier snapshots another test."""
         labels = self._pairs.snapshots
-        compared = [snapshot for snapshot in self._comparable.snapshots if snapshot.label in labels]
+        snapshots = [snapshot for snapshot in self._comparable.snapshots if snapshot.label in labels]
         verdict = self._verdict
         first = labels.index(verdict.first_snapshot) if verdict and verdict.first_snapshot else None
         split = verdict.since if verdict else self._pairs.begin
-        found: list[Change] = []
+        changes: list[Change] = []
         if len(labels) > 1:
             is_news = verdict is not None and verdict.verdict != "none"
             until = verdict.seen.until if verdict and verdict.first_snapshot else None
-            shown = self._answers.first(until, verdict.off if verdict else ())
-            found += (find_answer_changes if is_news else parse_changes)(shown, split)
-        within = find_item_changes(compared, self._labels, self._subject, first)
-        return found + find_provider_changes(compared, first) + within + self._find_boundary_changes()
+            answers = self._answers.first(until, verdict.off if verdict else ())
+            changes += (find_answer_changes if is_news else parse_changes)(answers, split)
+        within = find_item_changes(snapshots, self._labels, self._subject, first)
+        return changes + find_provider_changes(snapshots, first) + within + self._find_boundary_changes()
 
     def _find_boundary_changes(self) -> list[Change]:
         """How what is compared differs from what was asked before it."""
@@ -261,11 +259,11 @@ class _Comparison:
     def _explain_exclusions(self) -> list[str]:
         """Why snapshots are not compared, in words to follow the rule's reason."""
         parts = [f"no longer asked: last in {self._snapshots[-1].label}"] if self._retired else []
-        asked = self._comparable.snapshots[-1]
-        shared = self._comparable.shared(asked)
-        if shared < _NEARLY_ALL * len(asked.items):
+        latest = self._comparable.snapshots[-1]
+        shared = self._comparable.shared(latest)
+        if shared < _NEARLY_ALL * len(latest.items):
             parts.append(
-                f"{shared:,} of {len(asked.items):,} prompts of {asked.label} are compared: the baseline has no others"
+                f"{shared:,} of {len(latest.items):,} prompts of {latest.label} are compared: the baseline has no others"
             )
         since = self._comparable.snapshots[0].label
         if boundary := self._find_boundary_changes():
@@ -283,10 +281,10 @@ class _Comparison:
 
     def timeline(self) -> list[dict[str, Any]]:
         """The rows of DRIFT_SERIES."""
-        compared = {label: at for at, label in enumerate(self._pairs.snapshots)}
+        places = {label: at for at, label in enumerate(self._pairs.snapshots)}
         rows = []
         for snapshot in self._snapshots:
-            at = compared.get(snapshot.label)
+            at = places.get(snapshot.label)
             row = {
                 **self._subject.named(self._one.keys),
                 "snapshot": snapshot.label,
@@ -310,11 +308,11 @@ class _Comparison:
         return {"score": _compute_mean(snapshot.score), "parse_rate": parse_rate(snapshot.ok, snapshot.answered)}
 
     def _compute_shared_values(self, label: str, at: int) -> dict[str, Any]:
-        found = self._answers
+        answers = self._answers
         return {
             "score": _compute_mean(self._values[label].to_numpy()),
             "difference": float(self._pairs.means[at]),
-            "parse_rate": parse_rate(found.ok[:, at], found.answered[:, at]),
+            "parse_rate": parse_rate(answers.ok[:, at], answers.answered[:, at]),
             "log10_e": float(self._verdict.seen.log10_e[at]) if self._verdict else None,
         }
 

@@ -45,27 +45,27 @@ class Control:
     apart: Floats
     beyond: Floats
 
-    def spread(self, own: Floats) -> Floats:
-        """(snapshots,) standard error of `apart`, if the others' responses scatter as those of the series do (`own`)."""
-        return np.asarray(own * math.sqrt(1 + 1 / len(self.models)))
+    def spread(self, series_spread: Floats) -> Floats:
+        """(snapshots,) standard error of `apart`, if the others' responses scatter as those of the series do (`series_spread`)."""
+        return np.asarray(series_spread * math.sqrt(1 + 1 / len(self.models)))
 
 
-def choose_control(values: pd.DataFrame, pairs: Paired, others: Mapping[str, pd.DataFrame]) -> Control | None:
-    """The models among `others` (items, snapshots) that were asked in nearly all snapshots of a series; None: there is none.
+def choose_control(values: pd.DataFrame, pairs: Paired, peers: Mapping[str, pd.DataFrame]) -> Control | None:
+    """The models among `peers` (items, snapshots) that were asked in nearly all snapshots of a series; None: there is none.
 
     `values`, `pairs`: of the series.
     """
-    labels, moved = list(pairs.snapshots), dict[str, Floats]()
-    own = values[labels].to_numpy(dtype=np.float64)
-    for model, other in others.items():
+    labels, excesses = list(pairs.snapshots), dict[str, Floats]()
+    scores = values[labels].to_numpy(dtype=np.float64)
+    for model, peer in peers.items():
         path = _compute_excess(
-            own - other.reindex(index=values.index, columns=labels).to_numpy(dtype=np.float64), pairs.baseline
+            scores - peer.reindex(index=values.index, columns=labels).to_numpy(dtype=np.float64), pairs.baseline
         )
-        known = np.isfinite(path)
-        if known.mean() >= _PRESENT and known[: pairs.baseline].mean() >= _PRESENT:
-            moved[model] = path
-    paths = np.array(list(moved.values()))
-    return Control(tuple(moved), _compute_middle(paths), _compute_distance(paths)) if moved else None
+        is_known = np.isfinite(path)
+        if is_known.mean() >= _PRESENT and is_known[: pairs.baseline].mean() >= _PRESENT:
+            excesses[model] = path
+    paths = np.array(list(excesses.values()))
+    return Control(tuple(excesses), _compute_middle(paths), _compute_distance(paths)) if excesses else None
 
 
 def _compute_distance(paths: Floats) -> Floats:
@@ -81,16 +81,16 @@ def _compute_distance(paths: Floats) -> Floats:
 def _compute_excess(differences: Floats, baseline: int) -> Floats:
     """(snapshots,) mean over items of what the difference is beyond that of the baseline; NaN where too few items are shared."""
     shared = np.isfinite(differences)
-    compared = shared.mean(axis=0) >= MIN_ANSWERED if len(differences) else np.zeros(differences.shape[1], dtype=bool)
-    differences = np.where(compared, differences, np.nan)
+    mask = shared.mean(axis=0) >= MIN_ANSWERED if len(differences) else np.zeros(differences.shape[1], dtype=bool)
+    differences = np.where(mask, differences, np.nan)
     reference = _compute_means(differences[:, :baseline], axis=1)
     return _compute_means(differences - reference[:, None], axis=0)
 
 
 def _compute_means(values: Floats, *, axis: int) -> Floats:
-    known = np.isfinite(values)
-    count = known.sum(axis=axis)
-    total = np.where(known, values, 0.0).sum(axis=axis)
+    is_known = np.isfinite(values)
+    count = is_known.sum(axis=axis)
+    total = np.where(is_known, values, 0.0).sum(axis=axis)
     return np.asarray(np.divide(total, count, out=np.full(np.shape(total), np.nan), where=count > 0))
 
 
@@ -105,14 +105,14 @@ def compute_known_evidence(
     means: Floats, spread: Floats, sampling: Floats, *, baseline: int, threshold: float | None
 ) -> Evidence:
     """As `evidence`, of means of which some are NaN: those say nothing, and places are those of all."""
-    known = np.flatnonzero(np.isfinite(means))
-    found = evidence(means[known], spread[known], sampling[known], baseline=int((known < baseline).sum()), threshold=threshold)
-    seen = np.searchsorted(known, np.arange(len(means)), side="right")
-    path = np.where(seen > 0, np.append(0.0, found.log10_e)[seen], 0.0)
-    if found.first is None or found.until is None:
+    index = np.flatnonzero(np.isfinite(means))
+    result = evidence(means[index], spread[index], sampling[index], baseline=int((index < baseline).sum()), threshold=threshold)
+    counts = np.searchsorted(index, np.arange(len(means)), side="right")
+    path = np.where(counts > 0, np.append(0.0, result.log10_e)[counts], 0.0)
+    if result.first is None or result.until is None:
         return Evidence(path)
-    off = Off(*(tuple(known[list(part)].tolist()) for part in (found.off.over, found.off.pending)))
-    return replace(found, log10_e=path, first=int(known[found.first]), until=int(known[found.until - 1]) + 1, off=off)
+    off = Off(*(tuple(index[list(part)].tolist()) for part in (result.off.over, result.off.pending)))
+    return replace(result, log10_e=path, first=int(index[result.first]), until=int(index[result.until - 1]) + 1, off=off)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,34 +137,34 @@ def compute_night(models: Mapping[str, Paired], order: Sequence[str], *, baselin
     """
     if len(models) < 2:
         return Night()
-    frame = _build_nightly_frame(models, lambda one: one.means)
+    frame = _build_nightly_frame(models, lambda pairs: pairs.means)
     places = [label for label in order if label in frame.index]
     frame = frame.loc[places]
     frame = frame[frame.notna().sum(axis=1) > 1]
     if len(frame) < 2:
         return Night()
     means = _compute_middle(frame.to_numpy(dtype=np.float64).T)
-    level = float(np.nanmean([one.level for one in models.values()]))
+    level = float(np.nanmean([pairs.level for pairs in models.values()]))
     large = is_large(level + float(means.min()), float(np.ptp(means)))
     spread, sampling = (
         _build_nightly_frame(models, part).loc[frame.index].median(axis=1).to_numpy(dtype=np.float64) / math.sqrt(len(models))
-        for part in (lambda one: one.spread, lambda one: one.sampling)
+        for part in (lambda pairs: pairs.spread, lambda pairs: pairs.sampling)
     )
-    seen = evidence(means, spread, sampling, baseline=baseline, threshold=threshold if large else None)
+    result = evidence(means, spread, sampling, baseline=baseline, threshold=threshold if large else None)
     verdict: Literal["none", "watch"] = "watch" if large else "none"
-    if seen.first is None or seen.until is None or seen.shift is None:
+    if result.first is None or result.until is None or result.shift is None:
         return Night(verdict)
-    reached = large and seen.highest is not None and seen.highest >= threshold
-    own = frame.to_numpy(dtype=np.float64)[: seen.until].T
-    moved = (
-        (_compute_means(own[:, seen.first :], axis=1) - _compute_means(own[:, : seen.first], axis=1)) / seen.shift
-        if seen.shift
+    is_reached = large and result.highest is not None and result.highest >= threshold
+    values = frame.to_numpy(dtype=np.float64)[: result.until].T
+    moves = (
+        (_compute_means(values[:, result.first :], axis=1) - _compute_means(values[:, : result.first], axis=1)) / result.shift
+        if result.shift
         else np.zeros(1)
     )
-    dated = reached and float(np.mean(moved[np.isfinite(moved)] >= 0.5)) > _MOST_MODELS
-    return Night(verdict, seen.shift, str(frame.index[seen.first]) if dated else None)
+    dated = is_reached and float(np.mean(moves[np.isfinite(moves)] >= 0.5)) > _MOST_MODELS
+    return Night(verdict, result.shift, str(frame.index[result.first]) if dated else None)
 
 
 def _build_nightly_frame(models: Mapping[str, Paired], part: Callable[[Paired], Floats]) -> pd.DataFrame:
     """(snapshots, models) what each model has of a snapshot."""
-    return pd.DataFrame({name: pd.Series(part(one), index=list(one.snapshots)) for name, one in models.items()})
+    return pd.DataFrame({name: pd.Series(part(pairs), index=list(pairs.snapshots)) for name, pairs in models.items()})

@@ -32,9 +32,9 @@ _SENT_VERDICTS = ("sent", "night_sent")
 
 def copy_sent_verdicts(checks: pa.Table, earlier: pa.Table) -> pa.Table:
     """`checks` with the verdicts that were sent of the same series before, as far as `earlier` has them."""
-    sent = {(row["model_variant"], row["way"]): row for row in earlier.to_pylist()}
+    verdicts = {(row["model_variant"], row["way"]): row for row in earlier.to_pylist()}
     series = zip(checks["model_variant"].to_pylist(), checks["way"].to_pylist(), strict=True)
-    return _set_sent(checks, [sent.get(one, {}) for one in series])
+    return _set_sent(checks, [verdicts.get(key, {}) for key in series])
 
 
 def find_unsent(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
@@ -64,8 +64,8 @@ def message(checks: pa.Table, subject: Subject, tell: Sequence[str] = NEWS, *, o
     for row in find_unsent(checks, tell).to_pylist():
         news = {name: row[name] for name in _FIELDS}
         series.append({**news, "verdict": _list_due(row, tell)["sent"], "was": row["sent"] or "none"})
-        if (judged := describe_judges(row)) and len(text) <= _MOST_JUDGED:
-            text.append(f"{format_series(row, subject.keys)}: {judged}.")
+        if (judges := describe_judges(row)) and len(text) <= _MOST_JUDGED:
+            text.append(f"{format_series(row, subject.keys)}: {judges}.")
     return {"snapshot": latest[-1] if latest else None, "text": " ".join(text), "series": series}
 
 
@@ -78,8 +78,8 @@ def _list_due(row: Mapping[str, Any], tell: Sequence[str]) -> dict[str, str]:
     return {"sent": verdict, "night_sent": night}
 
 
-def _set_sent(checks: pa.Table, sent: Sequence[Mapping[str, str | None]]) -> pa.Table:
+def _set_sent(checks: pa.Table, verdicts: Sequence[Mapping[str, str | None]]) -> pa.Table:
     for name in _SENT_VERDICTS:
-        column = pa.array([row.get(name) for row in sent], pa.string())
+        column = pa.array([row.get(name) for row in verdicts], pa.string())
         checks = checks.set_column(checks.schema.get_field_index(name), checks.schema.field(name), column)
     return checks

@@ -25,15 +25,15 @@ def _read_dates(value: Any) -> Any:
     by_model = value if isinstance(value, dict) else {ALL_OTHERS: value}
     for model, day in by_model.items():
         if not isinstance(day, date | str):
-            given = f"{model}: {day!r}" if model else repr(day)
-            raise ValueError(f"got {given}; allowed: a date such as 2026-03-01, or a mapping of models to dates")
+            text = f"{model}: {day!r}" if model else repr(day)
+            raise ValueError(f"got {text}; allowed: a date such as 2026-03-01, or a mapping of models to dates")
     return {model: day.isoformat() if isinstance(day, date) else day for model, day in by_model.items()}
 
 
 def _check_dates(since: Mapping[str, str]) -> Mapping[str, str]:
-    for model, given in since.items():
-        if not _is_date(given):
-            raise ValueError(f"since {f'{model}={given}' if model else given!r}: allowed: a date such as 2026-03-01")
+    for model, day in since.items():
+        if not _is_date(day):
+            raise ValueError(f"since {f'{model}={day}' if model else day!r}: allowed: a date such as 2026-03-01")
     return since
 
 
@@ -56,18 +56,18 @@ class WatchOptions(Part):
         except ValueError as error:
             raise ConfigError(str(error)) from None
 
-    def threshold(self, watched: int) -> float:
-        """log10 of the e-value that each of `watched` series must reach: alpha is split evenly."""
-        return math.log10(max(1, watched) / self.alpha)
+    def threshold(self, n_series: int) -> float:
+        """log10 of the e-value that each of `n_series` series must reach: alpha is split evenly."""
+        return math.log10(max(1, n_series) / self.alpha)
 
     def compute_night_threshold(self, nights: int) -> float:
         """As `threshold`, of verdicts on the night: they share half of alpha, since what all models share wanders more often than it seems."""
         return self.threshold(2 * nights)
 
-    def is_control(self, model: str, other: str, *, temperature: float | None = 0) -> bool:
+    def is_control(self, model: str, peer: str, *, temperature: float | None = 0) -> bool:
         """Whether a model is compared with another one of the same nights, asked at this temperature: not with itself at other settings."""
-        named = not self.control or other in self.control or strip_settings(other) in self.control
-        return named and temperature == 0 and strip_settings(model) != strip_settings(other)
+        named = not self.control or peer in self.control or strip_settings(peer) in self.control
+        return named and temperature == 0 and strip_settings(model) != strip_settings(peer)
 
     def takes(self, time: datetime | None, model: str, variant: str) -> bool:
         """Whether a model's snapshot of this time (UTC) counts; one whose time is not known is before all dates."""
@@ -95,17 +95,17 @@ class WatchOptions(Part):
 
         `models`: names and variants of those with scores; `judges`: of those that were shown stored answers again.
         """
-        known, judging = list(models), list(judges)
-        if absent := self.absent([*known, *judging]):
-            there, beside = (", ".join(sorted({name for name, _ in some})) for some in (known, judging))
+        known_models, judging = list(models), list(judges)
+        if absent := self.absent([*known_models, *judging]):
+            names, beside = (", ".join(sorted({name for name, _ in pairs})) for pairs in (known_models, judging))
             raise ConfigError(
-                f"since: no scores of a model {', '.join(absent)}; models with scores: {there or 'none'}"
+                f"since: no scores of a model {', '.join(absent)}; models with scores: {names or 'none'}"
                 f"{f'; judges of stored answers: {beside}' if beside else ''}"
             )
 
     def absent(self, models: Iterable[tuple[str, str]]) -> list[str]:
         """What `since` names and none of these models (names and variants) is called."""
-        return sorted(set(self.since) - {ALL_OTHERS, *(name for one in models for name in _list_names(*one))})
+        return sorted(set(self.since) - {ALL_OTHERS, *(name for model in models for name in _list_names(*model))})
 
     def find_absent_controls(self, models: Iterable[tuple[str, str]]) -> list[str]:
         """What `control` names and none of these models (names and variants) is called; what is computed can be no control."""
@@ -117,8 +117,8 @@ class WatchOptions(Part):
         return [f"drift.control: {names} asked in too few of these snapshots to compare with"] if names else []
 
     def _find_unknown_names(self, models: Iterable[str]) -> list[str]:
-        called = {name for model in models for name in (model, strip_settings(model))}
-        return [name for name in dict.fromkeys(self.control) if name not in called]
+        names = {name for model in models for name in (model, strip_settings(model))}
+        return [name for name in dict.fromkeys(self.control) if name not in names]
 
 
 def _list_names(model: str, variant: str) -> tuple[str, ...]:

@@ -62,29 +62,29 @@ def find_off_nights(means: Floats, floor: float) -> Off:
     limit, limit_of_one = (max(spreads * spread, MIN_GAP) for spreads in (_SPREADS, _SPREADS_OF_ONE))
     values, over = means.tolist(), list[tuple[range, float]]()
     at = _find_first_off(values, limit)
-    kept = list(range(at))
+    usual = list(range(at))
     while at < len(values):
-        level = _compute_level(values, kept)
+        level = _compute_level(values, usual)
         end = at
         while end < len(values) and abs(values[end] - level) > limit:
             end += 1
         run = range(at, end)
         if not run or (len(run) == 1 and abs(values[at] - level) <= limit_of_one):
-            kept.append(at)
+            usual.append(at)
             end = at + 1
         elif len(run) <= LONGEST_OUTAGE and end < len(values) and _is_back(values, run, level):
             over.append((run, level))
         elif len(values) - at <= LONGEST_OUTAGE and _is_elsewhere(values, run, level, level):
-            return _classify_runs(values, over, kept, range(at, len(values)))
+            return _classify_runs(values, over, usual, range(at, len(values)))
         else:
-            kept.extend(run)
+            usual.extend(run)
         at = end
-    return _classify_runs(values, over, kept, range(0))
+    return _classify_runs(values, over, usual, range(0))
 
 
-def _classify_runs(values: Sequence[float], over: Sequence[tuple[range, float]], kept: Sequence[int], pending: range) -> Off:
+def _classify_runs(values: Sequence[float], over: Sequence[tuple[range, float]], usual: Sequence[int], pending: range) -> Off:
     """Of the runs that are over, each with the level before it, those that are outages."""
-    outages = [run for run, level in over if _is_elsewhere(values, run, level, _compute_level(values, kept))]
+    outages = [run for run, level in over if _is_elsewhere(values, run, level, _compute_level(values, usual))]
     places = [place for run in outages for place in run]
     is_usual = len(outages) + bool(pending) > _FEW and len(places) + len(pending) > _RARE * len(values)
     return Off(() if is_usual else tuple(places), tuple(pending))
@@ -114,13 +114,13 @@ def _find_first_off(values: Sequence[float], limit: float) -> int:
 
 def _compute_median(values: Floats) -> float:
     """As that of numpy, which takes eight times as long for a hundred values."""
-    ordered = np.sort(values)
-    return float(ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2
+    sorted_values = np.sort(values)
+    return float(sorted_values[(len(values) - 1) // 2] + sorted_values[len(values) // 2]) / 2
 
 
-def _compute_level(values: Sequence[float], kept: Sequence[int]) -> float:
+def _compute_level(values: Sequence[float], usual: Sequence[int]) -> float:
     """That of the last snapshots that were not off, one at least: nobody looks ahead, so no run begins with the series."""
-    return median(values[place] for place in kept[-_LEVEL_OF:])
+    return median(values[place] for place in usual[-_LEVEL_OF:])
 
 
 def _is_back(values: Sequence[float], run: range, level: float) -> bool:

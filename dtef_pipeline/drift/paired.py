@@ -95,18 +95,18 @@ def paired(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, item
     values = select_answered(values)
     frozen = min(baseline, len(values.columns))
     scores = values.to_numpy(dtype=np.float64)
-    known = np.isfinite(scores[:, :frozen])
-    reference = _compute_ratio(np.where(known, scores[:, :frozen], 0.0).sum(axis=1), known.sum(axis=1))
+    is_known = np.isfinite(scores[:, :frozen])
+    reference = _compute_ratio(np.where(is_known, scores[:, :frozen], 0.0).sum(axis=1), is_known.sum(axis=1))
     differences = scores - reference[:, None]
     shared = np.isfinite(differences)
-    compared = np.asarray(shared.any(axis=0))
-    parts = [part[:, compared] for part in (np.where(shared, differences, 0.0), shared.astype(np.float64))]
+    mask = np.asarray(shared.any(axis=0))
+    parts = [part[:, mask] for part in (np.where(shared, differences, 0.0), shared.astype(np.float64))]
     (sums, counts), _ = _sum_by_label(parts, clusters)
     (item_sums, item_counts), names = _sum_by_label(parts, clusters if items is None else items)
-    labels = tuple(str(label) for label, shares in zip(values.columns, compared.tolist(), strict=True) if shares)
+    labels = tuple(str(label) for label, shares in zip(values.columns, mask.tolist(), strict=True) if shares)
     means = _compute_ratio(sums.sum(axis=0), counts.sum(axis=0))
-    kept = _compute_noise_factor(len(labels), frozen)
-    spread, single = (_compute_standard_error(*values, means) * kept for values in ((sums, counts), (parts[0], parts[1])))
+    factor = _compute_noise_factor(len(labels), frozen)
+    spread, single = (_compute_standard_error(*values, means) * factor for values in ((sums, counts), (parts[0], parts[1])))
     by_item = pd.DataFrame(_compute_ratio(item_sums, item_counts), index=names, columns=list(labels))
     level = float(reference[np.isfinite(reference)].mean()) if np.isfinite(reference).any() else math.nan
     return Paired(labels, means, spread, np.minimum(spread, single), by_item, min(frozen, len(labels)), level)
@@ -127,9 +127,9 @@ def _compute_standard_error(sums: Floats, counts: Floats, means: Floats) -> Floa
     Where all clusters have equally many items this is the standard deviation of cluster means / sqrt(Q). Cochran (1977), Sampling
     Techniques, 6.4, for a ratio of sums over clusters.
     """
-    asked = (counts > 0).sum(axis=0)
+    n_clusters = (counts > 0).sum(axis=0)
     squares = ((sums - counts * means) ** 2).sum(axis=0)
-    return np.asarray(np.nan_to_num(np.sqrt(_compute_ratio(asked * squares, asked - 1)) / counts.sum(axis=0)))
+    return np.asarray(np.nan_to_num(np.sqrt(_compute_ratio(n_clusters * squares, n_clusters - 1)) / counts.sum(axis=0)))
 
 
 def _compute_noise_factor(snapshots: int, baseline: int) -> Floats:

@@ -52,9 +52,9 @@ class JudgedPanel:
         times: Mapping[str, datetime | None],
         temperature: float | None,
         threshold: float | None,
-        others: Mapping[str, Sequence[Snapshot]] | None = None,
+        peers: Mapping[str, Sequence[Snapshot]] | None = None,
     ) -> None:
-        """`others`: by name, all snapshots of the other models that are asked alike."""
+        """`peers`: by name, all snapshots of the other models that are asked alike."""
         self.comparable, self._subject, self._times = comparable, subject, times
         self.asked = labels.loc[comparable.items]
         self.values = comparable.grid(lambda snapshot: snapshot.score)
@@ -67,8 +67,8 @@ class JudgedPanel:
                 items=items,
                 baseline=baseline,
                 threshold=threshold,
-                parsed=comparable.grid(lambda snapshot: snapshot.parsed),
-                others={name: self._scores(snapshots) for name, snapshots in (others or {}).items()},
+                parsed_values=comparable.grid(lambda snapshot: snapshot.parsed),
+                peers={name: self._scores(snapshots) for name, snapshots in (peers or {}).items()},
             )
             if self.rule.is_comparable and threshold is not None
             else None
@@ -79,9 +79,9 @@ class JudgedPanel:
 
     def _scores(self, snapshots: Sequence[Snapshot]) -> Scores:
         """Of another model, on what is compared here."""
-        own = [snapshot for snapshot in snapshots if snapshot.label in self.values.columns]
-        policy, parsed = (grid(self.comparable.items, own, of) for of in (lambda one: one.score, lambda one: one.parsed))
-        return Scores(policy, parsed)
+        matches = [snapshot for snapshot in snapshots if snapshot.label in self.values.columns]
+        policy, parsed_scores = (grid(self.comparable.items, matches, of) for of in (lambda s: s.score, lambda s: s.parsed))
+        return Scores(policy, parsed_scores)
 
     @property
     def word(self) -> str | None:
@@ -98,9 +98,9 @@ class JudgedPanel:
 
     def words(self) -> str:
         """`2026-12-02, 2026-12-03 asked something else (1 task in 1 blueprint of S1, 1 prompt), compared with each other: none`."""
-        who, asked = list_first_names(self.labels, _MOST_NAMED), describe_scope(self.asked, self._subject)
-        compared = self.rule.reason if self.is_close else f"compared with each other: {self.word or 'not compared'}"
-        return f"{who} {self._subject.unlike} ({asked}), {compared}"
+        who, scope = list_first_names(self.labels, _MOST_NAMED), describe_scope(self.asked, self._subject)
+        comparison = self.rule.reason if self.is_close else f"compared with each other: {self.word or 'not compared'}"
+        return f"{who} {self._subject.unlike} ({scope}), {comparison}"
 
     def since(self) -> str:
         """The date from which on a panel stands alone, as the option `since` takes it."""
@@ -122,26 +122,26 @@ class Standing:
     is_late: bool
 
     @classmethod
-    def of(cls, kept: Sequence[JudgedPanel], aside: Sequence[JudgedPanel], close: Sequence[JudgedPanel]) -> Standing:
-        shown = min(reversed(kept), key=lambda one: VERDICTS.index(one.word) if one.word else len(VERDICTS))
+    def of(cls, panels: Sequence[JudgedPanel], aside: Sequence[JudgedPanel], close: Sequence[JudgedPanel]) -> Standing:
+        choice = min(reversed(panels), key=lambda panel: VERDICTS.index(panel.word) if panel.word else len(VERDICTS))
         return cls(
-            shown,
-            [one for one in kept if one is not shown],
+            choice,
+            [panel for panel in panels if panel is not choice],
             list(aside),
-            [one for one in close if one.is_close],
-            shown is kept[-1],
+            [panel for panel in close if panel.is_close],
+            choice is panels[-1],
         )
 
     def words(self) -> list[str]:
         """The verdicts on the other panels, and how long the one that is shown stays."""
         stays = [] if self.is_late else [f"this verdict stays until it is accepted with --since {self.others[-1].since()}"]
-        return [*(one.words() for one in self._list_named_panels()), *stays]
+        return [*(panel.words() for panel in self._list_named_panels()), *stays]
 
     def named(self) -> set[str]:
         """The snapshots that `words` names."""
-        return {label for one in self._list_named_panels() for label in one.labels}
+        return {label for panel in self._list_named_panels() for label in panel.labels}
 
     def _list_named_panels(self) -> list[JudgedPanel]:
         """Where there is no verdict, only what was asked again too soon; nothing of a panel in between that did not move."""
-        moved = [*self.others, *(one for one in self.aside if one.word in NEWS)] if self.shown.word else []
-        return [*moved, *self.close]
+        panels = [*self.others, *(panel for panel in self.aside if panel.word in NEWS)] if self.shown.word else []
+        return [*panels, *self.close]

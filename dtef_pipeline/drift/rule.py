@@ -78,9 +78,9 @@ def apply_drift_rule(values: pd.DataFrame, times: Mapping[str, datetime | None],
     low, high = str(means.idxmin()), str(means.idxmax())
     lowest, highest = float(means[low]), float(means[high])
     gap = highest - lowest
-    flagged = is_large(lowest, gap)
-    reason = _format_extremes(means) + ("" if flagged else ": below the thresholds 0.05 and 10 %")
-    return DriftVerdict(len(values.columns), len(shared), lowest, low, highest, high, gap, flagged, reason)
+    is_flagged = is_large(lowest, gap)
+    reason = _format_extremes(means) + ("" if is_flagged else ": below the thresholds 0.05 and 10 %")
+    return DriftVerdict(len(values.columns), len(shared), lowest, low, highest, high, gap, is_flagged, reason)
 
 
 def _format_extremes(means: pd.Series) -> str:
@@ -99,8 +99,8 @@ def is_equal(lowest: float, highest: float) -> bool:
 
 def compute_hours(times: Sequence[datetime | None]) -> float | None:
     """Hours from the first of the times to the last; None where one is not known, or there is none."""
-    known = [time for time in times if time is not None]
-    return (max(known) - min(known)).total_seconds() / 3600 if known and len(known) == len(times) else None
+    moments = [time for time in times if time is not None]
+    return (max(moments) - min(moments)).total_seconds() / 3600 if moments and len(moments) == len(times) else None
 
 
 def is_large(lowest: float, gap: float) -> bool:
@@ -108,11 +108,11 @@ def is_large(lowest: float, gap: float) -> bool:
     return gap >= MIN_GAP - _ROUNDING and gap >= MIN_RELATIVE_GAP * lowest - _ROUNDING
 
 
-def judge_single_snapshot(items: int, scored: int, *, is_timed: bool, temperature: float | None) -> DriftVerdict:
-    """What `apply_drift_rule` says of a single snapshot with `items`, so many of them `scored`: there is nothing to compare."""
-    counts = items > 0 and scored / items >= MIN_ANSWERED
+def judge_single_snapshot(items: int, n_scored: int, *, is_timed: bool, temperature: float | None) -> DriftVerdict:
+    """What `apply_drift_rule` says of a single snapshot with `items`, so many of them `n_scored`: there is nothing to compare."""
+    counts = items > 0 and n_scored / items >= MIN_ANSWERED
     hours = 0.0 if counts and is_timed else None
-    shared = scored if counts else items
+    shared = n_scored if counts else items
     why_not = _find_exclusion_reason(int(counts), shared, hours, temperature) or ""
     return DriftVerdict(int(counts), shared, None, None, None, None, None, False, why_not)
 
@@ -142,13 +142,13 @@ def _find_exclusion_reason(
 
 def build_rule_table(connection: duckdb.DuckDBPyConnection, subject: Subject) -> pa.Table:
     """DRIFT_RULE of a family. `connection`: with the tables of `subject.reads`, or of `subject.ruled`."""
-    found = subject.rule(connection) if subject.rule else iterate_rule_rows(connection, subject)
-    rows = [{**row, "family": subject.family, "investigate": False} for row in found]
+    rule_rows = subject.rule(connection) if subject.rule else iterate_rule_rows(connection, subject)
+    rows = [{**row, "family": subject.family, "investigate": False} for row in rule_rows]
     worst: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         if row["flagged"]:
             test = row["partition"], row["test"]
-            worst[test] = max(worst.get(test, row), row, key=lambda one: float(one["gap"]))
+            worst[test] = max(worst.get(test, row), row, key=lambda entry: float(entry["gap"]))
     for row in worst.values():
         row["investigate"] = True
     return pa.Table.from_pylist(rows, DRIFT_RULE)

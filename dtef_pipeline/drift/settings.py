@@ -29,22 +29,22 @@ def is_model_specific(drift: DriftSettings) -> bool:
 
 
 def require_known_names(
-    document: Document, drift: DriftSettings, asked: Named, scored: Callable[[], Named], judges: Callable[[], Named] = tuple
+    document: Document, drift: DriftSettings, models: Named, results: Callable[[], Named], judges: Callable[[], Named] = tuple
 ) -> None:
     """Look for the models that the section names: a date or a control that is not a model would silently do nothing.
 
-    `asked`: the models of the panel; `scored`: finds those with scores; `judges`: finds those of the panel, and those that were shown stored
+    `models`: the models of the panel; `results`: finds those with scores; `judges`: finds those of the panel, and those that were shown stored
     answers again. Raises ConfigError with the line for a date of none of them, and for a control that is not a language model with scores.
     """
-    asked = list(asked)
-    if drift.absent(asked) and (absent := drift.absent(known := [*asked, *scored(), *judges()])):
-        names = list_nearest(absent[0], {name for name, _ in known})
+    models = list(models)
+    if drift.absent(models) and (absent := drift.absent(candidates := [*models, *results(), *judges()])):
+        names = list_nearest(absent[0], {name for name, _ in candidates})
         raise document.error(
             (DRIFT_SECTION, "since", absent[0]),
             f"not a model of the panel, and without scores; models of the panel or with scores: {names}",
         )
-    if drift.find_absent_controls(asked) and (absent := drift.find_absent_controls(known := [*asked, *scored()])):
-        names = list_nearest(absent[0], {name for name, variant in known if not is_computed(variant)})
+    if drift.find_absent_controls(models) and (absent := drift.find_absent_controls(candidates := [*models, *results()])):
+        names = list_nearest(absent[0], {name for name, variant in candidates if not is_computed(variant)})
         raise document.error(
             (DRIFT_SECTION, "control", drift.control.index(absent[0])),
             f"{absent[0]!r}: not a language model of the panel, and without scores; models of the panel or with scores: {names}",

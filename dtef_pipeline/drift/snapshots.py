@@ -44,9 +44,9 @@ class Snapshot:
         return bool(len(self.items) and np.isfinite(self.score).mean() >= MIN_ANSWERED)
 
 
-def parse_rate(ok: Floats, answered: Floats) -> float | None:
+def parse_rate(ok: Floats, n_answered: Floats) -> float | None:
     """Parsed of answered draws; None where nothing was answered."""
-    total = np.nansum(answered)
+    total = np.nansum(n_answered)
     return float(np.nansum(ok) / total) if total else None
 
 
@@ -80,20 +80,20 @@ class Comparable:
         self.snapshots.append(snapshot)
         if snapshot.is_answered and len(self._founders) < self.baseline:
             self._founders.append(snapshot)
-            items, counts = np.unique(np.concatenate([one.items for one in self._founders]), return_counts=True)
+            items, counts = np.unique(np.concatenate([founder.items for founder in self._founders]), return_counts=True)
             self.items = items[counts >= min(2, SHARED * len(self._founders))]
         elif not self._founders:
             self.items = self.snapshots[0].items
 
     def is_long(self, times: Mapping[str, datetime | None]) -> bool:
         """Whether its answered snapshots span the hours that the rule asks for. `times`: when each was taken, by its label."""
-        hours = compute_hours([times[one.label] for one in self.snapshots if one.is_answered])
+        hours = compute_hours([times[snapshot.label] for snapshot in self.snapshots if snapshot.is_answered])
         return hours is not None and hours >= MIN_HOURS
 
     @property
     def is_repeated(self) -> bool:
         """Whether two of its snapshots are answered: nothing but time between them may be missing."""
-        return sum(one.is_answered for one in self.snapshots) > 1
+        return sum(snapshot.is_answered for snapshot in self.snapshots) > 1
 
     def grid(self, values: Callable[[Snapshot], Floats]) -> pd.DataFrame:
         """(items, snapshots) of one of the arrays; NaN where an item was not asked."""
@@ -102,12 +102,12 @@ class Comparable:
 
 def grid(items: Items, snapshots: Sequence[Snapshot], values: Callable[[Snapshot], Floats]) -> pd.DataFrame:
     """(items, snapshots) of one of the arrays of snapshots; NaN where an item was not asked. `items` rise."""
-    found = np.full((len(items), len(snapshots)), np.nan)
+    table = np.full((len(items), len(snapshots)), np.nan)
     for at, snapshot in enumerate(snapshots):
         place = np.searchsorted(items, snapshot.items).clip(max=max(len(items) - 1, 0))
-        own = items[place] == snapshot.items if len(items) else np.zeros(len(snapshot.items), dtype=bool)
-        found[place[own], at] = values(snapshot)[own]
-    return pd.DataFrame(found, columns=[snapshot.label for snapshot in snapshots])
+        mask = items[place] == snapshot.items if len(items) else np.zeros(len(snapshot.items), dtype=bool)
+        table[place[mask], at] = values(snapshot)[mask]
+    return pd.DataFrame(table, columns=[snapshot.label for snapshot in snapshots])
 
 
 class Panels(NamedTuple):
@@ -140,22 +140,22 @@ def build_panels(
     previous = None
     for snapshot in snapshots:
         group = _find_group(groups, snapshot) or Comparable(baseline)
-        groups = [*(known for known in groups if known is not group), group]
+        groups = [*(member for member in groups if member is not group), group]
         group.add(snapshot)
         if not snapshot.is_answered:
             continue
-        chosen = gone_over[-1] if gone_over else None
-        if chosen is None or (
-            group is not chosen and group.is_long(times) and (group is previous or not chosen.is_long(times))
+        current = gone_over[-1] if gone_over else None
+        if current is None or (
+            group is not current and group.is_long(times) and (group is previous or not current.is_long(times))
         ):
             gone_over = _trim_groups(gone_over, group, pairs)
         previous = group
-    kept = _select_uncovered(gone_over or groups[-1:], times, pairs)
-    if not any(one.is_repeated for one in kept):
-        kept = [one for one in groups if one.is_repeated][-1:] or kept
-    others = [one for one in groups if one not in kept and one.is_repeated]
-    aside = [one for one in others if one.is_long(times) and not any(_is_covering(known, one, pairs) for known in kept)]
-    return Panels(kept, aside, [one for one in others if not one.is_long(times)])
+    parts = _select_uncovered(gone_over or groups[-1:], times, pairs)
+    if not any(part.is_repeated for part in parts):
+        parts = [part for part in groups if part.is_repeated][-1:] or parts
+    spare = [part for part in groups if part not in parts and part.is_repeated]
+    aside = [part for part in spare if part.is_long(times) and not any(_is_covering(member, part, pairs) for member in parts)]
+    return Panels(parts, aside, [part for part in spare if not part.is_long(times)])
 
 
 def _select_uncovered(
@@ -163,27 +163,27 @@ def _select_uncovered(
 ) -> list[Comparable]:
     """The last, and before it those that can be compared and that no later one covers."""
     return [
-        one
-        for at, one in enumerate(gone_over, start=1)
-        if at == len(gone_over) or (one.is_long(times) and not any(_is_covering(later, one, pairs) for later in gone_over[at:]))
+        old
+        for at, old in enumerate(gone_over, start=1)
+        if at == len(gone_over) or (old.is_long(times) and not any(_is_covering(later, old, pairs) for later in gone_over[at:]))
     ]
 
 
 def _find_group(groups: Sequence[Comparable], snapshot: Snapshot) -> Comparable | None:
     """The group that shares most with a snapshot; of several the newest, which is what was asked of late."""
-    taking = [known for known in reversed(groups) if known.takes(snapshot)]
-    return max(taking, key=lambda known: known.shared(snapshot), default=None)
+    taking = [candidate for candidate in reversed(groups) if candidate.takes(snapshot)]
+    return max(taking, key=lambda candidate: candidate.shared(snapshot), default=None)
 
 
 def _trim_groups(gone_over: Sequence[Comparable], group: Comparable, pairs: Callable[[Items], Items]) -> list[Comparable]:
     if group not in gone_over:
         return [*gone_over, group]
-    at, asked = gone_over.index(group), len(np.unique(pairs(group.items)))
-    between = [one for one in gone_over[at + 1 :] if len(np.unique(pairs(one.items))) > asked]
+    at, n_pairs = gone_over.index(group), len(np.unique(pairs(group.items)))
+    between = [panel for panel in gone_over[at + 1 :] if len(np.unique(pairs(panel.items))) > n_pairs]
     return [*gone_over[:at], *between, group]
 
 
 def _is_covering(later: Comparable, earlier: Comparable, pairs: Callable[[Items], Items]) -> bool:
     """Whether nearly all pairs of the earlier one are asked in the later one."""
-    asked = np.unique(pairs(earlier.items))
-    return bool(np.isin(asked, pairs(later.items)).mean() >= NEARLY_ALL) if len(asked) else True
+    earlier_pairs = np.unique(pairs(earlier.items))
+    return bool(np.isin(earlier_pairs, pairs(later.items)).mean() >= NEARLY_ALL) if len(earlier_pairs) else True

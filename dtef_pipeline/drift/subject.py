@@ -86,6 +86,6 @@ class Subject:
         """The clusters of items, by what an item is called whatever the partition: `first level/item`."""
         if self.clusters is None:
             return {}
-        found, (first, item) = self.clusters(connection), self.keys.shared_item
-        names = found[first].astype(str) + "/" + found[item].astype(str)
-        return dict(zip(names, found["cluster"].astype(str), strict=True))
+        clusters, (first, item) = self.clusters(connection), self.keys.shared_item
+        names = clusters[first].astype(str) + "/" + clusters[item].astype(str)
+        return dict(zip(names, clusters["cluster"].astype(str), strict=True))

@@ -69,9 +69,9 @@ class Verdict:
 
     def row(self) -> dict[str, Any]:
         """The columns of EVIDENCE, the items that `moved`, and the snapshots of the `baseline` and of an `outage`."""
-        moved = None if self.moved is None else [{"item": one.item, "shift": one.shift} for one in self.moved]
+        moves = None if self.moved is None else [{"item": item.item, "shift": item.shift} for item in self.moved]
         columns = {column.name: getattr(self, column.name) for column in EVIDENCE}
-        return {**columns, "moved": moved, "baseline": self.baseline, "outage": self.outage}
+        return {**columns, "moved": moves, "baseline": self.baseline, "outage": self.outage}
 
 
 class _ScoreEvidence(NamedTuple):
@@ -101,8 +101,8 @@ def compute_verdict(
     *,
     baseline: int,
     threshold: float,
-    parsed: pd.DataFrame | None = None,
-    others: Mapping[str, Scores] | None = None,
+    parsed_values: pd.DataFrame | None = None,
+    peers: Mapping[str, Scores] | None = None,
     items: Sequence[str] | None = None,
     peer: str = "model",
 ) -> Verdict:
@@ -111,86 +111,87 @@ def compute_verdict(
 
     The range is that of the paired means (`Paired.is_large`): the rule itself looks at prompts scored in every snapshot alone, and of those
     there are fewer with every failed call. `values`, `clusters`, `baseline`, `items`: as for `paired`. `threshold`: log10 of the e-value
-    needed. `parsed`: as `values`, of the responses that could be parsed. `others`: by name, the models of the same nights. `peer`: the word
+    needed. `parsed_values`: as `values`, of the responses that could be parsed. `peers`: by name, the models of the same nights. `peer`:
+    the word
     for one of them.
     """
-    others = others or {}
-    found = _collect_evidence(values, clusters, {name: one.policy for name, one in others.items()}, baseline, threshold, items)
+    peers = peers or {}
+    result = _collect_evidence(values, clusters, {name: s.policy for name, s in peers.items()}, baseline, threshold, items)
     read = None
-    if parsed is not None and found.pairs.is_large and len(parsed):
-        known = {name: one.parsed for name, one in others.items() if one.parsed is not None}
-        read = _collect_evidence(parsed, clusters, known, baseline, threshold)
-    pairs, seen = found.pairs, found.seen
-    parsed_shift = _compute_parsed_shift(read.pairs, pairs, seen) if read and seen.first is not None else None
-    drifts_in = _classify_drift(seen.shift, parsed_shift, read) if found.drifted and parsed is not None else None
-    if is_begin_unparsed := drifts_in == "parse rate" and (seen.shift or 0.0) > 0 and (seen.first or 0) < pairs.baseline:
-        found, drifts_in = found._replace(verdict="watch", is_dated=False), None
-    off = find_off_nights(pairs.means, 0.0) if seen.first is not None else NOT_OFF
+    if parsed_values is not None and result.pairs.is_large and len(parsed_values):
+        parsed_peers = {name: s.parsed for name, s in peers.items() if s.parsed is not None}
+        read = _collect_evidence(parsed_values, clusters, parsed_peers, baseline, threshold)
+    pairs, signal = result.pairs, result.seen
+    parsed_shift = _compute_parsed_shift(read.pairs, pairs, signal) if read and signal.first is not None else None
+    drifts_in = _classify_drift(signal.shift, parsed_shift, read) if result.drifted and parsed_values is not None else None
+    if is_begin_unparsed := drifts_in == "parse rate" and (signal.shift or 0.0) > 0 and (signal.first or 0) < pairs.baseline:
+        result, drifts_in = result._replace(verdict="watch", is_dated=False), None
+    off = find_off_nights(pairs.means, 0.0) if signal.first is not None else NOT_OFF
     return replace(
-        _build_verdict(found, threshold, frozenset(off.over)),
+        _build_verdict(result, threshold, frozenset(off.over)),
         outage=tuple(pairs.snapshots[place] for place in off.over),
-        about=tuple(_describe_scope(found, drifts_in, parsed_shift)),
+        about=tuple(_describe_scope(result, drifts_in, parsed_shift)),
         parsed_shift=parsed_shift,
         drifts_in=drifts_in,
-        notes=(*_build_notes(found, off, baseline, peer), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
+        notes=(*_build_notes(result, off, baseline, peer), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
     )
 
 
-def _build_verdict(found: _ScoreEvidence, threshold: float, off: frozenset[int]) -> Verdict:
+def _build_verdict(result: _ScoreEvidence, threshold: float, off: frozenset[int]) -> Verdict:
     """What the scores under the policy say; `off`: places of snapshots that were off and back, which no change is of."""
-    pairs, seen = found.pairs, found.seen
-    dated = seen.first if found.is_dated else None
+    pairs, signal = result.pairs, result.seen
+    dated = signal.first if result.is_dated else None
     since = dated if dated is not None else pairs.split if pairs.is_large else pairs.begin
     return Verdict(
-        verdict=found.verdict,
-        log10_e=seen.highest,
+        verdict=result.verdict,
+        log10_e=signal.highest,
         threshold=threshold,
-        shift=seen.shift,
-        shift_low=seen.low,
-        shift_high=seen.high,
+        shift=signal.shift,
+        shift_low=signal.low,
+        shift_high=signal.high,
         first_snapshot=pairs.snapshots[dated] if dated is not None else None,
         baseline=pairs.snapshots[: pairs.baseline],
-        control=", ".join(found.control.models) if found.control else "none",
-        moved=pairs.moved(since, seen.until, without=off) if seen.first is not None else None,
+        control=", ".join(result.control.models) if result.control else "none",
+        moved=pairs.moved(since, signal.until, without=off) if signal.first is not None else None,
         pairs=pairs,
-        seen=seen,
+        seen=signal,
         since=since,
         off=off,
-        controls=found.control.models if found.control else (),
-        apart_shift=found.apart_shift,
+        controls=result.control.models if result.control else (),
+        apart_shift=result.apart_shift,
     )
 
 
 def _collect_evidence(
     values: pd.DataFrame,
     clusters: Sequence[str],
-    others: Mapping[str, pd.DataFrame],
+    peers: Mapping[str, pd.DataFrame],
     baseline: int,
     threshold: float,
     items: Sequence[str] | None = None,
 ) -> _ScoreEvidence:
     pairs = paired(values, clusters, baseline=baseline, items=items)
-    control = choose_control(values, pairs, others) if others and len(pairs.snapshots) > baseline else None
+    control = choose_control(values, pairs, peers) if peers and len(pairs.snapshots) > baseline else None
     # Without a large range there is no shift to date: it is then that since the baseline.
-    needed = threshold if pairs.is_large else None
+    limit = threshold if pairs.is_large else None
     if control is None:
-        alone = evidence(pairs.means, pairs.spread, pairs.sampling, baseline=baseline, threshold=needed)
-        return _ScoreEvidence(_choose_word(pairs, drifted=False), pairs, alone, _is_found(pairs, alone, threshold))
+        alone = evidence(pairs.means, pairs.spread, pairs.sampling, baseline=baseline, threshold=limit)
+        return _ScoreEvidence(_choose_word(pairs, is_drift=False), pairs, alone, _is_found(pairs, alone, threshold))
     spread, sampling = control.spread(pairs.spread), control.spread(pairs.sampling)
-    against = compute_known_evidence(control.apart, spread, sampling, baseline=baseline, threshold=needed)
+    against = compute_known_evidence(control.apart, spread, sampling, baseline=baseline, threshold=limit)
     is_found = _is_found(pairs, against, threshold)
     share = _compute_own_share(pairs.means, control, against) if is_found else None
-    drifted = share is not None and share >= _OWN
-    own = _add_own_shift(pairs, against, is_found)
-    return _ScoreEvidence(_choose_word(pairs, drifted=drifted), pairs, own, drifted, control, against.shift, share)
+    is_drift = share is not None and share >= _OWN
+    result = _add_own_shift(pairs, against, is_found)
+    return _ScoreEvidence(_choose_word(pairs, is_drift=is_drift), pairs, result, is_drift, control, against.shift, share)
 
 
-def _is_found(pairs: Paired, seen: Evidence, threshold: float) -> bool:
-    return pairs.is_large and seen.highest is not None and seen.highest >= threshold
+def _is_found(pairs: Paired, signal: Evidence, threshold: float) -> bool:
+    return pairs.is_large and signal.highest is not None and signal.highest >= threshold
 
 
-def _choose_word(pairs: Paired, *, drifted: bool) -> Literal["none", "watch", "drift"]:
-    return "drift" if drifted else "watch" if pairs.is_large else "none"
+def _choose_word(pairs: Paired, *, is_drift: bool) -> Literal["none", "watch", "drift"]:
+    return "drift" if is_drift else "watch" if pairs.is_large else "none"
 
 
 def _add_own_shift(pairs: Paired, against: Evidence, is_found: bool) -> Evidence:
@@ -203,82 +204,82 @@ def _add_own_shift(pairs: Paired, against: Evidence, is_found: bool) -> Evidence
     return Evidence(against.log10_e, first, *shift, until, against.off if is_found else off)
 
 
-def _compute_own_share(own: Floats, control: Control, seen: Evidence) -> float | None:
+def _compute_own_share(means: Floats, control: Control, signal: Evidence) -> float | None:
     """Which share of the difference to the others at a change is the series' own move: 1 where they stayed, 0 where they alone moved.
 
     Of two others one may have moved, and their mean with it. The difference is then that to the nearer one, and a series that does not lie
     beyond both did not move itself.
     """
-    if seen.first is None or seen.until is None:
+    if signal.first is None or signal.until is None:
         return None
     # What was off by itself or beside the others is of neither side.
-    off = seen.off.all | find_off_nights(own[: seen.until], 0.0).all
-    known = np.isfinite(control.apart[: seen.until]) & [place not in off for place in range(seen.until)]
-    later = np.arange(seen.until) >= seen.first
-    if not (known & ~later).any() or not (known & later).any():
+    off = signal.off.all | find_off_nights(means[: signal.until], 0.0).all
+    mask = np.isfinite(control.apart[: signal.until]) & [place not in off for place in range(signal.until)]
+    later = np.arange(signal.until) >= signal.first
+    if not (mask & ~later).any() or not (mask & later).any():
         return None
     move, apart, beyond = (
-        float(path[: seen.until][known & later].mean() - path[: seen.until][known & ~later].mean())
-        for path in (own, control.apart, control.beyond)
+        float(path[: signal.until][mask & later].mean() - path[: signal.until][mask & ~later].mean())
+        for path in (means, control.apart, control.beyond)
     )
     return move / beyond if apart and beyond / apart > _OTHERS else 0.0
 
 
-def _compute_parsed_shift(read: Paired, pairs: Paired, seen: Evidence) -> float | None:
+def _compute_parsed_shift(read: Paired, pairs: Paired, signal: Evidence) -> float | None:
     """The shift of the parsed scores between the snapshots that the shift of all is between; None where none were parsed on a side."""
     place = {label: at for at, label in enumerate(pairs.snapshots)}
     at = np.array([place.get(label, -1) for label in read.snapshots])
-    first, until = seen.first or 0, seen.until or 0
-    kept = np.array([one >= 0 and one not in seen.off.all for one in at.tolist()], dtype=bool)
-    before, after = kept & (at < first), kept & (at >= first) & (at < until)
+    first, until = signal.first or 0, signal.until or 0
+    mask = np.array([index >= 0 and index not in signal.off.all for index in at.tolist()], dtype=bool)
+    before, after = mask & (at < first), mask & (at >= first) & (at < until)
     return float(read.means[after].mean() - read.means[before].mean()) if before.any() and after.any() else None
 
 
 def _classify_drift(
-    shift: float | None, parsed: float | None, read: _ScoreEvidence | None
+    shift: float | None, parsed_shift: float | None, read: _ScoreEvidence | None
 ) -> Literal["score and parsed", "parse rate", "score"]:
     if read is not None and read.drifted:
         return "score and parsed"
-    return "parse rate" if parsed is None or abs(parsed) < abs(shift or 0.0) / 2 else "score"
+    return "parse rate" if parsed_shift is None or abs(parsed_shift) < abs(shift or 0.0) / 2 else "score"
 
 
-def _describe_scope(found: _ScoreEvidence, drifts_in: str | None, parsed_shift: float | None) -> Iterator[str]:
+def _describe_scope(result: _ScoreEvidence, drifts_in: str | None, parsed_shift: float | None) -> Iterator[str]:
     """What of the scores moved, and how far beyond the other models; nothing where all is plain."""
     if drifts_in == "parse rate":
         yield f"a drift of the parse rate: the responses that could be parsed moved by {_format_signed(parsed_shift)}"
     elif drifts_in == "score":
         yield f"not settled on parsed responses alone, which moved by {_format_signed(parsed_shift)}"
-    if found.verdict != "none" and found.control:
-        yield f"beyond the other models of these nights ({', '.join(found.control.models)}): {_format_signed(found.apart_shift)}"
+    if result.verdict != "none" and result.control:
+        yield f"beyond the other models of these nights ({', '.join(result.control.models)}): {_format_signed(result.apart_shift)}"
 
 
 def _format_signed(value: float | None) -> str:
     return "an unknown amount" if value is None else f"{value:+.4f}"
 
 
-def _build_notes(found: _ScoreEvidence, off: Off, baseline: int, peer: str) -> tuple[str, ...]:
+def _build_notes(result: _ScoreEvidence, off: Off, baseline: int, peer: str) -> tuple[str, ...]:
     """That there is no evidence yet; else where the latest snapshot is, if the range is large and the shift does not last to the end; what was
     off and came back; and who moved, where it is not the series alone, or that nobody can tell."""
-    pairs, seen = found.pairs, found.seen
-    if seen.first is None:
+    pairs, signal = result.pairs, result.seen
+    if signal.first is None:
         return (describe_early(len(pairs.snapshots), baseline + 1),)
     notes = []
-    lasts = found.is_dated and seen.until == len(pairs.snapshots)
+    lasts = result.is_dated and signal.until == len(pairs.snapshots)
     if pairs.is_large and not lasts:
         notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
-    if found.drifted and _is_back(pairs.means, seen):
+    if result.drifted and _is_back(pairs.means, signal):
         notes.append("a drift that reverted: the latest snapshots are back at the level before")
     notes += _describe_outages(pairs, off)
-    if pairs.is_large and not found.drifted:
-        notes.append(_describe_who_moved(found, found.control.models, peer) if found.control else _NO_CONTROL.format(peer))
+    if pairs.is_large and not result.drifted:
+        notes.append(_describe_who_moved(result, result.control.models, peer) if result.control else _NO_CONTROL.format(peer))
     return tuple(notes)
 
 
-def _is_back(means: Floats, seen: Evidence) -> bool:
+def _is_back(means: Floats, signal: Evidence) -> bool:
     """Whether the last three snapshots are nearer to those before the drift than to those of it."""
-    if seen.first is None or seen.until is None or seen.until + _BACK > len(means):
+    if signal.first is None or signal.until is None or signal.until + _BACK > len(means):
         return False
-    before, during = float(np.median(means[: seen.first])), float(np.median(means[seen.first : seen.until]))
+    before, during = float(np.median(means[: signal.first])), float(np.median(means[signal.first : signal.until]))
     latest = float(np.median(means[-_BACK:]))
     return abs(latest - before) < abs(latest - during)
 
@@ -292,10 +293,10 @@ def _describe_outages(pairs: Paired, off: Off) -> list[str]:
     )
 
 
-def _describe_who_moved(found: _ScoreEvidence, models: Sequence[str], peer: str) -> str:
+def _describe_who_moved(result: _ScoreEvidence, models: Sequence[str], peer: str) -> str:
     names = list_first_names(list(models), _MOST_NAMED)
-    if found.own_share is None:
+    if result.own_share is None:
         return f"not shown to move apart from the other {peer}s of these nights ({names})"
-    if found.own_share > _OTHERS:
+    if result.own_share > _OTHERS:
         return f"this {peer} or {names} moved: the data do not show which"
     return f"moved apart from {names}, but not by a move of its own"

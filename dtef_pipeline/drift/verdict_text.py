@@ -47,13 +47,13 @@ def _format_place(row: Mapping[str, Any], keys: Keys) -> str:
 
 def format_change(change: Mapping[str, Any], subject: Subject) -> str:
     """`parse rate since 2026-01-11: parsed 98.0 %, then parsed 85.0 %`."""
-    what = {**WHATS, subject.truth: subject.truths}.get(change["what"], change["what"])
-    return f"{what} since {change['snapshot']}: {change['before']}, then {change['after']}"
+    label = {**WHATS, subject.truth: subject.truths}.get(change["what"], change["what"])
+    return f"{label} since {change['snapshot']}: {change['before']}, then {change['after']}"
 
 
-def format_moved_items(moved: Sequence[Mapping[str, Any]]) -> str:
+def format_moved_items(items: Sequence[Mapping[str, Any]]) -> str:
     """`GD4/q26 “Do you trust …?” -0.2144, GD4/q21 “How often do you …” -0.2132`."""
-    return ", ".join(f"{one['item']}{_quote_text(one.get('text'))} {one['shift']:+.4f}" for one in moved)
+    return ", ".join(f"{item['item']}{_quote_text(item.get('text'))} {item['shift']:+.4f}" for item in items)
 
 
 def _quote_text(text: str | None) -> str:
@@ -73,9 +73,9 @@ def is_at_least(rows: Sequence[Mapping[str, Any]], verdict: str) -> bool:
     return any(row["verdict"] in worse or row.get("night_verdict") in worse for row in rows)
 
 
-def describe_early(known: int, needed: int) -> str:
+def describe_early(count: int, least: int) -> str:
     """What the reason of a series says that has fewer snapshots than the evidence needs: `too early: 3 of 6 snapshots`."""
-    return f"too early: {known} of {needed} snapshots"
+    return f"too early: {count} of {least} snapshots"
 
 
 _EARLY_IN_REASON = re.compile(re.escape(describe_early(0, 0)).replace("0", r"\d+"))
@@ -85,8 +85,8 @@ def describe_too_early(row: Mapping[str, Any]) -> str | None:
     """`too early: 3 of 6 snapshots` where nobody can tell yet whether a series drifts; None where one can, or it is not compared."""
     if row["verdict"] is None or row["log10_e"] is not None:
         return None
-    found = _EARLY_IN_REASON.search(row["reason"] or "")
-    return found[0] if found else None
+    match = _EARLY_IN_REASON.search(row["reason"] or "")
+    return match[0] if match else None
 
 
 def list_early_series(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -111,10 +111,10 @@ def format_shift(shift: float) -> str:
 
 def build_night_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[str]:
     """What all models did together: the largest shift."""
-    moved = list(filter(is_night_shift, rows))
-    if not moved:
+    shifts = list(filter(is_night_shift, rows))
+    if not shifts:
         return []
-    worst = max(moved, key=lambda row: (abs(row["night_shift"]), row["model"]))
+    worst = max(shifts, key=lambda row: (abs(row["night_shift"]), row["model"]))
     words = describe_night(worst)
     return [f"{words[0].upper()}{words[1:]}{_format_place(worst, subject.keys)}, {worst['way']}."]
 
@@ -142,13 +142,13 @@ def _judge_words(row: Mapping[str, Any]) -> str:
     """The documented rule alone may have a gap and no shift yet."""
     size = f"gap {row['gap']:.4f}"
     if row["shift"] is not None:
-        known = None not in (row["shift_low"], row["shift_high"])
-        interval = f" (95 %: {row['shift_low']:+.4f} to {row['shift_high']:+.4f})" if known else ""
+        has_interval = None not in (row["shift_low"], row["shift_high"])
+        interval = f" (95 %: {row['shift_low']:+.4f} to {row['shift_high']:+.4f})" if has_interval else ""
         size = f"shift {row['shift']:+.4f}{interval}"
     since = f" since {row['first_snapshot']}" if row["first_snapshot"] else ""
-    shown = format_count(row["n_items"], "stored answer")
+    answers = format_count(row["n_items"], "stored answer")
     who = ", ".join(filter(None, (row["judge"], row["evaluator"])))
-    return f"judge {who}: {row['verdict']}{since} on {shown}, {size}; what it judged may have moved with it"
+    return f"judge {who}: {row['verdict']}{since} on {answers}, {size}; what it judged may have moved with it"
 
 
 def build_headline(checks: pa.Table, subject: Subject) -> str:
@@ -163,27 +163,27 @@ def build_headline(checks: pa.Table, subject: Subject) -> str:
 
 
 def _build_headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
-    drifted = [row for row in rows if row["verdict"] == "drift"]
-    watched = [row for row in rows if row["verdict"] == "watch"]
-    if drifted:
-        worst = max(drifted, key=lambda row: (abs(row["shift"]), row["model"]))
+    drifts = [row for row in rows if row["verdict"] == "drift"]
+    watches = [row for row in rows if row["verdict"] == "watch"]
+    if drifts:
+        worst = max(drifts, key=lambda row: (abs(row["shift"]), row["model"]))
         return (
-            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {format_series(worst, subject.keys)}, {format_shift(worst['shift'])} "
-            f"since {worst['first_snapshot']}." + (f" {len(watched)} more to watch." if watched else "")
+            f"Drift in {len(drifts)} of {len(rows)} series. Largest: {format_series(worst, subject.keys)}, {format_shift(worst['shift'])} "
+            f"since {worst['first_snapshot']}." + (f" {len(watches)} more to watch." if watches else "")
         )
-    if watched:
-        worst = max(watched, key=lambda row: (row["gap"] or 0, row["model"]))
-        ranged = worst["reason"].partition(";")[0]
+    if watches:
+        worst = max(watches, key=lambda row: (row["gap"] or 0, row["model"]))
+        extremes = worst["reason"].partition(";")[0]
         return (
-            f"{_describe_no_drift(rows)}; {len(watched)} of {len(rows)} series to watch. Largest: "
-            f"{format_series(worst, subject.keys)}: {ranged}."
+            f"{_describe_no_drift(rows)}; {len(watches)} of {len(rows)} series to watch. Largest: "
+            f"{format_series(worst, subject.keys)}: {extremes}."
         )
-    compared = sum(row["verdict"] is not None for row in rows)
-    if not compared:
+    n_compared = sum(row["verdict"] is not None for row in rows)
+    if not n_compared:
         close = sum(row["reason"].startswith(TOO_CLOSE) for row in rows)
         why = f": {close} of them asked the same again, but after less than {MIN_HOURS:.0f} hours" if close else ""
         return f"Nothing could be compared yet ({len(rows)} series){why}."
-    return f"{_describe_no_drift(rows)}: {compared} of {len(rows)} series could be compared."
+    return f"{_describe_no_drift(rows)}: {n_compared} of {len(rows)} series could be compared."
 
 
 def _describe_no_drift(rows: Sequence[dict[str, Any]]) -> str:
@@ -213,12 +213,12 @@ def group_reasons(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
     Reasons that differ in nothing but scores, times and counts are one, without these; one that stands alone keeps them.
     """
-    found, alone = Counter[str](), dict[str, str]()
+    totals, alone = Counter[str](), dict[str, str]()
     for reason, series in counts.items():
         group = _mask_values(reason)
-        alone[group] = reason if group not in found else group
-        found[group] += series
-    return sorted(((alone[group], series) for group, series in found.items()), key=lambda one: (-one[1], one[0]))
+        alone[group] = reason if group not in totals else group
+        totals[group] += series
+    return sorted(((alone[group], series) for group, series in totals.items()), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _mask_values(reason: str) -> str:

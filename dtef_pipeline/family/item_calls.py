@@ -29,14 +29,14 @@ def plan_items(
     `schema`: of the table: columns of items, `item_id` among them, and those of `tables.CALL`. Raises ConfigError for a model that is computed.
     """
     specs = inputs.models.resolve(settings.models) if settings.models else ()
-    if computed := [spec.name for spec in specs if spec.is_computed]:
+    if names := [spec.name for spec in specs if spec.is_computed]:
         raise ConfigError(
-            f"model {', '.join(computed)}: it is computed from answers of people; allowed: a model that can be called"
+            f"model {', '.join(names)}: it is computed from answers of people; allowed: a model that can be called"
         )
-    asked = _ItemCalls(inputs, settings, specs, table, schema, items, [tuple(ask(row)) for row in items.to_pylist()])
-    each = len(items) * settings.draws
-    expected = {spec.name: each for spec in specs}
-    return CallPlan(specs, expected, each * len(specs), lambda: asked.requests, asked.keys, asked.rows, asked.merge_with_stored)
+    calls = _ItemCalls(inputs, settings, specs, table, schema, items, [tuple(ask(row)) for row in items.to_pylist()])
+    size = len(items) * settings.draws
+    expected = {spec.name: size for spec in specs}
+    return CallPlan(specs, expected, size * len(specs), lambda: calls.requests, calls.keys, calls.rows, calls.merge_with_stored)
 
 
 @dataclass(frozen=True)
@@ -53,31 +53,31 @@ class _ItemCalls:
     @cached_property
     def requests(self) -> list[Request]:
         settings = self.settings
-        made = (
+        batch = (
             Request.build_request(messages, spec, draw, settings.snapshot)
             for spec in self.specs
             for messages in self.messages
             for draw in range(settings.draws)
         )
-        return list({one.key: one for one in made}.values())
+        return list({request.key: request for request in batch}.values())
 
     @cached_property
     def _prompts(self) -> pa.Table:
-        ids = [compute_messages_id((one.role, one.text) for one in messages) for messages in self.messages]
+        ids = [compute_messages_id((message.role, message.text) for message in messages) for messages in self.messages]
         return self.items.append_column("prompt_id", pa.array(ids, pa.string()))
 
     @cached_property
     def _calls(self) -> CallTable:
-        own = tuple(name for name in self._prompts.column_names if name in self.schema.names)
-        return CallTable(self.schema, own, ("item_id",), lambda options, reading: ())
+        columns = tuple(name for name in self._prompts.column_names if name in self.schema.names)
+        return CallTable(self.schema, columns, ("item_id",), lambda options, reading: ())
 
     def keys(self) -> list[str]:
-        return [one.key for one in self.requests]
+        return [request.key for request in self.requests]
 
-    def rows(self, stored: pa.Table, failures: Mapping[str, Failure]) -> Tables:
+    def rows(self, responses: pa.Table, failures: Mapping[str, Failure]) -> Tables:
         draws, snapshot, prompts = self.settings.draws, self.settings.snapshot, self._prompts
-        made = (self._calls.build_answered_rows(prompts, spec, draws, snapshot, stored, failures) for spec in self.specs)
-        return {self.table: pa.concat_tables([self.schema.empty_table(), *made])}
+        tables = (self._calls.build_answered_rows(prompts, spec, draws, snapshot, responses, failures) for spec in self.specs)
+        return {self.table: pa.concat_tables([self.schema.empty_table(), *tables])}
 
     def merge_with_stored(self, new: Tables) -> Tables:
         """The new rows, and those of models that were asked earlier."""

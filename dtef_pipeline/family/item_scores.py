@@ -96,9 +96,9 @@ def compute_item_boards(
     """
     levels = _list_levels(space)
     series = (*levels, *columns.board, "model_variant")
-    whole = f"concat_ws('/', {', '.join(levels)}, item_id)"
-    cluster = f"CASE WHEN cluster = item_id THEN {whole} ELSE cluster END"
-    part = f"SELECT * REPLACE ({whole} AS item_id, {cluster} AS cluster), concat_ws('/', {', '.join(levels)}) AS part"
+    item_key = f"concat_ws('/', {', '.join(levels)}, item_id)"
+    cluster = f"CASE WHEN cluster = item_id THEN {item_key} ELSE cluster END"
+    part = f"SELECT * REPLACE ({item_key} AS item_id, {cluster} AS cluster), concat_ws('/', {', '.join(levels)}) AS part"
     rows = connection.sql(
         f"{part} FROM ({build_scores_sql(table, space, columns)}) ORDER BY {', '.join((*series, 'snapshot', 'item_id', 'draw'))}"
     ).to_arrow_table()
@@ -107,10 +107,10 @@ def compute_item_boards(
     latest = encode_columns(select_latest_rows(connection, encode_columns(rows, texts), series, order), texts)
     cuts = {OVERALL: columns.board, BY_PART: (*levels, *columns.board)}
     boards = {name: rank_item_board(latest, names, part="part", order=order) for name, names in cuts.items()}
-    compared = compare_boards(latest, columns.board)
+    comparisons = compare_boards(latest, columns.board)
     return {
         f"{family}_board": stack_cuts(boards, schema, list_cuts(space)),
-        "comparisons": build_family_rows(compared, COMPARISONS, family),
+        "comparisons": build_family_rows(comparisons, COMPARISONS, family),
     }
 
 

@@ -61,9 +61,9 @@ def _read(connection: duckdb.DuckDBPyConnection, family: Family) -> FamilyView:
 
 def _build_boards(frame: pd.DataFrame, family: Family) -> Iterator[RankedBoard]:
     ways = list(family.scores.board)
-    for at, (values, own) in enumerate(frame.groupby(ways, sort=True, dropna=False)):
-        ordered = convert_to_rows(own.sort_values(["rank", "model"]))
-        rows = [BoardRow.of(one, Estimate.of(one, "score"), _FURTHER_COLUMNS) for one in ordered]
+    for at, (values, group) in enumerate(frame.groupby(ways, sort=True, dropna=False)):
+        entries = convert_to_rows(group.sort_values(["rank", "model"]))
+        rows = [BoardRow.of(entry, Estimate.of(entry, "score"), _FURTHER_COLUMNS) for entry in entries]
         title = " · ".join(str(value) for value in values if value)
         yield RankedBoard(str(at) if at else "", title, _ITEM_MEASURE, rows, columns=_FURTHER_COLUMNS)
 
@@ -83,13 +83,13 @@ def _build_part_section(frame: pd.DataFrame, family: Family) -> Section:
 def _query_item_scores(connection: duckdb.DuckDBPyConnection, family: Family) -> pd.DataFrame:
     levels = ", ".join(name for name in (family.space.first, family.space.second) if name)
     scores = build_scores_sql(family.scored, family.space, family.scores)
-    found = connection.sql(
+    frame = connection.sql(
         f"""
         SELECT model, model_variant, concat_ws('/', {levels}, item_id) AS item, avg(score) AS score
         FROM ({scores}) GROUP BY ALL ORDER BY ALL
         """
     ).df()
-    return rename_variants(found).assign(label=found["item"], page="")
+    return rename_variants(frame).assign(label=frame["item"], page="")
 
 
 def _build_counts_section(frame: pd.DataFrame, family: Family) -> Section:

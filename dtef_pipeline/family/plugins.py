@@ -19,18 +19,18 @@ FAMILY_GROUP = "dtef.families"
 @cache
 def find_plugin_points() -> dict[str, EntryPoint]:
     """By the name of the family, without loading it."""
-    return {point.name: point for point in sorted(entry_points(group=FAMILY_GROUP), key=lambda one: one.name)}
+    return {point.name: point for point in sorted(entry_points(group=FAMILY_GROUP), key=lambda entry: entry.name)}
 
 
-def load_plugin_families(taken: Collection[str]) -> tuple[Family, ...]:
-    """The records. `taken`: names of other families.
+def load_plugin_families(names: Collection[str]) -> tuple[Family, ...]:
+    """The records. `names`: names of other families.
 
     Raises ConfigError for one that cannot be loaded, that is no whole family of its entry point's name, or whose name is taken.
     """
-    return tuple(_load(point, taken) for point in find_plugin_points().values())
+    return tuple(_load(point, names) for point in find_plugin_points().values())
 
 
-def _load(point: EntryPoint, taken: Collection[str]) -> Family:
+def _load(point: EntryPoint, names: Collection[str]) -> Family:
     from dtef_pipeline.family.record import Family
 
     package = point.dist.name if point.dist else "an unknown package"
@@ -39,14 +39,14 @@ def _load(point: EntryPoint, taken: Collection[str]) -> Family:
     except Exception as error:
         raise ConfigError(f"the family {point.name} of {package} cannot be loaded: {type(error).__name__}: {error}") from error
     is_whole = isinstance(family, Family) and family.is_assembled and bool(family.space.second)
-    if point.name in taken or not is_whole or family.name != point.name or not _has_own_tables(family):
-        allowed = (
+    if point.name in names or not is_whole or family.name != point.name or not _has_own_tables(family):
+        choices = (
             f"a Family called {point.name}, with a function that loads files, a space of two levels, and tables called {point.name}_..., "
-            f"whose name is none of {', '.join(sorted(taken))}"
+            f"whose name is none of {', '.join(sorted(names))}"
         )
-        raise ConfigError(f"the family {point.name} of {package}: got {family!r:.80}; allowed: {allowed}")
-    found: Family = family
-    return found
+        raise ConfigError(f"the family {point.name} of {package}: got {family!r:.80}; allowed: {choices}")
+    record: Family = family
+    return record
 
 
 def _has_own_tables(family: Family) -> bool:

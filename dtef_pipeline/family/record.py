@@ -133,8 +133,8 @@ class Family:
             return self.tables
         schema = self.tables[self.scored].schema
         assert schema is not None, f"{self.scored} has no schema"
-        made = TableSpec(build_board_schema(schema, self.space, self.scores), remake=f"dtef {self.name} board --refresh")
-        return {**self.tables, self.board: made}
+        board = TableSpec(build_board_schema(schema, self.space, self.scores), remake=f"dtef {self.name} board --refresh")
+        return {**self.tables, self.board: board}
 
     @property
     def rolled_up(self) -> list[str]:
@@ -144,14 +144,14 @@ class Family:
     @property
     def roll_ups(self) -> list[str]:
         """The assets over all partitions, where the engine makes them; the report is the last."""
-        others = [one.name for one in self.boards]
-        return [self.board, *others, *(f"{self.name}_{name}" for name in ("costs", "drift")), "report"]
+        boards = [board.name for board in self.boards]
+        return [self.board, *boards, *(f"{self.name}_{name}" for name in ("costs", "drift")), "report"]
 
     @property
     def settings_by_stage(self) -> Mapping[str, tuple[str, ...]]:
         """By stage in the order of its pipeline, the settings that it takes."""
-        own = {one.name: one.settings for one in self.stages()}
-        return {self.ingested: (), **own} if self.is_assembled else self.stage_settings
+        settings = {stage.name: stage.settings for stage in self.stages()}
+        return {self.ingested: (), **settings} if self.is_assembled else self.stage_settings
 
     @property
     def responses(self) -> str:
@@ -162,9 +162,9 @@ class Family:
 def load_parts(family: Family, path: Path) -> Mapping[str, LoadedPart]:
     """The partitions of a file, by key. Raises DtefError for a fault in it, and for a partition that stands in it twice."""
     assert family.load is not None, f"{family.name} loads no files"
-    found: dict[str, LoadedPart] = {}
-    for one in family.load(path):
-        if one.key in found:
-            raise DtefError(f"{path}: the file has {one.key} twice")
-        found[one.key] = one
-    return found
+    parts: dict[str, LoadedPart] = {}
+    for part in family.load(path):
+        if part.key in parts:
+            raise DtefError(f"{path}: the file has {part.key} twice")
+        parts[part.key] = part
+    return parts

@@ -122,7 +122,7 @@ Form = TypeVar("Form", bound=BaseModel)
 
 def setting(model: type[RunSettings], name: str) -> Setting:
     """What a field says of how it is given."""
-    return next((one for one in model.model_fields[name].metadata if isinstance(one, Setting)), Setting())
+    return next((entry for entry in model.model_fields[name].metadata if isinstance(entry, Setting)), Setting())
 
 
 @cache
@@ -133,18 +133,18 @@ def list_settings_at(model: type[RunSettings], door: Door) -> tuple[str, ...]:
 
 def build_form(base: type[Form], name: str, model: type[RunSettings], names: Iterable[str]) -> type[Form]:
     """A form that has these fields beside those of `base`, with the bounds and the descriptions of the model."""
-    described, fields = member_docstrings(model), {}
-    for one in names:
-        field = copy(model.model_fields[one])
-        field.description = described.get(one)
-        fields[one] = (field.annotation, field)
+    docs, fields = member_docstrings(model), {}
+    for member in names:
+        field = copy(model.model_fields[member])
+        field.description = docs.get(member)
+        fields[member] = (field.annotation, field)
     return create_model(name, __base__=base, __doc__=base.__doc__, __module__=model.__module__, **fields)  # type: ignore[call-overload, no-any-return]
 
 
-def build_settings(model: type[FamilySettings], given: Mapping[str, Any]) -> FamilySettings:
+def build_settings(model: type[FamilySettings], values: Mapping[str, Any]) -> FamilySettings:
     """The settings as they were given; what was not has its default. Raises ConfigError for a value that is not allowed."""
     try:
-        return model.model_validate(dict(given))
+        return model.model_validate(dict(values))
     except ValidationError as error:
         raise ConfigError(format_in_one_line(error, model)) from None
 
@@ -158,23 +158,23 @@ def load_panel_settings(path: Path, section: str, model: type[FamilySettings]) -
     form = build_form(Part, f"{model.__name__}Panel", model, names)
     document = read_document(path, "panel file", [section] if section else names)
     if section:
-        found = document.section(section, form)
+        settings = document.section(section, form)
     else:  # other keys there are sections of others
-        found = document.validate_as(form, {name: value for name, value in document.values.items() if name in names})
-    if found is None:
+        settings = document.validate_as(form, {name: value for name, value in document.values.items() if name in names})
+    if settings is None:
         return None
-    given = found.model_dump(exclude_unset=True)
-    files = {name: str(path.parent.absolute() / given[name]) for name in given if given[name] and setting(model, name).is_file}
-    return build_settings(model, given | files)
+    items = settings.model_dump(exclude_unset=True)
+    files = {name: str(path.parent.absolute() / items[name]) for name in items if items[name] and setting(model, name).is_file}
+    return build_settings(model, items | files)
 
 
 def build_command_settings(
-    model: type[FamilySettings], given: Mapping[str, Any], panel: FamilySettings | None
+    model: type[FamilySettings], options: Mapping[str, Any], panel: FamilySettings | None
 ) -> FamilySettings:
     """The settings of a command: what its options give, and what only a panel file can say. Raises ConfigError as `build_settings`."""
     panel_values = panel.model_dump(exclude_unset=True) if panel else {}
     only_panel = set(list_settings_at(model, Door.PANEL)) - set(list_settings_at(model, Door.COMMAND)) - set(ASKING_SETTINGS)
-    return build_settings(model, {name: panel_values[name] for name in panel_values if name in only_panel} | dict(given))
+    return build_settings(model, {name: panel_values[name] for name in panel_values if name in only_panel} | dict(options))
 
 
 def budgets_of(settings: RunSettings, specs: Iterable[ModelSpec]) -> tuple[dict[str, Budget], dict[str, Budget]]:
@@ -185,5 +185,5 @@ def budgets_of(settings: RunSettings, specs: Iterable[ModelSpec]) -> tuple[dict[
 
 def run_config(settings: RunSettings, stages: Mapping[str, Iterable[str]]) -> dict[str, dict[str, Any]]:
     """Run configuration by stage: of the settings that each takes, the snapshot and those that are not as usual."""
-    given = settings.model_dump(exclude_defaults=True, exclude_none=True) | {"snapshot": settings.snapshot}
-    return {stage: {name: given[name] for name in names if name in given} for stage, names in stages.items()}
+    values = settings.model_dump(exclude_defaults=True, exclude_none=True) | {"snapshot": settings.snapshot}
+    return {stage: {name: values[name] for name in names if name in values} for stage, names in stages.items()}

@@ -25,7 +25,7 @@ Tables = Mapping[str, pa.Table]
 
 def concatenate_tables(parts: Sequence[Tables]) -> Tables:
     """The rows of several parts of a partition; each has the tables of the first."""
-    return {name: pa.concat_tables([one[name] for one in parts]) for name in parts[0]}
+    return {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
 
 
 TAKEN_AWAY = "taken_away"
@@ -80,8 +80,8 @@ class Inputs(Protocol):
     def enter(self, name: Hashable, open: Callable[[], AbstractContextManager[Any]]) -> Any:
         """What a context yields that is opened once for all partitions of the run, and closed at the end of the stage."""
 
-    def embed(self, texts: Sequence[str], spec: ModelSpec, known: int) -> Any:
-        """The vectors of texts, as of `resources.gateway.embedder.embed`. `known`: of how many more texts there are vectors already.
+    def embed(self, texts: Sequence[str], spec: ModelSpec, n_known: int) -> Any:
+        """The vectors of texts, as of `resources.gateway.embedder.embed`. `n_known`: of how many more texts there are vectors already.
 
         Raises GatewayError where no text at all can be embedded.
         """
@@ -164,19 +164,19 @@ FAILED_SHARE = 0.01
 """Share of a model's calls that failed for good, above which one is warned."""
 
 
-def make_failure_check(name: str, table: str, state: str, what: str) -> Check:
-    """The check that warns of models for which more than FAILED_SHARE of `what` failed for good: rows whose column `state` says `error`."""
+def make_failure_check(name: str, table: str, state: str, noun: str) -> Check:
+    """The check that warns of models for which more than FAILED_SHARE of `noun` failed for good: rows whose column `state` says `error`."""
 
     def find_failing_models(_: Inputs, rows: pa.Table) -> Iterator[str]:
         frame = rows.to_pandas()
         shares = (frame[state] == "error").groupby(frame["model"]).mean()
         for model, share in shares[shares > FAILED_SHARE].items():
-            yield f"{model}: {share:.1%} of the {what} failed"
+            yield f"{model}: {share:.1%} of the {noun} failed"
 
-    described = (
-        f"Warns of models for which more than {FAILED_SHARE:.0%} of the {what} failed for good; a rerun asks those again."
+    description = (
+        f"Warns of models for which more than {FAILED_SHARE:.0%} of the {noun} failed for good; a rerun asks those again."
     )
-    return Check(name, described, table, ("model", state), find_failing_models)
+    return Check(name, description, table, ("model", state), find_failing_models)
 
 
 class Foreseen(NamedTuple):

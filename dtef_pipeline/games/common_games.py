@@ -44,14 +44,14 @@ def add_game_coverage(
     result. `connection` has `episode_scores`; `snapshot`: as in `latest_scores`."""
     import pandas as pd
 
-    played = _load_games_of_players(connection, results, snapshot)
-    whole = played.assign(opponent=ALL_OPPONENTS, met=played["opponent"])
-    every = pd.concat([whole, played[played["opponent"] != ""].assign(met=played["opponent"])])
+    games = _load_games_of_players(connection, results, snapshot)
+    totals = games.assign(opponent=ALL_OPPONENTS, met=games["opponent"])
+    every = pd.concat([totals, games[games["opponent"] != ""].assign(met=games["opponent"])])
     keys = [*_PLAYED_KEYS[:3], "opponent"]
-    rows = [row for _, own in every.groupby(keys, sort=True) for row in _measure_game_coverage(own)]
-    covered = pd.DataFrame(rows, columns=[*_PLAYED_KEYS, "opponent", PLAYED_COVERAGE, GAMES_NOTE])
-    found = results.merge(covered, on=[*_PLAYED_KEYS, "opponent"], how="left")
-    return found.assign(**{GAMES_NOTE: found[GAMES_NOTE].fillna("")})
+    rows = [row for _, group in every.groupby(keys, sort=True) for row in _measure_game_coverage(group)]
+    coverage = pd.DataFrame(rows, columns=[*_PLAYED_KEYS, "opponent", PLAYED_COVERAGE, GAMES_NOTE])
+    table = results.merge(coverage, on=[*_PLAYED_KEYS, "opponent"], how="left")
+    return table.assign(**{GAMES_NOTE: table[GAMES_NOTE].fillna("")})
 
 
 def set_game_coverage(results: pd.DataFrame, coverage: float) -> pd.DataFrame:
@@ -98,27 +98,27 @@ def _load_games_of_players(connection: duckdb.DuckDBPyConnection, results: pd.Da
     """The games with a result of the players in `results`, of the snapshots that count."""
     connection.register("shown_players", results[_PLAYED_KEYS].drop_duplicates())
     games = _PLAYED_GAMES.format(source=create_latest_scores(connection, snapshot))
-    found: pd.DataFrame = connection.sql(f"SELECT * FROM ({games}) SEMI JOIN shown_players USING ({PLAYED_SERIES})").df()
-    return found
+    frame: pd.DataFrame = connection.sql(f"SELECT * FROM ({games}) SEMI JOIN shown_players USING ({PLAYED_SERIES})").df()
+    return frame
 
 
-def _measure_game_coverage(played: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _measure_game_coverage(games: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """One row per player of a scenario, whose games are given: how many of the games of all it has."""
-    of, named = played["item_id"].nunique(), [*_PLAYED_KEYS, "opponent"]
-    for _, own in played.groupby(_PLAYED_KEYS[3:], sort=True):
-        n = own["item_id"].nunique()
+    of, named = games["item_id"].nunique(), [*_PLAYED_KEYS, "opponent"]
+    for _, player_games in games.groupby(_PLAYED_KEYS[3:], sort=True):
+        n = player_games["item_id"].nunique()
         yield {
-            **dict(zip(named, own.iloc[0][named], strict=True)),
+            **dict(zip(named, player_games.iloc[0][named], strict=True)),
             PLAYED_COVERAGE: n / of,
-            GAMES_NOTE: "" if n == of else _describe_lacking_games(own, played),
+            GAMES_NOTE: "" if n == of else _describe_lacking_games(player_games, games),
         }
 
 
-def _describe_lacking_games(own: pd.DataFrame, played: pd.DataFrame) -> str:
+def _describe_lacking_games(player_games: pd.DataFrame, games: pd.DataFrame) -> str:
     """`it played 4 of 80 games, on 2 of 10 seeds, against 1 of 4 opponents`."""
-    parts = [f"it played {own['item_id'].nunique():,} of {format_count(played['item_id'].nunique(), 'game')}"]
+    parts = [f"it played {player_games['item_id'].nunique():,} of {format_count(games['item_id'].nunique(), 'game')}"]
     for column, words, noun in (("cluster", "on", "seed"), ("met", "against", "opponent")):
-        n, of = own[column].nunique(), played[column].nunique()
+        n, of = player_games[column].nunique(), games[column].nunique()
         if n < of:
             parts.append(f"{words} {n:,} of {format_count(of, noun)}")
     return ", ".join(parts)
@@ -135,7 +135,7 @@ def add_unplayed_note(connection: duckdb.DuckDBPyConnection, results: pd.DataFra
     No words where all were played. `connection` has UNPLAYED_READS.
     """
     series = f"{PLAYED_SERIES}, snapshot"
-    found = connection.sql(
+    counts = connection.sql(
         f"""
         SELECT {series}, coalesce(opponent, '{ALL_OPPONENTS}') AS opponent, count(*) AS n,
             count(*) FILTER (status = '{PLAYED_EPISODE}') AS played, count(*) FILTER (status = '{OUT_OF_BUDGET}') AS stopped
@@ -143,13 +143,13 @@ def add_unplayed_note(connection: duckdb.DuckDBPyConnection, results: pd.DataFra
         """
     ).df()
     words = [
-        describe_shortfall(n, played, stopped, n - played - stopped, ("episode", "played"))
-        for n, played, stopped in found[["n", "played", "stopped"]].itertuples(index=False, name=None)
+        describe_shortfall(n, n_played, n_stopped, n - n_played - n_stopped, ("episode", "played"))
+        for n, n_played, n_stopped in counts[["n", "played", "stopped"]].itertuples(index=False, name=None)
     ]
-    unplayed = found.assign(**{UNPLAYED_NOTE: words}).drop(columns=["n", "played", "stopped"])
-    if not len(unplayed):
+    notes = counts.assign(**{UNPLAYED_NOTE: words}).drop(columns=["n", "played", "stopped"])
+    if not len(notes):
         return clear_unplayed_note(results)
-    beside = results.merge(unplayed, on=[*series.split(", "), "opponent"], how="left")
+    beside = results.merge(notes, on=[*series.split(", "), "opponent"], how="left")
     return beside.assign(**{UNPLAYED_NOTE: beside[UNPLAYED_NOTE].fillna("")})
 
 
@@ -166,9 +166,9 @@ def select_shown_versions(frame: pd.DataFrame, manifests: Mapping[str, ScenarioM
 
     `frame` has the columns league, scenario and version.
     """
-    in_play = (frame["league"] + "/" + frame["scenario"]).map({name: one.version for name, one in manifests.items()})
-    marked = frame["version"].astype(float).where(frame["version"] != in_play, float("inf"))
-    return frame[marked == marked.groupby([frame["league"], frame["scenario"]]).transform("max")]
+    in_play = (frame["league"] + "/" + frame["scenario"]).map({name: manifest.version for name, manifest in manifests.items()})
+    versions = frame["version"].astype(float).where(frame["version"] != in_play, float("inf"))
+    return frame[versions == versions.groupby([frame["league"], frame["scenario"]]).transform("max")]
 
 
 def sort_players(frame: pd.DataFrame) -> pd.DataFrame:
@@ -178,8 +178,8 @@ def sort_players(frame: pd.DataFrame) -> pd.DataFrame:
     """
     sign = frame["direction"].map({"higher": -1.0, "lower": 1.0}).astype(float).fillna(0.0)
     keys = ["league", "scenario", "metric", "opponent", "place", "nowhere", "model", "persona", "model_variant"]
-    placed = frame.assign(place=sign * frame["mean"], nowhere=~has_forfeited_all(frame))
-    return placed.sort_values(keys, ignore_index=True).drop(columns=["place", "nowhere"])
+    sort_frame = frame.assign(place=sign * frame["mean"], nowhere=~has_forfeited_all(frame))
+    return sort_frame.sort_values(keys, ignore_index=True).drop(columns=["place", "nowhere"])
 
 
 def rank_places(frame: pd.DataFrame, compared: pd.Series[bool]) -> pd.Series[float]:
@@ -193,8 +193,8 @@ def rank_places(frame: pd.DataFrame, compared: pd.Series[bool]) -> pd.Series[flo
     if direction not in ("higher", "lower"):
         return pd.Series(np.nan, index=frame.index)
     means = frame["mean"].where(compared)
-    found = pd.Series(rank_numbers(means, highest_first=direction == "higher"), index=frame.index)
-    return found.mask(has_forfeited_all(frame) & compared, means.notna().sum() + 1.0)
+    places = pd.Series(rank_numbers(means, highest_first=direction == "higher"), index=frame.index)
+    return places.mask(has_forfeited_all(frame) & compared, means.notna().sum() + 1.0)
 
 
 def has_forfeited_all(frame: pd.DataFrame) -> pd.Series[bool]:

@@ -216,7 +216,7 @@ def list_baselines(scenario: Scenario[Any]) -> Mapping[str, Chooses]:
 
 def find_baseline(scenario: Scenario[Any], name: str) -> Chooses:
     """A baseline of a scenario by name. Raises ConfigError for one that it does not have."""
-    known = list_baselines(scenario)
-    if name not in known:
-        raise ConfigError(f"baseline/{name}: {scenario.name} has none of that name; allowed: {list_nearest(name, known)}")
-    return known[name]
+    baselines = list_baselines(scenario)
+    if name not in baselines:
+        raise ConfigError(f"baseline/{name}: {scenario.name} has none of that name; allowed: {list_nearest(name, baselines)}")
+    return baselines[name]

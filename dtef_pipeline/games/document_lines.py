@@ -22,8 +22,8 @@ _MODELS: Mapping[LineKind, type[LineDocument]] = MappingProxyType({"persona": Pe
 
 def write_document_lines(kind: LineKind, documents: Iterable[LineDocument]) -> str:
     """One line per version of a document, in the order of ids and versions, as canonical JSON: equal documents give equal text."""
-    ordered = sorted(documents, key=lambda one: (one.id, one.version))
-    return "".join(f"{_write_line(kind, one)}\n" for one in ordered)
+    lines = sorted(documents, key=lambda document: (document.id, document.version))
+    return "".join(f"{_write_line(kind, document)}\n" for document in lines)
 
 
 def detect_line_kind(data: bytes) -> LineKind:
@@ -41,14 +41,14 @@ def read_document_lines(kind: LineKind, data: bytes, where: str) -> dict[int, Li
     Raises SourceError, with the line, for bytes that are no UTF-8, a line that is no such document, and a version that occurs twice with
     different content.
     """
-    found: dict[int, LineDocument] = {}
+    by_line: dict[int, LineDocument] = {}
     lines: dict[str, int] = {}
     for number, line in enumerate(_decode_lines(data, where).split("\n"), start=1):
         if not line.strip():
             continue
         document = _parse_document_line(kind, line, where, number)
         earlier = lines.setdefault(format_version_name(document), number)
-        if found.setdefault(earlier, document) != document:
+        if by_line.setdefault(earlier, document) != document:
             raise SourceError(
                 f"line {earlier} has other content",
                 where=where,
@@ -56,11 +56,11 @@ def read_document_lines(kind: LineKind, data: bytes, where: str) -> dict[int, Li
                 arrived=format_version_name(document),
                 allowed=f"each version of a {kind} once",
             )
-    return found
+    return by_line
 
 
 def find_new_documents(
-    given: Mapping[int, LineDocument], known: Iterable[LineDocument], where: str, statuses: Sequence[str] = ()
+    documents: Mapping[int, LineDocument], catalog: Iterable[LineDocument], where: str, statuses: Sequence[str] = ()
 ) -> dict[int, LineDocument]:
     """Those of the given documents, by line, of which there is nothing equal.
 
@@ -73,12 +73,12 @@ def find_new_documents(
 
     Raises SourceError, with the line, for a version that is known with other content.
     """
-    versions = {format_version_name(one): one for one in known}
-    found: dict[int, LineDocument] = {}
-    for line, document in given.items():
-        there = versions.get(format_version_name(document))
-        fields = _list_different_fields(document, there) if there else []
-        is_later = there is not None and fields == ["status"] and statuses
+    versions = {format_version_name(version): version for version in catalog}
+    new_documents: dict[int, LineDocument] = {}
+    for line, document in documents.items():
+        old = versions.get(format_version_name(document))
+        fields = _list_different_fields(document, old) if old else []
+        is_later = old is not None and fields == ["status"] and statuses
         if fields and not is_later:
             raise SourceError(
                 "exists already with other content",
@@ -87,9 +87,9 @@ def find_new_documents(
                 arrived=format_version_name(document),
                 allowed=f"the same {', '.join(fields)}, or another version",
             )
-        if there is None or (is_later and statuses.index(document.status) > statuses.index(there.status)):
-            found[line] = document
-    return found
+        if old is None or (is_later and statuses.index(document.status) > statuses.index(old.status)):
+            new_documents[line] = document
+    return new_documents
 
 
 def format_version_name(document: LineDocument) -> str:
@@ -97,8 +97,8 @@ def format_version_name(document: LineDocument) -> str:
     return f"{document.id}:v{document.version}"
 
 
-def _list_different_fields(document: LineDocument, other: LineDocument) -> list[str]:
-    return [name for name in type(document).model_fields if getattr(document, name) != getattr(other, name)]
+def _list_different_fields(document: LineDocument, second: LineDocument) -> list[str]:
+    return [name for name in type(document).model_fields if getattr(document, name) != getattr(second, name)]
 
 
 def _write_line(kind: LineKind, document: LineDocument) -> str:
@@ -115,31 +115,31 @@ def _decode_lines(data: bytes, where: str) -> str:
 
 
 def _parse_document_line(kind: LineKind, line: str, where: str, number: int) -> LineDocument:
-    def make_line_error(problem: str, arrived: object) -> SourceError:
+    def make_line_error(problem: str, text: object) -> SourceError:
         allowed = f'an object with "kind": "{kind}", "schema": {LINE_SCHEMA} and the fields of a {kind}'
-        return SourceError(problem, where=where, line=number, arrived=arrived, allowed=allowed)
+        return SourceError(problem, where=where, line=number, arrived=text, allowed=allowed)
 
     try:
-        given = json.loads(line, object_pairs_hook=_require_unique_keys)
+        content = json.loads(line, object_pairs_hook=_require_unique_keys)
         line.encode()
-        json.dumps(given, ensure_ascii=False).encode()
+        json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise make_line_error(f"no usable JSON: {error}", line[:80]) from error
-    if not isinstance(given, dict):
-        raise make_line_error("no JSON object", given if len(line) <= 80 else line[:80])
+    if not isinstance(content, dict):
+        raise make_line_error("no JSON object", content if len(line) <= 80 else line[:80])
     for name, value in (("kind", kind), ("schema", LINE_SCHEMA)):
-        arrived = given.pop(name, None)
+        arrived = content.pop(name, None)
         if arrived != value or type(arrived) is not type(value):
             raise make_line_error(f"{name} is not {value!r}", arrived[:80] if isinstance(arrived, str) else arrived)
     model = _MODELS[kind]
     try:
-        return model.model_validate(given)
+        return model.model_validate(content)
     except ValidationError as error:
         raise SourceError(format_in_one_line(error, model), where=where, line=number) from error
 
 
 def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise ValueError("a key occurs twice in one object")
-    return found
+    return fields

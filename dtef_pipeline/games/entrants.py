@@ -28,12 +28,12 @@ def resolve_player(pack: Pack, models: Models, personas: Mapping[str, Persona], 
         return Player(baseline=baseline)
     before, at, model = name.partition("@")
     persona = personas.get(before) if at else None
-    found = resolve_player_models([pack], models, personas, model if persona else name)
-    if len(found) != 1:
-        raise ConfigError(f"player {name}: {format_count(len(found), 'model')}; allowed: one model, or a baseline")
-    if found[0].is_computed:
+    specs = resolve_player_models([pack], models, personas, model if persona else name)
+    if len(specs) != 1:
+        raise ConfigError(f"player {name}: {format_count(len(specs), 'model')}; allowed: one model, or a baseline")
+    if specs[0].is_computed:
         raise ConfigError(f"player {name}: it is computed from other data; allowed: a model that is asked, or a baseline")
-    return Player(found[0], persona)
+    return Player(specs[0], persona)
 
 
 def resolve_player_models(
@@ -43,10 +43,10 @@ def resolve_player_models(
     try:
         return tuple(models.resolve([name]))
     except ConfigError as error:
-        before, at, rest = name.partition("@")
+        before, at, tail = name.partition("@")
         if _is_known(models, before):
             raise
-        if at and "=" not in rest.partition("@")[0]:
+        if at and "=" not in tail.partition("@")[0]:
             raise ConfigError(
                 f"player {name}: there is no persona {before!r}; known: {list_nearest(before, personas)}"
             ) from error
@@ -54,22 +54,26 @@ def resolve_player_models(
 
 
 def _describe_unknown_name(packs: Iterable[Pack], models: Models, name: str) -> str:
-    known = {key: [f"{BASELINE_PREFIX}{one}" for one in list_baselines(pack.scenario)] for pack in packs for key in [pack.name]}
+    names = {
+        key: [f"{BASELINE_PREFIX}{baseline}" for baseline in list_baselines(pack.scenario)]
+        for pack in packs
+        for key in [pack.name]
+    }
     baseline_name = f"{BASELINE_PREFIX}{name}"
-    having = [key for key, baselines in known.items() if baseline_name in baselines]
+    having = [key for key, baselines in names.items() if baseline_name in baselines]
     if having:
         allowed_names = f"{baseline_name}, a baseline of {' and '.join(having)}; "
-    elif not known:
+    elif not names:
         allowed_names = ""
-    elif len(known) == 1:
-        allowed_names = f"{list_first_names(next(iter(known.values())), _MOST_BASELINES_LISTED)} of {next(iter(known))}; "
+    elif len(names) == 1:
+        allowed_names = f"{list_first_names(next(iter(names.values())), _MOST_BASELINES_LISTED)} of {next(iter(names))}; "
     else:
-        allowed_names = f"{list_nearest(baseline_name, {one for baselines in known.values() for one in baselines}, _MOST_BASELINES_LISTED)}; "
-    held = "".join(f" ({file} holds none)" for file in models.files_of_none)
-    asked = {key for key, spec in models.specs.items() if not spec.is_computed}
-    others = list_nearest(name, {*asked, *(key for key, members in models.collections.items() if asked.issuperset(members))})
+        allowed_names = f"{list_nearest(baseline_name, {item for baselines in names.values() for item in baselines}, _MOST_BASELINES_LISTED)}; "
+    empty_files = "".join(f" ({file} holds none)" for file in models.files_of_none)
+    keys = {key for key, spec in models.specs.items() if not spec.is_computed}
+    nearest = list_nearest(name, {*keys, *(key for key, members in models.collections.items() if keys.issuperset(members))})
     return (
-        f"no model or collection {name!r}{held}; allowed: {allowed_names}a model or collection: {others} (`dtef models` lists all); "
+        f"no model or collection {name!r}{empty_files}; allowed: {allowed_names}a model or collection: {nearest} (`dtef models` lists all); "
         "or a litellm string such as openai/gpt-4.1-mini"
     )
 
@@ -84,7 +88,7 @@ def _is_known(models: Models, name: str) -> bool:
 def split_player_names(text: str) -> list[str]:
     """The names in a list with commas. A comma within the settings of a model parts no names: `mini@temperature=0,top_p=1,baseline/random`."""
     names: list[str] = []
-    for part in (one.strip() for one in text.split(",")):
+    for part in (piece.strip() for piece in text.split(",")):
         if names and "=" in part and "@" not in part and "@" in names[-1]:
             names[-1] += f",{part}"
         else:
@@ -99,47 +103,47 @@ ALL_BASELINES = ("baselines", f"{BASELINE_PREFIX}all")
 
 
 def resolve_entrants(
-    pack: Pack, models: Models, personas: Mapping[str, Persona], players: Sequence[str], chosen: Sequence[str]
+    pack: Pack, models: Models, personas: Mapping[str, Persona], players: Sequence[str], names: Sequence[str]
 ) -> list[Player]:
-    """The players under test, each once: every model as every persona of `chosen` (ids, or `none`; empty: as itself), and baselines.
+    """The players under test, each once: every model as every persona of `names` (ids, or `none`; empty: as itself), and baselines.
 
     `players`: names or collections of models, `baseline/NAME`, or `baselines`: all that the scenario has. A baseline that it does not have is
     left out, as long as another player is named. Raises ConfigError for names that are not known, and where nobody would be left.
     """
-    roles = [None if one == AS_ITSELF else _find_persona(one, personas) for one in dict.fromkeys(chosen or [AS_ITSELF])]
+    roles = [None if item == AS_ITSELF else _find_persona(item, personas) for item in dict.fromkeys(names or [AS_ITSELF])]
     absent = list_absent_baselines(pack, players)
     if absent and len(absent) == len(set(players)):
         find_baseline(pack.scenario, absent[0].removeprefix(BASELINE_PREFIX))
-    found: list[Player] = []
-    for name in dict.fromkeys(one for one in players if one not in absent):
+    entrants: list[Player] = []
+    for name in dict.fromkeys(player for player in players if player not in absent):
         if name in ALL_BASELINES:
-            found += [Player(baseline=one) for one in list_baselines(pack.scenario)]
+            entrants += [Player(baseline=baseline) for baseline in list_baselines(pack.scenario)]
         elif name.startswith(BASELINE_PREFIX) or (name.partition("@")[0] in personas and "@" in name):
-            found.append(resolve_player(pack, models, personas, name))
+            entrants.append(resolve_player(pack, models, personas, name))
         else:
-            found += [Player(spec, role) for spec in _resolve_asked_models([pack], models, personas, name) for role in roles]
-    return list({(one.persona_name, one.variant): one for one in found}.values())
+            entrants += [Player(spec, role) for spec in _resolve_asked_models([pack], models, personas, name) for role in roles]
+    return list({(entrant.persona_name, entrant.variant): entrant for entrant in entrants}.values())
 
 
 def list_absent_baselines(pack: Pack, players: Sequence[str]) -> list[str]:
     """The names `baseline/NAME` among the players that are no baselines of the scenario, each once."""
-    known = {*ALL_BASELINES, *(f"{BASELINE_PREFIX}{one}" for one in list_baselines(pack.scenario))}
-    return [one for one in dict.fromkeys(players) if one.startswith(BASELINE_PREFIX) and one not in known]
+    baselines = {*ALL_BASELINES, *(f"{BASELINE_PREFIX}{baseline}" for baseline in list_baselines(pack.scenario))}
+    return [player for player in dict.fromkeys(players) if player.startswith(BASELINE_PREFIX) and player not in baselines]
 
 
 def list_absent_by_scenario(packs: Mapping[str, Pack], players: Sequence[str]) -> dict[str, list[str]]:
     """By scenario, the baselines among the players that it does not have. Raises ConfigError for one that none of the scenarios has."""
-    found = {key: list_absent_baselines(one, players) for key, one in packs.items()}
+    by_scenario = {key: list_absent_baselines(entry, players) for key, entry in packs.items()}
     for name in dict.fromkeys(players):
-        if found and all(name in absent for absent in found.values()):
-            known = {f"{BASELINE_PREFIX}{one}" for pack in packs.values() for one in list_baselines(pack.scenario)}
+        if by_scenario and all(name in absent for absent in by_scenario.values()):
+            names = {f"{BASELINE_PREFIX}{item}" for pack in packs.values() for item in list_baselines(pack.scenario)}
             where = (
-                f"{next(iter(found))} has none"
-                if len(found) == 1
-                else f"none of {format_count(len(found), 'scenario')} has one"
+                f"{next(iter(by_scenario))} has none"
+                if len(by_scenario) == 1
+                else f"none of {format_count(len(by_scenario), 'scenario')} has one"
             )
-            raise ConfigError(f"{name}: {where} of that name; allowed: {ALL_BASELINES[0]}, {list_nearest(name, known)}")
-    return {key: absent for key, absent in found.items() if absent}
+            raise ConfigError(f"{name}: {where} of that name; allowed: {ALL_BASELINES[0]}, {list_nearest(name, names)}")
+    return {key: absent for key, absent in by_scenario.items() if absent}
 
 
 def refuse_unknown_models(
@@ -154,7 +158,7 @@ def refuse_unknown_models(
 
 def list_solo_scenarios(packs: Mapping[str, Pack]) -> list[str]:
     """The scenarios of one seat, where nobody sits opposite."""
-    return [key for key, one in packs.items() if len(one.manifest.seats) == 1]
+    return [key for key, pack in packs.items() if len(pack.manifest.seats) == 1]
 
 
 def resolve_opponent(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
@@ -171,7 +175,7 @@ def name_opponent_item(pack: Pack, name: str) -> str:
 
 def list_player_models(players: Sequence[Player]) -> list[ModelSpec]:
     """The models of the players, each variant once."""
-    return list({one.model.variant: one.model for one in players if one.model is not None}.values())
+    return list({player.model.variant: player.model for player in players if player.model is not None}.values())
 
 
 def _find_persona(name: str, personas: Mapping[str, Persona]) -> Persona:
@@ -184,6 +188,6 @@ def _resolve_asked_models(
     packs: Iterable[Pack], models: Models, personas: Mapping[str, Persona], name: str
 ) -> tuple[ModelSpec, ...]:
     specs = resolve_player_models(packs, models, personas, name)
-    if computed := [spec.name for spec in specs if spec.is_computed]:
-        raise ConfigError(f"player {', '.join(computed)}: it is computed from other data; allowed: a model that is asked")
+    if names := [spec.name for spec in specs if spec.is_computed]:
+        raise ConfigError(f"player {', '.join(names)}: it is computed from other data; allowed: a model that is asked")
     return specs

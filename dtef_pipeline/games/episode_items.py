@@ -45,28 +45,28 @@ class GameItem(NamedTuple):
         return "/".join(map(str, filter(lambda part: part != NO_OPPONENT, self)))
 
 
-def resolve_seeds(given: str | None, manifest: ScenarioManifest) -> list[int]:
+def resolve_seeds(text: str | None, manifest: ScenarioManifest) -> list[int]:
     """As `parse_seeds`; None: the manifest's."""
-    if given is None:
+    if text is None:
         return list(range(manifest.seeds.first, manifest.seeds.first + manifest.seeds.count))
-    return parse_seeds(given)
+    return parse_seeds(text)
 
 
-def parse_seeds(given: str) -> list[int]:
+def parse_seeds(text: str) -> list[int]:
     """The seeds that `1-100` or `1-10,42` names, each once. Raises ConfigError for another form."""
-    return list(dict.fromkeys(seed for first, last in parse_seed_spans(given) for seed in range(first, last + 1)))
+    return list(dict.fromkeys(seed for first, last in parse_seed_spans(text) for seed in range(first, last + 1)))
 
 
-def parse_seed_spans(given: str) -> list[tuple[int, int]]:
+def parse_seed_spans(text: str) -> list[tuple[int, int]]:
     """The first and the last seed of each span of `1-10,42`. Raises ConfigError for another form."""
-    found = []
-    for part in given.split(","):
+    spans = []
+    for part in text.split(","):
         match = _SEED_SPAN.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not first <= last < first + MOST_SEEDS:
-            raise ConfigError(f"seeds {given!r}: allowed: seeds and spans of at most {MOST_SEEDS:,}, such as 1-100 or 1-10,42")
-        found.append((first, last))
-    return found
+            raise ConfigError(f"seeds {text!r}: allowed: seeds and spans of at most {MOST_SEEDS:,}, such as 1-100 or 1-10,42")
+        spans.append((first, last))
+    return spans
 
 
 def resolve_opponents(given: Sequence[str], manifest: ScenarioManifest) -> list[str]:
@@ -92,19 +92,19 @@ def build_game_items(manifest: ScenarioManifest, seeds: str | None, opponents: S
 def truth_id(manifest: ScenarioManifest) -> str:
     """Hash of what decides how a game goes beside its players' texts: version, settings and limits. Rules in words are part of prompts."""
     limits = (manifest.turn_limit, manifest.retries, manifest.on_illegal, manifest.show_legal)
-    borrowed = () if manifest.adapter_name == manifest.id else (manifest.adapter_name,)
-    return digest("scenario", manifest.id, manifest.version, manifest.settings, len(manifest.seats), *limits, *borrowed)
+    adapter = () if manifest.adapter_name == manifest.id else (manifest.adapter_name,)
+    return digest("scenario", manifest.id, manifest.version, manifest.settings, len(manifest.seats), *limits, *adapter)
 
 
 def build_item_rows(pack: Pack, items: Sequence[GameItem], earlier: pa.Table | None = None) -> pa.Table:
     """The rows of `scenario_items`, those of `earlier` runs among them that are still played alike; their optima are taken over."""
     truth = truth_id(pack.manifest)
-    kept = SCENARIO_ITEMS.empty_table() if earlier is None else filter_still_valid(earlier, pack.manifest, truth)
-    known = _read_optima(kept, pack.manifest.version)
-    new = _build_item_columns(pack, items, truth, known)
+    old = SCENARIO_ITEMS.empty_table() if earlier is None else filter_still_valid(earlier, pack.manifest, truth)
+    optima = _read_optima(old, pack.manifest.version)
+    new = _build_item_columns(pack, items, truth, optima)
     ids = new["item_id"].combine_chunks()
-    same = pc.and_(pc.is_in(kept["item_id"], ids), pc.equal(kept["version"], pack.manifest.version))
-    rows = pa.concat_tables([kept.filter(pc.invert(same)), new])
+    is_replaced = pc.and_(pc.is_in(old["item_id"], ids), pc.equal(old["version"], pack.manifest.version))
+    rows = pa.concat_tables([old.filter(pc.invert(is_replaced)), new])
     order = [(name, "ascending") for name in ("version", "seed", "seat", "opponent")]
     return rows.take(pc.sort_indices(rows, order))
 
@@ -115,12 +115,12 @@ def filter_still_valid(rows: pa.Table, manifest: ScenarioManifest, truth: str) -
 
 
 def _read_optima(rows: pa.Table, version: int) -> dict[int, float | None]:
-    own = rows.filter(pc.equal(rows["version"], version))
-    return dict(zip(own["seed"].to_pylist(), own["optimum"].to_pylist(), strict=True))
+    version_rows = rows.filter(pc.equal(rows["version"], version))
+    return dict(zip(version_rows["seed"].to_pylist(), version_rows["optimum"].to_pylist(), strict=True))
 
 
-def _build_item_columns(pack: Pack, items: Sequence[GameItem], truth: str, known: Mapping[int, float | None]) -> pa.Table:
-    manifest, optima = pack.manifest, dict(known)
+def _build_item_columns(pack: Pack, items: Sequence[GameItem], truth: str, cache: Mapping[int, float | None]) -> pa.Table:
+    manifest, optima = pack.manifest, dict(cache)
     if isinstance(pack.scenario, KnowsDeals):
         for seed in dict.fromkeys(item.seed for item in items):
             if seed not in optima:
@@ -139,7 +139,7 @@ def _build_item_columns(pack: Pack, items: Sequence[GameItem], truth: str, known
         "cluster": [str(item.seed) for item in items],
         "truth_id": [truth] * rows,
     }
-    return pa.table([pa.array(columns[one.name], one.type) for one in SCENARIO_ITEMS], schema=SCENARIO_ITEMS)
+    return pa.table([pa.array(columns[column.name], column.type) for column in SCENARIO_ITEMS], schema=SCENARIO_ITEMS)
 
 
 def build_game_prompt_rows(
@@ -149,14 +149,14 @@ def build_game_prompt_rows(
 
     The messages of a seat that does not move first are those that it would get if it did, since the earlier moves are not known yet.
     """
-    roles = list({one.persona_name: one for one in players if one.model is not None}.values())
+    roles = list({entrant.persona_name: entrant for entrant in players if entrant.model is not None}.values())
     messages_by_seat = {
         (item.seed, item.seat, player.persona_name): build_opening_messages(pack, item.seed, player, item.seat)
         for item in dict.fromkeys(item._replace(opponent="") for item in items)
         for player in roles
     }
     named = [(item, player.persona_name) for player in roles for item in items]
-    messages = [[(one.role, one.text) for one in messages_by_seat[item.seed, item.seat, role]] for item, role in named]
+    messages = [[(part.role, part.text) for part in messages_by_seat[item.seed, item.seat, role]] for item, role in named]
     manifest, rows = pack.manifest, len(named)
     columns = {
         "league": [manifest.league] * rows,
@@ -164,13 +164,13 @@ def build_game_prompt_rows(
         "version": [manifest.version] * rows,
         "item_id": [item.item_id for item, _ in named],
         "persona": [role for _, role in named],
-        "prompt_id": [compute_messages_id(spoken) for spoken in messages],
+        "prompt_id": [compute_messages_id(pairs) for pairs in messages],
         "messages": messages,
         "truth_id": [truth_id(manifest)] * rows,
     }
-    new = pa.table([pa.array(columns[one.name], one.type) for one in EPISODE_PROMPTS], schema=EPISODE_PROMPTS)
-    kept = EPISODE_PROMPTS.empty_table() if earlier is None else filter_still_valid(earlier, manifest, truth_id(manifest))
-    every = pa.concat_tables([kept.filter(pc.invert(pc.is_in(_key_by_text(kept), _key_by_text(new).combine_chunks()))), new])
+    new = pa.table([pa.array(columns[column.name], column.type) for column in EPISODE_PROMPTS], schema=EPISODE_PROMPTS)
+    old = EPISODE_PROMPTS.empty_table() if earlier is None else filter_still_valid(earlier, manifest, truth_id(manifest))
+    every = pa.concat_tables([old.filter(pc.invert(pc.is_in(_key_by_text(old), _key_by_text(new).combine_chunks()))), new])
     return every.take(pc.sort_indices(every, [(name, "ascending") for name in ("version", "persona", "item_id")]))
 
 

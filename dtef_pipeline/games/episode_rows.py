@@ -33,15 +33,15 @@ class EpisodeColumns:
 
     def __init__(self, plan: LeaguePlan, optima: Mapping[int, float | None]) -> None:
         self._plan, self._optima = plan, optima
-        self._columns: dict[str, list[Any]] = {one.name: [] for one in EPISODES if one.name not in _FROM_PLAN}
+        self._columns: dict[str, list[Any]] = {column.name: [] for column in EPISODES if column.name not in _FROM_PLAN}
         self._serialized: dict[int, tuple[GameTrace, str, str]] = {}
 
-    def add(self, match: Match, trace: GameTrace, played: Played = _NOTHING_ASKED) -> None:
-        """One episode more. `played`: what was asked for it, of all seats."""
+    def add(self, match: Match, trace: GameTrace, play: Played = _NOTHING_ASKED) -> None:
+        """One episode more. `play`: what was asked for it, of all seats."""
         row = {
             **self._describe_players(match),
-            **self._describe_result(match, trace, played),
-            **self._count_moves(match, trace, played),
+            **self._describe_result(match, trace, play),
+            **self._count_moves(match, trace, play),
         }
         for name, column in self._columns.items():
             column.append(row[name])
@@ -59,10 +59,10 @@ class EpisodeColumns:
             "truth_id": truth_id(manifest),
         }
         arrays = [
-            pa.repeat(pa.scalar(constant[one.name], one.type), rows)
-            if one.name in constant
-            else pa.array(self._columns[one.name], one.type)
-            for one in EPISODES
+            pa.repeat(pa.scalar(constant[column.name], column.type), rows)
+            if column.name in constant
+            else pa.array(self._columns[column.name], column.type)
+            for column in EPISODES
         ]
         return pa.table(arrays, schema=EPISODES)
 
@@ -82,36 +82,38 @@ class EpisodeColumns:
             "optimum": self._optima.get(item.seed),
         }
 
-    def _describe_result(self, match: Match, trace: GameTrace, played: Played) -> dict[str, Any]:
+    def _describe_result(self, match: Match, trace: GameTrace, play: Played) -> dict[str, Any]:
         seat, result = match.item.seat, trace.result
-        text, hashed = self._serialize_trace(trace)
+        text, trace_hash = self._serialize_trace(trace)
         return {
-            "status": find_episode_state(trace, played),
-            "reason": None if result else (played.failure.message if played.failure else "it stopped before its end"),
+            "status": find_episode_state(trace, play),
+            "reason": None if result else (play.failure.message if play.failure else "it stopped before its end"),
             "outcome": result.outcomes[seat] if result else None,
             "reward": float(result.rewards[seat]) if result else None,
-            "rewards": [float(one) for one in result.rewards] if result else [],
+            "rewards": [float(reward) for reward in result.rewards] if result else [],
             "flags": list(result.flags) if result else [],
             "measured": [(name, *count) for name, count in sorted(trace.measured[seat].items())] if result else [],
             "trace": text,
-            "trace_hash": hashed,
-            "answered_at": min((one.answered_at for one in played.responses), default=None),
+            "trace_hash": trace_hash,
+            "answered_at": min((response.answered_at for response in play.responses), default=None),
         }
 
     def _serialize_trace(self, trace: GameTrace) -> tuple[str, str]:
         """A trace as JSON, and its hash. A game of baselines is serialized once, although it is an episode of each seat."""
-        known = self._serialized.get(id(trace))
-        if known is None or known[0] is not trace:
-            known = self._serialized[id(trace)] = (trace, encode_trace(trace), hash_trace(trace))
-        return known[1], known[2]
+        entry = self._serialized.get(id(trace))
+        if entry is None or entry[0] is not trace:
+            entry = self._serialized[id(trace)] = (trace, encode_trace(trace), hash_trace(trace))
+        return entry[1], entry[2]
 
-    def _count_moves(self, match: Match, trace: GameTrace, played: Played) -> dict[str, Any]:
+    def _count_moves(self, match: Match, trace: GameTrace, play: Played) -> dict[str, Any]:
         seat = match.item.seat
         counts = count_seat(trace, seat)
-        own = next((trace.measured[seat][name] for name in OWN_STEPS if trace.measured and name in trace.measured[seat]), None)
+        steps = next(
+            (trace.measured[seat][name] for name in OWN_STEPS if trace.measured and name in trace.measured[seat]), None
+        )
         moves = sum(move.command is not None for move in trace.moves if move.seat == seat)
         return {
-            "steps": int(own.total) if own else moves,
+            "steps": int(steps.total) if steps else moves,
             "n_turns": counts.turns,
             "illegal": counts.illegal - counts.refused,
             "unparsed": counts.unparsed,
@@ -119,24 +121,24 @@ class EpisodeColumns:
             "forfeits": int(counts.forfeited),
             "defaults": counts.by_default,
             **(
-                _sum_usage_of_responses(select_own_responses(trace, played, seat))
+                _sum_usage_of_responses(select_own_responses(trace, play, seat))
                 if match.player.model
                 else {"tokens": None, "cost_usd": None}
             ),
         }
 
 
-def find_episode_state(trace: GameTrace, played: Played) -> str:
+def find_episode_state(trace: GameTrace, play: Played) -> str:
     """One of EPISODE_STATES."""
     if trace.result is not None:
         return PLAYED_EPISODE
-    return OUT_OF_BUDGET if played.failure is not None and played.failure.status == "budget" else "error"
+    return OUT_OF_BUDGET if play.failure is not None and play.failure.status == "budget" else "error"
 
 
-def select_own_responses(trace: GameTrace, played: Played, seat: int) -> list[Response]:
+def select_own_responses(trace: GameTrace, play: Played, seat: int) -> list[Response]:
     """The responses of the player at a seat: texts stand in the trace in the order in which they were asked for."""
     seats = (move.seat for move in trace.moves if move.text is not None)
-    return [response for response, writer in zip(played.responses, seats, strict=False) if writer == seat]
+    return [response for response, writer in zip(play.responses, seats, strict=False) if writer == seat]
 
 
 def merge_episodes(existing: pa.Table, new: pa.Table, plan: LeaguePlan) -> pa.Table:
@@ -149,18 +151,18 @@ def merge_episodes(existing: pa.Table, new: pa.Table, plan: LeaguePlan) -> pa.Ta
 
 def merge_rows_by(existing: pa.Table, new: pa.Table, plan: LeaguePlan, order: Sequence[str]) -> pa.Table:
     """As `merge_episodes`, of any table with `episode_id` and `truth_id`, in another order."""
-    kept = filter_still_valid(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
-    kept = kept.filter(pc.invert(pc.is_in(kept["episode_id"], new["episode_id"].combine_chunks())))
-    rows = pa.concat_tables([kept, new])
+    old = filter_still_valid(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
+    old = old.filter(pc.invert(pc.is_in(old["episode_id"], new["episode_id"].combine_chunks())))
+    rows = pa.concat_tables([old, new])
     return rows.take(pc.sort_indices(rows, [(name, "ascending") for name in order]))
 
 
 def _sum_usage_of_responses(responses: Iterable[Response]) -> dict[str, Any]:
     tokens, cost, is_known = 0, 0.0, True
-    for one in responses:
-        tokens += (one.prompt_tokens or 0) + (one.completion_tokens or 0)
-        is_known = is_known and one.cost_usd is not None
-        cost += one.cost_usd or 0.0
+    for response in responses:
+        tokens += (response.prompt_tokens or 0) + (response.completion_tokens or 0)
+        is_known = is_known and response.cost_usd is not None
+        cost += response.cost_usd or 0.0
     return {"tokens": tokens, "cost_usd": cost if is_known else None}
 
 
@@ -168,14 +170,14 @@ _TURN_ORDER = ("version", "model", "model_variant", "persona", "draw", "item_id"
 
 
 def iterate_turn_rows(
-    plan: LeaguePlan, match: Match, episode: GameEpisode, trace: GameTrace, played: Played
+    plan: LeaguePlan, match: Match, episode: GameEpisode, trace: GameTrace, play: Played
 ) -> Iterator[dict[str, Any]]:
     """The rows of one episode, in the order of its texts."""
     seats = match.list_seated_players(plan.n_seats)
     episode_columns = _identify_episode(plan, match)
     texts = Counter[tuple[int, int]]()
-    written = (move for move in trace.moves if move.text is not None)
-    for move, response, reaction in zip(written, played.responses, episode.list_reactions(), strict=False):
+    text_moves = (move for move in trace.moves if move.text is not None)
+    for move, response, reaction in zip(text_moves, play.responses, episode.list_reactions(), strict=False):
         attempt = texts[move.turn, move.seat]
         texts[move.turn, move.seat] += 1
         yield {
@@ -184,15 +186,15 @@ def iterate_turn_rows(
             **_describe_turn_response(response),
             **_describe_game_move(move, reaction),
         }
-    if played.failure is not None and (request := episode.next(played.responses)) is not None:
+    if play.failure is not None and (request := episode.next(play.responses)) is not None:
         seat, turn = episode.seat or 0, episode.turn
         place = _locate_turn(match, seats[seat], seat, turn, texts[turn, seat])
-        yield {**episode_columns, **place, **_describe_failed_request(request, played.failure)}
+        yield {**episode_columns, **place, **_describe_failed_request(request, play.failure)}
 
 
 def build_turn_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
     """EPISODE_TURNS of rows as of `iterate_turn_rows`; what a row does not name is null."""
-    return pa.table([pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODE_TURNS], schema=EPISODE_TURNS)
+    return pa.table([pa.array([row.get(item.name) for row in rows], item.type) for item in EPISODE_TURNS], schema=EPISODE_TURNS)
 
 
 def merge_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: pa.Table) -> pa.Table:
@@ -203,17 +205,17 @@ def merge_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: p
     truths = dict(zip(episodes["episode_id"].to_pylist(), episodes["truth_id"].to_pylist(), strict=True))
     rows = []
     for table in (existing, new):
-        truth = pa.array([truths.get(one) for one in table["episode_id"].to_pylist()], pa.string())
+        truth = pa.array([truths.get(episode_id) for episode_id in table["episode_id"].to_pylist()], pa.string())
         rows.append(table.append_column("truth_id", truth).filter(pc.is_valid(truth)))
-    merged = merge_rows_by(rows[0], rows[1], plan, _TURN_ORDER).drop_columns(["truth_id"])
-    first = np.zeros(len(merged), dtype=bool)
-    first[np.unique(merged["request_key"].to_numpy(), return_index=True)[1]] = True
-    answered = pc.equal(merged["call_status"], "answered")
+    turns = merge_rows_by(rows[0], rows[1], plan, _TURN_ORDER).drop_columns(["truth_id"])
+    first = np.zeros(len(turns), dtype=bool)
+    first[np.unique(turns["request_key"].to_numpy(), return_index=True)[1]] = True
+    is_answered = pc.equal(turns["call_status"], "answered")
     for name in USAGE:
-        again = pc.and_(pa.array(~first), pc.or_(answered, pc.is_valid(merged[name])))
-        column = pc.if_else(again, pa.scalar(0, merged[name].type), merged[name])
-        merged = merged.set_column(merged.schema.get_field_index(name), name, column)
-    return merged.cast(EPISODE_TURNS)
+        again = pc.and_(pa.array(~first), pc.or_(is_answered, pc.is_valid(turns[name])))
+        column = pc.if_else(again, pa.scalar(0, turns[name].type), turns[name])
+        turns = turns.set_column(turns.schema.get_field_index(name), name, column)
+    return turns.cast(EPISODE_TURNS)
 
 
 def _identify_episode(plan: LeaguePlan, match: Match) -> dict[str, Any]:

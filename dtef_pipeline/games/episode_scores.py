@@ -49,14 +49,14 @@ class _MetricCounts(NamedTuple):
 
 def select_pack_metrics(pack: Pack) -> dict[str, GameMetric]:
     """By name, what is measured of the scenario's episodes: less what needs optima or severities where it has none."""
-    found = merge_metrics(pack.scenario.unit, pack.scenario.metrics)
-    own = {one.name for one in pack.scenario.metrics}
+    metrics = merge_metrics(pack.scenario.unit, pack.scenario.metrics)
+    names = {measure.name for measure in pack.scenario.metrics}
     left_out: set[str] = set()
     if not isinstance(pack.scenario, KnowsDeals):
         left_out |= {OVER_OPTIMAL, OVER_OPTIMAL_CHARGED}
     if not pack.manifest.severities:
         left_out |= {RED_FLAG_RATE, RED_FLAG_WEIGHTED}
-    return {name: metric for name, metric in found.items() if name in own or name not in left_out}
+    return {name: metric for name, metric in metrics.items() if name in names or name not in left_out}
 
 
 def compute_episode_scores(episodes: pa.Table, pack: Pack) -> pa.Table:
@@ -67,9 +67,9 @@ def compute_episode_scores(episodes: pa.Table, pack: Pack) -> pa.Table:
     metrics = select_pack_metrics(pack)
     require_composite(f"{pack.name}: evaluation, algorithmic", pack.manifest.evaluation.algorithmic, metrics)
     episodes = episodes.filter(pc.equal(episodes["version"], pack.manifest.version))
-    own = _read_own_counts(episodes, {one.name for one in pack.scenario.metrics})
+    counts = _read_own_counts(episodes, {measure.name for measure in pack.scenario.metrics})
     tables = [
-        _build_score_rows(episodes, metric, own[name] if name in own else _count_metric(name, episodes, pack), pack)
+        _build_score_rows(episodes, metric, counts[name] if name in counts else _count_metric(name, episodes, pack), pack)
         for name, metric in metrics.items()
     ]
     return pa.concat_tables([EPISODE_SCORES.empty_table(), *tables])
@@ -82,13 +82,13 @@ def merge_episode_scores(earlier: pa.Table | None, new: pa.Table, pack: Pack) ->
     return pa.concat_tables([earlier.filter(pc.not_equal(earlier["version"], pack.manifest.version)), new])
 
 
-def _build_score_rows(episodes: pa.Table, metric: GameMetric, counted: _MetricCounts, pack: Pack) -> pa.Table:
-    played = _convert_to_texts(episodes["status"]) == PLAYED_EPISODE
-    is_scored = played & np.isfinite(counted.total) & (counted.of > 0)
-    reason = np.where(played, counted.reason, _convert_to_texts(episodes["reason"]))
+def _build_score_rows(episodes: pa.Table, metric: GameMetric, counts: _MetricCounts, pack: Pack) -> pa.Table:
+    is_played = _convert_to_texts(episodes["status"]) == PLAYED_EPISODE
+    is_scored = is_played & np.isfinite(counts.total) & (counts.of > 0)
+    reason = np.where(is_played, counts.reason, _convert_to_texts(episodes["reason"]))
     reason[is_scored] = None
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = counted.total / counted.of
+        value = counts.total / counts.of
     weight = pack.manifest.evaluation.algorithmic.get(metric.name)
     constant = {
         "metric": metric.name,
@@ -98,18 +98,18 @@ def _build_score_rows(episodes: pa.Table, metric: GameMetric, counted: _MetricCo
         "unit_scale": is_on_unit_scale(metric),
         "weight": weight,
     }
-    computed = {
-        "total": pa.array(counted.total, mask=~is_scored),
-        "of": pa.array(counted.of, mask=~is_scored),
+    columns = {
+        "total": pa.array(counts.total, mask=~is_scored),
+        "of": pa.array(counts.of, mask=~is_scored),
         "status": pa.array(np.where(is_scored, "scored", "unscored")),
         "reason": pa.array(reason, pa.string()),
         "value": pa.array(value, mask=~is_scored),
     }
     arrays = [
-        pa.repeat(pa.scalar(constant[one.name], one.type), len(episodes))
-        if one.name in constant
-        else computed.get(one.name, episodes[one.name] if one.name in episodes.column_names else None)
-        for one in EPISODE_SCORES
+        pa.repeat(pa.scalar(constant[column.name], column.type), len(episodes))
+        if column.name in constant
+        else columns.get(column.name, episodes[column.name] if column.name in episodes.column_names else None)
+        for column in EPISODE_SCORES
     ]
     return pa.table(arrays, schema=EPISODE_SCORES)
 
@@ -128,7 +128,7 @@ def _count_metric(name: str, episodes: pa.Table, pack: Pack) -> _MetricCounts:
         column, why = _OF_EPISODES[name]
         return _MetricCounts(_convert_to_floats(episodes[column]), ones, _fill_texts(n, why))
     if name in (OVER_OPTIMAL, OVER_OPTIMAL_CHARGED):
-        return _compute_over_optimal(episodes, charged=name == OVER_OPTIMAL_CHARGED)
+        return _compute_over_optimal(episodes, charge=name == OVER_OPTIMAL_CHARGED)
     if name in (RED_FLAG_RATE, RED_FLAG_WEIGHTED):
         return _MetricCounts(_sum_red_flags(episodes, pack, weighted=name == RED_FLAG_WEIGHTED), ones, none)
     if isinstance(pack.scenario, NobodyWins):
@@ -136,11 +136,11 @@ def _count_metric(name: str, episodes: pa.Table, pack: Pack) -> _MetricCounts:
     return _MetricCounts(np.asarray(_convert_to_texts(episodes["outcome"]) == "win", dtype=np.float64), ones, none)
 
 
-def _compute_over_optimal(episodes: pa.Table, *, charged: bool) -> _MetricCounts:
+def _compute_over_optimal(episodes: pa.Table, *, charge: bool) -> _MetricCounts:
     optimum, steps = _convert_to_floats(episodes["optimum"]), _convert_to_floats(episodes["steps"])
-    solved = _convert_to_texts(episodes["outcome"]) == "win"
-    taken = np.where(solved, steps, _convert_to_floats(episodes["max_turns"]) if charged else np.nan)
-    total = np.maximum(taken - optimum, 0)
+    is_solved = _convert_to_texts(episodes["outcome"]) == "win"
+    moves = np.where(is_solved, steps, _convert_to_floats(episodes["max_turns"]) if charge else np.nan)
+    total = np.maximum(moves - optimum, 0)
     why = np.where(np.isnan(optimum), "the fewest moves are not known, or nothing solves it", "it was not solved").astype(
         object
     )
@@ -152,24 +152,24 @@ def _sum_red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:
     weights = {flag: SEVERITY_WEIGHTS[grave] if weighted else 1 for flag, grave in pack.manifest.severities.items()}
     of_others = {**weights, FORFEIT_FLAG: 0}
     rows = zip(episodes["flags"].to_pylist(), episodes["forfeits"].to_pylist(), strict=True)
-    found = [sum((weights if forfeited else of_others).get(flag, 0) for flag in flags or ()) for flags, forfeited in rows]
-    return np.array(found, dtype=np.float64)
+    sums = [sum((weights if forfeits else of_others).get(flag, 0) for flag in flags or ()) for flags, forfeits in rows]
+    return np.array(sums, dtype=np.float64)
 
 
 def _read_own_counts(episodes: pa.Table, names: set[str]) -> Mapping[str, _MetricCounts]:
     """What the scenario itself counted, by metric."""
     n = len(episodes)
     why = "the episode says nothing of it"
-    found = {name: _MetricCounts(np.full(n, np.nan), np.zeros(n), _fill_texts(n, why)) for name in names}
-    measured = episodes["measured"].combine_chunks()
-    row = pc.list_parent_indices(measured).to_numpy(zero_copy_only=False)
-    flat = measured.flatten()
+    counts = {name: _MetricCounts(np.full(n, np.nan), np.zeros(n), _fill_texts(n, why)) for name in names}
+    measures = episodes["measured"].combine_chunks()
+    row = pc.list_parent_indices(measures).to_numpy(zero_copy_only=False)
+    flat = measures.flatten()
     metric = np.asarray(flat.field("metric").to_pylist(), dtype=object)
     total, of = (flat.field(name).to_numpy(zero_copy_only=False) for name in ("total", "of"))
-    for name, counted in found.items():
-        here = metric == name
-        counted.total[row[here]], counted.of[row[here]] = total[here], of[here]
-    return found
+    for name, count in counts.items():
+        mask = metric == name
+        count.total[row[mask]], count.of[row[mask]] = total[mask], of[mask]
+    return counts
 
 
 def _convert_to_floats(column: pa.ChunkedArray) -> Floats:

@@ -124,12 +124,12 @@ class MostTurns:
         writer = (player.variant, player.persona_name, match.draw)
         if writer not in self._most:
             return
-        there = sum(message.role == "assistant" for message in request.messages)
-        if not there:
+        n_texts = sum(message.role == "assistant" for message in request.messages)
+        if not n_texts:
             self._begun[writer].add(request.key)
-            there = self._limits.in_turn
-        self._most[writer].texts -= there
-        self._most[writer].earlier_texts -= _sum_to(there)
+            n_texts = self._limits.in_turn
+        self._most[writer].texts -= n_texts
+        self._most[writer].earlier_texts -= _sum_to(n_texts)
 
 
 def _sum_to(texts: int) -> float:

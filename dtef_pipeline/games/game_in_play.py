@@ -24,14 +24,14 @@ ACTION_WORD = "action:"
 """What an action begins with, in any case."""
 
 
-def plan_of(text: str, *, played: bool) -> str:
+def plan_of(text: str, *, is_move: bool) -> str:
     """What stands before the last line with `ACTION:`, without thinking. Of a text without such a line: all but its last line where that was
     played, else all of it.
     """
     lines = strip_thinking(text).strip().splitlines()
     last = max((at for at, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
     if last is None:
-        return "\n".join(lines[:-1] if played else lines).strip()
+        return "\n".join(lines[:-1] if is_move else lines).strip()
     return "\n".join(lines[:last]).strip()
 
 
@@ -103,14 +103,14 @@ class GameInPlay:
         history = self._histories[seat]
         text = replace_surrogates(text)
         history.append(Message("assistant", text if text.strip() else _BLANK_REPLY))
-        found = self.pack.scenario.read(text, self.state, seat)
+        reading = self.pack.scenario.read(text, self.state, seat)
         self._answered_at.append(len(history))
-        if isinstance(found, Illegal):
-            self._moves.append(GameMove(seat, self.turn, None, text, plan_of(text, played=False), found))
-            self._record_failure(seat, found)
+        if isinstance(reading, Illegal):
+            self._moves.append(GameMove(seat, self.turn, None, text, plan_of(text, is_move=False), reading))
+            self._record_failure(seat, reading)
         else:
-            self._moves.append(GameMove(seat, self.turn, found, text, plan_of(text, played=True)))
-            self._apply_command(seat, found)
+            self._moves.append(GameMove(seat, self.turn, reading, text, plan_of(text, is_move=True)))
+            self._apply_command(seat, reading)
 
     @property
     def ending(self) -> GameEnding | None:
@@ -137,16 +137,16 @@ class GameInPlay:
         seats = range(len(self.pack.manifest.seats)) if self.result is not None else ()
         return GameTrace(moves, self.result, tuple(self.pack.scenario.measure_seat(self.state, seat) for seat in seats))
 
-    def _record_failure(self, seat: int, found: Illegal) -> None:
+    def _record_failure(self, seat: int, illegal: Illegal) -> None:
         manifest = self.pack.manifest
-        self._failed.append(found)
+        self._failed.append(illegal)
         if len(self._failed) <= manifest.retries or seat in self.patient:
-            self._histories[seat].append(Message("user", write_again_text(found, manifest)))
+            self._histories[seat].append(Message("user", write_again_text(illegal, manifest)))
         elif manifest.on_illegal == "forfeit":
             self.result = _add_flag(self.pack.scenario.stop_episode(self.state, seat), FORFEIT_FLAG)
         else:
             command = self.pack.scenario.default(self.state, seat)
-            self._first_notes[seat] = write_default_text(found, command)
+            self._first_notes[seat] = write_default_text(illegal, command)
             self._moves.append(GameMove(seat, self.turn, command, by_default=True))
             self._answered_at.append(None)
             self._apply_command(seat, command)
@@ -172,8 +172,8 @@ class GameInPlay:
         history = self._histories[move.seat]
         if at < len(history):
             return history[at].text
-        ended = write_end_text(self.result, move.seat, self.pack.scenario.unit) if self.result is not None else ""
-        return "\n".join(part for part in (move.illegal.reason if move.illegal else "", ended) if part)
+        ending = write_end_text(self.result, move.seat, self.pack.scenario.unit) if self.result is not None else ""
+        return "\n".join(part for part in (move.illegal.reason if move.illegal else "", ending) if part)
 
 
 def _add_flag(result: GameResult, flag: str) -> GameResult:
@@ -197,7 +197,7 @@ def write_system_text(manifest: ScenarioManifest, seat: int, persona: Persona | 
         *([persona.system_prompt] if persona else []),
         manifest.rules,
         *_list_seat_lines(manifest, seat),
-        *(["You must not:\n" + "\n".join(f"- {one}" for one in manifest.constraints)] if manifest.constraints else []),
+        *(["You must not:\n" + "\n".join(f"- {rule}" for rule in manifest.constraints)] if manifest.constraints else []),
         manifest.reply_format,
     ]
     return _PARAGRAPHS.join(part.strip() for part in parts)
@@ -209,18 +209,18 @@ def write_turn_text(pack: Pack, state: Any, seat: int, before: str = "") -> str:
     `before`: a note to put first, such as the command that was played for it. Legal commands that the scenario lists itself are not repeated.
     """
     legal = pack.scenario.legal(state, seat) if pack.manifest.show_legal else ()
-    seen, listed = pack.scenario.observation(state, seat), f"Legal commands: {', '.join(legal)}" if legal else ""
-    return _PARAGRAPHS.join(part for part in (before, seen, "" if listed in seen else listed) if part)
+    view, commands = pack.scenario.observation(state, seat), f"Legal commands: {', '.join(legal)}" if legal else ""
+    return _PARAGRAPHS.join(part for part in (before, view, "" if commands in view else commands) if part)
 
 
-def write_again_text(found: Illegal, manifest: ScenarioManifest) -> str:
+def write_again_text(illegal: Illegal, manifest: ScenarioManifest) -> str:
     """The text for a player whose reply was not a move and who may write another one."""
-    return _PARAGRAPHS.join((f"Nothing was played: {found.reason}", "It is still your turn.", manifest.reply_format.strip()))
+    return _PARAGRAPHS.join((f"Nothing was played: {illegal.reason}", "It is still your turn.", manifest.reply_format.strip()))
 
 
-def write_default_text(found: Illegal, command: str) -> str:
+def write_default_text(illegal: Illegal, command: str) -> str:
     """The text for a player whose replies contained no move, so that a command was played for it."""
-    return f"Your last reply was no move: {found.reason}\nThis was played for you: {command}"
+    return f"Your last reply was no move: {illegal.reason}\nThis was played for you: {command}"
 
 
 def write_end_text(result: GameResult, seat: int, unit: str) -> str:
@@ -261,8 +261,8 @@ def format_units(number: float, unit: str) -> str:
     """`1 chip`, `-2.5 points`. A unit that is no plural of things, such as `solved`, says nothing behind a number: `reward 1`."""
     if not unit.endswith("s"):
         return f"reward {number + 0.0:g}"
-    thing = unit.removesuffix("s")
-    return f"{number + 0.0:g} {thing if abs(number) == 1 else format_plural(thing)}"
+    noun = unit.removesuffix("s")
+    return f"{number + 0.0:g} {noun if abs(number) == 1 else format_plural(noun)}"
 
 
 def describe_unit(unit: str) -> str:
@@ -310,12 +310,12 @@ def hash_trace(trace: GameTrace) -> str:
 
 def decode_trace(text: str) -> GameTrace:
     """The trace that `encode_trace` wrote."""
-    given = json.loads(text)
-    result = given["result"]
+    data = json.loads(text)
+    result = data["result"]
     return GameTrace(
-        moves=tuple(_decode_move(one) for one in given["moves"]),
+        moves=tuple(_decode_move(move) for move in data["moves"]),
         result=GameResult(**{name: tuple(values) for name, values in result.items()}) if result else None,
-        measured=tuple({name: Count(*count) for name, count in one.items()} for one in given["measured"]),
+        measured=tuple({name: Count(*count) for name, count in counts.items()} for counts in data["measured"]),
     )
 
 
@@ -323,7 +323,7 @@ def count_seat(trace: GameTrace, seat: int) -> SeatCounts:
     """What a seat did in an episode that was played, to its end or not."""
     moves = [move for move in trace.moves if move.seat == seat]
     kinds = [move.illegal.kind for move in moves if move.illegal]
-    ended = trace.result is not None and FORFEIT_FLAG in trace.result.flags
+    is_forfeit = trace.result is not None and FORFEIT_FLAG in trace.result.flags
     return SeatCounts(
         turns=len({move.turn for move in moves}),
         texts=sum(move.text is not None for move in moves),
@@ -331,7 +331,7 @@ def count_seat(trace: GameTrace, seat: int) -> SeatCounts:
         unparsed=kinds.count("unparsed"),
         refused=kinds.count("refused"),
         by_default=sum(move.by_default for move in moves),
-        forfeited=ended and trace.moves[-1].seat == seat and trace.moves[-1].command is None,
+        forfeited=is_forfeit and trace.moves[-1].seat == seat and trace.moves[-1].command is None,
     )
 
 
@@ -339,13 +339,13 @@ def _convert_to_plain(trace: GameTrace) -> dict[str, Any]:
     return {
         "moves": [asdict(move) for move in trace.moves],
         "result": asdict(trace.result) if trace.result else None,
-        "measured": [{name: list(count) for name, count in one.items()} for one in trace.measured],
+        "measured": [{name: list(count) for name, count in counts.items()} for counts in trace.measured],
     }
 
 
-def _decode_move(given: Mapping[str, Any]) -> GameMove:
-    illegal = given["illegal"]
-    return GameMove(**{**given, "illegal": Illegal(**illegal) if illegal else None})
+def _decode_move(data: Mapping[str, Any]) -> GameMove:
+    illegal = data["illegal"]
+    return GameMove(**{**data, "illegal": Illegal(**illegal) if illegal else None})
 
 
 _FIRST_SIGHT = "first sight"
@@ -370,14 +370,14 @@ def replace_first_seen(rows: Sequence[Mapping[str, Any]], manifests: Mapping[str
     rows are left out where the scenario is not installed in their version, or plays the trace no more: nobody could be shown what they saw.
     """
     packs: dict[str, Pack | None] = {}
-    found: list[Mapping[str, Any]] = []
+    contents: list[Mapping[str, Any]] = []
     for row in rows:
         name = f"{row['first']}/{row['second']}"
         if name not in packs:
             packs[name] = find_pack(name, manifests)
         if (content := _restore_first_sight(row, packs[name])) is not None:
-            found.append(content)
-    return found
+            contents.append(content)
+    return contents
 
 
 def _restore_first_sight(row: Mapping[str, Any], pack: Pack | None) -> Mapping[str, Any] | None:
@@ -389,8 +389,8 @@ def _restore_first_sight(row: Mapping[str, Any], pack: Pack | None) -> Mapping[s
     if pack is None or pack.manifest.version != row["version"]:
         return None
     try:
-        seen = replay_first_seen(pack, int(row["cluster"]), row["seat"], row["trace"])
+        view = replay_first_seen(pack, int(row["cluster"]), row["seat"], row["trace"])
     except (KeyError, TypeError, ValueError):
         return None
-    content = [*row["messages"][:-1], {"role": "user", "text": seen}]
-    return {**row, "messages": content, "item_id": f"{row['item_id']} [saw {digest(_FIRST_SIGHT, seen)[:8]}]"}
+    content = [*row["messages"][:-1], {"role": "user", "text": view}]
+    return {**row, "messages": content, "item_id": f"{row['item_id']} [saw {digest(_FIRST_SIGHT, view)[:8]}]"}

@@ -20,7 +20,7 @@ _LINE_OF_ITS_OWN = re.compile(r"[-*|>{\[]|[A-Z][^\n:>]{0,40}[:>] ")
 
 def format_pair(pair: BlindedPair) -> BlindedPair:
     """The pair of two episodes of one item as people read it. Linear in the length of the texts."""
-    prompt_parts = {one.strip() for one in pair.prompt.split("\n\n")}
+    prompt_parts = {part.strip() for part in pair.prompt.split("\n\n")}
     return pair._replace(
         prompt=run_on(pair.prompt),
         run_a=_remove_repeated_parts(pair.run_a, prompt_parts),
@@ -53,18 +53,18 @@ def _remove_repeated_parts(transcript: str, prompt_parts: set[str]) -> str:
 
     `transcript`: paragraphs, the first of each turn with `Player: ` or `Game: `. `prompt_parts`: paragraphs of the prompt that both players got.
     """
-    seen, by_game = set(prompt_parts), False
-    shown: list[str] = []
+    known_parts, by_game = set(prompt_parts), False
+    parts: list[str] = []
     for part in transcript.split("\n\n"):
         if part.startswith(("Player: ", "Game: ")):
             by_game = part.startswith("Game: ")
-        elif by_game and len(part) >= _SHORTEST_REPEATED and part.strip() in seen:
-            shown += [ASKED_AGAIN] if shown[-1] != ASKED_AGAIN else []
+        elif by_game and len(part) >= _SHORTEST_REPEATED and part.strip() in known_parts:
+            parts += [ASKED_AGAIN] if parts[-1] != ASKED_AGAIN else []
             continue
         elif by_game:
-            seen.add(part.strip())
-        shown.append(run_on(part) if by_game else part)
-    return "\n\n".join(shown)
+            known_parts.add(part.strip())
+        parts.append(run_on(part) if by_game else part)
+    return "\n\n".join(parts)
 
 
 _NAMED_PLAYER = "CASE WHEN persona = '' THEN model_variant ELSE persona || '@' || model_variant END"

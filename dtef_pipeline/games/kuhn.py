@@ -79,8 +79,8 @@ class Kuhn(SmallPoker):
 def _compute_kuhn_betting(commands: tuple[str, ...]) -> Betting:
     seat = len(commands) % 2
     if commands[-1:] == ("fold",):
-        folded = 1 - seat
-        return Betting((1, 2) if folded == 0 else (2, 1), None, (), folded=folded)
+        loser = 1 - seat
+        return Betting((1, 2) if loser == 0 else (2, 1), None, (), folded=loser)
     if commands[-1:] == ("call",):
         return Betting((2, 2), None, ())
     if commands[-1:] == ("bet",):
@@ -97,9 +97,9 @@ def build_nash_strategy(alpha: float = KUHN_ALPHA) -> Strategy:
         raise ValueError(f"got alpha {alpha}; allowed: from 0 to 1/3")
     first = {"J": (alpha, 0.0), "Q": (0.0, alpha + 1 / 3), "K": (3 * alpha, 1.0)}
     second = {"J": (1 / 3, 0.0), "Q": (0.0, 1 / 3), "K": (1.0, 1.0)}
-    found: dict[str, dict[str, float]] = {}
+    strategy: dict[str, dict[str, float]] = {}
     for card in _KUHN_RANKS:
         for bets, calls, open_to, bet_to in ((*first[card], "", "check,bet"), (*second[card], "check", "bet")):
-            found[f"{card}:{open_to}"] = {"check": 1 - bets, "bet": bets}
-            found[f"{card}:{bet_to}"] = {"fold": 1 - calls, "call": calls}
-    return found
+            strategy[f"{card}:{open_to}"] = {"check": 1 - bets, "bet": bets}
+            strategy[f"{card}:{bet_to}"] = {"fold": 1 - calls, "call": calls}
+    return strategy

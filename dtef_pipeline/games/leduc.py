@@ -36,8 +36,8 @@ def of_manifest(manifest: ScenarioManifest) -> Leduc:
     """The scenario `poker/leduc`. Raises ConfigError for settings other than `suits`, and for another number of seats than two."""
     suits = manifest.settings.get("suits", True)
     if set(manifest.settings) - {"suits"} or not isinstance(suits, bool) or len(manifest.seats) != 2:
-        allowed = "allowed: the setting `suits: true` or `suits: false`, two seats"
-        raise ConfigError(f"{manifest.id}: got settings {manifest.settings} and seats {manifest.seats}; {allowed}")
+        hint = "allowed: the setting `suits: true` or `suits: false`, two seats"
+        raise ConfigError(f"{manifest.id}: got settings {manifest.settings} and seats {manifest.seats}; {hint}")
     return Leduc(manifest, suits=suits)
 
 
@@ -62,7 +62,7 @@ class Leduc(SmallPoker):
         """The strategy of each baseline that has one."""
         return {
             "nash": self._expand_ranks(load_leduc_table()),
-            "always-call": build_strategy(self, lambda legal: {next(one for one in legal if one in ("check", "call")): 1.0}),
+            "always-call": build_strategy(self, lambda legal: {next(move for move in legal if move in ("check", "call")): 1.0}),
             "always-raise": build_strategy(self, lambda legal: {legal[-1]: 1.0}),
             "random": build_uniform_strategy(self),
         }
@@ -83,8 +83,8 @@ class Leduc(SmallPoker):
 
     def strength(self, state: SmallHand, seat: int) -> int:
         """A pair with the public card wins, then the higher rank."""
-        own, public = state.deck[seat][0], state.deck[2][0]
-        return _LEDUC_RANKS.index(own) + len(_LEDUC_RANKS) * (own == public)
+        rank, public = state.deck[seat][0], state.deck[2][0]
+        return _LEDUC_RANKS.index(rank) + len(_LEDUC_RANKS) * (rank == public)
 
 
 @cache
@@ -104,15 +104,15 @@ def _compute_leduc_betting(commands: tuple[str, ...]) -> Betting:
     for command in commands:
         if command == "fold":
             return Betting((paid[0], paid[1]), None, (), stage, folded=seat)
-        raised = command in SMALL_BETS
-        paid[seat] = max(paid) + (LEDUC_BETS[stage] if raised else 0)
+        is_raise = command in SMALL_BETS
+        paid[seat] = max(paid) + (LEDUC_BETS[stage] if is_raise else 0)
         if command == "call" or (command == "check" and turn == 1):
             if stage == 1:
                 return Betting((paid[0], paid[1]), None, (), stage)
             stage, raises, seat, turn = 1, 0, 0, 0
         else:
-            raises, seat, turn = raises + raised, 1 - seat, turn + 1
-    unanswered = paid[seat] < paid[1 - seat]
-    passive, active = (("fold", "call"), "raise") if unanswered else (("check",), "bet")
+            raises, seat, turn = raises + is_raise, 1 - seat, turn + 1
+    is_behind = paid[seat] < paid[1 - seat]
+    passive, active = (("fold", "call"), "raise") if is_behind else (("check",), "bet")
     legal = (*passive, active) if raises < LEDUC_RAISES else passive
     return Betting((paid[0], paid[1]), seat, legal, stage)

@@ -93,17 +93,17 @@ class ScenarioManifest(Part):
 def read_manifest(path: Path) -> ScenarioManifest:
     """The manifest in a file. Raises ConfigError for its faults, with file and line, and where the id is not that of the file's place."""
     document = read_document(path, "scenario", tuple(ScenarioManifest.model_fields))
-    found = document.validate_as(ScenarioManifest)
-    if found.id != f"{path.parent.name}/{path.stem}":
-        raise document.error(("id",), f"got {found.id}; allowed: {path.parent.name}/{path.stem}, as the file is called")
-    return found
+    manifest = document.validate_as(ScenarioManifest)
+    if manifest.id != f"{path.parent.name}/{path.stem}":
+        raise document.error(("id",), f"got {manifest.id}; allowed: {path.parent.name}/{path.stem}, as the file is called")
+    return manifest
 
 
 def read_manifests(folder: Path) -> dict[str, ScenarioManifest]:
     """All manifests below a folder, `<league>/<scenario>.yaml`, by id. Raises ConfigError for the first with faults."""
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder; allowed: one with <league>/<scenario>.yaml")
-    return {one.id: one for one in map(read_manifest, sorted(folder.glob("*/*.yaml")))}
+    return {manifest.id: manifest for manifest in map(read_manifest, sorted(folder.glob("*/*.yaml")))}
 
 
 def select_manifests_in_play(versions: Iterable[ScenarioManifest]) -> dict[str, ScenarioManifest]:

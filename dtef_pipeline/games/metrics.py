@@ -48,21 +48,21 @@ class RedFlagRates(NamedTuple):
 
 def success_rate(outcomes: Sequence[str]) -> float | None:
     """Wins over episodes, 0-1, higher is better; draws are episodes. None without episodes."""
-    return _mean([float(one == "win") for one in outcomes])
+    return _mean([float(outcome == "win") for outcome in outcomes])
 
 
 def steps_over_optimal(
-    steps: Sequence[float | None], optimal: Sequence[float | None], *, charged: float | None = None
+    steps: Sequence[float | None], optimal: Sequence[float | None], *, charge: float | None = None
 ) -> float | None:
     """Mean of max(0, steps - optimum), 0 or more, lower is better. Raises ConfigError for lists of different lengths.
 
-    `steps`: None of an episode that was not solved: it is left out, or counts `charged` steps, the limit of turns. An episode whose optimum is
+    `steps`: None of an episode that was not solved: it is left out, or counts `charge` steps, the limit of turns. An episode whose optimum is
     not known (None) is left out. None where no episode is left.
     """
     if len(steps) != len(optimal):
         raise ConfigError(f"steps_over_optimal: got {len(steps)} steps and {len(optimal)} optima; allowed: as many of each")
-    taken = [(charged if own is None else own, best) for own, best in zip(steps, optimal, strict=True)]
-    return _mean([max(0.0, own - best) for own, best in taken if own is not None and best is not None])
+    pairs = [(charge if n_steps is None else n_steps, best) for n_steps, best in zip(steps, optimal, strict=True)]
+    return _mean([max(0.0, n_steps - best) for n_steps, best in pairs if n_steps is not None and best is not None])
 
 
 def expected_return(rewards: Sequence[float]) -> float | None:
@@ -75,13 +75,13 @@ def volatility(rewards: Sequence[float]) -> float | None:
     mean = _mean(rewards)
     if mean is None:
         return None
-    spread = _mean([(one - mean) ** 2 for one in rewards])
+    spread = _mean([(reward - mean) ** 2 for reward in rewards])
     return None if spread is None else math.sqrt(spread)
 
 
 def cooperation_rate(actions: Sequence[TaggedAction]) -> float | None:
     """Cooperative over tagged actions, 0-1, higher is more cooperative; untagged actions never count. None where none is tagged."""
-    return _mean([float(one.cooperative) for one in actions if one.tagged])
+    return _mean([float(action.cooperative) for action in actions if action.tagged])
 
 
 def red_flag_rate(n: int, violations: Sequence[str]) -> RedFlagRates:
@@ -89,11 +89,11 @@ def red_flag_rate(n: int, violations: Sequence[str]) -> RedFlagRates:
 
     Raises ConfigError for a severity that is none of these. Without episodes both are None.
     """
-    if unknown := sorted({one for one in violations if one not in SEVERITY_WEIGHTS}):
+    if unknown := sorted({severity for severity in violations if severity not in SEVERITY_WEIGHTS}):
         raise ConfigError(f"severity {', '.join(unknown)}: allowed: {', '.join(SEVERITY_WEIGHTS)}")
     if n <= 0:
         return RedFlagRates(None, None)
-    return RedFlagRates(len(violations) / n, sum(SEVERITY_WEIGHTS[one] for one in violations) / n)
+    return RedFlagRates(len(violations) / n, sum(SEVERITY_WEIGHTS[severity] for severity in violations) / n)
 
 
 def list_general_metrics(unit: str) -> tuple[GameMetric, ...]:
@@ -149,9 +149,9 @@ FORM_METRICS = (
 """Of the form of play rather than of its success."""
 
 
-def merge_metrics(unit: str, own: Sequence[GameMetric]) -> dict[str, GameMetric]:
-    """By name, all metrics of a scenario: the general ones, and its `own`, which may put others in their place."""
-    return {one.name: one for one in (*list_general_metrics(unit), *own)}
+def merge_metrics(unit: str, extra: Sequence[GameMetric]) -> dict[str, GameMetric]:
+    """By name, all metrics of a scenario: the general ones, and its `extra`, which may put others in their place."""
+    return {metric.name: metric for metric in (*list_general_metrics(unit), *extra)}
 
 
 def is_on_unit_scale(metric: GameMetric) -> bool:
@@ -177,8 +177,8 @@ def require_composite(where: str, weights: Mapping[str, float], metrics: Mapping
         if name not in metrics:
             raise ConfigError(f"{where}: {name}: not a metric of the scenario; allowed: {list_nearest(name, metrics)}")
         if not is_on_unit_scale(metrics[name]):
-            allowed = ", ".join(one.name for one in metrics.values() if is_on_unit_scale(one))
-            raise ConfigError(f"{where}: {name} {_explain_unweighable(metrics[name])}; allowed: {allowed}")
+            choices = ", ".join(metric.name for metric in metrics.values() if is_on_unit_scale(metric))
+            raise ConfigError(f"{where}: {name} {_explain_unweighable(metrics[name])}; allowed: {choices}")
 
 
 def _explain_unweighable(metric: GameMetric) -> str:
@@ -196,13 +196,13 @@ def compute_composite(
     every episode (`forfeit_rate` of 1) a missing value counts as the worst. Raises ConfigError as `require_composite` does.
     """
     require_composite("weights", weights, metrics)
-    found = {name: values.get(name) for name, weight in weights.items() if weight > 0}
-    known = {name: value for name, value in found.items() if value is not None}
+    parts = {name: values.get(name) for name, weight in weights.items() if weight > 0}
+    numbers = {name: value for name, value in parts.items() if value is not None}
     has_forfeited = (values.get(FORFEIT_RATE) or 0) >= 1
-    if not found or (len(known) < len(found) and not has_forfeited):
+    if not parts or (len(numbers) < len(parts) and not has_forfeited):
         return None
-    return sum(weights[name] * normalise_metric(metrics[name], value) for name, value in known.items()) / sum(
-        weights[name] for name in found
+    return sum(weights[name] * normalise_metric(metrics[name], value) for name, value in numbers.items()) / sum(
+        weights[name] for name in parts
     )
 
 

@@ -38,44 +38,45 @@ class PackFiles:
     """Each one sentence: what it lacks or where its manifest is at fault."""
 
 
-def check_packs(folder: Path, own: Path | None = None) -> list[PackFiles]:
+def check_packs(folder: Path, manifest_folder: Path | None = None) -> list[PackFiles]:
     """All packs of a checkout by name: those with a manifest, with an entry point in its pyproject.toml, or with a playbook alone.
 
-    `own`: a folder <league>/<scenario>.yaml of manifests outside the checkout. A manifest there takes the place of one with the same id; of
+    `manifest_folder`: a folder <league>/<scenario>.yaml of manifests outside the checkout. A manifest there takes the place of one with
+    the same id; of
     a scenario that the checkout does not have, tests and playbook are not asked for, as they stand elsewhere. Raises ConfigError where there is
     no scenario.
     """
-    found = _load_pack_manifests([folder / where for where in MANIFEST_FOLDERS])
-    outside = {} if own is None else _load_pack_manifests([own])
-    elsewhere = set(outside) - set(found)
-    found |= outside
-    declared = _read_declared_adapters(folder)
-    for name in declared:
-        found.setdefault(name, PackFiles(name, faults=[_describe_missing_manifest(name)]))
-    scenarios = {name.rpartition("/")[2] for name in found}
+    packs = _load_pack_manifests([folder / where for where in MANIFEST_FOLDERS])
+    outside = {} if manifest_folder is None else _load_pack_manifests([manifest_folder])
+    elsewhere = set(outside) - set(packs)
+    packs |= outside
+    entries = _read_declared_adapters(folder)
+    for name in entries:
+        packs.setdefault(name, PackFiles(name, faults=[_describe_missing_manifest(name)]))
+    scenarios = {name.rpartition("/")[2] for name in packs}
     for playbook in sorted((folder / PLAYBOOKS).glob("*.md")):
         if playbook.stem not in scenarios and playbook.stem != "README":
             name = f"*/{playbook.stem}"
-            found[name] = PackFiles(name, faults=[_describe_missing_manifest(name)])
-    if not found:
+            packs[name] = PackFiles(name, faults=[_describe_missing_manifest(name)])
+    if not packs:
         raise ConfigError(f"{folder}: no scenario; allowed: a folder with {MANIFEST_FOLDERS[0]}/<league>/<scenario>.yaml")
     tests = {path: path.read_text(encoding="utf-8", errors="replace") for path in sorted((folder / "tests").rglob("test_*.py"))}
-    for one in found.values():
-        one.faults += _check_adapter(one, declared)
-        if one.name not in elsewhere:
-            one.faults += [*_check_pack_tests(one.name, tests), *_check_playbook(one.name, folder)]
-    return [found[name] for name in sorted(found)]
+    for files in packs.values():
+        files.faults += _check_adapter(files, entries)
+        if files.name not in elsewhere:
+            files.faults += [*_check_pack_tests(files.name, tests), *_check_playbook(files.name, folder)]
+    return [packs[name] for name in sorted(packs)]
 
 
 def _load_pack_manifests(folders: Iterable[Path]) -> dict[str, PackFiles]:
-    found: dict[str, PackFiles] = {}
+    packs: dict[str, PackFiles] = {}
     for path in sorted(path for folder in folders for path in folder.glob("*/*.yaml")):
         name = f"{path.parent.name}/{path.stem}"
         try:
-            found[name] = PackFiles(name, read_manifest(path), path)
+            packs[name] = PackFiles(name, read_manifest(path), path)
         except ConfigError as error:
-            found[name] = PackFiles(name, None, path, [f"its manifest has a fault: {error}"])
-    return found
+            packs[name] = PackFiles(name, None, path, [f"its manifest has a fault: {error}"])
+    return packs
 
 
 def _read_declared_adapters(folder: Path) -> Mapping[str, str]:
@@ -84,10 +85,10 @@ def _read_declared_adapters(folder: Path) -> Mapping[str, str]:
     if not path.is_file():
         return {}
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not readable: {error}") from error
-    points: Mapping[str, str] = given.get("project", {}).get("entry-points", {}).get(ADAPTERS_GROUP, {})
+    points: Mapping[str, str] = document.get("project", {}).get("entry-points", {}).get(ADAPTERS_GROUP, {})
     return points
 
 
@@ -95,29 +96,29 @@ def _describe_missing_manifest(name: str) -> str:
     return f"it lacks a manifest: {MANIFEST_FOLDERS[0]}/{name}.yaml"
 
 
-def _check_adapter(one: PackFiles, declared: Mapping[str, str]) -> Iterator[str]:
-    name = one.name if one.manifest is None else one.manifest.adapter_name
+def _check_adapter(files: PackFiles, entries: Mapping[str, str]) -> Iterator[str]:
+    name = files.name if files.manifest is None else files.manifest.adapter_name
     if name not in adapters():
-        known = f"; pyproject.toml names {declared[name]}: install the package again" if name in declared else ""
-        yield f"it lacks an adapter: an entry point {name} in the group {ADAPTERS_GROUP}{known}"
-    elif one.manifest is not None:
+        hint = f"; pyproject.toml names {entries[name]}: install the package again" if name in entries else ""
+        yield f"it lacks an adapter: an entry point {name} in the group {ADAPTERS_GROUP}{hint}"
+    elif files.manifest is not None:
         try:
-            scenario = adapters()[name](one.manifest)
+            scenario = adapters()[name](files.manifest)
         except Exception as error:  # an engine may fail in any way while it is imported
             yield f"its adapter cannot be used: {type(error).__name__}: {error}"
             return
         if lacking := list_lacking_names(scenario):
             yield f"its adapter makes a scenario without {', '.join(lacking)}: see dtef_pipeline/games/contract.py"
             return
-        if scenario.name not in (one.name, name):
-            yield f"its adapter makes {scenario.name}; allowed: {one.name}"
-        if len(scenario.seats) != len(one.manifest.seats):
-            yield f"its manifest has {len(one.manifest.seats)} seats; allowed: {len(scenario.seats)}, as the adapter has"
+        if scenario.name not in (files.name, name):
+            yield f"its adapter makes {scenario.name}; allowed: {files.name}"
+        if len(scenario.seats) != len(files.manifest.seats):
+            yield f"its manifest has {len(files.manifest.seats)} seats; allowed: {len(scenario.seats)}, as the adapter has"
             return
-        made = Pack(one.manifest, scenario)
-        yield from check_opponents(made)
-        yield from (f"its manifest: {fault}" for fault in check_weighing(made))
-        yield from check_trial_game(made)
+        new_pack = Pack(files.manifest, scenario)
+        yield from check_opponents(new_pack)
+        yield from (f"its manifest: {fault}" for fault in check_weighing(new_pack))
+        yield from check_trial_game(new_pack)
 
 
 def _check_pack_tests(name: str, tests: Mapping[Path, str]) -> Iterator[str]:
@@ -154,19 +155,19 @@ def check_weighing(pack: Pack) -> Iterator[str]:
 
 def check_opponents(pack: Pack) -> Iterator[str]:
     """A sentence for each opponent that is none, and for a scenario of several seats that has no opponents."""
-    known = list_baselines(pack.scenario)
+    baselines = list_baselines(pack.scenario)
     for name in pack.manifest.opponents:
-        if name not in known:
-            yield f"its manifest names the opponent {name}; allowed: {list_nearest(name, known)}"
+        if name not in baselines:
+            yield f"its manifest names the opponent {name}; allowed: {list_nearest(name, baselines)}"
     if len(pack.manifest.seats) > 1 and not pack.manifest.opponents:
-        yield f"its manifest: opponents: none for {len(pack.manifest.seats)} seats; allowed: one or more of {', '.join(known)}"
+        yield f"its manifest: opponents: none for {len(pack.manifest.seats)} seats; allowed: one or more of {', '.join(baselines)}"
 
 
 def require_weighable(packs: Iterable[Pack]) -> None:
     """Raises ConfigError for the first fault in what manifests weigh: scoring would fail for it when all is played and paid for."""
-    for one in packs:
-        for fault in check_weighing(one):
-            raise ConfigError(f"{one.name}: {fault}")
+    for entry in packs:
+        for fault in check_weighing(entry):
+            raise ConfigError(f"{entry.name}: {fault}")
 
 
 _FIELDS_OF_ENGINES = ("settings", "seats", "turn_limit", "adapter")
@@ -176,20 +177,20 @@ _FIELDS_OF_ENGINES = ("settings", "seats", "turn_limit", "adapter")
 def check_manifest_engine(manifest: ScenarioManifest) -> Iterator[Reason]:
     """What is wrong with it for its engine, which is made and has its baselines play the first seed. Runs code of the engine's package."""
     if manifest.adapter_name not in adapters():
-        known = list_nearest(manifest.adapter_name, adapters())
-        yield Reason(("adapter",), f"no engine is called {manifest.adapter_name}; allowed: {known}")
+        nearest = list_nearest(manifest.adapter_name, adapters())
+        yield Reason(("adapter",), f"no engine is called {manifest.adapter_name}; allowed: {nearest}")
         return
     try:
-        made = pack(manifest.id, {manifest.id: manifest})
+        new_pack = pack(manifest.id, {manifest.id: manifest})
     except ConfigError as error:
         yield Reason((_find_named_field(str(error), manifest),), str(error))
         return
-    yield from (Reason(("opponents",), fault) for fault in check_opponents(made))
+    yield from (Reason(("opponents",), fault) for fault in check_opponents(new_pack))
     yield from (
         Reason(("severities",) if fault.startswith("severities") else ("evaluation", "algorithmic"), fault)
-        for fault in check_weighing(made)
+        for fault in check_weighing(new_pack)
     )
-    yield from (Reason(("adapter",), fault) for fault in check_trial_game(made))
+    yield from (Reason(("adapter",), fault) for fault in check_trial_game(new_pack))
 
 
 def _find_named_field(fault_text: str, manifest: ScenarioManifest) -> str:
@@ -212,8 +213,8 @@ def check_trial_game(pack: Pack) -> Iterator[str]:
 
     The limit of turns ends an episode that has no end. Whatever the scenario raises is a fault of it.
     """
-    own = [name for name in pack.scenario.baselines if name not in getattr(pack.scenario, "oracles", ())]
-    for name in dict.fromkeys(("random", *own)):
+    baselines = [name for name in pack.scenario.baselines if name not in getattr(pack.scenario, "oracles", ())]
+    for name in dict.fromkeys(("random", *baselines)):
         turn = 0
         try:
             for turn in _play_baseline(pack, name):  # noqa: B007 - reported below
@@ -251,8 +252,8 @@ def _check_state(pack: Pack, state: Any, seat: int) -> None:
     hidden = scenario.permute_hidden(state, seat, random.Random(0))  # noqa: S311 - a game's cards, no secret
     if scenario.observation(hidden, seat) != scenario.observation(state, seat):
         raise _Unlike("`permute_hidden` changes what the seat sees")
-    if not isinstance(found := scenario.read(_NO_MOVE, state, seat), str | Illegal):
-        raise _Unlike(f"`read` gives {type(found).__name__}; allowed: a command, or Illegal")
+    if not isinstance(reading := scenario.read(_NO_MOVE, state, seat), str | Illegal):
+        raise _Unlike(f"`read` gives {type(reading).__name__}; allowed: a command, or Illegal")
     if (
         len(scenario.stop_episode(state, seat).rewards) != n_seats
         or len(scenario.stop_episode(state, None).outcomes) != n_seats
@@ -275,8 +276,8 @@ def _check_ended_game(pack: Pack, game: GameInPlay, seed: int) -> None:
         if not isinstance(text, str):
             raise _Unlike(f"`ending` holds {type(text).__name__}; allowed: sentences")
     json.dumps(pack.scenario.encode_state(game.state))
-    trace, known = game.trace(), {one.name for one in pack.scenario.metrics}
-    if unknown := sorted({name for one in trace.measured for name in one} - known):
+    trace, names = game.trace(), {metric.name for metric in pack.scenario.metrics}
+    if unknown := sorted({name for counts in trace.measured for name in counts} - names):
         raise _Unlike(f"`measure_seat` counts {', '.join(unknown)}, which `metrics` does not name")
     if hash_trace(replay(decode_trace(encode_trace(trace)), pack, seed)) != hash_trace(trace):
         raise _Unlike("an episode does not play again byte for byte from its commands")

@@ -36,7 +36,7 @@ class Pack:
 @cache
 def adapters() -> Mapping[str, OfManifest]:
     """What makes each scenario, by its name: all entry points of the group that can be imported."""
-    return {one.name: _Loaded(one) for one in entry_points(group=ADAPTERS_GROUP)}
+    return {point.name: _Loaded(point) for point in entry_points(group=ADAPTERS_GROUP)}
 
 
 class _Loaded:
@@ -46,8 +46,8 @@ class _Loaded:
         self._entry_point = entry_point
 
     def __call__(self, manifest: ScenarioManifest) -> Scenario[Any]:
-        made: Scenario[Any] = self._entry_point.load()(manifest)
-        return made
+        scenario: Scenario[Any] = self._entry_point.load()(manifest)
+        return scenario
 
     def __str__(self) -> str:
         return describe_adapter(self._entry_point)
@@ -61,7 +61,7 @@ def describe_adapter(entry_point: EntryPoint) -> str:
 
 def list_contract_names() -> tuple[str, ...]:
     """The attributes and methods that the contract asks of every scenario."""
-    methods = (name for name, one in vars(Scenario).items() if not name.startswith("_") and callable(one))
+    methods = (name for name, member in vars(Scenario).items() if not name.startswith("_") and callable(member))
     return (*Scenario.__annotations__, *methods)
 
 
@@ -130,8 +130,8 @@ def find_adapter_at_fault(error: BaseException) -> str | None:
     packages = set(_list_packages_in_traceback(error.__traceback__))
     if isinstance(error, AttributeError) and error.obj is not None:
         packages.add(_take_package_name(type(error.obj).__module__))
-    foreign = (one for one in entry_points(group=ADAPTERS_GROUP) if _take_package_name(one.module) != _OWN_PACKAGE)
-    return next((_describe_entry_point(one) for one in foreign if _take_package_name(one.module) in packages), None)
+    foreign = (point for point in entry_points(group=ADAPTERS_GROUP) if _take_package_name(point.module) != _OWN_PACKAGE)
+    return next((_describe_entry_point(point) for point in foreign if _take_package_name(point.module) in packages), None)
 
 
 def _list_packages_in_traceback(at: TracebackType | None) -> Iterator[str]:
@@ -144,5 +144,5 @@ def _take_package_name(module: str) -> str:
     return module.partition(".")[0]
 
 
-def _describe_entry_point(one: EntryPoint) -> str:
-    return f"scenario {one.name}: {describe_adapter(one)}"
+def _describe_entry_point(point: EntryPoint) -> str:
+    return f"scenario {point.name}: {describe_adapter(point)}"

@@ -48,7 +48,7 @@ def sum_exploitation(connection: duckdb.DuckDBPyConnection, source: str, everyon
     difference, of its square, and of 1; `episodes` with a difference, `n_total` of all, and `unscored`, why there is none. `source`: a
     relation with rows of `episode_scores`.
     """
-    found: pd.DataFrame = connection.sql(
+    frame: pd.DataFrame = connection.sql(
         f"""
         WITH scenario_metric AS (
             SELECT {_GAME_VERSION}, any_value(family) AS family, any_value(unit) AS unit, any_value(direction) AS direction
@@ -85,7 +85,7 @@ def sum_exploitation(connection: duckdb.DuckDBPyConnection, source: str, everyon
         ORDER BY ALL
         """
     ).df()
-    return found
+    return frame
 
 
 PLAYED_SERIES = "league, scenario, version, persona, model_variant"
@@ -155,8 +155,8 @@ def compute_results_of(connection: duckdb.DuckDBPyConnection, source: str) -> pd
     import pandas as pd
 
     sums = _sum_by_seed(connection, source)
-    compared = sum_exploitation(connection, source, ALL_OPPONENTS)
-    sums = pd.concat([sums[sums["metric"] != EXPLOITATION], compared], ignore_index=True) if len(compared) else sums
+    exploitation = sum_exploitation(connection, source, ALL_OPPONENTS)
+    sums = pd.concat([sums[sums["metric"] != EXPLOITATION], exploitation], ignore_index=True) if len(exploitation) else sums
     frame = _compute_player_means(sums)
     _remove_shared_intervals(frame, _find_sharing_players(connection))
     frame = _add_composite(_add_form_rates(frame))
@@ -166,9 +166,9 @@ def compute_results_of(connection: duckdb.DuckDBPyConnection, source: str) -> pd
 def _sum_by_seed(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFrame:
     """One row per player, opponent (or all), metric and seed."""
     group = ", ".join(_GROUP_COLUMNS)
-    others = ", ".join(one for one in _GROUP_COLUMNS if one != "opponent")
+    columns = ", ".join(column for column in _GROUP_COLUMNS if column != "opponent")
     is_scored = "status = 'scored'"
-    found: pd.DataFrame = connection.sql(
+    frame: pd.DataFrame = connection.sql(
         f"""
         SELECT {group.replace("opponent", f"coalesce(opponent, '{ALL_OPPONENTS}') AS opponent")}, cluster,
             coalesce(sum(total) FILTER ({is_scored}), 0) AS total,
@@ -178,34 +178,32 @@ def _sum_by_seed(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataF
             count(*) AS n_total,
             any_value(reason) AS unscored
         FROM {source}
-        GROUP BY GROUPING SETS (({group}, cluster), ({others}, cluster))
+        GROUP BY GROUPING SETS (({group}, cluster), ({columns}, cluster))
         HAVING opponent IS NULL OR opponent <> ''
         ORDER BY {group}, cluster
         """
     ).df()
-    return found
+    return frame
 
 
 def _compute_player_means(sums: pd.DataFrame) -> pd.DataFrame:
     """One row per player, opponent and metric."""
     names = list(_GROUP_COLUMNS)
-    grouped = sums.groupby(names, dropna=False, sort=True)
-    code = np.asarray(grouped.ngroup(), dtype=np.int64)
-    frame = grouped.agg(
-        n_episodes=("episodes", "sum"), n_total=("n_total", "sum"), unscored=("unscored", "first")
-    ).reset_index()
+    groups = sums.groupby(names, dropna=False, sort=True)
+    code = np.asarray(groups.ngroup(), dtype=np.int64)
+    frame = groups.agg(n_episodes=("episodes", "sum"), n_total=("n_total", "sum"), unscored=("unscored", "first")).reset_index()
     is_scored = sums["episodes"].to_numpy() > 0
     columns = [sums[name].to_numpy(dtype=np.float64)[is_scored] for name in ("total", "squares", "of", "episodes")]
     spread, shares = (frame["metric"] == VOLATILITY).to_numpy(), frame["unit"].isin(UNIT_SCALE).to_numpy()
-    found = group_means_of(SeedSums(code[is_scored], *columns), spread, shares)
-    return _add_interval_columns(frame, found)
+    means = group_means_of(SeedSums(code[is_scored], *columns), spread, shares)
+    return _add_interval_columns(frame, means)
 
 
-def _add_interval_columns(frame: pd.DataFrame, found: GroupMeans) -> pd.DataFrame:
+def _add_interval_columns(frame: pd.DataFrame, means: GroupMeans) -> pd.DataFrame:
     nothing = frame["unscored"].fillna("no episode says anything of it")
-    reason = np.where(found.n_seeds == 0, nothing, found.reason)
+    reason = np.where(means.n_seeds == 0, nothing, means.reason)
     return frame.assign(
-        mean=found.mean, low=found.low, high=found.high, interval_kind=found.kind, reason=reason, n_clusters=found.n_seeds
+        mean=means.mean, low=means.low, high=means.high, interval_kind=means.kind, reason=reason, n_clusters=means.n_seeds
     )
 
 
@@ -248,24 +246,21 @@ def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
     """And a row of the composite score of each player and opponent, where the scenario has one: the weighted mean of normalised metrics."""
     import pandas as pd
 
-    weighed = frame[frame["weight"].fillna(0) > 0]
-    if not len(weighed):
+    parts = frame[frame["weight"].fillna(0) > 0]
+    if not len(parts):
         return frame
-    upward = np.where(weighed["direction"] == "higher", weighed["mean"], 1 - weighed["mean"])
-    missing = weighed["mean"].isna()
+    upward = np.where(parts["direction"] == "higher", parts["mean"], 1 - parts["mean"])
+    missing = parts["mean"].isna()
     # Who forfeits every episode does nothing that could be measured: what is missing is the worst, and counts 0 in the sum.
-    is_worst = missing & (weighed[FORFEIT_RATE] >= 1)
+    is_worst = missing & (parts[FORFEIT_RATE] >= 1)
     keys = [*_PLAYER_COLUMNS, "opponent", *BESIDE_METRICS]
-    weighed = weighed.assign(
-        weighted=upward * weighed["weight"],
-        part=[
-            _format_weighed_metric(*part)
-            for part in zip(weighed["metric"], weighed["direction"], weighed["weight"], strict=True)
-        ],
-        missing=weighed["metric"].where(missing & ~is_worst),
-        worst=weighed["metric"].where(is_worst),
+    parts = parts.assign(
+        weighted=upward * parts["weight"],
+        part=[_format_weighed_metric(*part) for part in zip(parts["metric"], parts["direction"], parts["weight"], strict=True)],
+        missing=parts["metric"].where(missing & ~is_worst),
+        worst=parts["metric"].where(is_worst),
     )
-    found = weighed.groupby(keys, dropna=False).agg(
+    sums = parts.groupby(keys, dropna=False).agg(
         weighted=("weighted", "sum"),
         weight=("weight", "sum"),
         parts=("part", ", ".join),
@@ -275,12 +270,12 @@ def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
         n_total=("n_total", "max"),
         n_clusters=("n_clusters", "min"),
     )
-    rows = found.reset_index().assign(metric=COMPOSITE_METRIC, family=COMPOSITE_METRIC, unit=SHARE_UNIT, direction="higher")
+    rows = sums.reset_index().assign(metric=COMPOSITE_METRIC, family=COMPOSITE_METRIC, unit=SHARE_UNIT, direction="higher")
     is_missing = rows["missing"] != ""
     rows["mean"] = np.where(is_missing, np.nan, rows["weighted"] / rows["weight"])
     none, alone = "no value of " + rows["missing"] + ", a part of: ", "no interval is made of the weighted mean of: "
-    forfeited = np.where(rows["worst"] != "", f"{FORFEITED_ALL}, so that these count as the worst: " + rows["worst"] + "; ", "")
-    rows["reason"] = forfeited + np.where(is_missing, none, alone) + rows["parts"]
+    note = np.where(rows["worst"] != "", f"{FORFEITED_ALL}, so that these count as the worst: " + rows["worst"] + "; ", "")
+    rows["reason"] = note + np.where(is_missing, none, alone) + rows["parts"]
     return pd.concat([frame, rows.assign(low=np.nan, high=np.nan, interval_kind=None)], ignore_index=True)
 
 
@@ -334,16 +329,16 @@ def group_means_of(sums: SeedSums, spread: npt.NDArray[np.bool_], shares: npt.ND
     """
     groups = len(spread)
     n_seeds = np.bincount(sums.group, minlength=groups)
-    found = estimate_groups(_compute_numerators(sums, spread), sums.of, sums.group, groups)
-    mean, bounded = found.value, shares & ~spread
+    ratios = estimate_groups(_compute_numerators(sums, spread), sums.of, sums.group, groups)
+    mean, bounded = ratios.value, shares & ~spread
     wilson = _is_wilson(sums, bounded & (n_seeds > 0))
-    won = np.where(wilson, np.bincount(sums.group, sums.total, groups), 0)
-    enough, alike = n_seeds >= MIN_CLUSTERS, ~bounded & (found.se == 0)
+    wins = np.where(wilson, np.bincount(sums.group, sums.total, groups), 0)
+    enough, alike = n_seeds >= MIN_CLUSTERS, ~bounded & (ratios.se == 0)
     ends = []
     for exact, unit, plain, variance in zip(
-        compute_wilson_interval(won, np.where(wilson, n_seeds, 0)),
-        compute_unit_interval(found),
-        found.interval(),
+        compute_wilson_interval(wins, np.where(wilson, n_seeds, 0)),
+        compute_unit_interval(ratios),
+        ratios.interval(),
         _compute_variance_interval(sums, groups),
         strict=True,
     ):
@@ -381,15 +376,15 @@ def _compute_variance_interval(sums: SeedSums, groups: int) -> tuple[Floats, Flo
     """
     group = sums.group
     n_seeds = np.bincount(group, minlength=groups)
-    squares, totals, of = (np.bincount(group, one, groups) for one in (sums.squares, sums.total, sums.of))
+    squares, totals, of = (np.bincount(group, column, groups) for column in (sums.squares, sums.total, sums.of))
     with np.errstate(divide="ignore", invalid="ignore"):
         every = np.log(squares / of - (totals / of) ** 2)
-        left = of[group] - sums.of
-        out = np.log((squares[group] - sums.squares) / left - ((totals[group] - sums.total) / left) ** 2)
+        weight = of[group] - sums.of
+        out = np.log((squares[group] - sums.squares) / weight - ((totals[group] - sums.total) / weight) ** 2)
         pseudo = n_seeds[group] * every[group] - (n_seeds[group] - 1) * out
         mean = np.bincount(group, pseudo, groups) / n_seeds
         variance = np.bincount(group, (pseudo - mean[group]) ** 2, groups) / (n_seeds - 1)
         reach = stdtrit(np.maximum(n_seeds - 1, 1), (1 + CONFIDENCE) / 2) * np.sqrt(variance / n_seeds)
         low, high = np.exp(mean - reach), np.exp(mean + reach)
-    known = np.isfinite(low) & np.isfinite(high)
-    return np.where(known, low, np.nan), np.where(known, high, np.nan)
+    is_finite = np.isfinite(low) & np.isfinite(high)
+    return np.where(is_finite, low, np.nan), np.where(is_finite, high, np.nan)

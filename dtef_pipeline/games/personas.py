@@ -54,17 +54,17 @@ def read_persona_versions(folder: Path) -> dict[str, Persona]:
 
     Raises ConfigError for faults, with file and line, and for a version that occurs twice.
     """
-    found: dict[str, Persona] = {}
+    personas: dict[str, Persona] = {}
     for path in sorted(folder.glob("*.yaml")):
         document = read_document(path, "persona", tuple(Persona.model_fields))
         persona = document.validate_as(Persona)
-        if persona.name in found:
+        if persona.name in personas:
             raise document.error(
                 ("id",),
                 f"got {persona.id}, of which another file of {folder} has version {persona.version}; allowed: another version",
             )
-        found[persona.name] = persona
-    return found
+        personas[persona.name] = persona
+    return personas
 
 
 def select_latest_personas(versions: Iterable[Persona]) -> dict[str, Persona]:
@@ -121,14 +121,14 @@ PERSONA_STATUS = "persona_status"
 
 def require_approved(players: Iterable[Player], otherwise: str = "") -> None:
     """Raises ConfigError for personas that are drafts or retired, with their status. `otherwise`: what else is allowed than another persona."""
-    found = {one.persona.name: one.persona.status for one in players if one.persona is not None}
-    if unapproved := [f"{name} ({status})" for name, status in sorted(found.items()) if status != APPROVED]:
-        raise ConfigError(f"persona {', '.join(unapproved)}: not approved; allowed: an approved persona{otherwise}")
+    statuses = {player.persona.name: player.persona.status for player in players if player.persona is not None}
+    if names := [f"{name} ({status})" for name, status in sorted(statuses.items()) if status != APPROVED]:
+        raise ConfigError(f"persona {', '.join(names)}: not approved; allowed: an approved persona{otherwise}")
 
 
-def list_persona_statuses(names: Iterable[str], known: Mapping[str, Persona]) -> list[str]:
-    """The status of each persona of a table, `cautious:v2`: draft, approved or retired; "" for none, and for one that is not in `known`."""
-    return [str(known[name].status) if name != NO_PERSONA and name in known else "" for name in names]
+def list_persona_statuses(names: Iterable[str], personas: Mapping[str, Persona]) -> list[str]:
+    """The status of each persona of a table, `cautious:v2`: draft, approved or retired; "" for none, and for one that is not in `personas`."""
+    return [str(personas[name].status) if name != NO_PERSONA and name in personas else "" for name in names]
 
 
 def mark_unapproved(status: object) -> str:

@@ -71,10 +71,10 @@ def read_command(
     words = commands.normalise(strip_thinking(text))
     if alone_in_line := commands.find_last_line(words):
         return alone_in_line
-    mentioned = commands.find_mentioned(words)
-    if len(mentioned) == 1:
-        return mentioned.pop()
-    if mentioned:
+    matches = commands.find_mentioned(words)
+    if len(matches) == 1:
+        return matches.pop()
+    if matches:
         return Illegal(TWO_COMMANDS, "unparsed")
     return Illegal("the reply declines to play", "refused") if is_declining(text) else Illegal(NO_COMMAND, "unparsed")
 
@@ -84,10 +84,10 @@ def find_action(text: str) -> str | None:
 
     It ends with its line. Where that is empty, or opens a block of code, it is the next line that is not.
     """
-    shown = strip_thinking(text)
-    end = len(shown)
-    for mark in reversed(list(_ACTION_MARK.finditer(shown))):
-        for line in shown[mark.end() : end].splitlines():
+    reply = strip_thinking(text)
+    end = len(reply)
+    for mark in reversed(list(_ACTION_MARK.finditer(reply))):
+        for line in reply[mark.end() : end].splitlines():
             action_text = line.strip(_AROUND_ACTION)
             if action_text and not _OPENS_CODE.fullmatch(line.strip()):
                 return action_text
@@ -98,8 +98,8 @@ def find_action(text: str) -> str | None:
 def strip_command(action_text: str, normalise: Callable[[str], str] = normalise_command) -> str:
     """What was said for a command, in one spelling, without punctuation or brackets around it."""
     words = normalise(action_text)
-    wrapped = _LATEX_AROUND.match(words)
-    return (words[wrapped.end() :] if wrapped else words).strip(_AROUND_COMMAND)
+    match = _LATEX_AROUND.match(words)
+    return (words[match.end() :] if match else words).strip(_AROUND_COMMAND)
 
 
 def normalise_cards(text: str) -> str:
@@ -107,9 +107,9 @@ def normalise_cards(text: str) -> str:
     return _SPELLED_CARD.sub(_card, text)
 
 
-def _card(found: re.Match[str]) -> str:
-    rank = found[1].casefold()
-    suit = _SUIT_LETTERS[found[2]] if found[2] else (found[3] or found[4])[0].casefold()
+def _card(match: re.Match[str]) -> str:
+    rank = match[1].casefold()
+    suit = _SUIT_LETTERS[match[2]] if match[2] else (match[3] or match[4])[0].casefold()
     return _RANK_LETTERS.get(rank, rank.upper()) + suit
 
 
@@ -121,8 +121,8 @@ def is_declining(text: str) -> bool:
 def _reject_action(action_text: str) -> Illegal:
     if is_declining(action_text):
         return Illegal("the reply declines to play", "refused")
-    shown = escape_terminal(action_text)
-    return Illegal(f"not a legal command now: {shown[:_LONGEST_SAID]}{'...' if len(shown) > _LONGEST_SAID else ''}")
+    text = escape_terminal(action_text)
+    return Illegal(f"not a legal command now: {text[:_LONGEST_SAID]}{'...' if len(text) > _LONGEST_SAID else ''}")
 
 
 def _strip_mark(line: str) -> str:
@@ -147,7 +147,7 @@ class _Commands(NamedTuple):
         first = self.anywhere.match(words)
         if first is None:
             return _reject_action(action_text)
-        if any(found[0] != first[0] for found in self.anywhere.finditer(words)):
+        if any(match[0] != first[0] for match in self.anywhere.finditer(words)):
             return Illegal(TWO_COMMANDS, "unparsed")
         return self.by_spelling[first[0]]
 
@@ -159,7 +159,7 @@ class _Commands(NamedTuple):
         return None
 
     def find_mentioned(self, words: str) -> set[str]:
-        return {self.by_spelling[found[0]] for found in self.anywhere.finditer(words)} - set(self.alone)
+        return {self.by_spelling[match[0]] for match in self.anywhere.finditer(words)} - set(self.alone)
 
 
 @lru_cache(maxsize=1024)

@@ -98,16 +98,19 @@ DECISION_STAGE_SETTINGS = {
 """By stage of decision points, likewise."""
 
 
-def select_scenarios(panel: GamesSettings, known: Mapping[str, ScenarioManifest]) -> list[str]:
-    """The scenarios of a panel among those `known`, in their order; a retired one only by its name. Raises ConfigError for a pattern that none
+def select_scenarios(panel: GamesSettings, manifests: Mapping[str, ScenarioManifest]) -> list[str]:
+    """The scenarios of a panel among those `manifests`, in their order; a retired one only by its name. Raises ConfigError for a pattern
+    that none
     fits.
     """
-    patterns = [one if "/" in one else f"*/{one}" for one in panel.scenarios]
-    for given, pattern in zip(panel.scenarios, patterns, strict=True):
-        if not any(fnmatchcase(name, pattern) for name in known):
-            raise ConfigError(f"{GAMES_PANEL_SECTION}.scenarios: {given!r} matches none; known: {list_nearest(given, known)}")
-    named = {name for name, manifest in known.items() if manifest.status == "retired" and name not in patterns}
-    return [name for name in known if name not in named and any(fnmatchcase(name, pattern) for pattern in patterns)]
+    patterns = [scenario if "/" in scenario else f"*/{scenario}" for scenario in panel.scenarios]
+    for entry, pattern in zip(panel.scenarios, patterns, strict=True):
+        if not any(fnmatchcase(name, pattern) for name in manifests):
+            raise ConfigError(
+                f"{GAMES_PANEL_SECTION}.scenarios: {entry!r} matches none; known: {list_nearest(entry, manifests)}"
+            )
+    named = {name for name, manifest in manifests.items() if manifest.status == "retired" and name not in patterns}
+    return [name for name in manifests if name not in named and any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
 def list_panel_players(panel: GamesSettings) -> list[str]:

@@ -89,10 +89,10 @@ class SmallPoker(ABC):
 
     def deals(self) -> Iterator[SmallHand]:
         """All first states that differ in a card that can be seen, each as likely as any other."""
-        seen = 2 if self.public_at is None else self.public_at + 1
-        for places in itertools.permutations(range(len(self.cards)), seen):
-            rest = [card for place, card in enumerate(self.cards) if place not in places]
-            yield SmallHand((*(self.cards[place] for place in places), *rest))
+        n_visible = 2 if self.public_at is None else self.public_at + 1
+        for places in itertools.permutations(range(len(self.cards)), n_visible):
+            hidden = [card for place, card in enumerate(self.cards) if place not in places]
+            yield SmallHand((*(self.cards[place] for place in places), *hidden))
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> SmallHand:
         """The first state: the cards as `random.Random(seed)` shuffles them, whoever sits where."""
@@ -111,14 +111,14 @@ class SmallPoker(ABC):
 
     def step(self, state: SmallHand, seat: int, command: str) -> SmallHand:
         """The state after a legal command. Raises ValueError for another one."""
-        if command not in (allowed := self.legal(state, seat)):
-            raise ValueError(f"{self.name}: got {command!r} from seat {seat}; allowed: {', '.join(allowed) or 'nothing'}")
+        if command not in (legal := self.legal(state, seat)):
+            raise ValueError(f"{self.name}: got {command!r} from seat {seat}; allowed: {', '.join(legal) or 'nothing'}")
         return SmallHand(state.deck, (*state.commands, command))
 
     def public_card(self, state: SmallHand) -> str | None:
         """The public card, once it is dealt."""
-        dealt = self.public_at is not None and self.betting(state.commands).stage > 0
-        return state.deck[self.public_at] if dealt and self.public_at is not None else None
+        is_dealt = self.public_at is not None and self.betting(state.commands).stage > 0
+        return state.deck[self.public_at] if is_dealt and self.public_at is not None else None
 
     def information(self, state: SmallHand, seat: int) -> str:
         """The name of what a seat knows when it is to move: own card, public card, betting: `K:check,bet`, `Ks/Qh:check,check,bet`."""
@@ -127,7 +127,7 @@ class SmallPoker(ABC):
 
     def observation(self, state: SmallHand, seat: int) -> str:
         """Own card, public card, pot and betting, and at a showdown the other card."""
-        now, other = self.betting(state.commands), 1 - seat
+        now, opponent = self.betting(state.commands), 1 - seat
         lines = [
             f"You are {self.seats[seat]}, and act {'first' if seat == 0 else 'second'}.",
             f"Your card: {_name_card(state.deck[seat])}.",
@@ -135,12 +135,12 @@ class SmallPoker(ABC):
         if self.public_at is not None:
             public = self.public_card(state)
             lines.append(f"Public card: {_name_card(public) if public else 'not dealt yet'}.")
-        lines.append(f"Pot: {sum(now.paid)} chips. You put in {now.paid[seat]}, {self.seats[other]} {now.paid[other]}.")
+        lines.append(f"Pot: {sum(now.paid)} chips. You put in {now.paid[seat]}, {self.seats[opponent]} {now.paid[opponent]}.")
         lines.append(f"Betting so far: {self._describe_betting(state.commands, seat)}.")
         if now.to_move is None:
             return "\n".join([*lines, *self._describe_small_hand_end(state, seat)])
         if now.to_move == seat:
-            if due := now.paid[other] - now.paid[seat]:
+            if due := now.paid[opponent] - now.paid[seat]:
                 lines.append(f"To call costs {format_count(due, 'chip')}.")
             lines.append("It is your turn.")
             if self._show_legal:
@@ -165,19 +165,19 @@ class SmallPoker(ABC):
 
     def _describe_small_hand_end(self, state: SmallHand, seat: int) -> Iterator[str]:
         """How the hand ended, as the seat sees it."""
-        now, won = self.betting(state.commands), self._rewards(state)[seat]
+        now, net = self.betting(state.commands), self._rewards(state)[seat]
         if now.showdown:
             yield f"Showdown: {self.seats[1 - seat]} has the {_name_card(state.deck[1 - seat])}."
-        yield f"The hand is over. You {_describe_winnings(won)}."
+        yield f"The hand is over. You {_describe_winnings(net)}."
 
     def read(self, text: str, state: SmallHand, seat: int) -> str | Illegal:
         """The command that a text gives, else why it is none. The size of bets is fixed, so that a number behind a command says nothing."""
         legal = self.legal(state, seat)
         if not legal:
             return Illegal("It is not your turn.")
-        found = read_command(text, legal)
-        spoken = None if isinstance(found, str) or found.kind != "illegal" else find_action(text)
-        return found if spoken is None else Illegal(_explain_illegal(spoken, self.betting(state.commands), seat))
+        reading = read_command(text, legal)
+        action_text = None if isinstance(reading, str) or reading.kind != "illegal" else find_action(text)
+        return reading if action_text is None else Illegal(_explain_illegal(action_text, self.betting(state.commands), seat))
 
     def result(self, state: SmallHand) -> GameResult | None:
         """Net chips of each seat; None while the hand goes on."""
@@ -187,8 +187,8 @@ class SmallPoker(ABC):
         now = self.betting(state.commands)
         if now.folded is not None:
             return _lose_chips(now.folded, now.paid[now.folded])
-        mine, others = self.strength(state, 0), self.strength(state, 1)
-        return (0, 0) if mine == others else _lose_chips(0 if mine < others else 1, now.paid[0])
+        mine, rival = self.strength(state, 0), self.strength(state, 1)
+        return (0, 0) if mine == rival else _lose_chips(0 if mine < rival else 1, now.paid[0])
 
     def stop_episode(self, state: SmallHand, seat: int | None) -> GameResult:
         """A seat that forfeits loses what it has put in; at the limit of turns everyone gets its chips back."""
@@ -222,16 +222,16 @@ class SmallPoker(ABC):
         if now.showdown:
             how = f"Showdown: {cards}"
         else:
-            stopped = "The hand was stopped" if now.folded is None else f"{self.seats[now.folded]} folded"
-            how = f"{stopped}: no card was shown."
-        shown = [f"Public card: the {_name_card(public)}."] if public else []
-        shown += [
+            reason = "The hand was stopped" if now.folded is None else f"{self.seats[now.folded]} folded"
+            how = f"{reason}: no card was shown."
+        lines = [f"Public card: the {_name_card(public)}."] if public else []
+        lines += [
             how,
             f"Pot: {format_count(sum(now.paid), 'chip')}, {now.paid[0]} from {self.seats[0]} and {now.paid[1]} from {self.seats[1]}.",
         ]
         if now.to_move is None:
-            shown.append(_describe_winner(self._rewards(state), self.seats))
-        return GameEnding(tuple(shown), () if now.showdown else (cards,))
+            lines.append(_describe_winner(self._rewards(state), self.seats))
+        return GameEnding(tuple(lines), () if now.showdown else (cards,))
 
     def encode_state(self, state: SmallHand) -> dict[str, Any]:
         """The whole hand, with both cards."""
@@ -249,12 +249,12 @@ class SmallPoker(ABC):
 
     def permute_hidden(self, state: SmallHand, seat: int, rng: random.Random) -> SmallHand:
         """The same hand with all cards dealt anew that the seat has not seen: the other's, unless there was a showdown, and those to come."""
-        seen = {0, 1} if self.betting(state.commands).showdown else {seat}
+        seen_places = {0, 1} if self.betting(state.commands).showdown else {seat}
         if self.public_card(state) is not None and self.public_at is not None:
-            seen.add(self.public_at)
-        hidden = [place for place in range(len(state.deck)) if place not in seen]
-        dealt = dict(zip(hidden, rng.sample([state.deck[place] for place in hidden], len(hidden)), strict=True))
-        return SmallHand(tuple(dealt.get(place, card) for place, card in enumerate(state.deck)), state.commands)
+            seen_places.add(self.public_at)
+        hidden = [place for place in range(len(state.deck)) if place not in seen_places]
+        cards = dict(zip(hidden, rng.sample([state.deck[place] for place in hidden], len(hidden)), strict=True))
+        return SmallHand(tuple(cards.get(place, card) for place, card in enumerate(state.deck)), state.commands)
 
 
 def _name_card(card: str) -> str:
@@ -279,20 +279,20 @@ def _lose_chips(seat: int, chips: int) -> tuple[int, int]:
 
 
 def _make_small_result(rewards: tuple[int, int], *flags: str) -> GameResult:
-    outcomes: tuple[EpisodeOutcome, ...] = tuple("win" if won > 0 else "loss" if won < 0 else "draw" for won in rewards)
+    outcomes: tuple[EpisodeOutcome, ...] = tuple("win" if chips > 0 else "loss" if chips < 0 else "draw" for chips in rewards)
     return GameResult((float(rewards[0]), float(rewards[1])), outcomes, flags)
 
 
-def _explain_illegal(spoken: str, now: Betting, seat: int) -> str:
+def _explain_illegal(action: str, now: Betting, seat: int) -> str:
     """Told to a player who spoke a command that is none, or not now."""
-    allowed = f"allowed: {', '.join(now.legal)}"
-    word = _SPOKEN_WORD.match(spoken[:_LONGEST_SPOKEN].casefold())
+    hint = f"allowed: {', '.join(now.legal)}"
+    word = _SPOKEN_WORD.match(action[:_LONGEST_SPOKEN].casefold())
     command = word[0] if word else ""
     if command not in SMALL_POKER_COMMANDS:
-        return f"This is no command of the game; {allowed}."
-    unanswered = now.paid[seat] < now.paid[1 - seat]
-    if unanswered and command in ("check", "bet"):
-        return f"You cannot {command}, because there is a bet to answer; {allowed}."
-    if not unanswered and command in ("call", "fold", "raise"):
-        return f"You cannot {command}, because there is no bet; {allowed}."
-    return f"You cannot {command} in this stage of betting any more; {allowed}."
+        return f"This is no command of the game; {hint}."
+    is_behind = now.paid[seat] < now.paid[1 - seat]
+    if is_behind and command in ("check", "bet"):
+        return f"You cannot {command}, because there is a bet to answer; {hint}."
+    if not is_behind and command in ("call", "fold", "raise"):
+        return f"You cannot {command}, because there is no bet; {hint}."
+    return f"You cannot {command} in this stage of betting any more; {hint}."

@@ -32,12 +32,12 @@ class ClassScale:
     @cached_property
     def numbers(self) -> dict[str, float]:
         """Name -> number."""
-        return {one.name: one.number for one in self.classes}
+        return {entry.name: entry.number for entry in self.classes}
 
     @cached_property
     def class_lines(self) -> str:
         """The classes as judges read them, a line each."""
-        return "\n".join(f"- {one.name}: {one.meaning}" for one in self.classes)
+        return "\n".join(f"- {entry.name}: {entry.meaning}" for entry in self.classes)
 
 
 FIVE_CLASSES = ClassScale(

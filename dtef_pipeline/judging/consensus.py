@@ -61,20 +61,20 @@ def compute_consensus(judgements: pa.Table, keys: Sequence[str]) -> pa.Table:
     score = judgements["score"].to_numpy().astype(float)
     worst, best = (_mean_by_group(np.nan_to_num(score, nan=missing), vote, len(first_vote)) for missing in (0.0, 1.0))
     means = _mean_by_group(score, vote, len(first_vote))
-    answered = np.bincount(of_vote, ~np.isnan(means), points).astype(np.int64)
+    n_answered = np.bincount(of_vote, ~np.isnan(means), points).astype(np.int64)
     low, mean, high = (_mean_by_group(values, of_vote, points) for values in (worst, means, best))
     missing = np.bincount(point, np.isnan(score), points) > 0
-    inverted = _collect_flags(judgements, first)
+    is_inverted = _collect_flags(judgements, first)
     columns = {
-        "score": _invert_means(mean, inverted),
-        "low": np.where(inverted, 1 - high, low),
-        "high": np.where(inverted, 1 - low, high),
+        "score": _invert_means(mean, is_inverted),
+        "low": np.where(is_inverted, 1 - high, low),
+        "high": np.where(is_inverted, 1 - low, high),
         "n_judges": np.bincount(of_vote, minlength=points),
-        "n_answered": answered,
-        "partial": missing & (answered > 0),
+        "n_answered": n_answered,
+        "partial": missing & (n_answered > 0),
         "spread": _measure_spread(means, of_vote, points),
-        "inverted": inverted,
-        "reason": _collect_reasons(judgements["reason"], point, answered == 0),
+        "inverted": is_inverted,
+        "reason": _collect_reasons(judgements["reason"], point, n_answered == 0),
     }
     return _append_columns(judgements.select(list(keys)).take(pa.array(first)), columns)
 
@@ -92,12 +92,12 @@ def _encode_rows(rows: pa.Table, names: Sequence[str], code: _Places | None = No
     code = np.zeros(len(rows), dtype=np.int64) if code is None else code
     size = int(code.max(initial=0)) + 1
     for name in names:
-        encoded = pc.dictionary_encode(rows[name].combine_chunks(), null_encoding="encode")
-        many = max(len(encoded.dictionary), 1)
+        encoding = pc.dictionary_encode(rows[name].combine_chunks(), null_encoding="encode")
+        many = max(len(encoding.dictionary), 1)
         if size * many > np.iinfo(np.int64).max // 2:
             code = np.unique(code, return_inverse=True)[1].astype(np.int64)
             size = len(rows)
-        code, size = code * many + encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), size * many
+        code, size = code * many + encoding.indices.to_numpy(zero_copy_only=False).astype(np.int64), size * many
     return code
 
 
@@ -122,18 +122,18 @@ def _mean_by_group(values: _Floats, group: _Places, groups: int) -> _Floats:
 
 
 def _measure_spread(means: _Floats, group: _Places, groups: int) -> _Floats:
-    known = ~np.isnan(means)
+    is_known = ~np.isnan(means)
     low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
-    np.minimum.at(low, group[known], means[known])
-    np.maximum.at(high, group[known], means[known])
-    enough = np.bincount(group[known], minlength=groups) > 1
+    np.minimum.at(low, group[is_known], means[is_known])
+    np.maximum.at(high, group[is_known], means[is_known])
+    enough = np.bincount(group[is_known], minlength=groups) > 1
     spread = np.full(groups, np.nan)
     np.subtract(high, low, out=spread, where=enough)
     return spread
 
 
-def _invert_means(mean: _Floats, inverted: npt.NDArray[np.bool_]) -> _Floats:
-    return np.where(inverted, 1 - mean, mean)
+def _invert_means(mean: _Floats, is_inverted: npt.NDArray[np.bool_]) -> _Floats:
+    return np.where(is_inverted, 1 - mean, mean)
 
 
 def _collect_flags(judgements: pa.Table, first: _Places) -> npt.NDArray[np.bool_]:
@@ -143,11 +143,11 @@ def _collect_flags(judgements: pa.Table, first: _Places) -> npt.NDArray[np.bool_
     return flags
 
 
-def _collect_reasons(reason: pa.ChunkedArray, point: _Places, unscored: npt.NDArray[np.bool_]) -> list[str | None]:
+def _collect_reasons(reason: pa.ChunkedArray, point: _Places, is_unscored: npt.NDArray[np.bool_]) -> list[str | None]:
     """Of each point without a score, the reasons of its judgements, each once, in alphabetical order."""
-    found: dict[int, set[str]] = {int(place): set() for place in np.flatnonzero(unscored)}
-    rows = np.flatnonzero(unscored[point])
+    reasons: dict[int, set[str]] = {int(place): set() for place in np.flatnonzero(is_unscored)}
+    rows = np.flatnonzero(is_unscored[point])
     for place, why in zip(point[rows].tolist(), reason.take(pa.array(rows)).to_pylist(), strict=True):
         if why is not None:
-            found[place].add(why)
-    return [", ".join(sorted(found[place])) or None if place in found else None for place in range(len(unscored))]
+            reasons[place].add(why)
+    return [", ".join(sorted(reasons[place])) or None if place in reasons else None for place in range(len(is_unscored))]

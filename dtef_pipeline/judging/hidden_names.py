@@ -69,20 +69,20 @@ def _replace_spots(text: str, places: Sequence[int], spots: Iterable[_Spot]) -> 
 
 def _iterate_matches(names: tuple[Name, ...], plain: str) -> Iterator[tuple[Name, re.Match[str]]]:
     """Where the names stand, in order; of several at one place the first."""
-    chosen = tuple(place for place, name in enumerate(names) if name.core in plain)
-    for match in _compile_names(names, chosen).finditer(plain) if chosen else ():
+    places = tuple(place for place, name in enumerate(names) if name.core in plain)
+    for match in _compile_names(names, places).finditer(plain) if places else ():
         yield names[int((match.lastgroup or "n0")[1:])], match
 
 
 def _merge_spots(spots: Sequence[_Spot], further: Iterable[_Spot]) -> list[_Spot]:
     """The spots, and those of the others that overlap none of them, in order."""
-    taken = {place for spot in spots for place in range(spot.start, spot.end)}
-    return sorted([*spots, *(spot for spot in further if taken.isdisjoint(range(spot.start, spot.end)))])
+    places = {place for spot in spots for place in range(spot.start, spot.end)}
+    return sorted([*spots, *(spot for spot in further if places.isdisjoint(range(spot.start, spot.end)))])
 
 
 @lru_cache(maxsize=512)
-def _compile_names(names: tuple[Name, ...], chosen: tuple[int, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?P<n{place}>{names[place].pattern})" for place in chosen))
+def _compile_names(names: tuple[Name, ...], places: tuple[int, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?P<n{place}>{names[place].pattern})" for place in places))
 
 
 _SHORTEST_NAME = 3
@@ -137,14 +137,14 @@ class HiddenNames:
     def keep_absent(self, text: str) -> HiddenNames:
         """Those of the names that the text does not hold."""
         plain, _ = fold_text(text)
-        left = tuple(name for name in self.names if name.core not in plain or not re.search(name.pattern, plain))
-        return HiddenNames(left)
+        names = tuple(name for name in self.names if name.core not in plain or not re.search(name.pattern, plain))
+        return HiddenNames(names)
 
     def refuse(self, text: str, where: str) -> None:
         """Raises NameLeak when the text still holds a name. `where`: what it is, for the message."""
-        if found := sorted(set(self.find_names(text))):
+        if leaks := sorted(set(self.find_names(text))):
             raise NameLeak(
-                f"{where} still names {', '.join(found[:5])}, so it was not sent: the analyst must not see names of models; "
+                f"{where} still names {', '.join(leaks[:5])}, so it was not sent: the analyst must not see names of models; "
                 "allowed: only opaque ids such as MK_5000"
             )
 
@@ -155,14 +155,14 @@ class HiddenNames:
             for name, match in _iterate_matches(self.names, plain)
             if not name.everyday or _is_name(match, plain, text[places[match.start()]])
         ]
-        spelled = list(_find_spelled_out(self.names, plain))
-        return _merge_spots(spots, spelled) if spelled else spots
+        extras = list(_find_spelled_out(self.names, plain))
+        return _merge_spots(spots, extras) if extras else spots
 
 
 def _is_name(match: re.Match[str], plain: str, first: str) -> bool:
     """Whether an everyday word is meant as a name: its first letter, as it was written, is a capital, or a version stands with it."""
     before = plain[max(0, match.start() - 2) : match.start()]
-    return not first.islower() or any(one.isdigit() for one in f"{before}{match.group()}")
+    return not first.islower() or any(character.isdigit() for character in f"{before}{match.group()}")
 
 
 def _find_spelled_out(names: tuple[Name, ...], plain: str) -> Iterator[_Spot]:
@@ -176,11 +176,11 @@ def _find_spelled_out(names: tuple[Name, ...], plain: str) -> Iterator[_Spot]:
 
 @lru_cache(maxsize=16)
 def _compile_letters(names: tuple[Name, ...]) -> re.Pattern[str]:
-    chosen = [(place, name) for place, name in enumerate(names) if re.fullmatch("[a-z]+", name.letters) and not name.everyday]
-    return re.compile("|".join(f"(?P<n{place}>{name.letters})" for place, name in chosen))
+    choices = [(place, name) for place, name in enumerate(names) if re.fullmatch("[a-z]+", name.letters) and not name.everyday]
+    return re.compile("|".join(f"(?P<n{place}>{name.letters})" for place, name in choices))
 
 
-def collect_hidden_names(models: Iterable[str], called: Iterable[str] = ()) -> HiddenNames:
+def collect_hidden_names(models: Iterable[str], selectors: Iterable[str] = ()) -> HiddenNames:
     """The names to hide where these models take part.
 
     Args:
@@ -194,7 +194,7 @@ def collect_hidden_names(models: Iterable[str], called: Iterable[str] = ()) -> H
         if (name := _name(text, hidden, everyday)) is not None:
             named.setdefault(name.pattern, name)
 
-    for text in (*strings, *(one.partition("@")[0] for one in called)):
+    for text in (*strings, *(selector.partition("@")[0] for selector in selectors)):
         for part in _split_model_string(text):
             add(part, MODEL_HIDDEN)
         for part in _list_short_parts(text):
@@ -204,13 +204,13 @@ def collect_hidden_names(models: Iterable[str], called: Iterable[str] = ()) -> H
     for maker in KNOWN_MAKERS:
         for product_name in maker.said:
             add(product_name, _choose_placeholder(maker, product_name))
-    for maker_here in sorted({one for model in strings if (one := find_maker(model))}):
+    for maker_here in sorted({match for model in strings if (match := find_maker(model))}):
         _add_maker(maker_here, add)
-    for maker in {one for model in strings for one in find_makers_in_name(model, FURTHER_MAKERS)}:
+    for maker in {match for model in strings for match in find_makers_in_name(model, FURTHER_MAKERS)}:
         for product_name in maker.said:
             add(product_name, _choose_placeholder(maker, product_name))
-    here = {text.partition("/")[0] for text in strings if "/" in text}
-    for provider in sorted({*SERVING, *_PLATFORMS} - _WORDS_TOO | here):
+    providers = {text.partition("/")[0] for text in strings if "/" in text}
+    for provider in sorted({*SERVING, *_PLATFORMS} - _WORDS_TOO | providers):
         add(provider, PROVIDER_HIDDEN)
     return HiddenNames(tuple(sorted(named.values(), key=lambda name: (-len(name.letters), name.pattern))))
 
@@ -245,8 +245,8 @@ def _list_short_parts(text: str) -> list[str]:
     """What is under three characters of a model string, or short for it: `o3`, `yi`, and `r1` of `deepseek-r1`."""
     parts = _split_model_string(text.lower())
     pieces = re.split(r"[\s\-_.:]+", parts[-1])
-    return [one for one in parts if re.fullmatch(r"[a-z]{2}|[a-z]\d", one)] + [
-        one for one in pieces if len(pieces) > 1 and re.fullmatch(r"[a-z]\d{1,2}", one)
+    return [part for part in parts if re.fullmatch(r"[a-z]{2}|[a-z]\d", part)] + [
+        piece for piece in pieces if len(pieces) > 1 and re.fullmatch(r"[a-z]\d{1,2}", piece)
     ]
 
 
@@ -294,11 +294,11 @@ def select_capitalised_names(
         first, last = word.start, word.end
         gaps = [plain[end:first] for end in range(max(0, first - _NEAR), first) if end in ends]
         gaps += [plain[last:start] for start in range(last, last + _NEAR + 1) if start in starts]
-        versioned = any(one.isdigit() for one in plain[first:last])
-        at_once = versioned and not any(one.isspace() for one in plain[first:last])
-        tied = at_once or any(gap in {"-", "_", "/"} for gap in gaps) or _VERSION_TIED.match(plain, last) is not None
-        beside = versioned or any(gap.strip() in {"", "'s"} for gap in gaps) or _VERSION_BESIDE.match(plain, last) is not None
-        if tied or (text[places[first]].isupper() and (beside or _is_inside_a_sentence(text, places[first]))):
+        has_version = any(character.isdigit() for character in plain[first:last])
+        at_once = has_version and not any(character.isspace() for character in plain[first:last])
+        is_tied = at_once or any(gap in {"-", "_", "/"} for gap in gaps) or _VERSION_TIED.match(plain, last) is not None
+        beside = has_version or any(gap.strip() in {"", "'s"} for gap in gaps) or _VERSION_BESIDE.match(plain, last) is not None
+        if is_tied or (text[places[first]].isupper() and (beside or _is_inside_a_sentence(text, places[first]))):
             yield word
 
 
@@ -335,12 +335,12 @@ def compile_name(name: str) -> Name | None:
     letters = "".join(piece for piece in pieces if piece.isalnum())
     if letters.isdigit() or len(letters) < (2 if letters.isascii() else 1):
         return None
-    found = [re.escape(pieces[0])]
+    parts = [re.escape(pieces[0])]
     for place, piece in enumerate(pieces[1:], 1):
         if not _is_joint(piece):
-            found.append(_choose_joint(pieces, place) + (_DECIMAL_JOINT if _is_point(pieces, place) else re.escape(piece)))
+            parts.append(_choose_joint(pieces, place) + (_DECIMAL_JOINT if _is_point(pieces, place) else re.escape(piece)))
     further = _FURTHER_DECIMALS if pieces[-1].isdigit() else ""
-    pattern = f"{_start_edge(pieces[0][0])}{''.join(found)}{further}{_end_edge(pieces[-1][-1])}"
+    pattern = f"{_start_edge(pieces[0][0])}{''.join(parts)}{further}{_end_edge(pieces[-1][-1])}"
     return Name(max(pieces, key=len), pattern, letters)
 
 
@@ -353,13 +353,13 @@ def compile_exact_name(name: str) -> Name | None:
     letters = "".join(piece for piece in pieces if piece.isalnum())
     if not letters or letters.isdigit():
         return None
-    found = [re.escape(pieces[0])]
+    parts = [re.escape(pieces[0])]
     for before, piece in pairwise(pieces):
         joint = _NO_JOINT if before.isalnum() and piece.isalnum() else ""
-        found.append(joint + (_DECIMAL_JOINT if piece == "." else re.escape(piece)))
+        parts.append(joint + (_DECIMAL_JOINT if piece == "." else re.escape(piece)))
     # The m of I'm is not a word.
     apart = ("(?<!['’])", "(?!['’](?!s(?![a-z])))") if len(letters) == 1 else ("", "")
-    pattern = f"{apart[0]}{_start_edge(pieces[0][0])}{''.join(found)}{_end_edge(pieces[-1][-1])}{apart[1]}"
+    pattern = f"{apart[0]}{_start_edge(pieces[0][0])}{''.join(parts)}{_end_edge(pieces[-1][-1])}{apart[1]}"
     return Name(max(pieces, key=len), pattern, letters)
 
 
@@ -369,18 +369,18 @@ def compile_family_name(name: str, versions: Iterable[str]) -> Name | None:
     `versions`: those of names that are hidden, which count with a space before them too.
     A number that only begins with one of them (GPT-40, of GPT-4) is another word, and stays.
     """
-    found = compile_name(name)
-    if found is None:
+    base = compile_name(name)
+    if base is None:
         return None
-    end = found.letters[-1]
-    if not (end.isascii() and end.isalpha() and found.pattern.endswith(_end_edge(end))):
-        return found
-    known = "|".join(
-        sorted({_DECIMAL_JOINT.join(re.findall("[0-9]+", one)) for one in versions}, key=lambda one: (-len(one), one))
+    end = base.letters[-1]
+    if not (end.isascii() and end.isalpha() and base.pattern.endswith(_end_edge(end))):
+        return base
+    numbers = "|".join(
+        sorted({_DECIMAL_JOINT.join(re.findall("[0-9]+", text)) for text in versions}, key=lambda text: (-len(text), text))
     )
-    longer = f"(?!{_NO_JOINT}(?:{known})[0-9])" if known else ""
-    version = f"(?:{_TIED_VERSION_OF_FAMILY}{f'|{JOINT}v?(?:{known})' if known else ''})?"
-    return found._replace(pattern=f"{found.pattern.removesuffix(_end_edge(end))}{longer}{version}{_end_edge(end)}")
+    longer = f"(?!{_NO_JOINT}(?:{numbers})[0-9])" if numbers else ""
+    version = f"(?:{_TIED_VERSION_OF_FAMILY}{f'|{JOINT}v?(?:{numbers})' if numbers else ''})?"
+    return base._replace(pattern=f"{base.pattern.removesuffix(_end_edge(end))}{longer}{version}{_end_edge(end)}")
 
 
 def _choose_joint(pieces: list[str], place: int) -> str:
@@ -459,7 +459,7 @@ class Blinding:
         """The text with `[model]` in place of each name. Linear in the length of the text."""
         plain, places = fold_text(text)
         spots, words = (
-            [_Spot(*match.span()) for _, match in _iterate_matches(own, plain)] for own in (self.sure, self.everyday)
+            [_Spot(*match.span()) for _, match in _iterate_matches(names, plain)] for names in (self.sure, self.everyday)
         )
         if words:
             spots = _merge_spots(spots, select_capitalised_names(text, plain, places, words, spots))
@@ -474,15 +474,15 @@ def build_blinding(names: Iterable[str]) -> Blinding:
     them and what their makers are called besides are not where they stand as the everyday words that they are too.
     """
     names = set(names)
-    given = {part for name in names for part in _split_name(name)}
+    parts = {part for name in names for part in _split_name(name)}
     words = EVERYDAY_NAMES - {_fold_name(name) for name in names}
-    found = {_fold_name(name): compile_name(name) for name in given} | _compile_maker_names(
-        given, (*KNOWN_MAKERS, *FURTHER_MAKERS)
+    patterns = {_fold_name(name): compile_name(name) for name in parts} | _compile_maker_names(
+        parts, (*KNOWN_MAKERS, *FURTHER_MAKERS)
     )
-    known = {plain: one for plain, one in found.items() if one is not None}
+    known_patterns = {plain: pattern for plain, pattern in patterns.items() if pattern is not None}
     return Blinding(
-        _sort_by_length(one for plain, one in known.items() if plain not in words),
-        _sort_by_length(one for plain, one in known.items() if plain in words),
+        _sort_by_length(pattern for plain, pattern in known_patterns.items() if plain not in words),
+        _sort_by_length(pattern for plain, pattern in known_patterns.items() if plain in words),
     )
 
 
@@ -512,16 +512,16 @@ def _list_forms(name: str) -> tuple[str, ...]:
 
 
 def _list_exact_parts(name: str) -> Iterator[str]:
-    whole = _SIZE_IN_BRACKETS.sub("", name).partition("[")[0].partition("@")[0].strip()
-    *folders, last = whole.split("/")
+    base = _SIZE_IN_BRACKETS.sub("", name).partition("[")[0].partition("@")[0].strip()
+    *folders, last = base.split("/")
     if not folders:
         # A letter by itself is a label of an imported file.
-        yield from [whole] if len(whole) > 1 else ()
+        yield from [base] if len(base) > 1 else ()
         return
-    yield from (one for one in folders if one.lower() not in _NO_ORGANISATIONS)
+    yield from (folder for folder in folders if folder.lower() not in _NO_ORGANISATIONS)
     yield from (last, last.partition(":")[0])
     pieces = re.split(r"[\s_.:-]+", last.lower())
-    yield from (one for one in pieces if len(pieces) > 1 and _SHORT_FOR_A_MODEL.fullmatch(one))
+    yield from (piece for piece in pieces if len(pieces) > 1 and _SHORT_FOR_A_MODEL.fullmatch(piece))
 
 
 def _compile_maker_names(names: Iterable[str], makers: Sequence[Maker]) -> dict[str, Name | None]:
@@ -530,19 +530,19 @@ def _compile_maker_names(names: Iterable[str], makers: Sequence[Maker]) -> dict[
     for name in names:
         for maker in find_makers_in_name(name, makers):
             its = {_fold_name(product_name) for product_name in (*maker.said, *maker.said_too)}
-            found = [] if _fold_name(name) in its else _FIRST_VERSION.findall(_fold_name(name))[:1]
-            versions.setdefault(maker, set()).update(found)
-    spelled: dict[str, Name | None] = {}
-    for known in sorted(versions):
-        for product_name in (known.name, *known.said, *known.said_too):
-            of_models = any(product_name.lower().startswith(family.rstrip("-")) for family in known.families)
-            for form in _list_forms(product_name) if known in FURTHER_MAKERS else (product_name,):
-                spelled[_fold_name(form)] = compile_family_name(form, versions[known]) if of_models else compile_name(form)
-    return spelled
+            matches = [] if _fold_name(name) in its else _FIRST_VERSION.findall(_fold_name(name))[:1]
+            versions.setdefault(maker, set()).update(matches)
+    forms: dict[str, Name | None] = {}
+    for known_maker in sorted(versions):
+        for product_name in (known_maker.name, *known_maker.said, *known_maker.said_too):
+            of_models = any(product_name.lower().startswith(family.rstrip("-")) for family in known_maker.families)
+            for form in _list_forms(product_name) if known_maker in FURTHER_MAKERS else (product_name,):
+                forms[_fold_name(form)] = compile_family_name(form, versions[known_maker]) if of_models else compile_name(form)
+    return forms
 
 
 def _sort_by_length(spellings: Iterable[Name]) -> tuple[Name, ...]:
-    return tuple(sorted(spellings, key=lambda one: (-len(one.letters), -len(one.pattern), one.pattern)))
+    return tuple(sorted(spellings, key=lambda name: (-len(name.letters), -len(name.pattern), name.pattern)))
 
 
 def list_names_of_model(name: str, variant: str) -> tuple[str, ...]:
@@ -555,12 +555,12 @@ def list_names_of_model(name: str, variant: str) -> tuple[str, ...]:
 
 def _iterate_names_of_model(name: str, variant: str) -> Iterator[str]:
     string = variant.partition("[")[0]
-    yield from (one for one in (name, variant, string) if one)
+    yield from (spelling for spelling in (name, variant, string) if spelling)
     last = string.rpartition("/")[2]
     if len(last) >= _SHORTEST_PART:
         yield last
     maker = find_maker(string)
     if maker is not None:
         yield maker
-    if maker is not None and (known := get_known_maker(maker)) is not None:
-        yield from known.said
+    if maker is not None and (record := get_known_maker(maker)) is not None:
+        yield from record.said

@@ -64,15 +64,15 @@ def parse_judges(options: Sequence[str], models: Models) -> tuple[JudgeConfig, .
     Raises:
         ConfigError: with the option as it arrived and the approaches that there are.
     """
-    found: list[JudgeConfig] = []
+    judges: list[JudgeConfig] = []
     for option in options:
         approach, equals, selector = option.partition("=")
         if not equals or approach not in APPROACHES or not selector:
             raise ConfigError(
                 f"judge {option!r}: allowed: APPROACH=MODEL, where the approach is one of {', '.join(APPROACHES)}"
             )
-        found += configure_judges(approach, selector, models)
-    return remove_repeated_judges(found)
+        judges += configure_judges(approach, selector, models)
+    return remove_repeated_judges(judges)
 
 
 def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
@@ -92,8 +92,8 @@ def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
 
 def find_judging_model(name: str) -> str:
     """The model of the judge of this name: `gpt-4.1-mini` of `standard(gpt-4.1-mini)`; a name without an approach is the model's."""
-    approach, _, rest = name.partition("(")
-    return rest.rpartition(")")[0] if approach in APPROACHES and ")" in rest else name
+    approach, _, tail = name.partition("(")
+    return tail.rpartition(")")[0] if approach in APPROACHES and ")" in tail else name
 
 
 def consensus_id(names: Iterable[str]) -> str | None:
@@ -110,23 +110,23 @@ def judge_hash(judges: Sequence[JudgeConfig]) -> str:
 
     Names of models, prices and addresses do not enter. Raises ValueError for judges of several scales.
     """
-    scale, *others = {judge.scale for judge in judges} or {FIVE_CLASSES}
-    if others:
-        raise ValueError(f"judges of {1 + len(others)} scales; allowed: one scale, since their numbers cannot be compared")
+    scale, *more = {judge.scale for judge in judges} or {FIVE_CLASSES}
+    if more:
+        raise ValueError(f"judges of {1 + len(more)} scales; allowed: one scale, since their numbers cannot be compared")
     return judge_hash_of(((judge.approach, judge.model.variant) for judge in judges), scale)
 
 
 def judge_hash_of(judges: Iterable[tuple[str, str]], scale: ClassScale = FIVE_CLASSES) -> str:
     """`judge_hash` of judges given by (approach, model variant), as a table of judgements has them."""
     of_judges = sorted((approach, variant, hash_template(approach, scale)) for approach, variant in judges)
-    of_scale = [[one.name, one.number] for one in scale.classes]
+    of_scale = [[entry.name, entry.number] for entry in scale.classes]
     return digest("judges", of_judges, of_scale, REPLY_CONTRACT)
 
 
 def replace_sampling(spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
     """The model under its own name with other sampling parameters, and so as another variant."""
-    given = {key: getattr(spec, key) for key in spec.model_fields_set}
-    return ModelSpec.model_validate({**given, **settings})
+    values = {key: getattr(spec, key) for key in spec.model_fields_set}
+    return ModelSpec.model_validate({**values, **settings})
 
 
 def remove_repeated_judges(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, ...]:
@@ -139,10 +139,10 @@ def remove_repeated_judges(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, 
     at: dict[str, ModelSpec] = {}
     for judge in judges:
         first.setdefault((judge.approach, judge.model.variant), judge)
-        other = at.setdefault(judge.model.variant, judge.model)
-        if other.api_base != judge.model.api_base:
+        earlier = at.setdefault(judge.model.variant, judge.model)
+        if earlier.api_base != judge.model.api_base:
             raise ConfigError(
-                f"judges {other.name!r} and {judge.model.name!r} are both {judge.model.variant}, but at different addresses; "
+                f"judges {earlier.name!r} and {judge.model.name!r} are both {judge.model.variant}, but at different addresses; "
                 "their judgements could not be distinguished. Name one of them, or change the settings of one, such as "
                 f"{judge.model.name}@seed=1"
             )
@@ -153,16 +153,16 @@ def _configure_judging(spec: ModelSpec, settings: Mapping[str, float], models: M
     """The model under its own name, as it judges."""
     if spec.is_computed or spec.is_local or spec.is_imported:
         return spec
-    own = {key: value for key, value in settings.items() if key != "temperature" or spec.temperature is not None}
-    (judging,) = models.resolve([spec.name], own)
+    sampling = {key: value for key, value in settings.items() if key != "temperature" or spec.temperature is not None}
+    (judging,) = models.resolve([spec.name], sampling)
     return judging.model_copy(update={"name": spec.name})
 
 
-def is_self_judged(judge: str, judged: str, own_servers: Collection[str] = ()) -> bool:
+def is_self_judged(judge: str, subject: str, own_servers: Collection[str] = ()) -> bool:
     """Whether judge and judged, as model strings or variants, are of one maker; where that of either is unknown, whether they are one model.
 
     `own_servers`: the model strings that are asked at an address of their own, as of `Models.own_servers`.
     """
-    judge, judged = (model.partition("[")[0] for model in (judge, judged))
-    maker, other = (find_maker(model, own_server=model in own_servers) for model in (judge, judged))
-    return judge == judged or (maker is not None and maker == other)
+    judge, subject = (model.partition("[")[0] for model in (judge, subject))
+    maker, subject_maker = (find_maker(model, own_server=model in own_servers) for model in (judge, subject))
+    return judge == subject or (maker is not None and maker == subject_maker)

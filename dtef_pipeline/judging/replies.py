@@ -49,16 +49,16 @@ def read_reply(text: str, scale: ClassScale = FIVE_CLASSES) -> JudgeReply:
     asterisks, backticks and dots are passed over, and `CLASS_` may be missing. Nothing is guessed: tags that do not match, a name that is
     not on the scale, and several different names, in tags or bare, are unreadable.
     """
-    seen = strip_thinking(text if text.isascii() else _INVISIBLE_CHARACTER.sub("", text)).replace("\\_", "_").strip()
-    if not seen:
+    reply = strip_thinking(text if text.isascii() else _INVISIBLE_CHARACTER.sub("", text)).replace("\\_", "_").strip()
+    if not reply:
         return JudgeReply(None, EMPTY, None)
-    tags = list(_CLASSIFICATION.finditer(seen))
-    name = _read_tagged_class(seen, tags, scale) if tags else _find_bare_class(seen, scale)
-    reflection = _extract_reflection(seen, tags)
+    tags = list(_CLASSIFICATION.finditer(reply))
+    name = _read_tagged_class(reply, tags, scale) if tags else _find_bare_class(reply, scale)
+    reflection = _extract_reflection(reply, tags)
     if name is not None:
         return JudgeReply(name, None, reflection, bool(tags))
-    declined = not tags and _DECLINES.match((reflection or "").lstrip(_AROUND_A_NAME))
-    return JudgeReply(None, DECLINED if declined else UNREADABLE, reflection)
+    is_declined = not tags and _DECLINES.match((reflection or "").lstrip(_AROUND_A_NAME))
+    return JudgeReply(None, DECLINED if is_declined else UNREADABLE, reflection)
 
 
 def _read_tagged_class(text: str, tags: list[re.Match[str]], scale: ClassScale) -> str | None:
@@ -83,9 +83,9 @@ def _find_bare_class(text: str, scale: ClassScale) -> str | None:
 
 def _extract_reflection(text: str, tags: list[re.Match[str]]) -> str | None:
     """What stands in the reflection's tags; without them, what was written before the classification."""
-    found = list(_REFLECTION.finditer(text))
-    start = next((tag.end() for tag in found if not tag[1]), 0)
-    ends = [tag.start() for tag in found if tag[1] and tag.start() >= start]
+    matches = list(_REFLECTION.finditer(text))
+    start = next((tag.end() for tag in matches if not tag[1]), 0)
+    ends = [tag.start() for tag in matches if tag[1] and tag.start() >= start]
     after = [tag.start() for tag in tags if tag.start() >= start]
     end = ends[-1] if ends else after[0] if after else len(text)
     return text[start:end].strip() or None

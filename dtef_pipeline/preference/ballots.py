@@ -47,12 +47,12 @@ def read_ballot(values: object) -> Ballot:
 
 def _find_faults(values: Mapping[object, object]) -> Iterator[tuple[str, str]]:
     """(field, what is wrong there), the fields of a ballot first."""
-    for field, (holds, allowed) in _HOLDS_AND_ALLOWED.items():
+    for field, (holds, choices) in _HOLDS_AND_ALLOWED.items():
         if field not in values and field != "justification":
-            yield field, f"is missing; allowed: {allowed}"
+            yield field, f"is missing; allowed: {choices}"
         elif not holds(values.get(field)):
-            yield field, f"got {_format_value(values[field])}; allowed: {allowed}"
-    for name in sorted(str(one) for one in values if one not in BALLOT_FIELDS)[:_MOST_UNKNOWN]:
+            yield field, f"got {_format_value(values[field])}; allowed: {choices}"
+    for name in sorted(str(key) for key in values if key not in BALLOT_FIELDS)[:_MOST_UNKNOWN]:
         yield name[:_ECHOED], f"unknown field; allowed: {', '.join(BALLOT_FIELDS)}"
 
 
@@ -86,8 +86,8 @@ _HOLDS_AND_ALLOWED: Mapping[str, tuple[Callable[[object], bool], str]] = {
 """By field, whether a value can be its own, and which can."""
 
 
-def _refuse(field: str, arrived: object, allowed: str) -> NoReturn:
-    message = f"got {_format_value(arrived)}; allowed: {allowed}"
+def _refuse(field: str, value: object, choices: str) -> NoReturn:
+    message = f"got {_format_value(value)}; allowed: {choices}"
     raise BallotError(f"{field}: {message}", [(field, message)] if field in BALLOT_FIELDS else ())
 
 

@@ -18,8 +18,8 @@ _PERSONA = re.compile(r"[^/@\[\]]{1,200}:v[0-9]{1,9}@")
 def parse_judge_model(reviewer_id: str) -> str:
     """The model string of a judge, without its settings and the hash of its prompt: `openai/gpt-4.1-mini` of
     `pairs(openai/gpt-4.1-mini[temperature=0])#1a2b3c4d`. An id that names no model (another tool's) is returned as it is."""
-    found = _JUDGE_ID.fullmatch(reviewer_id)
-    return found[1] if found else reviewer_id
+    match = _JUDGE_ID.fullmatch(reviewer_id)
+    return match[1] if match else reviewer_id
 
 
 def is_id_of_judge(reviewer_id: str) -> bool:
@@ -30,10 +30,10 @@ def is_id_of_judge(reviewer_id: str) -> bool:
 def shorten_judge_names(reviewer_ids: Iterable[str]) -> dict[str, str]:
     """What each judge is called where there is little room: its model without maker and settings, or its id where two would be called alike."""
     ids = sorted(set(reviewer_ids))
-    models = {one: parse_judge_model(one) for one in ids}
-    short = {one: one if model == one else model.rpartition("/")[2] for one, model in models.items()}
+    models = {judge: parse_judge_model(judge) for judge in ids}
+    short = {judge: judge if model == judge else model.rpartition("/")[2] for judge, model in models.items()}
     counts = Counter(short.values())
-    return {one: name if counts[name] == 1 else one for one, name in short.items()}
+    return {judge: name if counts[name] == 1 else judge for judge, name in short.items()}
 
 
 def matches_judge(reviewer_id: str, patterns: Sequence[str]) -> bool:

@@ -46,21 +46,21 @@ def compare_with_metrics(scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.Data
 
     Betas of different components cannot be compared: the component with the most players is compared, and the reason says so.
     """
-    known = scores[scores["beta"].notna()]
-    parts = known["component"].value_counts().sort_index()
-    compared = known[known["component"] == parts.idxmax()] if len(parts) else known
-    left_out = len(known) - len(compared)
-    tables = list(_compare_each_metric(compared, metrics, left_out))
+    rows = scores[scores["beta"].notna()]
+    parts = rows["component"].value_counts().sort_index()
+    largest = rows[rows["component"] == parts.idxmax()] if len(parts) else rows
+    left_out = len(rows) - len(largest)
+    tables = list(_compare_each_metric(largest, metrics, left_out))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(BESIDE_COLUMNS))
 
 
 def convert_judge_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores by votes of each judge as a metric beside people's: BESIDE_METRIC of rows of `preference_scores`."""
-    judged = scores[(scores["reviewer_kind"] == "judge") & scores["beta"].notna()]
-    found = judged.rename(columns={"beta": "value", "n_votes": "n"}).assign(
-        metric=[format_judge_metric(str(judge)) for judge in judged["judge"]], direction="higher"
+    rows = scores[(scores["reviewer_kind"] == "judge") & scores["beta"].notna()]
+    table = rows.rename(columns={"beta": "value", "n_votes": "n"}).assign(
+        metric=[format_judge_metric(str(judge)) for judge in rows["judge"]], direction="higher"
     )
-    return found[list(BESIDE_METRIC)]
+    return table[list(BESIDE_METRIC)]
 
 
 def format_judge_metric(judge: str) -> str:
@@ -70,23 +70,23 @@ def format_judge_metric(judge: str) -> str:
 
 def _compare_each_metric(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: int) -> Iterator[pd.DataFrame]:
     for metric, rows in metrics.groupby("metric", sort=True):
-        own = rows.drop_duplicates("player").rename(columns={"low": "value_low", "high": "value_high"})
-        both = scores.merge(own.drop(columns=["partition", "metric"]), on="player")
+        values = rows.drop_duplicates("player").rename(columns={"low": "value_low", "high": "value_high"})
+        both = scores.merge(values.drop(columns=["partition", "metric"]), on="player")
         if not len(both):
             continue
         better = both["value"] * both["direction"].map({"lower": -1.0}).fillna(1.0)
-        found = order_agreement(both["beta"].to_numpy(float), better.to_numpy(float))
-        others = f"{left_out} in other components are left out" if left_out else ""
+        agreement = order_agreement(both["beta"].to_numpy(float), better.to_numpy(float))
+        note = f"{left_out} in other components are left out" if left_out else ""
         comparison_rows = both.assign(
             metric=metric,
             preferred_place=_rank_values(both["beta"]),
             metric_place=_rank_values(better),
-            tau=found.tau,
-            tau_low=found.low,
-            tau_high=found.high,
-            tau_interval=None if found.low is None else TAU_INTERVAL,
-            n_players=found.n,
-            reason="; ".join(one for one in (found.reason, others) if one),
+            tau=agreement.tau,
+            tau_low=agreement.low,
+            tau_high=agreement.high,
+            tau_interval=None if agreement.low is None else TAU_INTERVAL,
+            n_players=agreement.n,
+            reason="; ".join(part for part in (agreement.reason, note) if part),
         )
         yield comparison_rows[list(BESIDE_COLUMNS)].sort_values(["preferred_place", "player"], ignore_index=True)
 

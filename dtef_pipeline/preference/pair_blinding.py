@@ -41,14 +41,14 @@ def build_blinded_pair(pair: VotePair, left: PairedResponse, right: PairedRespon
     """The pair as a reviewer gets it. `names`: those of everybody who might have written one of the texts, not of these two alone."""
     names = names.add_pair_names((*left.names, *right.names))
     first, second = (left, right) if choose_shown_as_a(pair.pair_id, salt) == "left" else (right, left)
-    texts = (read_text(one.text, one.player, names) for one in (first, second))
+    texts = (read_text(response.text, response.player, names) for response in (first, second))
     return BlindedPair(pair.pair_id, names.scrub(left.prompt).text, *texts)
 
 
 def read_text(text: str, player: str, names: Blinding) -> str:
     """What a reviewer reads of a response: its text without names; of a player that computes, its numbers with 2 decimals."""
-    shown = _MANY_DECIMALS.sub(lambda found: f"{float(found[0]):.2f}", text) if is_computed(player) else text
-    return names.scrub(shown).text
+    readable = _MANY_DECIMALS.sub(lambda match: f"{float(match[0]):.2f}", text) if is_computed(player) else text
+    return names.scrub(readable).text
 
 
 def normalize_for_comparison(text: str, player: str, names: Blinding) -> str:
@@ -58,21 +58,21 @@ def normalize_for_comparison(text: str, player: str, names: Blinding) -> str:
 
 def count_replaced_names(names: Blinding, pairs: Iterable[tuple[str, PairedResponse, PairedResponse]]) -> dict[str, int]:
     """By id of each pair, how many names are taken out of its two texts."""
-    counted: dict[tuple[str, frozenset[Name]], int] = {}
-    known = frozenset(names.sure)
+    cache: dict[tuple[str, frozenset[Name]], int] = {}
+    sure_names = frozenset(names.sure)
 
-    def count(response: PairedResponse, shown: Blinding, further: frozenset[Name]) -> int:
+    def count(response: PairedResponse, blinding: Blinding, further: frozenset[Name]) -> int:
         # Of most pairs no further name stands in the text, which is then looked through once for all of them.
         plain = fold_text(response.text)[0]
-        there = frozenset(one for one in further if one.core in plain)
-        key = response.response_id, there
-        if key not in counted:
-            counted[key] = (shown if there else names).scrub(response.text).replaced
-        return counted[key]
+        present = frozenset(name for name in further if name.core in plain)
+        key = response.response_id, present
+        if key not in cache:
+            cache[key] = (blinding if present else names).scrub(response.text).replaced
+        return cache[key]
 
-    found = {}
+    counts = {}
     for pair_id, left, right in pairs:
-        shown = names.add_pair_names((*left.names, *right.names))
-        further = frozenset(shown.sure) - known
-        found[pair_id] = count(left, shown, further) + count(right, shown, further)
-    return found
+        blinding = names.add_pair_names((*left.names, *right.names))
+        further = frozenset(blinding.sure) - sure_names
+        counts[pair_id] = count(left, blinding, further) + count(right, blinding, further)
+    return counts

@@ -53,12 +53,12 @@ def count_meetings(pairs: Iterable[PlayersPair], votes: Iterable[CastVote]) -> p
     votes_by_pair: dict[str, list[CastVote]] = defaultdict(list)
     for vote in votes:
         votes_by_pair[vote.pair_id].append(vote)
-    found: dict[_Partition, dict[tuple[str, str], _PairCounts]] = defaultdict(lambda: defaultdict(_PairCounts))
+    counts: dict[_Partition, dict[tuple[str, str], _PairCounts]] = defaultdict(lambda: defaultdict(_PairCounts))
     for pair in pairs:
         first, second = sorted((pair.left, pair.right))
         for partition in _list_partitions(pair.item_id):
-            _count(found[pair.family, partition][first, second], pair, first, votes_by_pair[pair.pair_id])
-    rows = [row for key in sorted(found, key=_sort_key) for row in _build_rows(key, found[key])]
+            _count(counts[pair.family, partition][first, second], pair, first, votes_by_pair[pair.pair_id])
+    rows = [row for key in sorted(counts, key=_sort_key) for row in _build_rows(key, counts[key])]
     return pa.Table.from_pylist(rows, schema=PREFERENCE_MET)
 
 
@@ -67,15 +67,15 @@ def _sort_key(key: _Partition) -> tuple[str, bool, str]:
     return key[0], key[1] != EVERY_PARTITION, key[1]
 
 
-def _build_rows(key: _Partition, met: Mapping[tuple[str, str], _PairCounts]) -> Iterator[dict[str, Any]]:
+def _build_rows(key: _Partition, meetings: Mapping[tuple[str, str], _PairCounts]) -> Iterator[dict[str, Any]]:
     """One row per two players of people, and of each judge that voted there."""
-    judges = sorted({judge for one in met.values() for judge in one.counted if judge is not None})
+    judges = sorted({judge for total in meetings.values() for judge in total.counted if judge is not None})
     for judge in (None, *judges):
         who = {"family": key[0], "partition": key[1], "reviewer_kind": "person" if judge is None else "judge", "judge": judge}
-        for (player, other), one in sorted(met.items(), key=lambda pair: pair[0]):
-            votes = one.counted[judge]
-            counts = {"n_pairs": one.n_pairs, "n_leak_risk": one.n_leak_risk, **{name: votes[name] for name in _VOTES_MET}}
-            yield {**who, "player": player, "other": other, **counts}
+        for (player, opponent), total in sorted(meetings.items(), key=lambda pair: pair[0]):
+            votes = total.counted[judge]
+            counts = {"n_pairs": total.n_pairs, "n_leak_risk": total.n_leak_risk, **{name: votes[name] for name in _VOTES_MET}}
+            yield {**who, "player": player, "other": opponent, **counts}
 
 
 def _list_partitions(item_id: str) -> list[str]:
@@ -84,19 +84,19 @@ def _list_partitions(item_id: str) -> list[str]:
     return [EVERY_PARTITION, *([first] if has_partition and first != EVERY_PARTITION else [])]
 
 
-def _count(met: _PairCounts, pair: PlayersPair, first: str, votes: list[CastVote]) -> None:
-    met.n_pairs += 1
-    met.n_leak_risk += pair.leak_risk
+def _count(counts: _PairCounts, pair: PlayersPair, first: str, votes: list[CastVote]) -> None:
+    counts.n_pairs += 1
+    counts.n_leak_risk += pair.leak_risk
     for judge in {vote.judge for vote in votes if not vote.is_void}:
-        met.counted[judge]["n_voted"] += 1
+        counts.counted[judge]["n_voted"] += 1
     for vote in votes:
-        own = met.counted[vote.judge]
+        judge_counts = counts.counted[vote.judge]
         if vote.is_void:
-            own["n_void"] += 1
+            judge_counts["n_void"] += 1
             continue
-        own["n_votes"] += 1
-        own["n_votes_leak_risk"] += pair.leak_risk
-        own[_classify_vote(vote, pair, first)] += 1
+        judge_counts["n_votes"] += 1
+        judge_counts["n_votes_leak_risk"] += pair.leak_risk
+        judge_counts[_classify_vote(vote, pair, first)] += 1
 
 
 def _classify_vote(vote: CastVote, pair: PlayersPair, first: str) -> str:

@@ -95,8 +95,8 @@ def pair_judges(selectors: Sequence[str], models: Models) -> list[ModelSpec]:
 
     Raises ConfigError for a model that is not known or does not write.
     """
-    found = [judge.model for selector in selectors for judge in configure_judges(STANDARD, selector, models)]
-    return list({spec.variant: spec for spec in found}.values())
+    specs = [judge.model for selector in selectors for judge in configure_judges(STANDARD, selector, models)]
+    return list({spec.variant: spec for spec in specs}.values())
 
 
 def judge_reviewer_id(model: ModelSpec) -> str:
@@ -119,13 +119,13 @@ def pair_verdict(shown: Sequence[Response | Failure], swapped: Sequence[Response
     """The vote that the outcomes of a pair's two looks come to. A verdict that does not survive the swap is a tie."""
     looks = [resolve_judgement(outcomes, PAIR_VERDICTS) for outcomes in (shown, swapped)]
     choices = [None if look.name is None else _CHOICE_OF[look.name] for look in looks]
-    decided = [one for one in choices if one in ("A", "B")]
-    counts = (decided.count("A"), len(decided))
-    one, other = choices
-    if one is None or other is None:
+    wins = [choice for choice in choices if choice in ("A", "B")]
+    counts = (wins.count("A"), len(wins))
+    first, second = choices
+    if first is None or second is None:
         return PairVerdict(None, False, *counts, next(look.reason or "" for look in looks if look.name is None), "")
-    flipped = one != _SWAPPED[other]
-    return PairVerdict("tie" if flipped else one, flipped, *counts, "", _format_justification(looks, (one, other)))
+    is_flipped = first != _SWAPPED[second]
+    return PairVerdict("tie" if is_flipped else first, is_flipped, *counts, "", _format_justification(looks, (first, second)))
 
 
 class OrderedVerdicts(NamedTuple):
@@ -142,22 +142,22 @@ class OrderedVerdicts(NamedTuple):
 
 def parse_order_verdicts(justification: str) -> OrderedVerdicts | None:
     """The two verdicts that stand in front of the justification of a judge's vote; None: there are none, as in votes of other tools."""
-    found = _SAID_IN_ORDERS.match(justification)
-    if found is None or (found[1], found[4]) != PAIR_ORDERS:
+    match = _SAID_IN_ORDERS.match(justification)
+    if match is None or (match[1], match[4]) != PAIR_ORDERS:
         return None
-    return OrderedVerdicts(found[2], found[5])  # type: ignore[arg-type]
+    return OrderedVerdicts(match[2], match[5])  # type: ignore[arg-type]
 
 
 def parse_request_keys(justification: str) -> tuple[str, ...]:
     """The keys of the two replies that stand in front of the justification of a judge's vote; none: as in votes of other tools."""
-    found = _SAID_IN_ORDERS.match(justification)
-    return (found[3], found[6]) if found else ()
+    match = _SAID_IN_ORDERS.match(justification)
+    return (match[3], match[6]) if match else ()
 
 
-def _format_justification(looks: Sequence[Judgement], said: Sequence[Choice]) -> str:
+def _format_justification(looks: Sequence[Judgement], votes: Sequence[Choice]) -> str:
     """Both verdicts with the keys of the replies that hold them, then the reasons."""
     head = " ".join(
-        f"[{order} {choice} by {look.request_keys[-1]}]" for order, choice, look in zip(PAIR_ORDERS, said, looks, strict=True)
+        f"[{order} {choice} by {look.request_keys[-1]}]" for order, choice, look in zip(PAIR_ORDERS, votes, looks, strict=True)
     )
     reasons = " | ".join(look.reflection for look in looks if look.reflection)
     return replace_surrogates(f"{head} {reasons}".strip())[:LONGEST_JUSTIFICATION]
@@ -165,5 +165,5 @@ def _format_justification(looks: Sequence[Judgement], said: Sequence[Choice]) ->
 
 def _pair_template() -> str:
     """8 hexadecimal digits of a hash of the judge's prompt (without the pair), the verdicts, and `_PAIR_CONTRACT`."""
-    spoken = [[one.role, one.text] for one in pair_messages(BlindedPair("", "p", "a", "b"), "shown")]
-    return digest("judge of pairs", spoken, [one.name for one in PAIR_VERDICTS.classes], _PAIR_CONTRACT)[:8]
+    messages = [[message.role, message.text] for message in pair_messages(BlindedPair("", "p", "a", "b"), "shown")]
+    return digest("judge of pairs", messages, [entry.name for entry in PAIR_VERDICTS.classes], _PAIR_CONTRACT)[:8]

@@ -40,24 +40,24 @@ def read_pairs_csv(path: Path, responses: Path | None = None, prompts: Path | No
 
     Raises SourceError with file and line.
     """
-    asked = _read_prompts(prompts) if prompts else {}
-    known = _read_responses(responses, asked) if responses else None
-    return [_build_rated_pair(path, vote, known, asked) for vote in iterate_file_votes(path)]
+    prompt_texts = _read_prompts(prompts) if prompts else {}
+    by_key = _read_responses(responses, prompt_texts) if responses else None
+    return [_build_rated_pair(path, vote, by_key, prompt_texts) for vote in iterate_file_votes(path)]
 
 
 def _read_prompts(path: Path) -> dict[str, str]:
     """The texts by prompt id."""
-    asked: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for line, values in iterate_json_lines(path):
         prompt_id, text = require_id(path, line, values, "prompt_id"), require_text(path, line, values, "text")
-        if asked.setdefault(prompt_id, text) != text:
+        if texts.setdefault(prompt_id, text) != text:
             raise _duplicate_error(path, line, f"prompt_id {prompt_id}")
-    return asked
+    return texts
 
 
-def _read_responses(path: Path, asked: Mapping[str, str]) -> dict[tuple[str, str], PairedResponse]:
+def _read_responses(path: Path, prompts: Mapping[str, str]) -> dict[tuple[str, str], PairedResponse]:
     """By prompt id and model."""
-    known: dict[tuple[str, str], PairedResponse] = {}
+    responses: dict[tuple[str, str], PairedResponse] = {}
     for line, values in iterate_json_lines(path):
         prompt_id, model = (require_id(path, line, values, name) for name in ("prompt_id", "model"))
         names = [
@@ -65,32 +65,32 @@ def _read_responses(path: Path, asked: Mapping[str, str]) -> dict[tuple[str, str
             *(require_text(path, line, values, name) for name in ("maker", "api_id") if values.get(name) is not None),
         ]
         text = require_text(path, line, values, "text")
-        response = _build_response(prompt_id, model, text, asked.get(prompt_id, ""), tuple(filter(None, names)))
-        if known.setdefault((prompt_id, model), response) != response:
+        response = _build_response(prompt_id, model, text, prompts.get(prompt_id, ""), tuple(filter(None, names)))
+        if responses.setdefault((prompt_id, model), response) != response:
             raise _duplicate_error(path, line, f"prompt_id {prompt_id} and model {model}")
-    return known
+    return responses
 
 
 def _build_rated_pair(
-    path: Path, vote: FileVote, known: Mapping[tuple[str, str], PairedResponse] | None, asked: Mapping[str, str]
+    path: Path, vote: FileVote, responses: Mapping[tuple[str, str], PairedResponse] | None, prompts: Mapping[str, str]
 ) -> RatedPair:
-    """`known`: the responses; None: no file of them was given."""
+    """`responses`: the responses; None: no file of them was given."""
     prompt_id = vote.prompt_id or _UNSAID
     sides = []
     for name in ("left", "right"):
         model = getattr(vote, name)
-        if known is not None and (prompt_id, model) not in known:
+        if responses is not None and (prompt_id, model) not in responses:
             problem = f"{name}: no response of this model to prompt {prompt_id}"
             raise SourceError(problem, where=str(path), line=vote.line, arrived=model[:80])
-        empty = _build_response(prompt_id, model, "", asked.get(prompt_id, ""), (model,))
-        sides.append(empty if known is None else known[prompt_id, model])
+        empty = _build_response(prompt_id, model, "", prompts.get(prompt_id, ""), (model,))
+        sides.append(empty if responses is None else responses[prompt_id, model])
     left, right = sides
     pair = vote_pair(left, right)
     side: Side = "left" if pair.left == left.response_id else "right"
     reviewer = vote.reviewer_id or f"{_UNSAID}-{vote.line}"
     if not is_id(reviewer):
-        allowed = f"nothing, or {format_count(LONGEST_ID, 'printable character')} at most"
-        raise SourceError("reviewer_id", where=str(path), line=vote.line, arrived=repr(reviewer[:80]), allowed=allowed)
+        choices = f"nothing, or {format_count(LONGEST_ID, 'printable character')} at most"
+        raise SourceError("reviewer_id", where=str(path), line=vote.line, arrived=repr(reviewer[:80]), allowed=choices)
     return RatedPair(vote.line, pair, left, right, reviewer, vote.choice, side, vote.confidence)
 
 
@@ -98,6 +98,6 @@ def _build_response(prompt_id: str, model: str, text: str, prompt: str, names: t
     return make_paired_response(ELSEWHERE, prompt_id, model, text, prompt=prompt, names=names)
 
 
-def _duplicate_error(path: Path, line: int, what: str) -> SourceError:
-    problem = f"{what[:200]}: there already with other content"
+def _duplicate_error(path: Path, line: int, label: str) -> SourceError:
+    problem = f"{label[:200]}: there already with other content"
     return SourceError(problem, where=str(path), line=line, allowed="one line each, or equal ones")

@@ -83,8 +83,8 @@ def _list_hidden_names(row: Mapping[str, Any], display_names: Mapping[str, str])
     """All names of the model, that of the provider among them, and of the persona it played."""
     persona = row.get("persona") or ""
     names = list_names_of_model(row["model"], row["player"].removeprefix(f"{persona}@") if persona else row["player"])
-    served = row.get("served_model")
-    names = (*names, served) if served else names
+    served_model = row.get("served_model")
+    names = (*names, served_model) if served_model else names
     if not persona:
         return names
     return (*names, persona, persona.partition(":")[0], *([display_names[persona]] if persona in display_names else []))
@@ -96,7 +96,7 @@ def format_shown_prompt(messages: Sequence[Mapping[str, Any]]) -> str:
     Where examples stand between them that the model was shown as its own replies, these are there too, with who speaks before each message.
     System messages are left out, unless there is nothing else: they say how to respond, often in whose name.
     """
-    spoken = [one for one in messages if one["role"] != "system"] or list(messages)
-    if any(one["role"] == "assistant" for one in spoken):
-        return "\n\n".join(f"{one['role'].capitalize()}: {one['text']}" for one in spoken)
-    return "\n\n".join(str(one["text"]) for one in spoken)
+    turns = [message for message in messages if message["role"] != "system"] or list(messages)
+    if any(message["role"] == "assistant" for message in turns):
+        return "\n\n".join(f"{message['role'].capitalize()}: {message['text']}" for message in turns)
+    return "\n\n".join(str(message["text"]) for message in turns)

@@ -20,7 +20,7 @@ _NO_NAMES = Blinding(())
 
 def make_new_pairs(
     responses: Iterable[PairedResponse],
-    made: Iterable[VotePair] = (),
+    old_pairs: Iterable[VotePair] = (),
     *,
     names: Blinding = _NO_NAMES,
     per_item: int | None = None,
@@ -29,54 +29,54 @@ def make_new_pairs(
     """Pairs that are not made yet, at most `per_item` of an item and `most` of all, spread over the items.
 
     Both responses are of one family, item, draw and snapshot, of different players, and differ after normalising as reviewers read them,
-    without `names`. Within an item no player stands in more than one pair more than another, where enough pairs are left for it. `made` are
+    without `names`. Within an item no player stands in more than one pair more than another, where enough pairs are left for it. `old_pairs` are
     the pairs that the responses stand in already: they are not made again, and count in what is balanced and in `per_item`.
     """
     items: dict[tuple[str, str], list[PairedResponse]] = defaultdict(list)
     for response in {response.response_id: response for response in responses}.values():
         items[response.family, response.item_id].append(response)
     before: dict[tuple[str, str], list[VotePair]] = defaultdict(list)
-    for pair in made:
+    for pair in old_pairs:
         before[pair.family, pair.item_id].append(pair)
-    found = (
+    by_item = (
         _make_item_pairs(items[key], before[key], names, per_item)
         for key in sorted(items, key=lambda key: (digest("pairing", *key), key))
     )
-    turns = zip_longest(*found)
+    turns = zip_longest(*by_item)
     spread = [pair for turn in turns for pair in turn if pair is not None]
     return spread if most is None else spread[:most]
 
 
 def _make_item_pairs(
-    responses: Sequence[PairedResponse], made: Sequence[VotePair], names: Blinding, per_item: int | None
+    responses: Sequence[PairedResponse], old_pairs: Sequence[VotePair], names: Blinding, per_item: int | None
 ) -> list[VotePair]:
     """The new pairs of one item: each time of the player who was shown least, with the one of the others who was."""
     by_id = {response.response_id: response for response in responses}
-    shown: Counter[str] = Counter()
-    for pair in made:
-        shown.update(by_id[one].player for one in (pair.left, pair.right) if one in by_id)
-    room = None if per_item is None else max(0, per_item - len(made))
-    known = {(pair.left, pair.right) for pair in made}
+    exposure: Counter[str] = Counter()
+    for pair in old_pairs:
+        exposure.update(by_id[response_id].player for response_id in (pair.left, pair.right) if response_id in by_id)
+    room = None if per_item is None else max(0, per_item - len(old_pairs))
+    known_pairs = {(pair.left, pair.right) for pair in old_pairs}
     waiting: dict[str, dict[int, _Candidates]] = defaultdict(dict)
     for place, candidates in enumerate(_list_candidates(responses, names)):
-        if tuple(sorted(one.response_id for one in candidates)) not in known:
+        if tuple(sorted(candidate.response_id for candidate in candidates)) not in known_pairs:
             for response in candidates:
                 waiting[response.player][place] = candidates
-    found: list[VotePair] = []
-    while waiting and (room is None or len(found) < room):
-        least = min(waiting, key=lambda player: (shown[player], next(iter(waiting[player]))))
-        place, candidates = min(waiting[least].items(), key=lambda one: (_count_exposure(shown, one[1]), one[0]))
+    new_pairs: list[VotePair] = []
+    while waiting and (room is None or len(new_pairs) < room):
+        least = min(waiting, key=lambda player: (exposure[player], next(iter(waiting[player]))))
+        place, candidates = min(waiting[least].items(), key=lambda item: (_count_exposure(exposure, item[1]), item[0]))
         for player in (response.player for response in candidates):
-            shown[player] += 1
+            exposure[player] += 1
             del waiting[player][place]
             if not waiting[player]:
                 del waiting[player]
-        found.append(vote_pair(*candidates))
-    return found
+        new_pairs.append(vote_pair(*candidates))
+    return new_pairs
 
 
-def _count_exposure(shown: Counter[str], candidates: _Candidates) -> int:
-    return shown[candidates[0].player] + shown[candidates[1].player]
+def _count_exposure(exposure: Counter[str], candidates: _Candidates) -> int:
+    return exposure[candidates[0].player] + exposure[candidates[1].player]
 
 
 def _list_candidates(responses: Sequence[PairedResponse], names: Blinding) -> Iterator[_Candidates]:
@@ -84,9 +84,9 @@ def _list_candidates(responses: Sequence[PairedResponse], names: Blinding) -> It
     groups: dict[tuple[int, str], list[PairedResponse]] = defaultdict(list)
     for response in responses:
         groups[response.draw, response.snapshot].append(response)
-    read = {one.response_id: normalize_for_comparison(one.text, one.player, names) for one in responses}
+    read = {entry.response_id: normalize_for_comparison(entry.text, entry.player, names) for entry in responses}
     for key in sorted(groups):
-        seats = sorted(groups[key], key=lambda one: digest("seat", one.response_id))
+        seats = sorted(groups[key], key=lambda entry: digest("seat", entry.response_id))
         for left, right in _schedule_tournament(seats):
             if left.player != right.player and read[left.response_id] != read[right.response_id]:
                 yield left, right

@@ -53,10 +53,10 @@ def _find_score_reason(
         return "no score: the fit did not converge"
     if fit.no_answer[at] == "unidentified":
         return "no score: the effect of lengths cannot be separated from that of players"
-    here = fit.component == fit.component[at]
-    if len(np.unique(group[here])) == 1:
+    mask = fit.component == fit.component[at]
+    if len(np.unique(group[mask])) == 1:
         return "no finite score: ties or lengths explain the votes better without end"
-    names = [players[place] for place in np.flatnonzero(here & top).tolist()]
+    names = [players[place] for place in np.flatnonzero(mask & top).tolist()]
     return f"no finite score: none of the others ever beat or tied {list_first_names(names, _PLAYERS_NAMED)}"
 
 
@@ -94,14 +94,14 @@ def read_lengths(path: Path) -> Lengths:
 
     Raises SourceError with the line of the first fault, and for a second text of one model to one prompt.
     """
-    found: dict[tuple[str, str], int] = {}
+    lengths: dict[tuple[str, str], int] = {}
     for line, row in iterate_json_lines(path):
         key = require_id(path, line, row, "prompt_id"), require_text(path, line, row, "model").strip()
-        if key in found:
-            allowed = "one text for each prompt_id and model"
-            raise SourceError("is a second response", where=str(path), line=line, arrived=" ".join(key)[:80], allowed=allowed)
-        found[key] = len(require_text(path, line, row, "text"))
-    return found
+        if key in lengths:
+            choices = "one text for each prompt_id and model"
+            raise SourceError("is a second response", where=str(path), line=line, arrived=" ".join(key)[:80], allowed=choices)
+        lengths[key] = len(require_text(path, line, row, "text"))
+    return lengths
 
 
 def collect_vote_lengths(votes: VoteColumns, lengths: Lengths) -> Floats:
@@ -111,7 +111,7 @@ def collect_vote_lengths(votes: VoteColumns, lengths: Lengths) -> Floats:
     """
     if votes.prompt_ids is None:
         raise ConfigError(f"{votes.where}: no column prompt_id; length control needs to know which responses the votes are on")
-    found = np.empty((len(votes.left), 2))
+    sizes = np.empty((len(votes.left), 2))
     for row, prompt_id in enumerate(votes.prompt_ids):
         for side, player in enumerate((votes.left[row], votes.right[row])):
             key = (prompt_id, votes.players[player])
@@ -119,8 +119,8 @@ def collect_vote_lengths(votes: VoteColumns, lengths: Lengths) -> Floats:
                 raise ConfigError(
                     f"{votes.where}: no response of {key[1]!r} to prompt_id {prompt_id!r} in the file of responses"
                 )
-            found[row, side] = lengths[key]
-    return found
+            sizes[row, side] = lengths[key]
+    return sizes
 
 
 def compute_doublings(lengths: Floats) -> Floats:
@@ -134,12 +134,12 @@ def compute_longer_share(lengths: Floats, rows: PairedOutcomes) -> LongerShare:
     It is the fit of two players, the longer and the shorter response: beta is half the logit of the share.
     """
     sign = np.sign(lengths[:, 0] - lengths[:, 1]).astype(np.int64)
-    decided = (rows.outcome != 0) & (sign != 0)
-    votes, longer = int(decided.sum()), np.zeros(len(sign), dtype=np.int64)
+    mask = (rows.outcome != 0) & (sign != 0)
+    votes, longer = int(mask.sum()), np.zeros(len(sign), dtype=np.int64)
     if not votes:
         return LongerShare(None, None, None, 0, "no vote prefers one of two responses of different lengths")
-    ones, none = np.ones(len(sign)), np.zeros((len(sign), 0))
-    both = PairedOutcomes(2, longer, longer + 1, sign * rows.outcome, ones, ones, rows.cluster, none, rows.item).where(decided)
+    units, none = np.ones(len(sign)), np.zeros((len(sign), 0))
+    both = PairedOutcomes(2, longer, longer + 1, sign * rows.outcome, units, units, rows.cluster, none, rows.item).where(mask)
     share, fit = float((both.outcome > 0).mean()), fit_strengths(both)
     errors = estimate_errors(fit)
     ends = compute_bounds(fit, errors)

@@ -37,11 +37,11 @@ def preference_scores(
     """
     version = compute_votes_version(votes)
     rows: list[dict[str, Any]] = []
-    for group, own in sorted(_group_votes(votes).items(), key=lambda one: _sort_key(one[0])):
-        found = _build_fit_rows(own, options or PreferenceOptions(), which or WhichVotes())
+    for group, members in sorted(_group_votes(votes).items(), key=lambda pair: _sort_key(pair[0])):
+        fit_rows = _build_fit_rows(members, options or PreferenceOptions(), which or WhichVotes())
         named = dict(zip(_VOTE_GROUP, group, strict=True)) | {"votes_version": version}
-        rows += [named | row for row in found]
-    arrays = [pa.array([row[one.name] for row in rows], one.type) for one in PREFERENCE_SCORES]
+        rows += [named | row for row in fit_rows]
+    arrays = [pa.array([row[field.name] for row in rows], field.type) for field in PREFERENCE_SCORES]
     return pa.table(arrays, schema=PREFERENCE_SCORES)
 
 
@@ -52,70 +52,72 @@ def _sort_key(group: _Group) -> tuple[str, bool, str, str, str]:
 
 def _build_fit_rows(votes: Sequence[PlayersVote], options: PreferenceOptions, which: WhichVotes) -> list[dict[str, Any]]:
     """One row per player, of one fit of those votes that count."""
-    counted = filter_votes(votes, which)
-    if not counted.votes:
+    selection = filter_votes(votes, which)
+    if not selection.votes:
         return []
-    why = find_unweighted_reason(counted.votes) if options.weight else None
-    used = replace(options, weight=None) if why else options
-    found = fit_votes(build_vote_columns("votes of the store", counted.votes), used, measure_text_lengths(counted.votes))
-    of_fit = _build_fit_columns(found) | _describe_votes(counted, which) | {"unweighted": why}
-    return [{**_build_player_columns(score), **of_fit} for score in found.scores]
+    why = find_unweighted_reason(selection.votes) if options.weight else None
+    settings = replace(options, weight=None) if why else options
+    fit = fit_votes(build_vote_columns("votes of the store", selection.votes), settings, measure_text_lengths(selection.votes))
+    of_fit = _build_fit_columns(fit) | _describe_votes(selection, which) | {"unweighted": why}
+    return [{**_build_player_columns(score), **of_fit} for score in fit.scores]
 
 
-def _describe_votes(counted: FilteredVotes, which: WhichVotes) -> dict[str, Any]:
-    judged = any(vote.reviewer_kind == "judge" for vote in counted.votes)
-    return compute_position_bias(counted.votes) | {
+def _describe_votes(selection: FilteredVotes, which: WhichVotes) -> dict[str, Any]:
+    has_judges = any(vote.reviewer_kind == "judge" for vote in selection.votes)
+    return compute_position_bias(selection.votes) | {
         "items": ", ".join(which.items) or None,
-        "leaks_left_out": counted.leaks_left_out,
-        "self_judged": counted.self_judged if judged else None,
-        "self_judged_left_out": counted.self_judged_left_out if judged else None,
+        "leaks_left_out": selection.leaks_left_out,
+        "self_judged": selection.self_judged if has_judges else None,
+        "self_judged_left_out": selection.self_judged_left_out if has_judges else None,
     }
 
 
 def compute_position_bias(votes: Iterable[PlayersVote]) -> dict[str, float | None]:
     """Of judges' votes, how often a verdict did not survive the swap of the texts, and how often the first text was chosen; None: of none."""
     verdicts = [
-        one for vote in votes if (one := parse_order_verdicts(vote.justification)) is not None and vote.reviewer_kind == "judge"
+        verdict
+        for vote in votes
+        if (verdict := parse_order_verdicts(vote.justification)) is not None and vote.reviewer_kind == "judge"
     ]
-    decided = [choice for one in verdicts for choice in one if choice != "tie"]
+    choices = [choice for verdict in verdicts for choice in verdict if choice != "tie"]
     return {
-        "flip_rate": sum(one.flipped for one in verdicts) / len(verdicts) if verdicts else None,
-        "first_share": decided.count("A") / len(decided) if decided else None,
+        "flip_rate": sum(verdict.flipped for verdict in verdicts) / len(verdicts) if verdicts else None,
+        "first_share": choices.count("A") / len(choices) if choices else None,
     }
 
 
 def _group_votes(votes: Iterable[PlayersVote]) -> Mapping[_Group, list[PlayersVote]]:
     """The votes of each group; those on items without partitions stand in the one of the whole family alone."""
-    found: dict[_Group, list[PlayersVote]] = defaultdict(list)
+    groups: dict[_Group, list[PlayersVote]] = defaultdict(list)
     for vote in votes:
         who = (vote.reviewer_kind, vote.reviewer_id if vote.reviewer_kind == "judge" else None)
-        found[vote.family, EVERY_PARTITION, *who].append(vote)
+        groups[vote.family, EVERY_PARTITION, *who].append(vote)
         first, has_partition, _ = vote.item_id.partition("/")
         if has_partition and first != EVERY_PARTITION:
-            found[vote.family, first, *who].append(vote)
-    return found
+            groups[vote.family, first, *who].append(vote)
+    return groups
 
 
 def _build_player_columns(score: PreferenceScore) -> dict[str, Any]:
-    same = ("component", "rank", "tier", "beta", "share", "se", "low", "high", "n_reviewers")
+    names = ("component", "rank", "tier", "beta", "share", "se", "low", "high", "n_reviewers")
     named = {"player": score.model, "n_votes": score.n, "reason": score.reason or None}
-    return named | {name: getattr(score, name) for name in same}
+    return named | {name: getattr(score, name) for name in names}
 
 
-def _build_fit_columns(found: PreferenceFit) -> dict[str, Any]:
-    options, length = found.options, found.length
+def _build_fit_columns(fit: PreferenceFit) -> dict[str, Any]:
+    options, length = fit.options, fit.length
     longer = length.longer if length else None
     return {
-        "separable": found.separable,
+        "separable": fit.separable,
         "ties": options.ties,
         "prior_l2": options.l2 or None,
         "weight": options.weight,
         "control": options.control,
-        "votes": found.counted,
-        "reviewers": found.reviewers,
-        "effective_reviewers": found.effective_reviewers,
-        "prompts": found.prompts,
-        "note": found.note,
+        "votes": fit.counted,
+        "reviewers": fit.reviewers,
+        "effective_reviewers": fit.effective_reviewers,
+        "prompts": fit.prompts,
+        "note": fit.note,
         "longer_share": longer.share if longer else None,
         "longer_low": longer.low if longer else None,
         "longer_high": longer.high if longer else None,

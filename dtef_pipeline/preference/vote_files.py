@@ -112,9 +112,9 @@ def _parse_json_votes(where: str, text: str) -> VoteColumns:
     sides = [(row[0].strip(), row[1].strip()) for row in rows]
     outcome = np.array([_OUTCOMES[row[2]] if kind == "votes" else 1 for row in rows], dtype=np.int64)
     times = np.array([1.0 if kind == "votes" else float(row[2]) for row in rows])
-    found = vote_columns(where, sides, outcome, times)
-    happened = times > 0  # who only stands in wins of 0 is a player all the same
-    return VoteColumns(where, found.players, found.left[happened], found.right[happened], outcome[happened], times[happened])
+    columns = vote_columns(where, sides, outcome, times)
+    mask = times > 0  # who only stands in wins of 0 is a player all the same
+    return VoteColumns(where, columns.players, columns.left[mask], columns.right[mask], outcome[mask], times[mask])
 
 
 def _find_json_rows(where: str, text: str) -> tuple[str, list[Any]]:
@@ -144,8 +144,8 @@ def _is_count(value: Any) -> bool:
     return is_number and 0 <= value <= MOST_WINS and value == int(value)
 
 
-def _make_json_error(where: str, problem: str, arrived: object, allowed: str) -> SourceError:
-    return SourceError(problem, where=where, arrived=json.dumps(arrived)[:_SHOWN_OF_VALUE], allowed=allowed)
+def _make_json_error(where: str, problem: str, value: object, choices: str) -> SourceError:
+    return SourceError(problem, where=where, arrived=json.dumps(value)[:_SHOWN_OF_VALUE], allowed=choices)
 
 
 def _require_every(path: Path, name: str, rows: Sequence[FileVote], values: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -166,12 +166,12 @@ def count_repeated_votes(columns: VoteColumns) -> int:
     return columns.votes - len(set(zip(columns.reviewer_ids, columns.prompt_ids, sides, strict=True)))
 
 
-def vote_columns(where: str, sides: Sequence[tuple[str, str]], outcome: Codes, times: Floats, **known: Any) -> VoteColumns:
-    """Columns of votes on pairs of names (left, right); `known`: the fields that may be unknown."""
+def vote_columns(where: str, sides: Sequence[tuple[str, str]], outcome: Codes, times: Floats, **fields: Any) -> VoteColumns:
+    """Columns of votes on pairs of names (left, right); `fields`: the fields that may be unknown."""
     players = tuple(sorted({name for pair in sides for name in pair}))
     place = {name: at for at, name in enumerate(players)}
     left, right = (np.array([place[pair[side]] for pair in sides], dtype=np.int64) for side in (0, 1))
-    return VoteColumns(where, players, left, right, outcome, times, **known)
+    return VoteColumns(where, players, left, right, outcome, times, **fields)
 
 
 def iterate_file_votes(path: Path) -> Iterator[FileVote]:
@@ -211,8 +211,8 @@ def _iterate_csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
         csv.field_size_limit(before)
     for name in (*CSV_NEEDS, *CSV_MAY_HAVE):
         if head.count(name) > 1 or (name in CSV_NEEDS and name not in head):
-            allowed = f"one each of {', '.join(CSV_NEEDS)}; at most one each of {', '.join(CSV_MAY_HAVE)}"
-            raise _make_source_error(path, 1, f"the column {name} stands {head.count(name)} times", ", ".join(head), allowed)
+            choices = f"one each of {', '.join(CSV_NEEDS)}; at most one each of {', '.join(CSV_MAY_HAVE)}"
+            raise _make_source_error(path, 1, f"the column {name} stands {head.count(name)} times", ", ".join(head), choices)
     for line, row in rows:
         if len(row) != len(head):
             raise _make_source_error(path, line, "has another number of cells than the header", str(len(row)), str(len(head)))
@@ -225,22 +225,22 @@ def iterate_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            found = parse_line(line)
+            record = parse_line(line)
         except BallotError as error:
             raise SourceError(str(error), where=str(path), line=number) from None
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            record = None
+        if not isinstance(record, dict):
             raise _make_source_error(path, number, "is not a JSON object", line, "one object a line")
-        yield number, found
+        yield number, record
 
 
 def require_text(path: Path, line: int, values: Mapping[str, Any], name: str) -> str:
     """A text of an object, which may be empty. Raises SourceError where it is none."""
     value = values.get(name)
     if not isinstance(value, str):
-        arrived = "nothing" if name not in values else json.dumps(value)
-        raise _make_source_error(path, line, f"no {name}", arrived, "a text")
+        text = "nothing" if name not in values else json.dumps(value)
+        raise _make_source_error(path, line, f"no {name}", text, "a text")
     return replace_surrogates(value)
 
 
@@ -259,10 +259,10 @@ def _read_text_file(path: Path) -> str:
         raise SourceError("cannot be read", where=str(path), arrived=error.strerror, allowed="a file") from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        found = error.object[error.start : error.start + 1]
-        raise SourceError("is not text", where=str(path), line=line, arrived=found, allowed="UTF-8") from error
+        byte = error.object[error.start : error.start + 1]
+        raise SourceError("is not text", where=str(path), line=line, arrived=byte, allowed="UTF-8") from error
 
 
-def _make_source_error(path: Path, line: int, problem: str, arrived: str, allowed: Any) -> SourceError:
-    shown = f"{arrived[:_SHOWN_OF_VALUE]}..." if len(arrived) > _SHOWN_OF_VALUE else arrived
-    return SourceError(problem, where=str(path), line=line, arrived=shown, allowed=allowed)
+def _make_source_error(path: Path, line: int, problem: str, value: str, choices: Any) -> SourceError:
+    text = f"{value[:_SHOWN_OF_VALUE]}..." if len(value) > _SHOWN_OF_VALUE else value
+    return SourceError(problem, where=str(path), line=line, arrived=text, allowed=choices)

@@ -215,14 +215,14 @@ def _encode_names(names: tuple[str, ...] | None) -> Codes | None:
 def _find_note(fit: StrengthFit, ends: Bounds, prompts: int | None) -> str | None:
     if not np.isfinite(ends.se).any() or any(way is fit.rows.item for way in list_dependences(fit.rows)):
         return None
-    known = (
+    reason = (
         "the votes have no prompt ids"
         if prompts is None
         else f"{format_count(prompts, 'prompt')} with unequal votes are worth fewer than {MIN_CLUSTERS}"
         if prompts >= MIN_CLUSTERS
         else f"{format_count(prompts, 'prompt')}, at least {MIN_CLUSTERS} are needed"
     )
-    return f"intervals hold for the prompts of these votes only, not for others like them: {known}"
+    return f"intervals hold for the prompts of these votes only, not for others like them: {reason}"
 
 
 def _list_components(votes: VoteColumns, fit: StrengthFit) -> tuple[tuple[str, ...], ...]:
@@ -239,8 +239,8 @@ def _build_scores(
     )
     rank, reviewers = rank_numbers(fit.beta, fit.component), _count_reviewers(counts)
     tier = _compute_tiers(votes, fit, errors, rank)
-    unscored, unbounded = find_missing_score_reasons(fit, counts, votes.players), find_missing_interval_reasons(fit, errors, n)
-    found = [
+    no_score, no_bounds = find_missing_score_reasons(fit, counts, votes.players), find_missing_interval_reasons(fit, errors, n)
+    scores = [
         PreferenceScore(
             model=name,
             component=int(fit.component[at]),
@@ -254,11 +254,11 @@ def _build_scores(
             se_model=_convert_number(fit.model_errors[at]),
             n=int(n[at]),
             n_reviewers=None if reviewers is None else int(reviewers[at]),
-            reason=unscored[at] or ("" if np.isfinite(ends.se[at]) else unbounded[at]),
+            reason=no_score[at] or ("" if np.isfinite(ends.se[at]) else no_bounds[at]),
         )
         for at, name in enumerate(votes.players)
     ]
-    return tuple(sorted(found, key=lambda score: (score.component, score.rank or players + 1, score.model)))
+    return tuple(sorted(scores, key=lambda score: (score.component, score.rank or players + 1, score.model)))
 
 
 def _compute_tiers(votes: VoteColumns, fit: StrengthFit, errors: ClusteredErrors, rank: Floats) -> list[int | None]:
@@ -268,10 +268,10 @@ def _compute_tiers(votes: VoteColumns, fit: StrengthFit, errors: ClusteredErrors
     board = pd.DataFrame({"component": fit.component.astype(str), "rank": rank, **dict.fromkeys(MODEL, names)})
     sides = dict.fromkeys(MODEL, names[tests.better]) | dict.fromkeys(OTHER, names[tests.worse])
     verdict = np.where(tests.p_adjusted < SIGNIFICANCE, BETTER, ALIKE)
-    compared = pd.DataFrame(
+    comparisons = pd.DataFrame(
         {"component": board["component"].to_numpy()[tests.better], **sides, "p": tests.p, "verdict": verdict}
     )
-    return [None if pd.isna(found) else int(found) for found in tiers(board, compared.assign(note=""), VOTE_KEYS)]
+    return [None if pd.isna(tier) else int(tier) for tier in tiers(board, comparisons.assign(note=""), VOTE_KEYS)]
 
 
 def _count_reviewers(counts: PairedOutcomes) -> Codes | None:

@@ -82,8 +82,8 @@ def _allow_null(field: _Field) -> _Field:
     return _Field(f"{field.allowed}, or null", lambda value: value is None or field.takes(value))
 
 
-def _allow_values(*allowed: str) -> _Field:
-    return _Field(", ".join(allowed), lambda value: isinstance(value, str) and value in allowed)
+def _allow_values(*choices: str) -> _Field:
+    return _Field(", ".join(choices), lambda value: isinstance(value, str) and value in choices)
 
 
 _A_HASH = _Field("32 hexadecimal digits", lambda value: isinstance(value, str) and _HASH.fullmatch(value) is not None)
@@ -190,12 +190,12 @@ def parse_line(line: bytes | str) -> object:
 
 
 def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    values = dict(pairs)
+    if len(values) != len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in found if names.count(name) > 1)
+        twice = next(name for name in values if names.count(name) > 1)
         raise BallotError(f"got the key {_shorten(twice)} more than once; allowed: each key once")
-    return found
+    return values
 
 
 def read_record(values: object) -> tuple[str, Record]:
@@ -210,11 +210,11 @@ def read_record(values: object) -> tuple[str, Record]:
         raise BallotError(f"kind: got {_shorten(kind)}; allowed: {', '.join((*RECORD_FIELDS, BALLOT_KIND))}")
     if isinstance(schema, bool) or schema != LINE_SCHEMA:
         raise BallotError(f"schema: got {_shorten(schema)}; allowed: {LINE_SCHEMA}")
-    rest = {name: value for name, value in values.items() if name not in ("kind", "schema")}
+    fields = {name: value for name, value in values.items() if name not in ("kind", "schema")}
     if kind == BALLOT_KIND:
-        ballot = read_ballot(rest)
+        ballot = read_ballot(fields)
         return BALLOT_KIND, {name: getattr(ballot, name) for name in BALLOT_FIELDS}
-    record = _validate_record(RECORD_FIELDS[kind], rest)
+    record = _validate_record(RECORD_FIELDS[kind], fields)
     if record.get("reviewer_kind") == "person" and not is_id(record["reviewer_id"]):
         raise BallotError(f"reviewer_id: got {_shorten(record['reviewer_id'])}; allowed: {_AN_ID.allowed}")
     if kind == "pair" and record["left_id"] >= record["right_id"]:
@@ -234,8 +234,8 @@ def _validate_record(fields: Mapping[str, _Field], values: Mapping[str, Any]) ->
     if values.keys() != fields.keys():
         unknown = sorted(map(str, values.keys() - fields.keys()))
         missing = [name for name in fields if name not in values]
-        what = f"unknown field {_shorten(unknown[0])}" if unknown else f"{missing[0]} is missing"
-        raise BallotError(f"{what}; allowed: {', '.join(fields)}")
+        problem = f"unknown field {_shorten(unknown[0])}" if unknown else f"{missing[0]} is missing"
+        raise BallotError(f"{problem}; allowed: {', '.join(fields)}")
     record = {}
     for name, field in fields.items():
         value = _parse_time(values[name]) if name in _TIMES else values[name]

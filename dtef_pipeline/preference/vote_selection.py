@@ -45,13 +45,13 @@ class FilteredVotes:
 
 def filter_votes(votes: Iterable[PlayersVote], which: WhichVotes) -> FilteredVotes:
     """The votes that count. One that is left out for two reasons is counted with the leaks."""
-    meant = filter_by_item(votes, which.items)
-    clean = [vote for vote in meant if which.leaks or not vote.leak_risk]
-    own = [is_own_vote(vote, which.own_servers) for vote in clean]
-    kept = [vote for vote, is_own in zip(clean, own, strict=True) if which.own_judges or not is_own]
-    many = sum(own)
+    selection = filter_by_item(votes, which.items)
+    clean = [vote for vote in selection if which.leaks or not vote.leak_risk]
+    flags = [is_own_vote(vote, which.own_servers) for vote in clean]
+    result = [vote for vote, is_own in zip(clean, flags, strict=True) if which.own_judges or not is_own]
+    many = sum(flags)
     own_counts = (many, 0) if which.own_judges else (0, many)
-    return FilteredVotes(tuple(kept), len(meant) - len(clean), *own_counts)
+    return FilteredVotes(tuple(result), len(selection) - len(clean), *own_counts)
 
 
 def filter_by_item(votes: Iterable[PlayersVote], patterns: Sequence[str]) -> list[PlayersVote]:
@@ -64,7 +64,7 @@ def filter_by_reviewer(votes: Iterable[PlayersVote], reviewers: Sequence[str], j
     return [
         vote
         for vote in votes
-        if (not reviewers or any(vote.reviewer_id == one or fnmatchcase(vote.reviewer_id, one) for one in reviewers))
+        if (not reviewers or any(vote.reviewer_id == glob or fnmatchcase(vote.reviewer_id, glob) for glob in reviewers))
         and (not judges or matches_judge(vote.reviewer_id, judges))
     ]
 
@@ -75,7 +75,7 @@ def build_vote_columns(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
     A model is one reviewer, whatever its temperature and its prompt: its votes share its taste.
     """
     confidence = [vote.confidence for vote in votes]
-    known = [one for one in confidence if one is not None]
+    confidences = [value for value in confidence if value is not None]
     return vote_columns(
         where,
         [(vote.left, vote.right) for vote in votes],
@@ -84,7 +84,7 @@ def build_vote_columns(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
         reviewer_ids=tuple(
             parse_judge_model(vote.reviewer_id) if vote.reviewer_kind == "judge" else vote.reviewer_id for vote in votes
         ),
-        confidence=np.array(known, dtype=np.float64) if votes and len(known) == len(votes) else None,
+        confidence=np.array(confidences, dtype=np.float64) if votes and len(confidences) == len(votes) else None,
         prompt_ids=tuple(vote.item_id for vote in votes),
     )
 

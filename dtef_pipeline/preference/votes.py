@@ -118,7 +118,7 @@ def make_paired_response(
     request_keys: tuple[str, ...] = (),
 ) -> PairedResponse:
     """A response under its id. What no database takes in a text (NUL, halves of characters) is U+FFFD in it."""
-    family, item_id, player, snapshot, text = (replace_surrogates(one) for one in (family, item_id, player, snapshot, text))
+    family, item_id, player, snapshot, text = (replace_surrogates(part) for part in (family, item_id, player, snapshot, text))
     return PairedResponse(
         response_id=digest("paired response", family, item_id, player, draw, snapshot, text),
         family=family,

@@ -32,18 +32,18 @@ def build_qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot:
         prompts[name].to_pylist() for name in ("prompt_id", "messages", "response_schema", "answer_tokens", "n_examples")
     ]
     first = {row[0]: row for row in reversed(list(zip(*columns, strict=True)))}
-    made = []
-    for prompt, messages, schema, tokens, examples in (first[one] for one in dict.fromkeys(columns[0])):
-        spoken = [Message(message["role"], message["text"]) for message in messages]
-        stop = stop_sequences(examples or 0, len(spoken))
+    requests = []
+    for prompt, messages, schema, tokens, examples in (first[prompt_id] for prompt_id in dict.fromkeys(columns[0])):
+        turns = [Message(message["role"], message["text"]) for message in messages]
+        stop = stop_sequences(examples or 0, len(turns))
         for draw in range(draws):
             request = Request.build_request(
-                spoken, model, draw, snapshot, response_schema=schema, answer_tokens=tokens, stop=stop
+                turns, model, draw, snapshot, response_schema=schema, answer_tokens=tokens, stop=stop
             )
             if request.prompt_id != prompt:
                 raise ConfigError(f"prompt {prompt} has other messages than it was made of: make the prompts of the part again")
-            made.append(request)
-    return made
+            requests.append(request)
+    return requests
 
 
 def filter_with_messages(prompts: pa.Table) -> pa.Table:
@@ -72,12 +72,12 @@ def explain_failed_look_ups(prompts: pa.Table, context: pa.Table) -> dict[str, s
 
 def list_never_asked(look_ups: Mapping[str, str], models: Sequence[ModelSpec], draws: int, snapshot: str) -> dict[str, Failure]:
     """By request key the failures of prompts that nobody is asked, where no response is stored. `look_ups`: as of `explain_failed_look_ups`."""
-    found = {}
+    failures = {}
     for model in models:
         for draw in range(draws):
             for key, reason in zip(request_keys(look_ups, model.variant, draw, snapshot), look_ups.values(), strict=True):
-                found[key] = Failure(key, f"was not asked, because the look-up of its sources failed: {reason}", 0)
-    return found
+                failures[key] = Failure(key, f"was not asked, because the look-up of its sources failed: {reason}", 0)
+    return failures
 
 
 def build_qa_response_rows(
@@ -100,7 +100,7 @@ def merge_qa_responses(existing: pa.Table, new: pa.Table, prompts: pa.Table) -> 
 
 def select_condition_prompts(prompts: pa.Table, condition: str, most: int | None) -> pa.Table:
     """The prompts of one condition; at most so many, evenly spread over the part and the same ones each time."""
-    chosen = prompts.filter(pc.equal(prompts["condition"], condition))
-    if most is None or most >= len(chosen):
-        return chosen
-    return chosen.take([at * len(chosen) // most for at in range(most)])
+    rows = prompts.filter(pc.equal(prompts["condition"], condition))
+    if most is None or most >= len(rows):
+        return rows
+    return rows.take([at * len(rows) // most for at in range(most)])

@@ -56,13 +56,13 @@ class QaCondition:
     @classmethod
     def parse_text(cls, text: str) -> Self:
         """The condition of a spelling. Raises ConfigError for one that `str` never gives."""
-        found = _CONDITION.fullmatch(text)
-        if found is None:
+        match = _CONDITION.fullmatch(text)
+        if match is None:
             raise ConfigError(f"condition {text!r}: allowed: {_CONDITION_FORM}")
-        made = cls(found["template"], int(found["shots"] or 0), bool(found["turns"]), int(found["rotation"] or 0))
-        if str(made) != text:
-            raise ConfigError(f"condition {text!r}: allowed: {_CONDITION_FORM}; this one is spelled {made}")
-        return made
+        condition = cls(match["template"], int(match["shots"] or 0), bool(match["turns"]), int(match["rotation"] or 0))
+        if str(condition) != text:
+            raise ConfigError(f"condition {text!r}: allowed: {_CONDITION_FORM}; this one is spelled {condition}")
+        return condition
 
     def adapt_to_type(self, type: str) -> QaCondition:
         """The condition as items of a type can be asked in it: those without options have one template, whichever is wanted for the others.

@@ -86,9 +86,9 @@ class _Form(NamedTuple):
         name = self.item if number is None else f"{self.item} {number}"
         return f"{name}:{block}" if block.startswith("\n") else f"{name}: {block}"
 
-    def format_reply(self, worked: str) -> str:
+    def format_reply(self, text: str) -> str:
         """A reply under its name: what may be long begins on a line of its own."""
-        return f"{self.reply}:{' ' if self.reply == _SHORT_REPLY else chr(10)}{worked}"
+        return f"{self.reply}:{' ' if self.reply == _SHORT_REPLY else chr(10)}{text}"
 
 
 def build_item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[QaItem] = ()) -> ItemPrompt:
@@ -104,13 +104,13 @@ def build_item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[Q
             examples than there are.
     """
     _check(item, condition, examples)
-    shown = [(_format_item_block(one, condition), _format_worked(one, condition)) for one in examples[: condition.shots]]
-    asked = _format_item_block(rotate_options(item, condition.rotation), condition)
+    shots = [(_format_item_block(shot, condition), _format_worked(shot, condition)) for shot in examples[: condition.shots]]
+    question = _format_item_block(rotate_options(item, condition.rotation), condition)
     form = _Form(
         _CHOICE_ITEM if item.type == CHOICE_TYPE else _OTHER_ITEM,
         _SHORT_REPLY if condition.template in (LETTERS, PARENS) else "Solution",
     )
-    messages = (_build_turns if condition.as_turns else _build_message)(_describe_task(item, condition), shown, asked, form)
+    messages = (_build_turns if condition.as_turns else _build_message)(_describe_task(item, condition), shots, question, form)
     return ItemPrompt(
         item_id=item.item_id,
         condition=str(condition),
@@ -137,14 +137,14 @@ def guard_lines(text: str, *, begins_line: bool = False) -> str:
     return _LINE_OF_OURS.sub(_indent_line, f"\n{lines}")[1:] if begins_line else _LINE_OF_OURS.sub(_indent_line, lines)
 
 
-def _indent_line(found: re.Match[str]) -> str:
-    blanks = sum(character in " \t" for character in found[2])
-    return found[0] if blanks >= _OURS_BEGIN_BEFORE else f"{found[1]}{' ' * _OURS_BEGIN_BEFORE}{found[2].lstrip()}"
+def _indent_line(match: re.Match[str]) -> str:
+    blanks = sum(character in " \t" for character in match[2])
+    return match[0] if blanks >= _OURS_BEGIN_BEFORE else f"{match[1]}{' ' * _OURS_BEGIN_BEFORE}{match[2].lstrip()}"
 
 
 def fence_code(code: str) -> str:
     """Code between fences that nothing in it can close."""
-    longest = max((len(found) for found in _BACKTICKS.findall(code)), default=2)
+    longest = max((len(run) for run in _BACKTICKS.findall(code)), default=2)
     fence = "`" * max(3, longest + 1)
     return f"{fence}python\n{code.strip(chr(10))}\n{fence}"
 
@@ -158,10 +158,10 @@ def _check(item: QaItem, condition: QaCondition, examples: Sequence[QaItem]) -> 
             f"{item.item_id}: template {condition.template!r} for type {item.type!r}: allowed: {', '.join(templates)}"
         )
     if condition.shots > len(examples):
-        there = format_count(len(examples), "development item") if examples else "no development items"
-        allowed = f"few-shot 0 to {len(examples)}" if examples else "few-shot 0"
+        count = format_count(len(examples), "development item") if examples else "no development items"
+        bounds = f"few-shot 0 to {len(examples)}" if examples else "few-shot 0"
         raise ConfigError(
-            f"{item.item_id}: few-shot {condition.shots}, where {item.suite}/{item.part} has {there}: allowed: {allowed}"
+            f"{item.item_id}: few-shot {condition.shots}, where {item.suite}/{item.part} has {count}: allowed: {bounds}"
         )
 
 
@@ -172,30 +172,30 @@ def _describe_task(item: QaItem, condition: QaCondition) -> str:
     if item.type == NUMBER_TYPE:
         return f"Solve the problem. {_NUMBER_TASK}"
     letters = ITEM_LETTERS[: len(item.options)]
-    listed = [f"({letter})" if condition.template == PARENS else letter for letter in letters]
+    labels = [f"({letter})" if condition.template == PARENS else letter for letter in letters]
     about = "" if item.part == ONE_PART else f" about {guard_lines(item.part.replace('_', ' '))}"
-    what = f"These are multiple choice questions{about}" if condition.shots else f"This is a multiple choice question{about}"
+    intro = f"These are multiple choice questions{about}" if condition.shots else f"This is a multiple choice question{about}"
     right = "one option of each is right" if condition.shots else "one option is right"
-    how = _LETTER_TASK[condition.template].format(letters=f"{', '.join(listed[:-1])} or {listed[-1]}")
-    return f"{what}, and {right}. {how}"
+    how = _LETTER_TASK[condition.template].format(letters=f"{', '.join(labels[:-1])} or {labels[-1]}")
+    return f"{intro}, and {right}. {how}"
 
 
-def _build_turns(task: str, shown: Sequence[tuple[str, str]], asked: str, form: _Form) -> tuple[Message, ...]:
+def _build_turns(task: str, shots: Sequence[tuple[str, str]], question: str, form: _Form) -> tuple[Message, ...]:
     """The task with the first block, and every example as a block that was replied to."""
-    blocks = [form.format_block(block) for block in (*(block for block, _ in shown), asked)]
-    spoken = [Message("user", block) for block in (f"{task}\n\n{blocks[0]}", *blocks[1:])]
-    replies = [Message("assistant", worked) for _, worked in shown]
-    return (*(message for pair in zip(spoken, replies, strict=False) for message in pair), spoken[-1])
+    blocks = [form.format_block(block) for block in (*(block for block, _ in shots), question)]
+    turns = [Message("user", block) for block in (f"{task}\n\n{blocks[0]}", *blocks[1:])]
+    replies = [Message("assistant", reply) for _, reply in shots]
+    return (*(message for pair in zip(turns, replies, strict=False) for message in pair), turns[-1])
 
 
-def _build_message(task: str, shown: Sequence[tuple[str, str]], asked: str, form: _Form) -> tuple[Message, ...]:
+def _build_message(task: str, shots: Sequence[tuple[str, str]], question: str, form: _Form) -> tuple[Message, ...]:
     """All in one message, which ends where the reply is to begin."""
-    if shown:
+    if shots:
         task = f"{task} Reply to the last one only; those before it are examples."
     blocks = [
-        f"{form.format_block(block, number)}\n{form.format_reply(worked)}" for number, (block, worked) in enumerate(shown, 1)
+        f"{form.format_block(block, number)}\n{form.format_reply(reply)}" for number, (block, reply) in enumerate(shots, 1)
     ]
-    last = f"{form.format_block(asked, len(shown) + 1 if shown else None)}\n{form.reply}:"
+    last = f"{form.format_block(question, len(shots) + 1 if shots else None)}\n{form.reply}:"
     return (Message("user", "\n\n".join((task, *blocks, last))),)
 
 

@@ -32,9 +32,9 @@ def load_qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str]
     """The rows of `qa_scores` in one order; columns that repeat are dictionaries. `connection` has the table."""
     text = {name: f"{name}::VARCHAR AS {name}" for name in _CODED_TEXTS}
     text |= {name: f"coalesce({name}, '')::VARCHAR AS {name}" for name in ("condition", "metric", "measured_by")}
-    own = {**text, "cluster": "coalesce(nullif(cluster, ''), item_id)::VARCHAR AS cluster"}
-    own["cites_nothing"] = f"coalesce(reason = '{CITES_NOTHING}', false) AS cites_nothing"
-    named = ", ".join(own.get(name, name) for name in columns)
+    expressions = {**text, "cluster": "coalesce(nullif(cluster, ''), item_id)::VARCHAR AS cluster"}
+    expressions["cites_nothing"] = f"coalesce(reason = '{CITES_NOTHING}', false) AS cites_nothing"
+    named = ", ".join(expressions.get(name, name) for name in columns)
     order = ", ".join(("suite", "part", "condition", "metric", "measured_by", "model_variant", "snapshot", "item_id", "draw"))
     return encode_columns(connection.sql(f"SELECT {named} FROM qa_scores ORDER BY {order}").to_arrow_table(), _CODED_TEXTS)
 

@@ -41,10 +41,10 @@ def parse_metric(metric: str | None) -> tuple[MetricValue, ...]:
     or one value in plain words. Raises ItemError where it is none of these, for a weight that is not a finite number, for an empty value, and
     for two values that are equal when normalised.
     """
-    found = parse_metric_json(metric)
-    if found is None:
+    content = parse_metric_json(metric)
+    if content is None:
         return ()
-    return read_metric_values(found)
+    return read_metric_values(content)
 
 
 def parse_metric_json(metric: str | None) -> Any:
@@ -62,34 +62,34 @@ def parse_metric_json(metric: str | None) -> Any:
 
 def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of a JSON text. Raises ValueError for a key that it has twice: JSON's own readers keep the last and say nothing."""
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in mapping:
             raise ValueError(f"the key {shorten_to_line(key)!r} is given twice")
-        found[key] = value
-    return found
+        mapping[key] = value
+    return mapping
 
 
-def read_metric_values(found: Any) -> tuple[MetricValue, ...]:
+def read_metric_values(content: Any) -> tuple[MetricValue, ...]:
     """The values of a metric that was read as JSON. Raises ItemError as `parse_metric` does."""
-    if isinstance(found, str):
-        values = [_make_metric_value(found, 1, ())]
-    elif isinstance(found, dict):
-        values = [_make_metric_value(text, weight, ()) for text, weight in found.items()]
-    elif isinstance(found, list):
-        values = [_read_list_value(one) for one in found]
+    if isinstance(content, str):
+        values = [_make_metric_value(content, 1, ())]
+    elif isinstance(content, dict):
+        values = [_make_metric_value(text, weight, ()) for text, weight in content.items()]
+    elif isinstance(content, list):
+        values = [_read_list_value(entry) for entry in content]
     else:
-        _refuse("this is not a metric", found, _METRIC_FORMS)
+        _refuse("this is not a metric", content, _METRIC_FORMS)
     _check_different(values)
     return tuple(values)
 
 
-def _read_list_value(one: Any) -> MetricValue:
-    if isinstance(one, str):
-        return _make_metric_value(one, 1, ())
-    if not isinstance(one, dict) or "value" not in one or not one.keys() <= set(_VALUE_KEYS):
-        _refuse("this is no value of a metric", one, f"a text, or an object with {', '.join(_VALUE_KEYS)}")
-    return _make_metric_value(one["value"], one.get("weight", 1), one.get("aliases", ()))
+def _read_list_value(entry: Any) -> MetricValue:
+    if isinstance(entry, str):
+        return _make_metric_value(entry, 1, ())
+    if not isinstance(entry, dict) or "value" not in entry or not entry.keys() <= set(_VALUE_KEYS):
+        _refuse("this is no value of a metric", entry, f"a text, or an object with {', '.join(_VALUE_KEYS)}")
+    return _make_metric_value(entry["value"], entry.get("weight", 1), entry.get("aliases", ()))
 
 
 def _make_metric_value(text: Any, weight: Any, aliases: Any) -> MetricValue:
@@ -114,27 +114,25 @@ def _check_weight(text: str, weight: Any) -> float:
 
 
 def _check_different(values: Sequence[MetricValue]) -> None:
-    seen: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for value in values:
-        compared = normalise(value.text)
-        if compared in seen:
-            _refuse(
-                f"the values {seen[compared]!r} and {value.text!r} are the same", None, "values that differ when normalised"
-            )
-        seen[compared] = value.text
+        key = normalise(value.text)
+        if key in texts:
+            _refuse(f"the values {texts[key]!r} and {value.text!r} are the same", None, "values that differ when normalised")
+        texts[key] = value.text
 
 
-def _refuse(problem: str, arrived: Any, allowed: str) -> NoReturn:
-    raise ItemError(problem, where=METRIC_PLACE, arrived=_shorten_arrived(arrived), allowed=allowed)
+def _refuse(problem: str, value: Any, form: str) -> NoReturn:
+    raise ItemError(problem, where=METRIC_PLACE, arrived=_shorten_arrived(value), allowed=form)
 
 
-def _shorten_arrived(arrived: Any) -> object:
-    if arrived is None or isinstance(arrived, (bool, float)):
-        return arrived
+def _shorten_arrived(value: Any) -> object:
+    if value is None or isinstance(value, (bool, float)):
+        return value
     try:
-        return shorten_to_line(arrived if isinstance(arrived, str) else json.dumps(arrived, ensure_ascii=False))
+        return shorten_to_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     except (RecursionError, ValueError):  # nested deeply, or a number of thousands of digits
-        return type(arrived).__name__
+        return type(value).__name__
 
 
 _NOT_ASCII_RUN = re.compile(r"[^\x00-\x7f]{1,256}")
@@ -156,11 +154,11 @@ def fold_to_ascii(text: str) -> str:
     return (text if text.isascii() else _NOT_ASCII_RUN.sub(_convert_to_ascii, text)).lower()
 
 
-def _convert_to_ascii(found: re.Match[str]) -> str:
+def _convert_to_ascii(match: re.Match[str]) -> str:
     from anyascii import anyascii
 
     # NFKC makes of an acute accent by itself a space with an accent above, and people write it for an apostrophe.
-    return anyascii(unicodedata.normalize("NFKC", found[0].replace("´", "'")))
+    return anyascii(unicodedata.normalize("NFKC", match[0].replace("´", "'")))
 
 
 def strip_punctuation(text: str) -> str:

@@ -113,8 +113,8 @@ def extract_code(text: str, entry_point: str) -> str:
     defines = compile_definition(entry_point)
     defining = [block for block in blocks if defines.search(block.code)]
     python = [block for block in defining if block.label in _PYTHON_LABELS]
-    if found := python or [block for block in defining if not block.label] or defining:
-        return _add_helpers(found[-1], blocks, entry_point)
+    if candidates := python or [block for block in defining if not block.label] or defining:
+        return _add_helpers(candidates[-1], blocks, entry_point)
     before = text[: blocks[0].start]
     if before.strip() and (defines.search(before) or before.lstrip("\n")[:1].isspace()):
         return text if _is_inside_text(before) else before
@@ -124,43 +124,43 @@ def extract_code(text: str, entry_point: str) -> str:
 def _iterate_candidate_programs(code: str) -> Iterator[str]:
     """What of the code may be meant, the likeliest first: up to a mark of the end, all of it, the indented body behind prose."""
     mark = END_MARK.search(code)
-    ended = code[: mark.start()] if mark else code
-    if ended.strip():
-        yield ended
+    program = code[: mark.start()] if mark else code
+    if program.strip():
+        yield program
     if mark:
         yield code
-    body = _INDENTED.search(ended)
-    prose = ended[: body.start()] if body else ""
+    body = _INDENTED.search(program)
+    prose = program[: body.start()] if body else ""
     if prose.strip() and not prose.splitlines()[-1].strip() and not _FIRST_CODE.search(prose):
-        yield ended[len(prose) :]
+        yield program[len(prose) :]
 
 
 def _build_source(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
     """The program of the code; None: it is no Python, or does not define the function."""
-    defined = compile_definition(entry_point).search(code)
+    match = compile_definition(entry_point).search(code)
     first_is_indented = code.lstrip("\n")[:1].isspace()
     if (
-        not defined
+        not match
         and not first_is_indented
-        and (other := _build_program_of_other_name(code, prompt, entry_point, compiler)) is not None
+        and (program := _build_program_of_other_name(code, prompt, entry_point, compiler)) is not None
     ):
-        return other
-    source = None if defined and not first_is_indented else _try_as_body(code, prompt, compiler)
-    return _add_preamble(code, prompt, entry_point, compiler) if source is None and defined else source
+        return program
+    source = None if match and not first_is_indented else _try_as_body(code, prompt, compiler)
+    return _add_preamble(code, prompt, entry_point, compiler) if source is None and match else source
 
 
 def _build_program_of_other_name(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
     """The program of code that defines a function of another name: it cannot be loaded. None: it may be a body whose indent was lost."""
     if _DEFINES_ANY.search(code) is None or _RETURNS_AT_MARGIN.search(code):
         return None
-    return _add_preamble(code, prompt, entry_point, compiler, wanted=_DEFINES_ANY)
+    return _add_preamble(code, prompt, entry_point, compiler, pattern=_DEFINES_ANY)
 
 
 def _normalize_spaces(text: str) -> str:
     """The text with blanks for spaces that Python does not take, and without those that nobody sees, but inside of strings."""
     if text.isascii() or not _HAS_ODD_SPACE.search(text):
         return text
-    return _STRING_OR_ODD_SPACE.sub(lambda found: " " if found["space"] else "" if found["none"] else found[0], text)
+    return _STRING_OR_ODD_SPACE.sub(lambda match: " " if match["space"] else "" if match["none"] else match[0], text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,26 +171,26 @@ class _Block:
 
 
 def _find_code_blocks(text: str) -> Iterator[_Block]:
-    opened: re.Match[str] | None = None
-    seen, is_inside = 0, False
+    opening: re.Match[str] | None = None
+    place, is_inside = 0, False
     for fence in _FENCE.finditer(text):
-        if opened is None:
-            opened, seen, is_inside = fence, fence.end(), False
+        if opening is None:
+            opening, place, is_inside = fence, fence.end(), False
             continue
-        is_inside ^= _is_inside_text(text[seen : fence.start()])
-        seen = fence.end()
-        if not is_inside and fence[2].startswith(opened[2]) and not fence[3]:
-            yield _make_code_block(text, opened, fence.start())
-            opened = None
-    if opened is not None:
-        yield _make_code_block(text, opened, len(text))
+        is_inside ^= _is_inside_text(text[place : fence.start()])
+        place = fence.end()
+        if not is_inside and fence[2].startswith(opening[2]) and not fence[3]:
+            yield _make_code_block(text, opening, fence.start())
+            opening = None
+    if opening is not None:
+        yield _make_code_block(text, opening, len(text))
 
 
-def _make_code_block(text: str, opened: re.Match[str], end: int) -> _Block:
-    code = text[opened.end() + 1 : end]
-    if indent := opened[1]:  # a fence inside a list: its code is indented as far as it is
+def _make_code_block(text: str, opening: re.Match[str], end: int) -> _Block:
+    code = text[opening.end() + 1 : end]
+    if indent := opening[1]:  # a fence inside a list: its code is indented as far as it is
         code = "\n".join(line.removeprefix(indent) for line in code.split("\n"))
-    return _Block(opened[3].casefold(), code, opened.start())
+    return _Block(opening[3].casefold(), code, opening.start())
 
 
 def _is_inside_text(code: str) -> bool:
@@ -198,21 +198,21 @@ def _is_inside_text(code: str) -> bool:
     return (code.count('"""') + code.count("'''")) % 2 == 1
 
 
-def _add_helpers(chosen: _Block, blocks: Sequence[_Block], entry_point: str) -> str:
+def _add_helpers(main_block: _Block, blocks: Sequence[_Block], entry_point: str) -> str:
     """The code of a block, with the other Python blocks that define what it uses and does not define itself, and do not call it."""
-    own, used = _find_names_at_margin(chosen.code), set(_NAME_USED.findall(chosen.code))
+    definitions, references = _find_names_at_margin(main_block.code), set(_NAME_USED.findall(main_block.code))
 
     def is_helpful(block: _Block) -> bool:
         names = _find_names_at_margin(block.code)
-        is_for_it = bool(names & used) and not names & own and entry_point not in _NAME_USED.findall(block.code)
+        is_for_it = bool(names & references) and not names & definitions and entry_point not in _NAME_USED.findall(block.code)
         return is_for_it and block.label in (*_PYTHON_LABELS, "") and _is_python(block.code)
 
-    return "\n".join(block.code for block in blocks if block is chosen or is_helpful(block))
+    return "\n".join(block.code for block in blocks if block is main_block or is_helpful(block))
 
 
 def _find_names_at_margin(code: str) -> set[str]:
-    found = (name for groups in _NAMED_AT_MARGIN.findall(code) for name in groups if name)
-    return {word for name in found for word in _NAME_USED.findall(name)}
+    names = (name for groups in _NAMED_AT_MARGIN.findall(code) for name in groups if name)
+    return {word for name in names for word in _NAME_USED.findall(name)}
 
 
 def _is_python(code: str) -> bool:
@@ -261,23 +261,23 @@ class _Compiler:
 
 
 def _add_preamble(
-    code: str, prompt: str, entry_point: str, compiler: _Compiler, *, wanted: re.Pattern[str] | None = None
+    code: str, prompt: str, entry_point: str, compiler: _Compiler, *, pattern: re.Pattern[str] | None = None
 ) -> str | None:
     """The lines of the prompt before its function, then the code as far as it is Python. None: no part of it defines what is wanted.
 
-    `wanted`: finds the definition; None: that of the function.
+    `pattern`: finds the definition; None: that of the function.
     """
-    own = list(compile_definition(entry_point).finditer(prompt))
-    defines = wanted or compile_definition(entry_point)
+    matches = list(compile_definition(entry_point).finditer(prompt))
+    defines = pattern or compile_definition(entry_point)
     future = "".join(line.rstrip("\n") + "\n" for line in _FUTURE.findall(code))
-    head = future + (prompt[: own[-1].start()] if own else "").rstrip() + "\n\n\n"
+    head = future + (prompt[: matches[-1].start()] if matches else "").rstrip() + "\n\n\n"
     code = _FUTURE.sub("", code)
-    starts = [0, *(found.start() for found in (_FIRST_CODE.search(code), defines.search(code)) if found)]
+    starts = [0, *(match.start() for match in (_FIRST_CODE.search(code), defines.search(code)) if match)]
     for start in dict.fromkeys(starts):
         lines = code[start:].splitlines(keepends=True)
-        kept = "".join(lines[: compiler.find_longest_prefix(head, lines)])
-        if defines.search(kept):
-            return head + kept
+        body = "".join(lines[: compiler.find_longest_prefix(head, lines)])
+        if defines.search(body):
+            return head + body
     return None
 
 
@@ -298,8 +298,8 @@ def _try_as_body(code: str, prompt: str, compiler: _Compiler) -> str | None:
 
 def _find_body_end(head: str, body: str, compiler: _Compiler) -> str | None:
     """The shortest body that ends before a line at the left margin, or at the end, and is Python."""
-    for tried, end in enumerate((*(found.start() for found in _UNINDENTED.finditer(body)), len(body))):
-        if tried >= _MOST_CUTS:
+    for attempt, end in enumerate((*(match.start() for match in _UNINDENTED.finditer(body)), len(body))):
+        if attempt >= _MOST_CUTS:
             break
         source = head + body[:end].rstrip() + "\n"
         if body[:end].strip() and compiler.find_bad_line(source) is None:
@@ -318,7 +318,7 @@ def _normalise_newlines(text: str) -> str:
 
 
 CODE_SCORER, CODE_VERSION = "code_execution", 2
-_EXECUTED_NAMES = tuple(one.name for one in OF_ONE_RESPONSE)
+_EXECUTED_NAMES = tuple(column.name for column in OF_ONE_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,16 +339,16 @@ def plan_executions(responses: pa.Table, items: pa.Table, timeout_s: float) -> l
     `responses`: rows of `qa_responses`; `items`: rows of `qa_items`. What is empty or no Python has its verdict at once.
     """
     references = _load_code_references(items)
-    wanted = pc.is_in(responses["item_id"], pa.array(list(references), pa.string()))
-    answered = responses.filter(pc.and_(wanted, pc.equal(responses["call_status"], "answered")))
-    texts = answered["response"].to_pylist()
-    named = answered.select(list(_EXECUTED_NAMES)).to_pylist()
+    mask = pc.is_in(responses["item_id"], pa.array(list(references), pa.string()))
+    replies = responses.filter(pc.and_(mask, pc.equal(responses["call_status"], "answered")))
+    texts = replies["response"].to_pylist()
+    named = replies.select(list(_EXECUTED_NAMES)).to_pylist()
     return [_plan_execution(row, text, references[row["item_id"]], timeout_s) for row, text in zip(named, texts, strict=True)]
 
 
 def load_known_verdicts(earlier: pa.Table, level: str | None) -> dict[str, CheckResult]:
     """By program hash what came of programs that were run before at the same level: they are not run again."""
-    decided = earlier.filter(
+    verdicts = earlier.filter(
         pc.and_(
             pc.equal(earlier["isolation"], level or ""),
             pc.invert(pc.is_in(earlier["verdict"], pa.array(UNDECIDED_CHECKS, pa.string()))),
@@ -358,24 +358,24 @@ def load_known_verdicts(earlier: pa.Table, level: str | None) -> dict[str, Check
         row["program_hash"]: CheckResult(
             row["verdict"], row["message"] or "", row["isolation"], row["python"], row["wall_s"] or 0.0, 0, tuple(row["flags"])
         )
-        for row in decided.to_pylist()
+        for row in verdicts.to_pylist()
     }
 
 
-def select_programs_to_run(planned: Sequence[Execution], known: Mapping[str, CheckResult]) -> dict[str, SandboxTask]:
+def select_programs_to_run(runs: Sequence[Execution], verdicts: Mapping[str, CheckResult]) -> dict[str, SandboxTask]:
     """By program hash the programs that must be run, each once."""
-    return {one.program_hash: one.task for one in planned if one.task is not None and one.program_hash not in known}
+    return {run.program_hash: run.task for run in runs if run.task is not None and run.program_hash not in verdicts}
 
 
-def build_execution_rows(planned: Sequence[Execution], results: Mapping[str, CheckResult]) -> pa.Table:
+def build_execution_rows(runs: Sequence[Execution], results: Mapping[str, CheckResult]) -> pa.Table:
     """The rows of `qa_executions`, in the order of the executions. `results`: by program hash."""
     rows = []
-    for one in planned:
-        result = one.verdict or results[one.program_hash]
+    for run in runs:
+        result = run.verdict or results[run.program_hash]
         rows.append(
             {
-                **one.response,
-                "program_hash": one.program_hash,
+                **run.response,
+                "program_hash": run.program_hash,
                 "verdict": result.status,
                 "message": result.detail or None,
                 "wall_s": result.seconds,
@@ -387,18 +387,18 @@ def build_execution_rows(planned: Sequence[Execution], results: Mapping[str, Che
     return pa.Table.from_pylist(rows, schema=QA_EXECUTIONS)
 
 
-def merge_rows_so_far(planned: Sequence[Execution], results: Mapping[str, CheckResult], earlier: pa.Table | None) -> pa.Table:
+def merge_rows_so_far(runs: Sequence[Execution], results: Mapping[str, CheckResult], earlier: pa.Table | None) -> pa.Table:
     """One row per response of which anything is known before all programs were run: the new row, else the earlier one.
 
     `results`: by program hash, of the programs that have come to an end. `earlier`: rows of `qa_executions` before this run, of whatever level.
     """
-    done = [one.verdict is not None or one.program_hash in results for one in planned]
-    rows = build_execution_rows([one for one, known in zip(planned, done, strict=True) if known], results)
+    flags = [run.verdict is not None or run.program_hash in results for run in runs]
+    rows = build_execution_rows([run for run, is_done in zip(runs, flags, strict=True) if is_done], results)
     if earlier is None:
         return rows
-    waiting = {_response_key_of_row(one.response) for one, known in zip(planned, done, strict=True) if not known}
-    kept = [_response_key_of_row(row) in waiting for row in earlier.select(list(QA_RESPONSE_KEY)).to_pylist()]
-    return pa.concat_tables([rows, earlier.filter(pa.array(kept, pa.bool_()))])
+    waiting = {_response_key_of_row(run.response) for run, is_done in zip(runs, flags, strict=True) if not is_done}
+    mask = [_response_key_of_row(row) in waiting for row in earlier.select(list(QA_RESPONSE_KEY)).to_pylist()]
+    return pa.concat_tables([rows, earlier.filter(pa.array(mask, pa.bool_()))])
 
 
 def _response_key_of_row(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -60,8 +60,8 @@ class AskSettings:
         if about_documents:
             if self.retriever not in RETRIEVERS_KNOWN:
                 raise ConfigError(f"retriever {self.retriever!r}: allowed: {', '.join(RETRIEVERS_KNOWN)}")
-            filtered = format_filter(check_filter(self.filter))
-            return f"{self.retriever},{self.k}-chunks{',' if filtered else ''}{filtered}"
+            filter_text = format_filter(check_filter(self.filter))
+            return f"{self.retriever},{self.k}-chunks{',' if filter_text else ''}{filter_text}"
         kinds = sorted(set(types))
         if unknown := [kind for kind in kinds if kind not in PROMPTED_TYPES]:
             raise ConfigError(
@@ -72,11 +72,11 @@ class AskSettings:
     @classmethod
     def parse_spelling(cls, text: str) -> Self:
         """The settings of a spelling that `condition` gives. Raises ConfigError for another one."""
-        if found := _SHOWN_CHUNKS.fullmatch(text):
-            return cls(retriever=found["retriever"], k=int(found["k"]), filter=read_filter(found["filter"] or ""))
-        one = QaCondition.parse_text(text)
-        template = LETTERS if one.template == PLAIN_TEMPLATE else one.template
-        return cls(template, one.shots, "turns" if one.as_turns else "message", OPTION_ORDERS[one.rotation])
+        if match := _SHOWN_CHUNKS.fullmatch(text):
+            return cls(retriever=match["retriever"], k=int(match["k"]), filter=read_filter(match["filter"] or ""))
+        condition = QaCondition.parse_text(text)
+        template = LETTERS if condition.template == PLAIN_TEMPLATE else condition.template
+        return cls(template, condition.shots, "turns" if condition.as_turns else "message", OPTION_ORDERS[condition.rotation])
 
     def refuse_for(self, part: str, types: Iterable[str], examples: int, *, about_documents: bool) -> None:
         """Raises ConfigError, naming the part, where its items cannot be asked so: for want of examples, options or documents."""
@@ -120,12 +120,12 @@ def build_part_prompts(
     Tables: `qa_items`, `qa_examples` and `qa_documents` of the part. `embed`: called for retrievers that go by meaning alone. `look_up`: called
     once with the texts of all items, where a server finds the chunks.
     """
-    asked = read_stored_items(items)
+    questions = read_stored_items(items)
     if len(documents) and how.retriever == REMOTE:
-        return build_cited_prompts(asked, documents, how, look_up([item.text for item in asked], how.k, how.filter))
+        return build_cited_prompts(questions, documents, how, look_up([item.text for item in questions], how.k, how.filter))
     if len(documents):
-        return build_cited_prompts(asked, documents, how, make_retriever(how.retriever, documents, embed))
-    return build_plain_prompts(asked, read_stored_examples(examples, asked[0].type if asked else ""), how)
+        return build_cited_prompts(questions, documents, how, make_retriever(how.retriever, documents, embed))
+    return build_plain_prompts(questions, read_stored_examples(examples, questions[0].type if questions else ""), how)
 
 
 def build_plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], how: AskSettings) -> PromptTables:
@@ -134,13 +134,13 @@ def build_plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], how
     for item in items:
         prompt = build_item_prompt(item, how.choice(item.type), examples)
         limits = {"answer_tokens": prompt.answer_tokens, "response_schema": prompt.response_schema}
-        own = {"option_order": prompt.option_order, "n_examples": prompt.n_examples}
+        extras = {"option_order": prompt.option_order, "n_examples": prompt.n_examples}
         rows.append(
             {
                 **_identify_item(item, prompt.condition),
                 **_make_messages_column(prompt.messages),
                 **limits,
-                **own,
+                **extras,
                 "prompt_id": prompt.prompt_id,
             }
         )
@@ -156,40 +156,40 @@ def build_cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskSe
     it does not tell of the chunks that it left out.
     """
     condition = how.condition((), about_documents=True)
-    prompts, context, scored = [], [], []
-    allowed = pa.array(match_filter(documents, check_filter(how.filter)), pa.bool_())
-    here = [] if retriever.is_remote else _list_searched_chunks(documents.filter(allowed))
+    prompts, context, score_rows = [], [], []
+    mask = pa.array(match_filter(documents, check_filter(how.filter)), pa.bool_())
+    chunks = [] if retriever.is_remote else _list_searched_chunks(documents.filter(mask))
     for item in items:
-        found = retriever.retrieve(item.text, how.k, how.filter)
+        result = retriever.retrieve(item.text, how.k, how.filter)
         named = _identify_item(item, condition)
-        prompts.append({**named, **_build_cited_prompt(item, found, condition)})
-        relevant = _find_relevant_chunks(item, _list_shown_chunks(found) if retriever.is_remote else here)
+        prompts.append({**named, **_build_cited_prompt(item, result, condition)})
+        relevant = _find_relevant_chunks(item, _list_shown_chunks(result) if retriever.is_remote else chunks)
         context += [
             {**named, **row}
-            for row in _build_context_rows(found, relevant if item.quotes else None, remote=retriever.is_remote)
+            for row in _build_context_rows(result, relevant if item.quotes else None, remote=retriever.is_remote)
         ]
         scores = (
-            None if retriever.is_remote else compute_retrieval_scores([one.doc_id for one in found.sources], relevant, how.k)
+            None if retriever.is_remote else compute_retrieval_scores([hit.doc_id for hit in result.sources], relevant, how.k)
         )
         if scores:
-            scored.append({**named, **_make_retrieval_columns(scores), "n_relevant": len(relevant)})
+            score_rows.append({**named, **_make_retrieval_columns(scores), "n_relevant": len(relevant)})
     return PromptTables(
         pa.Table.from_pylist(prompts, schema=QA_PROMPTS),
         pa.Table.from_pylist(context, schema=QA_CONTEXT),
-        pa.Table.from_pylist(scored, schema=QA_RETRIEVAL),
+        pa.Table.from_pylist(score_rows, schema=QA_RETRIEVAL),
     )
 
 
 def merge_with_other_conditions(earlier: pa.Table, new: pa.Table, conditions: Iterable[str], items: pa.Table) -> pa.Table:
     """The new rows of these conditions, and the earlier ones of others whose item is still what it was."""
-    other = earlier.filter(pc.invert(pc.is_in(earlier["condition"], pa.array(list(conditions), pa.string()))))
-    if "truth_id" in other.column_names:
-        known = pc.binary_join_element_wise(items["item_id"], items["truth_id"], "\x1f")
-        own = pc.binary_join_element_wise(other["item_id"], other["truth_id"], "\x1f")
-        other = other.filter(pc.is_in(own, known.combine_chunks()))
+    remainder = earlier.filter(pc.invert(pc.is_in(earlier["condition"], pa.array(list(conditions), pa.string()))))
+    if "truth_id" in remainder.column_names:
+        item_keys = pc.binary_join_element_wise(items["item_id"], items["truth_id"], "\x1f")
+        row_keys = pc.binary_join_element_wise(remainder["item_id"], remainder["truth_id"], "\x1f")
+        remainder = remainder.filter(pc.is_in(row_keys, item_keys.combine_chunks()))
     else:
-        other = other.filter(pc.is_in(other["item_id"], items["item_id"].combine_chunks()))
-    return pa.concat_tables([other, new])
+        remainder = remainder.filter(pc.is_in(remainder["item_id"], items["item_id"].combine_chunks()))
+    return pa.concat_tables([remainder, new])
 
 
 def _identify_item(item: QaItem, condition: str) -> dict[str, Any]:
@@ -200,12 +200,12 @@ def _make_messages_column(messages: Sequence[Message]) -> dict[str, Any]:
     return {"messages": [{"role": message.role, "text": message.text} for message in messages]}
 
 
-def _build_cited_prompt(item: QaItem, found: Retrieval, condition: str) -> dict[str, Any]:
+def _build_cited_prompt(item: QaItem, retrieval: Retrieval, condition: str) -> dict[str, Any]:
     schema = build_cited_schema()
     limits = {"response_schema": schema, "answer_tokens": CITED_ANSWER_TOKENS, "n_examples": 0}
-    if found.problem is not None and not found.is_earlier:
+    if retrieval.problem is not None and not retrieval.is_earlier:
         return {**_make_messages_column(()), **limits, "prompt_id": digest("not looked up", condition, item.text)}
-    messages = build_cited_messages(item.text, item.type, item.options, found.sources)
+    messages = build_cited_messages(item.text, item.type, item.options, retrieval.sources)
     turns = [(message.role, message.text) for message in messages]
     key = compute_messages_id(turns, response_schema=schema, answer_tokens=CITED_ANSWER_TOKENS)
     return {**_make_messages_column(messages), **limits, "prompt_id": key}
@@ -217,33 +217,33 @@ def _list_searched_chunks(documents: pa.Table) -> list[_Chunk]:
     ]
 
 
-def _list_shown_chunks(found: Retrieval) -> list[_Chunk]:
-    return [_Chunk(one.doc_id, one.page_content, one.metadata.get(FILE_FIELD)) for one in found.sources]
+def _list_shown_chunks(retrieval: Retrieval) -> list[_Chunk]:
+    return [_Chunk(source.doc_id, source.page_content, source.metadata.get(FILE_FIELD)) for source in retrieval.sources]
 
 
 def _find_relevant_chunks(item: QaItem, chunks: Sequence[_Chunk]) -> set[str]:
     """The ids of the chunks that hold one of the item's quotes: of the files that these are of, where both are known."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for file in dict.fromkeys(quote.file for quote in item.quotes):
         quotes = [quote.text for quote in item.quotes if quote.file == file]
-        own = [chunk for chunk in chunks if not file or chunk.file in (file, None)]
-        found |= find_relevant_ids([chunk.doc_id for chunk in own], [chunk.page_content for chunk in own], quotes)
-    return found
+        candidates = [chunk for chunk in chunks if not file or chunk.file in (file, None)]
+        ids |= find_relevant_ids([chunk.doc_id for chunk in candidates], [chunk.page_content for chunk in candidates], quotes)
+    return ids
 
 
-def _build_context_rows(found: Retrieval, relevant: set[str] | None, *, remote: bool) -> list[Mapping[str, Any]]:
-    if not found.sources:
-        return [{"problem": found.problem}]
+def _build_context_rows(retrieval: Retrieval, relevant: set[str] | None, *, remote: bool) -> list[Mapping[str, Any]]:
+    if not retrieval.sources:
+        return [{"problem": retrieval.problem}]
     return [
         {
             "rank": rank,
             "doc_id": source.doc_id,
             "relevance": source.score,
             "page_content": source.page_content if remote else None,
-            "problem": found.problem,
+            "problem": retrieval.problem,
             "holds_quote": None if relevant is None else source.doc_id in relevant,
         }
-        for rank, source in enumerate(found.sources)
+        for rank, source in enumerate(retrieval.sources)
     ]
 
 
@@ -291,5 +291,5 @@ def _format_filter_values(where: Mapping[str, str | int]) -> list[str]:
 def _list_filter_values(documents: pa.Table, where: Mapping[str, str | int]) -> Iterator[str]:
     """Of each key the values, of those that are like the given one first."""
     for name, value in where.items():
-        values = {str(one) for one in documents[METADATA_COLUMNS[name]].to_pylist() if one is not None}
+        values = {str(entry) for entry in documents[METADATA_COLUMNS[name]].to_pylist() if entry is not None}
         yield f"{name} has {list_nearest(str(value), values)}"

@@ -65,13 +65,13 @@ def load_judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     `connection` has the tables of ANCHORS_CHOSEN_FROM. An answer that is given word for word several times is one.
     """
     frame = connection.execute(_JUDGED_ANSWERS).df()
-    known: dict[tuple[str, str], JudgedItem] = {}
+    records: dict[tuple[str, str], JudgedItem] = {}
     for suite in frame["suite"].unique():
         items = select_judged_items(connection.sql(_THEIR_ITEMS, params={"suite": suite}).to_arrow_table())
-        known |= {(suite, item): shown for item, shown in items.items()}
+        records |= {(suite, item): record for item, record in items.items()}
     places = list(zip(frame["suite"], frame["item_id"], strict=True))
-    frame = frame.loc[[place in known for place in places]]
-    items_of = [known[place] for place in places if place in known]
+    frame = frame.loc[[place in records for place in places]]
+    items_of = [records[place] for place in places if place in records]
     frame = frame.assign(
         text=[item.question for item in items_of],
         reference=[item.reference for item in items_of],
@@ -81,50 +81,50 @@ def load_judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         evaluators=pd.Series([list(item.evaluators) for item in items_of], index=frame.index, dtype=object),
     )
     answer_texts = zip(frame["text"], frame["reference"], frame["response"], strict=True)
-    return frame.assign(anchor=[digest("anchor", *one) for one in answer_texts]).drop_duplicates("anchor")
+    return frame.assign(anchor=[digest("anchor", *texts) for texts in answer_texts]).drop_duplicates("anchor")
 
 
-def add_answers(kept: pa.Table, n: int, seed: int, pool: pd.DataFrame) -> pa.Table:
+def add_answers(anchors: pa.Table, n: int, seed: int, pool: pd.DataFrame) -> pa.Table:
     """`qa_anchor_items` filled up to `n` from the `pool` of `load_judged_answers`; fewer where there are fewer. Those that are kept stay
     as they are.
 
     They are spread over the scores: one of each fifth of 0-1 in turn, in the order of a hash of the seed and the anchor, so that the choice
     does not depend on the order of rows, and the first so many are spread too.
     """
-    lacking = max(0, n - len(kept))
-    new = pool[~pool["anchor"].isin(kept["anchor"].to_pylist())]
-    new = new.assign(place=[digest("anchor", seed, one) for one in new["anchor"]], fifth=_assign_fifth(new["score"]), seed=seed)
+    lacking = max(0, n - len(anchors))
+    new = pool[~pool["anchor"].isin(anchors["anchor"].to_pylist())]
+    new = new.assign(place=[digest("anchor", seed, key) for key in new["anchor"]], fifth=_assign_fifth(new["score"]), seed=seed)
     new = new.sort_values("place", kind="stable")
-    there = _assign_fifth(kept["score"].to_pandas()).value_counts()
-    turn = new.groupby("fifth").cumcount() + new["fifth"].map(there).fillna(0)
-    chosen = new.assign(turn=turn).sort_values(["turn", "place"], kind="stable").head(lacking)
-    return pa.concat_tables([kept, convert_to_schema(chosen, QA_ANCHOR_ITEMS)]) if len(chosen) else kept
+    counts = _assign_fifth(anchors["score"].to_pandas()).value_counts()
+    turn = new.groupby("fifth").cumcount() + new["fifth"].map(counts).fillna(0)
+    additions = new.assign(turn=turn).sort_values(["turn", "place"], kind="stable").head(lacking)
+    return pa.concat_tables([anchors, convert_to_schema(additions, QA_ANCHOR_ITEMS)]) if len(additions) else anchors
 
 
 def _assign_fifth(scores: pd.Series) -> pd.Series:
     return (scores.astype("float64") * _FIFTHS).clip(0, _FIFTHS - 1).astype("int64")
 
 
-def iterate_anchor_looks(kept: pa.Table, arbiter: Arbiter, night: str) -> Iterator[JudgementLook]:
+def iterate_anchor_looks(anchors: pa.Table, arbiter: Arbiter, night: str) -> Iterator[JudgementLook]:
     """Every look of an evaluator at the anchors, afresh under the label of the night."""
-    for row in kept.to_pylist():
-        asked = (row["text"], row["reference"], row["response"], arbiter, judge_snapshot(night), row["evaluators"])
-        for one in iterate_arbitrations(*asked):
-            yield JudgementLook(row, one, "")
+    for row in anchors.to_pylist():
+        arguments = (row["text"], row["reference"], row["response"], arbiter, judge_snapshot(night), row["evaluators"])
+        for task in iterate_arbitrations(*arguments):
+            yield JudgementLook(row, task, "")
 
 
-def build_qa_anchor_rows(night: str, looks: Sequence[JudgementLook], played: Sequence[Played]) -> pa.Table:
+def build_qa_anchor_rows(night: str, looks: Sequence[JudgementLook], outcomes: Sequence[Played]) -> pa.Table:
     """The rows of `qa_anchors`, in the order of the looks."""
     rows = [
-        {**one.response, **make_verdict_row(one.arbitration, outcome, one.response["model_variant"]), "snapshot": night}
-        for one, outcome in zip(looks, played, strict=True)
+        {**look.response, **make_verdict_row(look.arbitration, outcome, look.response["model_variant"]), "snapshot": night}
+        for look, outcome in zip(looks, outcomes, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=QA_ANCHORS)
 
 
-def convert_anchor_points(judged: pa.Table) -> pd.DataFrame:
+def convert_anchor_points(anchors: pa.Table) -> pd.DataFrame:
     """The rows of `qa_anchors` as `compute_judge_drifts` takes them: the point is the score."""
-    frame: pd.DataFrame = judged.to_pandas().astype({"snapshot": "str", "suite": "str"})
+    frame: pd.DataFrame = anchors.to_pandas().astype({"snapshot": "str", "suite": "str"})
     return frame.assign(
         judge=frame["judge_model"], item=frame["anchor"], point=frame["score"], cluster=frame["suite"] + "/" + frame["item_id"]
     )
@@ -135,20 +135,20 @@ _KEPT_JUDGEMENTS = "an answer that did not change keeps its judgement, so this i
 _NOT_JUDGED_AGAIN = "not net of the judge: it was not shown stored answers again"
 
 
-def subtract_judge_drifts(rows: Sequence[Row], anchored: pa.Table, options: WatchOptions) -> Iterator[Row]:
+def subtract_judge_drifts(rows: Sequence[Row], anchors: pa.Table, options: WatchOptions) -> Iterator[Row]:
     """Of each series whose judged score moved the judge's part of it and what is left; `judges_note` says what was done.
 
-    `rows`: of `ModelDrift`. `anchored`: the rows of `qa_anchors`. The judge is compared on the mean of those evaluators that the metric is of:
+    `rows`: of `ModelDrift`. `anchors`: the rows of `qa_anchors`. The judge is compared on the mean of those evaluators that the metric is of:
     its nights from the first snapshot of the model's shift on with those before it, without the model's outages. A shift without a first
     snapshot is not netted.
     """
-    return (_subtract_judge_drift(row, anchored, options) for row in rows)
+    return (_subtract_judge_drift(row, anchors, options) for row in rows)
 
 
-def _subtract_judge_drift(row: Row, anchored: pa.Table, options: WatchOptions) -> dict[str, Any]:
+def _subtract_judge_drift(row: Row, anchors: pa.Table, options: WatchOptions) -> dict[str, Any]:
     if row["verdict"] not in NEWS or row["shift"] is None or not str(row["measured_by"]).startswith(f"{JUDGE_SCORER} "):
         return {}
-    judge = _judge_of(row, anchored, options.settings_for_judges(row["model"], row["model_variant"]))
+    judge = _judge_of(row, anchors, options.settings_for_judges(row["model"], row["model_variant"]))
     if judge is None or row["first_snapshot"] is None:
         return {"judges_note": _describe_not_netted(judge)}
     part = estimate_anchor_shift(judge, row["first_snapshot"], row.get("outage") or ())
@@ -156,8 +156,8 @@ def _subtract_judge_drift(row: Row, anchored: pa.Table, options: WatchOptions) -
         return {"judges_note": f"{_NOT_JUDGED_AGAIN} on both sides of the shift"}
     net = subtract_shift(Shift(row["shift"], row["shift_low"], row["shift_high"]), part)
     nights = f"; judge shown answers {other}" if (other := describe_other_nights(judge, row)) else ""
-    moved = f"on the same stored answers the judge moved by {_format_judge_shift(part)}{nights}"
-    words = f"net of the judge: {_format_judge_shift(net)}; {moved}; {_KEPT_JUDGEMENTS}"
+    change = f"on the same stored answers the judge moved by {_format_judge_shift(part)}{nights}"
+    words = f"net of the judge: {_format_judge_shift(net)}; {change}; {_KEPT_JUDGEMENTS}"
     return {
         "net_shift": net.value,
         "net_low": net.low,
@@ -170,8 +170,8 @@ def _describe_not_netted(judge: JudgeDrift | None) -> str:
     """Of a judge that was shown nothing again, and of a model that is not known to have moved since some night."""
     if judge is None:
         return _NOT_JUDGED_AGAIN
-    moved = format_judge_shift(judge)
-    return f"not net of the judge: {NOT_SETTLED}{f'; on stored answers the judge itself moved by {moved}' if moved else ''}"
+    change = format_judge_shift(judge)
+    return f"not net of the judge: {NOT_SETTLED}{f'; on stored answers the judge itself moved by {change}' if change else ''}"
 
 
 def _format_judge_shift(shift: Shift) -> str:
@@ -179,28 +179,28 @@ def _format_judge_shift(shift: Shift) -> str:
     return f"{shift.value:+.4f}{interval}"
 
 
-def _judge_of(row: Row, anchored: pa.Table, options: WatchOptions) -> JudgeDrift | None:
+def _judge_of(row: Row, anchors: pa.Table, options: WatchOptions) -> JudgeDrift | None:
     """The drift of the judge behind a judged metric, on anchors with a score by each evaluator that the metric is of; None: there are none."""
-    frame = anchored.to_pandas().astype({"snapshot": "str", "suite": "str", "judge_variant": "str", "evaluator": "str"})
+    frame = anchors.to_pandas().astype({"snapshot": "str", "suite": "str", "judge_variant": "str", "evaluator": "str"})
     for variant in sorted(set(frame["judge_variant"])):
         before = f"{JUDGE_SCORER} {ARBITER_VERSION}, {variant}, "
         if not row["measured_by"].startswith(before):
             continue
         evaluators = row["measured_by"].removeprefix(before).split(", ")[0].split("+")
         wanted_evaluators = evaluators if row["metric"] == JUDGED_METRIC else [row["metric"]]
-        own = frame[(frame["judge_variant"] == variant) & frame["evaluator"].isin(wanted_evaluators) & frame["score"].notna()]
-        return _measure_judge_drift(own, len(wanted_evaluators), options)
+        rows = frame[(frame["judge_variant"] == variant) & frame["evaluator"].isin(wanted_evaluators) & frame["score"].notna()]
+        return _measure_judge_drift(rows, len(wanted_evaluators), options)
     return None
 
 
-def _measure_judge_drift(own: pd.DataFrame, evaluators: int, options: WatchOptions) -> JudgeDrift | None:
+def _measure_judge_drift(rows: pd.DataFrame, evaluators: int, options: WatchOptions) -> JudgeDrift | None:
     by = ["judge_variant", "snapshot", "anchor", "suite", "item_id"]
-    means = own.groupby(by, sort=True)["score"].agg(["mean", "count"]).reset_index()
+    means = rows.groupby(by, sort=True)["score"].agg(["mean", "count"]).reset_index()
     means = means[means["count"] == evaluators]
     named = means.assign(judge=means["judge_variant"], evaluator="")
     frame = named.assign(item=means["anchor"], point=means["mean"], cluster=means["suite"] + "/" + means["item_id"])
-    found = compute_judge_drifts(frame, sort_night_times(frame["snapshot"].tolist()), options) if len(frame) else []
-    return found[0] if found else None
+    drifts = compute_judge_drifts(frame, sort_night_times(frame["snapshot"].tolist()), options) if len(frame) else []
+    return drifts[0] if drifts else None
 
 
 QA_WATCHED_KEYS = Keys(

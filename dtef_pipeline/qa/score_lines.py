@@ -36,11 +36,11 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_texts(value: Any) -> bool:
-    return isinstance(value, Sequence) and all(isinstance(one, str) for one in value) and not isinstance(value, str)
+    return isinstance(value, Sequence) and all(isinstance(item, str) for item in value) and not isinstance(value, str)
 
 
 def _is_listed(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) or _is_number(one) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) or _is_number(item) for item in value)
 
 
 _KINDS_OF_VALUE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
@@ -86,17 +86,17 @@ def read_answer_lines(
         ItemError: for the first line that cannot be scored: its number, what was found, what is allowed.
     """
     reader = _Reader(outside or {})
-    found = []
+    answers = []
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                found.append(reader.read(line))
+                answers.append(reader.read(line))
             except ItemError as error:
                 problem = error.problem if error.where == _LINE_PLACE else f"{error.where}: {error.problem}"
                 raise ItemError(problem, where=where, line=number, arrived=error.arrived, allowed=error.allowed) from None
             except ConfigError as error:
                 raise ItemError(str(error), where=where, line=number) from None
-    return found
+    return answers
 
 
 def score_answer_lines(lines: Iterable[AnswerLine], statuses: Counter[str] | None = None) -> Iterator[str]:
@@ -141,10 +141,10 @@ class _Reader:
 
     def read(self, line: str) -> AnswerLine:
         item = _parse_json_object(line)
-        for key, (is_allowed, allowed) in _KINDS_OF_VALUE.items():
+        for key, (is_allowed, form) in _KINDS_OF_VALUE.items():
             value = item.get(key)
             if (value is not None or key == "response") and not is_allowed(value):
-                _refuse_value(key, value, allowed)
+                _refuse_value(key, value, form)
         if "response" not in item and "citations" not in item:
             _refuse_value("response", None, _KINDS_OF_VALUE["response"][1])
         response = item.get("response")
@@ -171,8 +171,8 @@ class _Reader:
     def _read_line_settings(self, item: dict[str, Any], key: str) -> ScorerSettings:
         """The settings of a line; lines of the same settings share them, and with them the lexicon."""
         if key not in self._settings:
-            given = {name: item[name] for name in _SETTINGS_KEYS if item.get(name) is not None}
-            self._settings[key] = ScorerSettings(**given)
+            values = {name: item[name] for name in _SETTINGS_KEYS if item.get(name) is not None}
+            self._settings[key] = ScorerSettings(**values)
         return self._settings[key]
 
 
@@ -180,8 +180,8 @@ _SETTINGS_KEYS = ("strict", "penalty", "senses", "synonyms")
 
 
 def _hash_settings(item: dict[str, Any]) -> str:
-    given = [item.get(name) for name in _SETTINGS_KEYS]
-    return "" if given == [None] * len(given) else json.dumps(given, sort_keys=True)
+    values = [item.get(name) for name in _SETTINGS_KEYS]
+    return "" if values == [None] * len(values) else json.dumps(values, sort_keys=True)
 
 
 def _read_reference(item: dict[str, Any]) -> str:
@@ -193,16 +193,16 @@ def _read_reference(item: dict[str, Any]) -> str:
 
 def _parse_json_object(line: str) -> dict[str, Any]:
     try:
-        found = _LINE_DECODER.decode(line.lstrip("\ufeff").strip())
+        content = _LINE_DECODER.decode(line.lstrip("\ufeff").strip())
         if line.count("[") + line.count("{") > _MANY_BRACKETS:
-            _ENCODER.encode(found)  # what cannot be written again is refused now, before any line is written
+            _ENCODER.encode(content)  # what cannot be written again is refused now, before any line is written
     except RecursionError:
         _refuse_line("it is nested too deeply")
     except ValueError as error:
         _refuse_line(f"it is not JSON: {error}", line)
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         _refuse_line("it is not an object", line)
-    return found
+    return content
 
 
 def _refuse_json_constant(name: str) -> NoReturn:
@@ -223,14 +223,14 @@ _ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 
 
 def _refuse_line(problem: str, line: str | None = None) -> NoReturn:
-    allowed = "a JSON object with scorer, response and reference"
-    raise ItemError(problem, where=_LINE_PLACE, arrived=None if line is None else shorten_to_line(line), allowed=allowed)
+    form = "a JSON object with scorer, response and reference"
+    raise ItemError(problem, where=_LINE_PLACE, arrived=None if line is None else shorten_to_line(line), allowed=form)
 
 
-def _refuse_value(key: str, value: Any, allowed: str) -> NoReturn:
-    shown = (
+def _refuse_value(key: str, value: Any, form: str) -> NoReturn:
+    excerpt = (
         value
         if value is None or isinstance(value, (bool, float))
         else shorten_to_line(value if isinstance(value, str) else json.dumps(value))
     )
-    raise ItemError(f"{key} is missing or not usable", where=_LINE_PLACE, arrived=shown, allowed=allowed)
+    raise ItemError(f"{key} is missing or not usable", where=_LINE_PLACE, arrived=excerpt, allowed=form)

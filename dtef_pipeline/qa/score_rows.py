@@ -79,18 +79,18 @@ def score_rows(
     for responses that there are not: these have the state of their call in place of a score, but where `left_out` says of their place that a
     judge's sample would have left them out.
     """
-    made = _Made()
+    results = _Made()
     names = ("item_id", "call_status", "response", "finish_reason", "error")
     for place, (item, status, text, reason, error) in enumerate(
         zip(*(responses[name].to_pylist() for name in names), strict=True)
     ):
         if (without := _score_without_response(status, reason, error)) is None:
             for measure, score in scores_of(place, Written(text, reason)):
-                made.add(place, measure, score)
+                results.add(place, measure, score)
         else:
             for measure in measures_of[item]:
-                made.add(place, measure, NOT_IN_SAMPLE if left_out(place, measure) else without)
-    return _build_score_table(responses, items, made)
+                results.add(place, measure, NOT_IN_SAMPLE if left_out(place, measure) else without)
+    return _build_score_table(responses, items, results)
 
 
 def _score_without_response(status: str, reason: str | None, error: str | None) -> ItemScore | None:
@@ -102,37 +102,37 @@ def _score_without_response(status: str, reason: str | None, error: str | None) 
     return None
 
 
-def _build_score_table(responses: pa.Table, items: pa.Table, made: _Made) -> pa.Table:
-    taken = responses.select(list(_FROM_RESPONSES)).take(pa.array(made.place, pa.int64()))
-    columns: dict[str, Any] = {name: taken[name] for name in taken.column_names}
-    columns |= _take_item_columns(taken["item_id"], items)
+def _build_score_table(responses: pa.Table, items: pa.Table, results: _Made) -> pa.Table:
+    rows = responses.select(list(_FROM_RESPONSES)).take(pa.array(results.place, pa.int64()))
+    columns: dict[str, Any] = {name: rows[name] for name in rows.column_names}
+    columns |= _take_item_columns(rows["item_id"], items)
     columns |= {
-        "scorer": [one.scorer for one in made.measure],
-        "scorer_version": [one.version for one in made.measure],
-        "metric": [one.metric for one in made.measure],
-        "measured_by": [one.measured_by for one in made.measure],
-        "lexicon": [one.lexicon for one in made.measure],
-        "status": [one.status for one in made.score],
-        "value": [one.value for one in made.score],
-        "score": [one.score for one in made.score],
-        "how": [one.how for one in made.score],
-        "flags": [list(one.flags) for one in made.score],
-        "detail": [_encode_own(one.own) for one in made.score],
-        "reason": [one.reason for one in made.score],
+        "scorer": [measure.scorer for measure in results.measure],
+        "scorer_version": [measure.version for measure in results.measure],
+        "metric": [measure.metric for measure in results.measure],
+        "measured_by": [measure.measured_by for measure in results.measure],
+        "lexicon": [measure.lexicon for measure in results.measure],
+        "status": [score.status for score in results.score],
+        "value": [score.value for score in results.score],
+        "score": [score.score for score in results.score],
+        "how": [score.how for score in results.score],
+        "flags": [list(score.flags) for score in results.score],
+        "detail": [_encode_own(score.own) for score in results.score],
+        "reason": [score.reason for score in results.score],
     }
     arrays = [
-        column.cast(one.type) if isinstance(column := columns[one.name], pa.ChunkedArray) else pa.array(column, one.type)
-        for one in QA_SCORES
+        column.cast(entry.type) if isinstance(column := columns[entry.name], pa.ChunkedArray) else pa.array(column, entry.type)
+        for entry in QA_SCORES
     ]
     return pa.table(arrays, schema=QA_SCORES)
 
 
-def _take_item_columns(wanted: pa.ChunkedArray, items: pa.Table) -> dict[str, pa.ChunkedArray]:
+def _take_item_columns(item_ids: pa.ChunkedArray, items: pa.Table) -> dict[str, pa.ChunkedArray]:
     import pyarrow.compute as pc
 
-    at = pc.index_in(wanted, value_set=items["item_id"].combine_chunks())
+    at = pc.index_in(item_ids, value_set=items["item_id"].combine_chunks())
     return {name: items[name].take(at) for name in _OF_THE_ITEM}
 
 
-def _encode_own(own: Mapping[str, Any]) -> str | None:
-    return json.dumps(own, ensure_ascii=False, sort_keys=True, default=str) if own else None
+def _encode_own(details: Mapping[str, Any]) -> str | None:
+    return json.dumps(details, ensure_ascii=False, sort_keys=True, default=str) if details else None

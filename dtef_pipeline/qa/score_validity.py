@@ -75,10 +75,10 @@ def _make_check_key(place: Mapping[str, int]) -> Any:
 def _iterate_findings(frame: pd.DataFrame, check: str, finding: Any) -> Iterator[dict[str, Any]]:
     """One row for each model, condition and measure of the frame."""
     keys = [*_WHOSE, "metric", "measured_by"]
-    for values, own in frame.groupby(keys, sort=True):
-        found: ValidityFinding | None = finding(own)
-        if found is not None:
-            yield {**dict(zip(keys, values, strict=True)), "check": check, **found._asdict()}
+    for values, group in frame.groupby(keys, sort=True):
+        result: ValidityFinding | None = finding(group)
+        if result is not None:
+            yield {**dict(zip(keys, values, strict=True)), "check": check, **result._asdict()}
 
 
 _OF_ORDERS = f"""
@@ -114,63 +114,61 @@ _LENGTHS_AND_SCORES = f"""
 """
 
 
-def _measure_position_bias(own: pd.DataFrame) -> ValidityFinding | None:
+def _measure_position_bias(frame: pd.DataFrame) -> ValidityFinding | None:
     """The range of the means over orders of the options, on the items that are scored in every order; None: of one order alone.
 
     It is the largest difference of two orders, |d|. With t at 95 % over all pairs of orders (Bonferroni) and s the standard error of a paired
     difference, the largest |d| - t s and |d| + t s are its interval; orders matter where that does not begin at 0.
     """
-    if own["of_order"].nunique() < 2:
+    if frame["of_order"].nunique() < 2:
         return None
-    grid = own.pivot_table(values="score", index="item", columns="of_order").dropna().to_numpy(dtype=np.float64)
+    grid = frame.pivot_table(values="score", index="item", columns="of_order").dropna().to_numpy(dtype=np.float64)
     n, orders = grid.shape
     if n < MIN_CLUSTERS:
         return ValidityFinding(None, None, None, n, False, explain_missing(n, "item", "range"))
     first, second = np.triu_indices(orders, k=1)
-    found = estimate_ratios(grid[:, first] - grid[:, second], np.ones((n, len(first))))
-    size, reach = np.abs(found.value), found.interval(1 - (1 - CONFIDENCE) / len(first))[1] - found.value
+    estimate = estimate_ratios(grid[:, first] - grid[:, second], np.ones((n, len(first))))
+    size, reach = np.abs(estimate.value), estimate.interval(1 - (1 - CONFIDENCE) / len(first))[1] - estimate.value
     low, high = max(float((size - reach).max()), 0.0), min(float((size + reach).max()), 1.0)
     return ValidityFinding(float(size.max()), low, high, n, low > 0)
 
 
-def _measure_share(is_so: Flags, most: float, what: str) -> ValidityFinding:
+def _measure_share(is_so: Flags, most: float, text: str) -> ValidityFinding:
     """A share of responses; warned of where it is above `most`."""
     n, count = len(is_so), int(is_so.sum())
     low, high = (float(end) for end in compute_wilson_interval(count, n))
-    return ValidityFinding(count / n, low, high, n, count > most * n, f"{count:,} of {n:,} {what}" if count else "")
+    return ValidityFinding(count / n, low, high, n, count > most * n, f"{count:,} of {n:,} {text}" if count else "")
 
 
-def _measure_disagreement(own: pd.DataFrame) -> ValidityFinding:
+def _measure_disagreement(frame: pd.DataFrame) -> ValidityFinding:
     return _measure_share(
-        own["disagrees"].to_numpy(dtype=np.bool_), MOST_DISAGREED, "responses are right for one and wrong for the other"
+        frame["disagrees"].to_numpy(dtype=np.bool_), MOST_DISAGREED, "responses are right for one and wrong for the other"
     )
 
 
-def _measure_self_judged(own: pd.DataFrame) -> ValidityFinding | None:
-    judged = own[own["score"].notna()]
-    if not len(judged):
+def _measure_self_judged(frame: pd.DataFrame) -> ValidityFinding | None:
+    rows = frame[frame["score"].notna()]
+    if not len(rows):
         return None
-    found = _measure_share(
-        judged["self_judged"].fillna(False).to_numpy(dtype=np.bool_), 0.0, "judgements are by a model of the same maker"
+    finding = _measure_share(
+        rows["self_judged"].fillna(False).to_numpy(dtype=np.bool_), 0.0, "judgements are by a model of the same maker"
     )
-    return found._replace(low=None, high=None)
+    return finding._replace(low=None, high=None)
 
 
-def _measure_failures(own: pd.DataFrame) -> ValidityFinding | None:
-    wanted = own[~own["reason"].isin(_LEFT_UNJUDGED)]
+def _measure_failures(frame: pd.DataFrame) -> ValidityFinding | None:
+    rows = frame[~frame["reason"].isin(_LEFT_UNJUDGED)]
     return (
-        _measure_share(wanted["score"].isna().to_numpy(dtype=np.bool_), MOST_FAILED, "judgements failed")
-        if len(wanted)
-        else None
+        _measure_share(rows["score"].isna().to_numpy(dtype=np.bool_), MOST_FAILED, "judgements failed") if len(rows) else None
     )
 
 
-def _correlate_with_length(own: pd.DataFrame) -> ValidityFinding:
+def _correlate_with_length(frame: pd.DataFrame) -> ValidityFinding:
     """Spearman's correlation over items, draws averaged first.
 
     Interval by Fisher's transformation with the variance (1 + r^2 / 2) / (n - 3) of Bonett and Wright (2000).
     """
-    items = own.groupby("item")[["length", "score"]].mean()
+    items = frame.groupby("item")[["length", "score"]].mean()
     n = len(items)
     if n < MIN_CLUSTERS or (np.ptp(items.to_numpy(dtype=np.float64), axis=0) == 0).any():
         alike = "no correlation: all responses are equally long, or have the same score"

@@ -38,7 +38,7 @@ _SCORERS: tuple[Scorer, ...] = (
     Numeric(),
 )
 _BY_SCORER_NAME = {scorer.name: scorer for scorer in _SCORERS}
-_BY_FOLDED_TYPE = {spelled.casefold(): name for spelled, name in SCORER_OF_TYPE.items()}
+_BY_FOLDED_TYPE = {label.casefold(): name for label, name in SCORER_OF_TYPE.items()}
 
 
 def find_scorer(name_or_type: str) -> Scorer | None:
@@ -46,8 +46,8 @@ def find_scorer(name_or_type: str) -> Scorer | None:
 
     Scorers of this package come first. Raises ConfigError for one of another package that cannot be loaded.
     """
-    wanted = name_or_type.strip()
-    name = _BY_FOLDED_TYPE.get(wanted.casefold(), wanted)
+    key = name_or_type.strip()
+    name = _BY_FOLDED_TYPE.get(key.casefold(), key)
     return _BY_SCORER_NAME.get(name) or _load_scorer(name)
 
 
@@ -56,15 +56,15 @@ def list_scorer_names() -> list[str]:
     return [*_BY_SCORER_NAME, *(name for name in sorted(_find_added_scorers()) if name not in _BY_SCORER_NAME)]
 
 
-def describe_scorers(others: Sequence[str] = ()) -> str:
-    """The types that are scored, and the names of all scorers, in words; `others`: those that only the caller can use."""
-    return ", ".join((*SCORER_OF_TYPE, *list_scorer_names(), *others))
+def describe_scorers(extras: Sequence[str] = ()) -> str:
+    """The types that are scored, and the names of all scorers, in words; `extras`: those that only the caller can use."""
+    return ", ".join((*SCORER_OF_TYPE, *list_scorer_names(), *extras))
 
 
-def make_unscored_scorer(name_or_type: str, others: Sequence[str] = ()) -> ScoreWritten:
+def make_unscored_scorer(name_or_type: str, extras: Sequence[str] = ()) -> ScoreWritten:
     """Scores any reply to an item whose type nothing scores: without a value."""
-    score = ItemScore("no_scorer", reason=f"nothing scores the type {name_or_type}; known: {describe_scorers(others)}")
-    return lambda written: score
+    score = ItemScore("no_scorer", reason=f"nothing scores the type {name_or_type}; known: {describe_scorers(extras)}")
+    return lambda response: score
 
 
 def find_lexicon_name(scorer: Scorer, settings: ScorerSettings) -> str | None:

@@ -114,34 +114,34 @@ class PartScoring:
     _ready: dict[tuple[str, str, str], ScoreWritten | ItemScore] = field(default_factory=dict)
     _seen: dict[tuple[str, str, str | None, str | None], list[tuple[Measure, ItemScore]]] = field(default_factory=dict)
 
-    def compute_scores_of(self, place: int, written: Written) -> list[tuple[Measure, ItemScore]]:
+    def compute_scores_of(self, place: int, response: Written) -> list[tuple[Measure, ItemScore]]:
         """All scores of a response, one per metric."""
         key = self.keys[place]
         item, condition = key[:2]
-        found = [(one, self._add_rationale(key, score)) for one, score in self._score_by_formula(item, condition, written)]
+        pairs = [(entry, self._add_rationale(key, score)) for entry, score in self._score_by_formula(item, condition, response)]
         names = self.asked[item, condition].scorers
         if JUDGE_SCORER in names:
-            found += self._score_by_judge(key, written)
+            pairs += self._score_by_judge(key, response)
         if CODE_SCORER in names:
-            found += self._score_by_tests(key)
+            pairs += self._score_by_tests(key)
         if VERBATIM_SCORER in names:
-            found += self._score_by_quotations(key)
-        return found
+            pairs += self._score_by_quotations(key)
+        return pairs
 
     def measures(self) -> dict[str, list[Measure]]:
         """By item what is scored of it where there is no response."""
-        found: dict[str, dict[str, Measure]] = defaultdict(dict)
-        for (item, _), asked in self.asked.items():
-            for name in asked.scorers:
+        by_item: dict[str, dict[str, Measure]] = defaultdict(dict)
+        for (item, _), question in self.asked.items():
+            for name in question.scorers:
                 for measure in self._list_measures_of(name):
-                    found[item][f"{measure.metric} {measure.scorer} {measure.measured_by}"] = measure
-            if not found[item]:
-                found[item][""] = _NO_SCORER
-        return {item: list(measures.values()) for item, measures in found.items()}
+                    by_item[item][f"{measure.metric} {measure.scorer} {measure.measured_by}"] = measure
+            if not by_item[item]:
+                by_item[item][""] = _NO_SCORER
+        return {item: list(measures.values()) for item, measures in by_item.items()}
 
     def is_left_out(self, place: int, measure: Measure) -> bool:
         """Whether the sample of the judge that a measure is of leaves out a response that there is not."""
-        judge = next((one for one in self.judges if one.scorer_text == measure.measured_by), None)
+        judge = next((record for record in self.judges if record.scorer_text == measure.measured_by), None)
         rows = judge.own(self.judgements.get(self.keys[place], ())) if judge else ()
         return bool(rows) and all(row["reason"] == SKIPPED_SAMPLE for row in rows)
 
@@ -163,39 +163,39 @@ class PartScoring:
 
     def _describe_grading(self) -> str:
         """The same for all scorers that grade by type: items of several types make one mean."""
-        graded = [scorer for name, scorer in self.registry.items() if name not in _METRIC_OF]
-        lexicons = sorted({found for one in graded if (found := find_lexicon_name(one, self.settings))})
+        graders = [scorer for name, scorer in self.registry.items() if name not in _METRIC_OF]
+        lexicons = sorted({lexicon for grader in graders if (lexicon := find_lexicon_name(grader, self.settings))})
         reader = next((judge.scorer_text for judge in self.judges if RATIONALE in judge.evaluators), None)
-        graded_by = [f"by type {max(one.version for one in graded)}", *(f"lexicon {found}" for found in lexicons)]
+        graded_by = [f"by type {max(grader.version for grader in graders)}", *(f"lexicon {lexicon}" for lexicon in lexicons)]
         return ", ".join([*graded_by, *([f"reasons by {reader}"] if reader else [])])
 
-    def _score_by_formula(self, item: str, condition: str, written: Written) -> list[tuple[Measure, ItemScore]]:
-        known = (item, condition, written.text, written.finish_reason)
-        if known not in self._seen:
-            self._seen[known] = list(self._read(item, condition, written))
-        return self._seen[known]
+    def _score_by_formula(self, item: str, condition: str, response: Written) -> list[tuple[Measure, ItemScore]]:
+        key = (item, condition, response.text, response.finish_reason)
+        if key not in self._seen:
+            self._seen[key] = list(self._read(item, condition, response))
+        return self._seen[key]
 
-    def _read(self, item: str, condition: str, written: Written) -> Iterator[tuple[Measure, ItemScore]]:
-        asked = self.asked[item, condition]
-        if not any(True for name in asked.scorers for _ in self._list_measures_of(name)):
-            named = f": {', '.join(asked.scorers)}" if asked.scorers else ""
+    def _read(self, item: str, condition: str, response: Written) -> Iterator[tuple[Measure, ItemScore]]:
+        question = self.asked[item, condition]
+        if not any(True for name in question.scorers for _ in self._list_measures_of(name)):
+            named = f": {', '.join(question.scorers)}" if question.scorers else ""
             yield _NO_SCORER, ItemScore("no_scorer", reason=f"nothing scores this type of question{named}")
-        reply = read_cited(written.text) if self.cites else CitedReply(written.text or "")
-        answer = replace(written, text=reply.answer) if self.cites else written
-        for name in asked.scorers:
+        reply = read_cited(response.text) if self.cites else CitedReply(response.text or "")
+        answer = replace(response, text=reply.answer) if self.cites else response
+        for name in question.scorers:
             if name in self.registry:
                 ready = self._prepare_scorer(item, condition, name)
-                reasoned = (
+                source = (
                     replace(answer, text=reply.answer_with_reasons) if self.cites and name == YesNoRationale.name else answer
                 )
-                score = ready if isinstance(ready, ItemScore) else ready(reasoned)
-                yield self._measure(name), restore_file_letter(add_reply_flags(score, reply), asked)
+                score = ready if isinstance(ready, ItemScore) else ready(source)
+                yield self._measure(name), restore_file_letter(add_reply_flags(score, reply), question)
 
     def _add_rationale(self, key: ResponseKey, score: ItemScore) -> ItemScore:
         """The score with what a judge said of the reasons, where it waits for that."""
         if not is_waiting_for_judge(score):
             return score
-        row = next((one for one in self.judgements.get(key, ()) if one["evaluator"] == RATIONALE), None)
+        row = next((judgement for judgement in self.judgements.get(key, ()) if judgement["evaluator"] == RATIONALE), None)
         if row is None:
             return score
         if row["reason"] in (SKIPPED_SAMPLE, SKIPPED_BUDGET):
@@ -206,45 +206,45 @@ class PartScoring:
     def _prepare_scorer(self, item: str, condition: str, name: str) -> ScoreWritten | ItemScore:
         key = (item, condition, name)
         if key not in self._ready:
-            asked = self.asked[item, condition]
-            reference, options = select_as_shown(asked)
+            question = self.asked[item, condition]
+            reference, options = select_as_shown(question)
             try:
                 self._ready[key] = self.registry[name].prepare_item(reference, options, self.settings)
             except ItemError as error:
                 self._ready[key] = ItemScore("unscorable", reason=str(error))
         return self._ready[key]
 
-    def _score_by_judge(self, key: ResponseKey, written: Written) -> Iterator[tuple[Measure, ItemScore]]:
+    def _score_by_judge(self, key: ResponseKey, response: Written) -> Iterator[tuple[Measure, ItemScore]]:
         rows = self.judgements.get(key, ())
-        known = [judge for judge in self.judges if judge.own(rows)]
-        for judge in known or self.judges[:1] or (_NO_JUDGE,):
-            yield from _iterate_judge_scores(judge, judge.own(rows), written)
+        judges = [judge for judge in self.judges if judge.own(rows)]
+        for judge in judges or self.judges[:1] or (_NO_JUDGE,):
+            yield from _iterate_judge_scores(judge, judge.own(rows), response)
 
     def _score_by_tests(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
         row = self.executions.get(key)
         score = score_execution(row) if row else ItemScore("missing", reason="its code was not run")
         for level in self.executed_at:
-            here = row is None or row["isolation"] in (None, level)
-            yield _measure_at(level), score if here else ItemScore("missing", reason="its code was run at another level")
+            same_level = row is None or row["isolation"] in (None, level)
+            yield _measure_at(level), score if same_level else ItemScore("missing", reason="its code was run at another level")
 
     def _score_by_quotations(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
         rows = self.citations.get(key, ())
         for name, measure in _OF_QUOTATIONS.items():
             if rows:
-                found = sum(bool(row[name]) for row in rows)
-                own = {"found": found, "citations": len(rows)}
-                yield measure, ItemScore(OK_STATUS, found / len(rows), None, (), own)
+                count = sum(bool(row[name]) for row in rows)
+                details = {"found": count, "citations": len(rows)}
+                yield measure, ItemScore(OK_STATUS, count / len(rows), None, (), details)
             else:
                 yield measure, ItemScore("missing", own={"citations": 0}, reason=CITES_NOTHING)
 
 
 def _iterate_judge_scores(
-    judge: JudgeRecord, rows: Sequence[Mapping[str, Any]], written: Written
+    judge: JudgeRecord, rows: Sequence[Mapping[str, Any]], response: Written
 ) -> Iterator[tuple[Measure, ItemScore]]:
     """What one judge's rows on a response come to: the mean of its evaluators, and each of them."""
     scores = {row["evaluator"]: row["score"] for row in rows}
     reasons = {row["evaluator"]: row["reason"] for row in rows}
-    if (without := _score_not_judged(written, reasons)) is not None:
+    if (without := _score_not_judged(response, reasons)) is not None:
         yield from ((measure, without) for measure in judge.measures())
         return
     errors = {row["evaluator"]: row["error"] for row in rows}
@@ -256,10 +256,10 @@ def _iterate_judge_scores(
         yield judge.measure(name), compute_arbiter_score({name: score}, {name: reasons[name]}, errors=errors)
 
 
-def _score_not_judged(written: Written, reasons: Mapping[str, str | None]) -> ItemScore | None:
+def _score_not_judged(response: Written, reasons: Mapping[str, str | None]) -> ItemScore | None:
     """The score of a response that no evaluator looked at; None: one did."""
     if not reasons:
-        return ItemScore("missing", reason="nobody judged it") if (written.text or "").strip() else BLANK_ANSWER
+        return ItemScore("missing", reason="nobody judged it") if (response.text or "").strip() else BLANK_ANSWER
     return NOT_IN_SAMPLE if all(reason == SKIPPED_SAMPLE for reason in reasons.values()) else None
 
 
@@ -270,12 +270,12 @@ _OF_QUOTATIONS = {
 _NO_SCORER = Measure("none", 0, GRADED_METRIC, "no scorer")
 
 
-def select_as_shown(asked: ScoringItem) -> tuple[str, tuple[str, ...]]:
+def select_as_shown(item: ScoringItem) -> tuple[str, tuple[str, ...]]:
     """The reference and the options as the model saw them."""
-    if asked.order is None:
-        return asked.reference, asked.options
-    options = tuple(asked.options[place] for place in asked.order)
-    return find_shown_letter(asked.reference, asked.order), options
+    if item.order is None:
+        return item.reference, item.options
+    options = tuple(item.options[place] for place in item.order)
+    return find_shown_letter(item.reference, item.order), options
 
 
 def add_reply_flags(score: ItemScore, reply: CitedReply) -> ItemScore:
@@ -285,12 +285,12 @@ def add_reply_flags(score: ItemScore, reply: CitedReply) -> ItemScore:
     return replace(score, flags=(*score.flags, *reply.flags)) if reply.flags else score
 
 
-def restore_file_letter(score: ItemScore, asked: ScoringItem) -> ItemScore:
+def restore_file_letter(score: ItemScore, item: ScoringItem) -> ItemScore:
     """The score with the letter that the answer has in the file beside the one that was shown."""
     letter = score.own.get("letter")
-    if asked.order is None or not letter:
+    if item.order is None or not letter:
         return score
-    return replace(score, own={**score.own, "file_letter": find_original_letter(letter, asked.order)})
+    return replace(score, own={**score.own, "file_letter": find_original_letter(letter, item.order)})
 
 
 def score_execution(row: Mapping[str, Any]) -> ItemScore:
@@ -304,19 +304,19 @@ def score_execution(row: Mapping[str, Any]) -> ItemScore:
 def load_asked_items(items: pa.Table, prompts: pa.Table) -> dict[tuple[str, str], ScoringItem]:
     """What is needed to score responses, by item and condition. Tables: `qa_items` and `qa_prompts` of one part."""
     names = ("item_id", "scorers", "reference", "options")
-    known = {item: rest for item, *rest in zip(*(items[name].to_pylist() for name in names), strict=True)}
-    found = {}
+    rows = {item: values for item, *values in zip(*(items[name].to_pylist() for name in names), strict=True)}
+    cases = {}
     for item, condition, order in zip(
         *(prompts[name].to_pylist() for name in ("item_id", "condition", "option_order")), strict=True
     ):
-        scorers, reference, options = known[item]
-        found[item, condition] = ScoringItem(tuple(scorers), reference, tuple(options), None if order is None else tuple(order))
-    return found
+        scorers, reference, options = rows[item]
+        cases[item, condition] = ScoringItem(tuple(scorers), reference, tuple(options), None if order is None else tuple(order))
+    return cases
 
 
-def select_formulas(asked: Iterable[ScoringItem]) -> dict[str, Scorer]:
+def select_formulas(items: Iterable[ScoringItem]) -> dict[str, Scorer]:
     """By name the scorers that read responses by a formula, of those that the items name."""
-    names = dict.fromkeys(name for one in asked for name in one.scorers)
+    names = dict.fromkeys(name for item in items for name in item.scorers)
     return {name: scorer for name in names if (scorer := find_scorer(name)) is not None}
 
 
@@ -327,19 +327,19 @@ def list_response_keys(rows: pa.Table) -> list[ResponseKey]:
 
 def group_by_response(rows: pa.Table) -> dict[ResponseKey, list[dict[str, Any]]]:
     """The rows of a table that has several per response."""
-    found: dict[ResponseKey, list[dict[str, Any]]] = defaultdict(list)
+    groups: dict[ResponseKey, list[dict[str, Any]]] = defaultdict(list)
     for key, row in zip(list_response_keys(rows), rows.to_pylist(), strict=True):
-        found[key].append(row)
-    return found
+        groups[key].append(row)
+    return groups
 
 
 def list_judges(judgements: pa.Table) -> list[JudgeRecord]:
     """The judges of rows of `qa_judgements`, in the order in which they first occur."""
-    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    groups: dict[tuple[str, str], set[str]] = defaultdict(set)
     names = ("judge_variant", "judge_snapshot", "evaluator")
     for variant, snapshot, evaluator in zip(*(judgements[name].to_pylist() for name in names), strict=True):
-        found[variant, snapshot].add(evaluator)
-    return [JudgeRecord(*judge, tuple(sorted(evaluators))) for judge, evaluators in found.items()]
+        groups[variant, snapshot].add(evaluator)
+    return [JudgeRecord(*judge, tuple(sorted(evaluators))) for judge, evaluators in groups.items()]
 
 
 def list_levels(executions: pa.Table) -> list[str]:

@@ -139,21 +139,21 @@ QA_ANCHOR_SETTINGS = (*ASKING_SETTINGS, *_ARBITER, "anchors", "anchor_seed")
 
 
 def choose_parts(
-    known: Sequence[str], suites: Sequence[str], parts: Sequence[str], *, given_as: tuple[str, str] = ("--suite", "--part")
+    keys: Sequence[str], suites: Sequence[str], parts: Sequence[str], *, given_as: tuple[str, str] = ("--suite", "--part")
 ) -> list[str]:
-    """The parts among those `known` whose suite fits any pattern of `suites` and that fit any of `parts`, in their order; all without patterns.
+    """The parts among those `keys` whose suite fits any pattern of `suites` and that fit any of `parts`, in their order; all without patterns.
 
     A pattern of parts is a name (`college_*`), or has its suite before it (`mmlu/*`). Raises ConfigError for a pattern that fits none;
     `given_as`: what the patterns of suites and of parts are called where they are given.
     """
-    of_suites = set(filter_by_patterns(list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known)), suites, given_as[0]))
-    among = [key for key in known if QA_SPACE.split(key)[0] in of_suites]
-    return filter_by_patterns(among, [one if "/" in one else f"*/{one}" for one in parts], given_as[1])
+    of_suites = set(filter_by_patterns(list(dict.fromkeys(QA_SPACE.split(key)[0] for key in keys)), suites, given_as[0]))
+    among = [key for key in keys if QA_SPACE.split(key)[0] in of_suites]
+    return filter_by_patterns(among, [pattern if "/" in pattern else f"*/{pattern}" for pattern in parts], given_as[1])
 
 
-def select_panel_parts(panel: QaSettings, known: Sequence[str]) -> list[str]:
-    """The parts that a panel names among those `known`, in their order; none where it names none. Raises ConfigError for one that none fits."""
-    if not known or not panel.names_parts:
+def select_panel_parts(panel: QaSettings, keys: Sequence[str]) -> list[str]:
+    """The parts that a panel names among those `keys`, in their order; none where it names none. Raises ConfigError for one that none fits."""
+    if not keys or not panel.names_parts:
         return []
-    called = (f"{QA_PANEL_SECTION}.suites:", f"{QA_PANEL_SECTION}.parts:")
-    return choose_parts(known, panel.suites, panel.parts, given_as=called)
+    labels = (f"{QA_PANEL_SECTION}.suites:", f"{QA_PANEL_SECTION}.parts:")
+    return choose_parts(keys, panel.suites, panel.parts, given_as=labels)

@@ -60,22 +60,22 @@ def resolve_part_condition(inputs: Inputs, settings: QaSettings) -> str:
 def plan_responses(inputs: Inputs, settings: QaSettings) -> CallPlan:
     """What models are asked of a part. Raises ConfigError for a model that is computed, and DtefError where no prompt was made so."""
     specs = inputs.models.resolve(settings.models) if settings.models else ()
-    if computed := [spec.name for spec in specs if spec.is_computed]:
-        raise ConfigError(f"model {', '.join(computed)}: it is computed from surveys; allowed: a model that is asked")
+    if names := [spec.name for spec in specs if spec.is_computed]:
+        raise ConfigError(f"model {', '.join(names)}: it is computed from surveys; allowed: a model that is asked")
     every = inputs.read("qa_prompts")
     condition = resolve_part_condition(inputs, settings)
     prompts = select_condition_prompts(every, condition, settings.limit)
     if not len(prompts):
-        made = ", ".join(pc.unique(every["condition"]).to_pylist())
+        conditions = ", ".join(pc.unique(every["condition"]).to_pylist())
         raise DtefError(
-            f"{inputs.key}: no prompts of condition {condition!r}; made are: {made}; `qa_prompts` makes them, with the same settings"
+            f"{inputs.key}: no prompts of condition {condition!r}; made are: {conditions}; `qa_prompts` makes them, with the same settings"
         )
     if not_looked_up := _list_not_looked_up(inputs, settings, prompts):
         inputs.describe(not_looked_up=len(not_looked_up))
-    wanted = (len(prompts) - len(not_looked_up)) * settings.draws
-    asked = _PartRequests(inputs, settings, specs, every, prompts, not_looked_up)
-    expected = {spec.name: wanted for spec in specs}
-    return CallPlan(specs, expected, wanted * len(specs), asked.requests, asked.keys, asked.rows, asked.merge_with_stored)
+    count = (len(prompts) - len(not_looked_up)) * settings.draws
+    part = _PartRequests(inputs, settings, specs, every, prompts, not_looked_up)
+    expected = {spec.name: count for spec in specs}
+    return CallPlan(specs, expected, count * len(specs), part.requests, part.keys, part.rows, part.merge_with_stored)
 
 
 def _list_not_looked_up(inputs: Inputs, settings: QaSettings, prompts: pa.Table) -> Mapping[str, str]:
@@ -100,19 +100,19 @@ class _PartRequests:
     @cached_property
     def _every_request(self) -> list[Request]:
         draws, snapshot = self.settings.draws, self.settings.snapshot
-        return [one for spec in self.specs for one in build_qa_requests(self.prompts, spec, draws, snapshot)]
+        return [request for spec in self.specs for request in build_qa_requests(self.prompts, spec, draws, snapshot)]
 
     def requests(self) -> list[Request]:
-        return [one for one in self._every_request if one.prompt_id not in self.not_looked_up]
+        return [request for request in self._every_request if request.prompt_id not in self.not_looked_up]
 
     def keys(self) -> list[str]:
-        return [one.key for one in self._every_request]
+        return [request.key for request in self._every_request]
 
-    def rows(self, stored: pa.Table, failures: Mapping[str, Failure]) -> Tables:
+    def rows(self, responses: pa.Table, failures: Mapping[str, Failure]) -> Tables:
         draws, snapshot = self.settings.draws, self.settings.snapshot
         never = list_never_asked(self.not_looked_up, self.specs, draws, snapshot)
-        made = build_qa_response_rows(self.prompts, self.specs, draws, snapshot, stored, {**failures, **never})
-        return {"qa_responses": made}
+        table = build_qa_response_rows(self.prompts, self.specs, draws, snapshot, responses, {**failures, **never})
+        return {"qa_responses": table}
 
     def merge_with_stored(self, new: Tables) -> Tables:
         """The new rows, and those of models and conditions that were asked earlier."""
@@ -151,15 +151,15 @@ QA_RESPONSES_STAGE = Stage(
 def score_part(inputs: Inputs, settings: QaSettings) -> Tables:
     """The scores of a part's responses, and every quotation in them."""
     items, responses = inputs.read("qa_items"), inputs.read("qa_responses")
-    documents, shown = inputs.rows("qa_documents"), inputs.rows("qa_context")
+    documents, context = inputs.rows("qa_documents"), inputs.rows("qa_context")
     judgements, executions = inputs.rows("qa_judgements"), inputs.rows("qa_executions")
     citations = (
-        build_citation_rows(responses, load_shown_sources(shown, documents)) if len(documents) else QA_CITATIONS.empty_table()
+        build_citation_rows(responses, load_shown_sources(context, documents)) if len(documents) else QA_CITATIONS.empty_table()
     )
-    asked = load_asked_items(items, inputs.read("qa_prompts"))
+    questions = load_asked_items(items, inputs.read("qa_prompts"))
     scoring = PartScoring(
-        asked,
-        select_formulas(asked.values()),
+        questions,
+        select_formulas(questions.values()),
         settings.scoring,
         list_response_keys(responses),
         group_by_response(judgements),

@@ -41,11 +41,11 @@ BOARD_KEYS: Mapping[str, tuple[str, ...]] = {
 def compute_qa_results(scores: pa.Table) -> pd.DataFrame:
     """Means of rows of `qa_scores`, as of `latest_scores.qa_scores`, with every part, model variant and snapshot by itself."""
     names = [*BOARD_KEYS[BY_PART], *MODEL, "snapshot"]
-    found = build_means_frame(scores, names)
+    frame = build_means_frame(scores, names)
     group, _ = codes(scores, names)
     status = scores["status"].to_numpy()
-    counts = {f"n_{one}": np.bincount(group, status == one, len(found)).astype(np.int64) for one in QA_STATUSES}
-    return found.assign(**counts).sort_values(names, ignore_index=True)
+    counts = {f"n_{state}": np.bincount(group, status == state, len(frame)).astype(np.int64) for state in QA_STATUSES}
+    return frame.assign(**counts).sort_values(names, ignore_index=True)
 
 
 def build_suite_board(
@@ -69,22 +69,22 @@ def build_suite_board(
     if by == BY_CLUSTER:
         scores = _filter_clustered(scores)
     keys = [*names, *MODEL]
-    found = build_means_frame(scores, keys, macro=by == OVERALL)
+    board = build_means_frame(scores, keys, macro=by == OVERALL)
     row, _ = codes(scores, keys)
-    uncited = np.bincount(row, scores["cites_nothing"].to_numpy(), len(found)).astype(np.int64)
-    found["n_uncited"] = pd.Series(uncited).astype("Int64").where(found["metric"].isin(EXISTENCE_METRICS))
-    found["n_failed"] -= uncited
-    found["n_sampled_out"] = _count_sampled_out(scores, keys, row, len(found))
-    to_be_scored = add_coverage(found, scores, names, found["n_sampled_out"].to_numpy())
-    found["note"] = _write_suite_notes(found.assign(uncited=uncited), has_enough(found), to_be_scored)
-    found["exposure"] = found["suite"].map(lambda suite: (exposure or {}).get(suite, ""))
-    return rank_boards(found, scores, names, part="part", order=order)
+    n_uncited = np.bincount(row, scores["cites_nothing"].to_numpy(), len(board)).astype(np.int64)
+    board["n_uncited"] = pd.Series(n_uncited).astype("Int64").where(board["metric"].isin(EXISTENCE_METRICS))
+    board["n_failed"] -= n_uncited
+    board["n_sampled_out"] = _count_sampled_out(scores, keys, row, len(board))
+    to_be_scored = add_coverage(board, scores, names, board["n_sampled_out"].to_numpy())
+    board["note"] = _write_suite_notes(board.assign(uncited=n_uncited), has_enough(board), to_be_scored)
+    board["exposure"] = board["suite"].map(lambda suite: (exposure or {}).get(suite, ""))
+    return rank_boards(board, scores, names, part="part", order=order)
 
 
-def _write_suite_notes(found: pd.DataFrame, enough: pd.Series[bool], to_be_scored: Codes) -> list[str]:
-    """The note of each row, and why it is not ranked. `found` has beside its columns `uncited`, responses."""
+def _write_suite_notes(board: pd.DataFrame, enough: pd.Series[bool], to_be_scored: Codes) -> list[str]:
+    """The note of each row, and why it is not ranked. `board` has beside its columns `uncited`, responses."""
     notes = []
-    for row, is_ranked, of in zip(found.to_dict("records"), enough, to_be_scored.tolist(), strict=True):
+    for row, is_ranked, of in zip(board.to_dict("records"), enough, to_be_scored.tolist(), strict=True):
         if row["uncited"] == row["n_total"]:
             notes.append("no answer cites anything")
         else:
@@ -95,11 +95,11 @@ def _write_suite_notes(found: pd.DataFrame, enough: pd.Series[bool], to_be_score
 
 def _explain_suite_unranked(row: Mapping[Hashable, Any], of: int) -> str:
     """Why a row is not ranked. Answers that cite nothing have not failed, so the note counts them separately."""
-    uncited = row["uncited"]
-    if uncited and row["n_total"] == row["n_scored"] + uncited >= of:
+    n_uncited = row["uncited"]
+    if n_uncited and row["n_total"] == row["n_scored"] + n_uncited >= of:
         items = f"{row['n_items']:,} of {format_count(of, 'item')}"
         return f"not ranked: its answers to {items} cite something, at least 9 of 10 are needed"
-    besides = f", {format_count(uncited, 'answer')} cite nothing" if uncited else ""
+    besides = f", {format_count(n_uncited, 'answer')} cite nothing" if n_uncited else ""
     return explain_unranked(row["n_items"], of, besides)
 
 
@@ -129,11 +129,11 @@ def build_qa_boards(connection: duckdb.DuckDBPyConnection, *, exposure: Mapping[
     """
     latest, order = load_latest_scores(connection), load_qa_snapshot_order(connection)
     boards = {view: build_suite_board(latest, view, exposure=exposure, order=order) for view in BOARD_KEYS}
-    compared = compare_boards(latest, OF_ONE_BOARD).rename(columns={"suite": "first_level"})
+    comparisons = compare_boards(latest, OF_ONE_BOARD).rename(columns={"suite": "first_level"})
     return {
         "qa_board": stack_cuts(boards, QA_BOARD, QA_CUTS),
         "qa_pass_at_k": convert_to_schema(_build_pass_rates(latest), QA_PASS_AT_K),
-        "comparisons": build_family_rows(compared, COMPARISONS, "qa"),
+        "comparisons": build_family_rows(comparisons, COMPARISONS, "qa"),
     }
 
 

@@ -84,8 +84,8 @@ def load_suites(*sources: str | Path) -> Suites:
     """
     specs: dict[str, SuiteSpec] = {}
     for number, source in enumerate(sources, start=1):
-        document = read_document(source, "suites file", [_SUITES_KEY], {_SUITES_KEY: "suite"}, called=f"suites text {number}")
-        document.mapping((), known=[_SUITES_KEY])
+        document = read_document(source, "suites file", [_SUITES_KEY], {_SUITES_KEY: "suite"}, label=f"suites text {number}")
+        document.mapping((), known_keys=[_SUITES_KEY])
         for name in document.mapping((_SUITES_KEY,)):
             specs[str(name)] = _read_suite(name, document)
     return Suites(specs)
@@ -93,5 +93,5 @@ def load_suites(*sources: str | Path) -> Suites:
 
 def _read_suite(name: Any, document: Document) -> SuiteSpec:
     place = (_SUITES_KEY, name)
-    values = document.mapping(place, known=[field for field in SuiteSpec.model_fields if field != "name"])
+    values = document.mapping(place, known_keys=[field for field in SuiteSpec.model_fields if field != "name"])
     return document.validate_as(SuiteSpec, {**values, "name": str(name)}, place)

@@ -410,7 +410,7 @@ QA_ANCHORS = pa.schema(
     [
         _NIGHT_OF_ANCHOR,
         _ANCHOR,
-        *(one for one in OF_ONE_RESPONSE if one.name not in ("temperature", "snapshot")),
+        *(entry for entry in OF_ONE_RESPONSE if entry.name not in ("temperature", "snapshot")),
         *_OF_JUDGE,
         *(QA_JUDGEMENTS.field(name) for name in _KEPT_OF_JUDGEMENT),
     ]

@@ -35,9 +35,9 @@ _EXTREMES = ["lowest", "lowest_snapshot", "highest", "highest_snapshot"]
 def format_drift(checks: pa.Table, subject: Subject, fit: Fit) -> str:
     """Verdicts on models or on partitions for people: the headline, the series with a verdict, what changed, and why others have none."""
     rows = _sort_rows(checks)
-    compared = [row for row in rows if row["verdict"] is not None]
-    details = (_format_details(row, subject, fit.width) for row in compared)
-    verdicts = render(build_verdict_frame(checks, subject), "table", ends=VERDICT_ENDS, fit=fit) if compared else ""
+    verdict_rows = [row for row in rows if row["verdict"] is not None]
+    details = (_format_details(row, subject, fit.width) for row in verdict_rows)
+    verdicts = render(build_verdict_frame(checks, subject), "table", ends=VERDICT_ENDS, fit=fit) if verdict_rows else ""
     parts = [wrap_line(build_headline(checks, subject), fit.width), verdicts, *details, _describe_left_out_series(rows, fit)]
     return "\n\n".join(part for part in parts if part)
 
@@ -67,9 +67,9 @@ def build_verdict_frame(checks: pa.Table, subject: Subject) -> pd.DataFrame:
     if extremes:
         equal = [row["gap"] is not None and is_equal(row["lowest"], row["highest"]) for row in rows]
         frame.loc[equal, ["lowest_snapshot", "highest_snapshot"]] = "all equal"
-    shown = pd.DataFrame(shifts)
+    texts = pd.DataFrame(shifts)
     frame = pd.concat(
-        [frame[["verdict"]], shown[["night"]], frame[where], shown.drop(columns="night"), frame[["n_snapshots", *extremes]]],
+        [frame[["verdict"]], texts[["night"]], frame[where], texts.drop(columns="night"), frame[["n_snapshots", *extremes]]],
         axis=1,
     )
     if frame["night"].isna().all():
@@ -83,8 +83,8 @@ def _format_shift(row: Mapping[str, Any]) -> dict[str, str | None]:
     if math.isnan(shift):
         return {"shift": None, "95 % interval": None}
     places = count_decimals(shift, low, high)
-    known = not (math.isnan(low) or math.isnan(high))
-    interval = f"{format_decimals(low, places, sign='+')} to {format_decimals(high, places, sign='+')}" if known else None
+    is_known = not (math.isnan(low) or math.isnan(high))
+    interval = f"{format_decimals(low, places, sign='+')} to {format_decimals(high, places, sign='+')}" if is_known else None
     return {"shift": format_decimals(shift, places, sign="+"), "95 % interval": interval}
 
 

@@ -36,39 +36,39 @@ class StoredRows:
         if name.startswith("("):
             return frozenset(self._connection.sql(f"SELECT * FROM {name} LIMIT 0").columns)
         if name not in self._columns:
-            there = self._connection.sql(f"SELECT * FROM {name} LIMIT 0").columns if self.has(name) else []
-            self._columns[name] = frozenset(there)
+            names = self._connection.sql(f"SELECT * FROM {name} LIMIT 0").columns if self.has(name) else []
+            self._columns[name] = frozenset(names)
         return self._columns[name]
 
-    def table(self, name: str, wanted: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> pa.Table:
+    def table(self, name: str, names: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> pa.Table:
         """The wanted columns of the rows that have the values of `where`, in order; without the table, no rows.
 
         A wanted `name=expression` is computed. Conditions and places in the order on columns that are not there are left out.
         """
-        there = self.columns(name)
-        if not there:
-            return pa.table({one.partition("=")[0]: pa.nulls(0) for one in wanted})
-        shown = ", ".join(_build_select_term(one, there) for one in wanted)
-        conditions = [column for column in where if column in there]
-        asked = "".join(f' {"AND" if at else "WHERE"} "{column}" = ?' for at, column in enumerate(conditions))
-        ordered = ", ".join(f'"{column}" NULLS FIRST' for column in order if column in there)
-        query = f"SELECT {shown} FROM {name}{asked}" + (f" ORDER BY {ordered}" if ordered else "")
+        columns = self.columns(name)
+        if not columns:
+            return pa.table({term.partition("=")[0]: pa.nulls(0) for term in names})
+        terms = ", ".join(_build_select_term(term, columns) for term in names)
+        conditions = [column for column in where if column in columns]
+        clause = "".join(f' {"AND" if at else "WHERE"} "{column}" = ?' for at, column in enumerate(conditions))
+        order_by = ", ".join(f'"{column}" NULLS FIRST' for column in order if column in columns)
+        query = f"SELECT {terms} FROM {name}{clause}" + (f" ORDER BY {order_by}" if order_by else "")
         return self._connection.sql(query, params=[where[column] for column in conditions]).to_arrow_table()
 
-    def rows(self, name: str, wanted: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> list[StoredRow]:
+    def rows(self, name: str, names: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> list[StoredRow]:
         """The same as one mapping per row."""
-        found: list[StoredRow] = self.table(name, wanted, where, order).to_pylist()
-        return found
+        result: list[StoredRow] = self.table(name, names, where, order).to_pylist()
+        return result
 
     def frame(self, name: str, where: Mapping[str, Any] | None = None) -> pd.DataFrame:
         """All columns of the rows, as they are; empty without the table."""
-        there = sorted(self.columns(name))
-        return self.table(name, there, where or {}).to_pandas() if there else pd.DataFrame()
+        names = sorted(self.columns(name))
+        return self.table(name, names, where or {}).to_pandas() if names else pd.DataFrame()
 
 
-def _build_select_term(wanted: str, there: frozenset[str]) -> str:
-    name, _, expression = wanted.partition("=")
-    return f'{expression} AS "{name}"' if expression else f'"{name}"' if name in there else f'NULL AS "{name}"'
+def _build_select_term(term: str, columns: frozenset[str]) -> str:
+    name, _, expression = term.partition("=")
+    return f'{expression} AS "{name}"' if expression else f'"{name}"' if name in columns else f'NULL AS "{name}"'
 
 
 MOST_DECIMALS = 5
@@ -95,8 +95,8 @@ def format_decimals(value: float, places: int, *, sign: str = "") -> str:
     """A number to so many decimals (as of `count_decimals`), thousands apart; `sign` + shows that of positive numbers too, never one of a
     zero.
     """
-    rounded = round(value, places) + 0.0
-    return f"{rounded:{sign if rounded else ''},.{max(places, 0)}f}"
+    number = round(value, places) + 0.0
+    return f"{number:{sign if number else ''},.{max(places, 0)}f}"
 
 
 def count_cost_decimals(dollars: float) -> int:

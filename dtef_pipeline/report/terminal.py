@@ -59,9 +59,9 @@ def choose_shown_columns(columns: Sequence[str], fit: Fit) -> list[str]:
 
 def _iterate_least_important(columns: Sequence[str], fit: Fit) -> Iterator[str]:
     """The columns that may be hidden, the least important first."""
-    kept = fit.kept or columns[:1]
-    yield from (name for name in fit.first_out if name in columns and name not in kept)
-    yield from (name for name in reversed(columns) if name not in kept and name not in fit.first_out)
+    essential = fit.kept or columns[:1]
+    yield from (name for name in fit.first_out if name in columns and name not in essential)
+    yield from (name for name in reversed(columns) if name not in essential and name not in fit.first_out)
 
 
 _UNBREAKABLE = "\N{NO-BREAK SPACE}"
@@ -86,9 +86,9 @@ def wrap_line(line: str, width: int | None, indent: int = 0) -> str:
     if width is None or len(line) <= width:
         return line
     room = max(width, indent + 20)
-    whole = _COMMAND.sub(lambda found: found[0].replace(" ", _UNBREAKABLE), line)
-    wrapped = textwrap.wrap(whole, room, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(wrapped).replace(_UNBREAKABLE, " ")
+    text = _COMMAND.sub(lambda match: match[0].replace(" ", _UNBREAKABLE), line)
+    lines = textwrap.wrap(text, room, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace(_UNBREAKABLE, " ")
 
 
 _DECIMALS_WITHOUT_ENDS = 4
@@ -128,8 +128,8 @@ def render(
         nested = {str(name): frame[name].map(_convert_csv_value) for name in frame if pd.api.types.is_object_dtype(frame[name])}
         return frame.assign(**nested).to_csv(index=False).rstrip("\n")
     names = list(columns or map(str, frame.columns))
-    shown = _build_text_columns(frame, choose_shown_columns(names, fit), as_named, ends)
-    return "\n".join([_render_table(shown, len(frame), fit), *_describe_hidden(frame, names, fit)])
+    text_columns = _build_text_columns(frame, choose_shown_columns(names, fit), as_named, ends)
+    return "\n".join([_render_table(text_columns, len(frame), fit), *_describe_hidden(frame, names, fit)])
 
 
 def rename_variants(frame: pd.DataFrame) -> pd.DataFrame:
@@ -158,12 +158,12 @@ def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _OF_DIFFERE
 def format_column_intervals(frame: pd.DataFrame, name: str, ends: tuple[str, str]) -> list[str]:
     """The interval of the estimate in the column `name` of each row, in one cell, with the digits of the estimate; empty where there is none."""
     sign = "+" if name in SIGNED_COLUMNS else ""
-    found = []
+    cells = []
     for value, low, high in zip(frame[name], frame[ends[0]], frame[ends[1]], strict=True):
         places = count_decimals(value, low, high) if pd.notna(low) else 0
-        shown = ("∞" if end == math.inf else format_decimals(end, places, sign=sign) for end in (low, high))
-        found.append(" to ".join(shown) if pd.notna(low) else "")
-    return found
+        texts = ("∞" if end == math.inf else format_decimals(end, places, sign=sign) for end in (low, high))
+        cells.append(" to ".join(texts) if pd.notna(low) else "")
+    return cells
 
 
 def _format_interval(low: float, high: float, sign: str) -> str:
@@ -180,16 +180,16 @@ def _extract_first_reason(note: Any) -> str:
 
 def add_ranks(frame: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
     """A board of several metrics with each score and its rank in one cell: `0.871 (1)`. Ranks are in the columns `{metric}_rank`."""
-    shown = frame.copy()
+    table = frame.copy()
     for metric in metrics:
         scores, ranks = frame[metric], frame[f"{metric}_rank"]
-        shown[metric] = [
+        table[metric] = [
             "-"
             if pd.isna(score)
             else f"{format_decimals(score, count_decimals(score))} ({'-' if pd.isna(rank) else int(rank)})"
             for score, rank in zip(scores, ranks, strict=True)
         ]
-    return shown
+    return table
 
 
 def _convert_row(row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -259,15 +259,15 @@ def _compute_widths(columns: Sequence[_TextColumn], width: int) -> list[int]:
 
 def _compute_least_width(column: _TextColumn) -> int:
     """Of numbers and intervals the longest one, or a word of the heading; a text may be broken anywhere."""
-    whole = column.cells if column.is_number else [cell for cell in column.cells if _WHOLE_INTERVAL.fullmatch(cell)]
-    words = column.heading.split() if whole else []
-    return max(map(cell_len, [*whole, *words, " "]))
+    cells = column.cells if column.is_number else [cell for cell in column.cells if _WHOLE_INTERVAL.fullmatch(cell)]
+    words = column.heading.split() if cells else []
+    return max(map(cell_len, [*cells, *words, " "]))
 
 
 def _describe_hidden(frame: pd.DataFrame, columns: Sequence[str], fit: Fit) -> list[str]:
     """A line that names the columns that are not shown, with the value where all rows have the same; none where all are shown."""
-    shown = choose_shown_columns(columns, fit)
-    hidden = [f"{heading(name)}{_find_shared_value(frame[name])}" for name in columns if name not in shown]
+    visible = choose_shown_columns(columns, fit)
+    hidden = [f"{heading(name)}{_find_shared_value(frame[name])}" for name in columns if name not in visible]
     return [wrap_line(f"not shown: {', '.join(hidden)}; {fit.how}", fit.width)] if hidden else []
 
 

@@ -62,7 +62,7 @@ NO_SIMILARITY = "no similarity to the ideal answer"
 def compute_blueprint_scores(
     responses: pd.DataFrame,
     prompts: pd.DataFrame,
-    covered: pd.DataFrame,
+    coverages: pd.DataFrame,
     similar: pd.DataFrame,
     policy: ScoringPolicy | None = None,
 ) -> pd.DataFrame:
@@ -70,7 +70,7 @@ def compute_blueprint_scores(
 
     `responses`: one row per planned response, with its keys and `reason`, why there is nothing to score (null: there is a response).
     `prompts`: one row per blueprint, prompt and, if it is a column, snapshot: `weight` (above 0), `n_criteria`, `has_ideal`, as of
-    `weigh_prompts`. `covered`: as of `coverage`. `similar`: the keys of a response and `similarity` to the ideal answer, -1 to 1, null where
+    `weigh_prompts`. `coverages`: as of `coverage`. `similar`: the keys of a response and `similarity` to the ideal answer, -1 to 1, null where
     it is missing.
 
     `coverage`, `similarity`, `hybrid` (0-1 but for the similarity, higher is better) are at a cell the means of its draws, at a variant the
@@ -83,10 +83,10 @@ def compute_blueprint_scores(
     n_responses - n_responses_scored. Raises ConfigError for a missing column, two rows of one key, or a prompt without a weight.
     """
     policy = policy or ScoringPolicy()
-    made = _score_planned(responses, prompts, covered, similar)
-    cells = _average_cells(made)
-    variants = _aggregate_level(cells, VARIANT_KEYS, cells["weight"].to_numpy(np.float64), made)
-    models = _aggregate_level(variants, MODEL_KEYS, np.ones(len(variants)), made)
+    response_scores = _score_planned(responses, prompts, coverages, similar)
+    cells = _average_cells(response_scores)
+    variants = _aggregate_level(cells, VARIANT_KEYS, cells["weight"].to_numpy(np.float64), response_scores)
+    models = _aggregate_level(variants, MODEL_KEYS, np.ones(len(variants)), response_scores)
     levels = zip((CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL), (cells, variants, models), strict=True)
     table = pd.concat([rows.assign(level=level).reindex(columns=_WITHOUT_HYBRID) for level, rows in levels], ignore_index=True)
     return rescore(cast_keys(table, "scores"), policy.beta)[list(SCORE_COLUMNS)]
@@ -101,9 +101,9 @@ def weigh_prompts(prompts: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame
     rows = cast_keys(prompts, "prompts", ("blueprint", "prompt", "weight", "ideal"))
     keys = [name for name in PROMPT_KEYS if name in rows]
     sizes = cast_keys(criteria, "criteria", keys).groupby(keys, as_index=False).size()
-    found = rows[[*keys, "weight"]].assign(has_ideal=rows["ideal"].notna())
-    found = found.merge(sizes, "left", keys, validate="one_to_one").rename(columns={"size": "n_criteria"})
-    return found.assign(n_criteria=found["n_criteria"].fillna(0).astype(np.int64))
+    weights = rows[[*keys, "weight"]].assign(has_ideal=rows["ideal"].notna())
+    weights = weights.merge(sizes, "left", keys, validate="one_to_one").rename(columns={"size": "n_criteria"})
+    return weights.assign(n_criteria=weights["n_criteria"].fillna(0).astype(np.int64))
 
 
 _WITHOUT_HYBRID = [name for name in SCORE_COLUMNS if name != "hybrid"]
@@ -122,26 +122,26 @@ class _SortedResponses(NamedTuple):
 
 
 def _score_planned(
-    responses: pd.DataFrame, prompts: pd.DataFrame, covered: pd.DataFrame, similar: pd.DataFrame
+    responses: pd.DataFrame, prompts: pd.DataFrame, coverages: pd.DataFrame, similar: pd.DataFrame
 ) -> _SortedResponses:
     keys = list(RESPONSE_KEYS)
-    planned = _select_sorted(responses, "responses", keys, ("reason",))
+    planned_rows = _select_sorted(responses, "responses", keys, ("reason",))
     of_prompt = [name for name in PROMPT_KEYS if name in prompts]
-    made = planned.merge(
+    rows = planned_rows.merge(
         _select_sorted(prompts, "prompts", of_prompt, ("weight", "n_criteria", "has_ideal")), "left", of_prompt
     )
-    _check_weights(made)
-    made = made.merge(_select_sorted(covered, "coverage", keys, ("coverage", *_POINT_COUNTS)), "left", keys)
-    made = made.merge(_select_sorted(similar, "similarity", keys, ("similarity",)), "left", keys)
-    made[list(_POINT_COUNTS)] = made[list(_POINT_COUNTS)].fillna(0).astype(np.int64)
-    without_point = (made["n_criteria"] - made["n_planned"]).clip(lower=0).astype(np.int64)
-    made = made.assign(n_planned=made["n_planned"] + without_point, n_unscored=made["n_unscored"] + without_point)
-    rubric, ideal = made["n_criteria"].to_numpy() > 0, made["has_ideal"].to_numpy(dtype=bool)
-    found = compute_hybrid(made["coverage"], made["similarity"], rubric, ideal)
-    made = made.assign(at_0=found.at_0, slope=found.slope, components=found.components)
-    cases = [made["reason"].notna(), ~rubric & ~ideal, rubric & made["coverage"].isna()]
-    why = np.select(cases, [made["reason"].astype(object), NOTHING_DEFINED, NO_COVERAGE], NO_SIMILARITY)
-    return _SortedResponses(made, pd.Series(why, dtype=object).where(made["at_0"].isna()))
+    _check_weights(rows)
+    rows = rows.merge(_select_sorted(coverages, "coverage", keys, ("coverage", *_POINT_COUNTS)), "left", keys)
+    rows = rows.merge(_select_sorted(similar, "similarity", keys, ("similarity",)), "left", keys)
+    rows[list(_POINT_COUNTS)] = rows[list(_POINT_COUNTS)].fillna(0).astype(np.int64)
+    without_point = (rows["n_criteria"] - rows["n_planned"]).clip(lower=0).astype(np.int64)
+    rows = rows.assign(n_planned=rows["n_planned"] + without_point, n_unscored=rows["n_unscored"] + without_point)
+    rubric, ideal = rows["n_criteria"].to_numpy() > 0, rows["has_ideal"].to_numpy(dtype=bool)
+    hybrid = compute_hybrid(rows["coverage"], rows["similarity"], rubric, ideal)
+    rows = rows.assign(at_0=hybrid.at_0, slope=hybrid.slope, components=hybrid.components)
+    cases = [rows["reason"].notna(), ~rubric & ~ideal, rubric & rows["coverage"].isna()]
+    why = np.select(cases, [rows["reason"].astype(object), NOTHING_DEFINED, NO_COVERAGE], NO_SIMILARITY)
+    return _SortedResponses(rows, pd.Series(why, dtype=object).where(rows["at_0"].isna()))
 
 
 def _select_sorted(table: pd.DataFrame, name: str, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
@@ -149,26 +149,26 @@ def _select_sorted(table: pd.DataFrame, name: str, keys: list[str], columns: Seq
     return sort_unique(cast_keys(table, name, (*keys, *columns)), keys, name)[[*keys, *columns]]
 
 
-def _check_weights(made: pd.DataFrame) -> None:
-    weight = made["weight"].to_numpy(dtype=np.float64, na_value=np.nan)
+def _check_weights(rows: pd.DataFrame) -> None:
+    weight = rows["weight"].to_numpy(dtype=np.float64, na_value=np.nan)
     wrong = np.flatnonzero(~((weight > 0) & np.isfinite(weight)))
     if len(wrong):
-        row = made.iloc[wrong[0]]
-        found = f"got {row['weight']}; allowed: a row with a number above 0"
-        raise ConfigError(f"prompts: weight of {row['blueprint']}, {row['prompt']}: {found}")
+        row = rows.iloc[wrong[0]]
+        problem = f"got {row['weight']}; allowed: a row with a number above 0"
+        raise ConfigError(f"prompts: weight of {row['blueprint']}, {row['prompt']}: {problem}")
 
 
 def _average_cells(responses: _SortedResponses) -> pd.DataFrame:
     """One row per cell: the plain mean over its draws, and the points of all of them."""
-    made, why = responses
-    cells = group_rows(made, CELL_KEYS)
+    rows, why = responses
+    cells = group_rows(rows, CELL_KEYS)
     size, first = len(cells), np.unique(cells.code, return_index=True)[1]
-    sums = {name: sum_by_code(cells.code, made[name], size).astype(np.int64) for name in _POINT_COUNTS}
-    return _average_groups(cells, made, np.ones(len(made))).assign(
+    sums = {name: sum_by_code(cells.code, rows[name], size).astype(np.int64) for name in _POINT_COUNTS}
+    return _average_groups(cells, rows, np.ones(len(rows))).assign(
         **sums,
-        components=made["components"].to_numpy()[first],
-        weight=made["weight"].to_numpy(dtype=np.float64)[first],
-        n_responses=count(cells.code, np.ones(len(made), dtype=bool), size),
+        components=rows["components"].to_numpy()[first],
+        weight=rows["weight"].to_numpy(dtype=np.float64)[first],
+        n_responses=count(cells.code, np.ones(len(rows), dtype=bool), size),
         n_responses_scored=count(cells.code, why.isna(), size),
         reasons=_collect_group_reasons(cells, why),
     )
@@ -178,13 +178,13 @@ def _aggregate_level(below: pd.DataFrame, names: Sequence[str], weights: Floats,
     """One row per combination of `names`: the means over the rows of the level below by their weights, how many there are, and why responses
     have no score."""
     above = group_rows(below, names)
-    size, scored = len(above), below["at_0"].notna().to_numpy()
-    whole = (below["n_partial"] + below["n_unscored"] == 0) & (below["n_responses"] == below["n_responses_scored"])
+    size, has_score = len(above), below["at_0"].notna().to_numpy()
+    is_complete = (below["n_partial"] + below["n_unscored"] == 0) & (below["n_responses"] == below["n_responses_scored"])
     return _average_groups(above, below, weights).assign(
         n_planned=count(above.code, np.ones(len(below), dtype=bool), size),
-        n_scored=count(above.code, scored, size),
-        n_partial=count(above.code, scored & ~whole, size),
-        n_unscored=count(above.code, ~scored, size),
+        n_scored=count(above.code, has_score, size),
+        n_partial=count(above.code, has_score & ~is_complete, size),
+        n_unscored=count(above.code, ~has_score, size),
         components=_collect_components(above, below["components"]),
         weight=np.nan,
         n_responses=sum_by_code(above.code, below["n_responses"], size).astype(np.int64),
@@ -195,11 +195,11 @@ def _aggregate_level(below: pd.DataFrame, names: Sequence[str], weights: Floats,
 
 def _average_groups(groups: RowGroups, rows: pd.DataFrame, weights: Floats) -> pd.DataFrame:
     numbers = [name for name in SCORE_NUMBERS if name != "hybrid"]
-    found = {
+    means = {
         name: weighted_mean(groups.code, rows[name].to_numpy(np.float64, na_value=np.nan), weights, len(groups))
         for name in numbers
     }
-    return groups.keys.assign(**found)
+    return groups.keys.assign(**means)
 
 
 def _collect_group_reasons(groups: RowGroups, why: pd.Series) -> pd.Series:
@@ -220,5 +220,5 @@ def _collect_components(groups: RowGroups, components: pd.Series) -> pd.Series:
     return pd.Series(names, dtype=object)
 
 
-def _has_any_chosen(code: Codes, chosen: pd.Series, size: int) -> np.ndarray:
-    return count(code, chosen.to_numpy(dtype=bool), size) > 0
+def _has_any_chosen(code: Codes, mask: pd.Series, size: int) -> np.ndarray:
+    return count(code, mask.to_numpy(dtype=bool), size) > 0

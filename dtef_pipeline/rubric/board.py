@@ -77,16 +77,16 @@ def board(
     names, noun, parts_of = _VIEWS[by]
     parts = parts_of(_select_latest(cast_keys(table, "scores", ("level", *CELL_KEYS, "hybrid")), order), tags)
     rows = group_rows(parts, (*names, "model"))
-    found = _average_parts(rows, parts)
+    means = _average_parts(rows, parts)
     over_blueprints = noun == "blueprint"
-    few = found["n_parts"] < min_blueprints if over_blueprints else found["n_parts"] < 1
+    few = means["n_parts"] < min_blueprints if over_blueprints else means["n_parts"] < 1
     group = group_rows(rows.keys, names).code if names else np.zeros(len(rows), dtype=np.int64)
-    found["rank"] = pd.Series(rank_numbers(found["score"].where(~few), group)).astype("Int64")
+    means["rank"] = pd.Series(rank_numbers(means["score"].where(~few), group)).astype("Int64")
     of_parts = by != "prompt"
-    found = found.assign(**_compute_board_intervals(rows, parts, group, found["rank"].notna().to_numpy(), of_parts))
-    replaced = _find_replaced_scores(table, order, tags) if over_blueprints and few.any() else []
+    means = means.assign(**_compute_board_intervals(rows, parts, group, means["rank"].notna().to_numpy(), of_parts))
+    old_scores = _find_replaced_scores(table, order, tags) if over_blueprints and few.any() else []
     tag_of_row = rows.keys["tag"] if by == "tag" else [None] * len(rows)
-    found["note"] = [
+    means["note"] = [
         "; ".join(
             (
                 *filter(
@@ -96,12 +96,12 @@ def board(
                         _explain_rubric_unranked(n, min_blueprints if over_blueprints else 0),
                     ),
                 ),
-                *(_list_replacement_notes(replaced, model, tag) if is_few else ()),
+                *(_list_replacement_notes(old_scores, model, tag) if is_few else ()),
             )
         )
-        for n, is_few, model, tag in zip(found["n_parts"].tolist(), few, rows.keys["model"], tag_of_row, strict=True)
+        for n, is_few, model, tag in zip(means["n_parts"].tolist(), few, rows.keys["model"], tag_of_row, strict=True)
     ]
-    return _sort_best_first(found, names)
+    return _sort_best_first(means, names)
 
 
 def _explain_rubric_unranked(n: int, min_blueprints: int) -> str:
@@ -134,9 +134,9 @@ def _find_replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mappi
     ]
 
 
-def _list_replacement_notes(replaced: Sequence[_ReplacedScore], model: str, tag: str | None) -> Iterator[str]:
+def _list_replacement_notes(old_scores: Sequence[_ReplacedScore], model: str, tag: str | None) -> Iterator[str]:
     """What the note of a row says of them. `tag`: of a row of a board by tag."""
-    of_row = Counter(one.by for one in replaced if one.model == model and tag in (None, *one.tags))
+    of_row = Counter(score.by for score in old_scores if score.model == model and tag in (None, *score.tags))
     if of_row:
         named = ", ".join(f"{by} ({format_count(n, 'blueprint')})" for by, n in of_row.most_common())
         yield f"later runs without this model replaced its scores: snapshot {named}"
@@ -150,9 +150,9 @@ def select_latest_runs(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFram
     models = table[table["level"] == MODEL_LEVEL]
     place = {label: at for at, label in enumerate(among(order, dict.fromkeys(models["snapshot"].tolist())))}
     runs = group_rows(models, RUN_KEYS)
-    scored = count(runs.code, models["hybrid"].notna(), len(runs)) > 0
-    found = runs.keys.assign(scored=scored, place=runs.keys["snapshot"].map(place))
-    latest = found.sort_values(["blueprint", "scored", "place"]).drop_duplicates("blueprint", keep="last")
+    has_score = count(runs.code, models["hybrid"].notna(), len(runs)) > 0
+    run_rows = runs.keys.assign(scored=has_score, place=runs.keys["snapshot"].map(place))
+    latest = run_rows.sort_values(["blueprint", "scored", "place"]).drop_duplicates("blueprint", keep="last")
     return latest[list(RUN_KEYS)].reset_index(drop=True)
 
 
@@ -171,13 +171,13 @@ def build_criterion_board(points: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFr
     cells = group_rows(rows, (*CELL_KEYS, *CRITERION_KEYS))
     means = weighted_mean(cells.code, score, np.ones(len(rows)), len(cells))
     models = group_rows(cells.keys, (*names, "model"))
-    found = models.keys.assign(score=weighted_mean(models.code, means, np.ones(len(cells)), len(models)))
-    own = models.code[cells.code]
-    found["n_planned"] = count(own, np.ones(len(rows), dtype=bool), len(models))
-    found["n_scored"] = count(own, ~np.isnan(score), len(models))
-    group = group_rows(found, names).code
-    found["rank"] = pd.Series(rank_numbers(found["score"], group)).astype("Int64")
-    return found.sort_values([*names, "rank", "model"], ignore_index=True)[
+    board_rows = models.keys.assign(score=weighted_mean(models.code, means, np.ones(len(cells)), len(models)))
+    model_code = models.code[cells.code]
+    board_rows["n_planned"] = count(model_code, np.ones(len(rows), dtype=bool), len(models))
+    board_rows["n_scored"] = count(model_code, ~np.isnan(score), len(models))
+    group = group_rows(board_rows, names).code
+    board_rows["rank"] = pd.Series(rank_numbers(board_rows["score"], group)).astype("Int64")
+    return board_rows.sort_values([*names, "rank", "model"], ignore_index=True)[
         [*names, "rank", "model", "score", "n_planned", "n_scored"]
     ]
 
@@ -195,8 +195,8 @@ def _split_by_blueprint(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) 
 
 def _split_by_tag(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     models = _split_by_blueprint(table, tags)
-    tagged = models.assign(tag=models["blueprint"].map(lambda blueprint: sorted(set(tags.get(blueprint, ())))))
-    return tagged.explode("tag").dropna(subset=["tag"]).reset_index(drop=True)
+    rows = models.assign(tag=models["blueprint"].map(lambda blueprint: sorted(set(tags.get(blueprint, ())))))
+    return rows.explode("tag").dropna(subset=["tag"]).reset_index(drop=True)
 
 
 def _split_by_prompt(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd.DataFrame:
@@ -210,11 +210,11 @@ def _split_within_blueprint(table: pd.DataFrame, _: Mapping[str, Sequence[str]])
     cells = sort_unique(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
     variants = group_rows(cells, VARIANT_KEYS)
     models = group_rows(variants.keys, MODEL_KEYS)
-    scored, weight = cells["hybrid"].notna().to_numpy(), cells["weight"].to_numpy(dtype=np.float64)
-    of_variant = sum_by_code(variants.code[scored], weight[scored], len(variants))
+    has_score, weight = cells["hybrid"].notna().to_numpy(), cells["weight"].to_numpy(dtype=np.float64)
+    of_variant = sum_by_code(variants.code[has_score], weight[has_score], len(variants))
     n_variants = count(models.code, of_variant > 0, len(models))[models.code[variants.code]]
-    whole = of_variant[variants.code] * n_variants
-    portion = np.divide(weight, whole, out=np.zeros(len(cells)), where=whole > 0)
+    total = of_variant[variants.code] * n_variants
+    portion = np.divide(weight, total, out=np.zeros(len(cells)), where=total > 0)
     return cells.assign(part=cells["prompt"], portion=portion)
 
 
@@ -230,14 +230,14 @@ _VIEWS: dict[str, tuple[tuple[str, ...], str, Callable[[pd.DataFrame, Mapping[st
 def _average_parts(rows: RowGroups, parts: pd.DataFrame) -> pd.DataFrame:
     """One row per model of a group: means over its parts by their portions, and counts."""
     size, portion = len(rows), parts["portion"].to_numpy(dtype=np.float64)
-    known = parts["hybrid"].notna().to_numpy()
+    has_score = parts["hybrid"].notna().to_numpy()
     means = {
         name: weighted_mean(rows.code, parts[name].to_numpy(dtype=np.float64, na_value=np.nan), portion, size)
         for name in ("hybrid", *_MEASURES)
     }
-    planned, scored = (
-        group_rows(parts[chosen].assign(row=rows.code[chosen]), ("row", "part")).keys["row"].to_numpy(dtype=np.int64)
-        for chosen in (np.ones(len(parts), dtype=bool), known)
+    planned_codes, scored_codes = (
+        group_rows(parts[mask].assign(row=rows.code[mask]), ("row", "part")).keys["row"].to_numpy(dtype=np.int64)
+        for mask in (np.ones(len(parts), dtype=bool), has_score)
     )
     counts = {
         name: sum_by_code(rows.code, parts[name], size).astype(np.int64) for name in ("n_responses", "n_responses_scored")
@@ -245,8 +245,8 @@ def _average_parts(rows: RowGroups, parts: pd.DataFrame) -> pd.DataFrame:
     return rows.keys.assign(
         score=means.pop("hybrid"),
         **means,
-        n_parts=np.bincount(scored, minlength=size),
-        n_planned=np.bincount(planned, minlength=size),
+        n_parts=np.bincount(scored_codes, minlength=size),
+        n_planned=np.bincount(planned_codes, minlength=size),
         **counts,
     )
 
@@ -255,27 +255,27 @@ def _compute_board_intervals(
     rows: RowGroups, parts: pd.DataFrame, group: Codes, ranked: npt.NDArray[np.bool_], of_parts: bool
 ) -> dict[str, Floats]:
     """`low`, `high`, `rank_low` and `rank_high` of each row, (rows,), by the parts of its group; all NaN unless `of_parts`."""
-    found = {name: np.full(len(rows), np.nan) for name in ("low", "high", *_RANGES)}
+    columns = {name: np.full(len(rows), np.nan) for name in ("low", "high", *_RANGES)}
     hybrid, portion = (parts[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in ("hybrid", "portion"))
-    known, of_group = ~np.isnan(hybrid), group[rows.code]
-    for code in np.unique(group[rows.code[known]]) if of_parts else ():
-        own, here = np.flatnonzero(group == code), np.flatnonzero(known & (of_group == code))
-        clusters = group_rows(parts.iloc[here], ("part",))
-        place = clusters.code * len(own) + np.searchsorted(own, rows.code[here])
+    has_score, of_group = ~np.isnan(hybrid), group[rows.code]
+    for code in np.unique(group[rows.code[has_score]]) if of_parts else ():
+        members, part_places = np.flatnonzero(group == code), np.flatnonzero(has_score & (of_group == code))
+        clusters = group_rows(parts.iloc[part_places], ("part",))
+        place = clusters.code * len(members) + np.searchsorted(members, rows.code[part_places])
         below, above = (
-            sum_by_code(place, values, len(clusters) * len(own)).reshape(len(clusters), len(own))
-            for values in (portion[here], (portion * hybrid)[here])
+            sum_by_code(place, values, len(clusters) * len(members)).reshape(len(clusters), len(members))
+            for values in (portion[part_places], (portion * hybrid)[part_places])
         )
-        found["low"][own], found["high"][own] = compute_unit_interval(estimate_ratios(above, below))
-        is_shown = ranked[own] & ~np.isnan(found["low"][own])
-        bounds = rank_bounds_of_means(above[:, ranked[own]], below[:, ranked[own]])
+        columns["low"][members], columns["high"][members] = compute_unit_interval(estimate_ratios(above, below))
+        is_shown = ranked[members] & ~np.isnan(columns["low"][members])
+        bounds = rank_bounds_of_means(above[:, ranked[members]], below[:, ranked[members]])
         for name, values in zip(_RANGES, bounds, strict=True):
-            found[name][own[is_shown]] = values[is_shown[ranked[own]]]
-    return found
+            columns[name][members[is_shown]] = values[is_shown[ranked[members]]]
+    return columns
 
 
-def _sort_best_first(found: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    ordered = found.sort_values([*names, "rank", "score", "model"], ascending=[True] * len(names) + [True, False, True])
+def _sort_best_first(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    sorted_rows = rows.sort_values([*names, "rank", "score", "model"], ascending=[True] * len(names) + [True, False, True])
     numbers = [
         "score",
         "low",
@@ -288,7 +288,7 @@ def _sort_best_first(found: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         "n_responses_scored",
         "note",
     ]
-    return ordered[[*names, "rank", "model", *numbers]].reset_index(drop=True)
+    return sorted_rows[[*names, "rank", "model", *numbers]].reset_index(drop=True)
 
 
 BOARD_READS = ("rubric_scores", "rubric_blueprints", "rubric_runs", "rubric_points")

@@ -46,10 +46,10 @@ class Script:
         """Turns that the model writes."""
         return sum(turn.text is None for turn in self.turns) + (self.turns[-1].role == "user")
 
-    def list_messages_until(self, written: Sequence[str]) -> tuple[list[Message], bool]:
+    def list_messages_until(self, texts: Sequence[str]) -> tuple[list[Message], bool]:
         """The messages up to the next turn that the model is to write, and whether there is one, given what it wrote so far."""
         sent_messages = [Message("system", self.system)] if self.system is not None else []
-        answers = iter(written)
+        answers = iter(texts)
         for turn in self.turns:
             if turn.text is None:
                 answer = next(answers, None)
@@ -90,12 +90,12 @@ def iterate_scripts(prompts: pa.Table) -> Iterator[tuple[Script, tuple[float, ..
             yield Script(prompt, place, system, turns), tuple(temperatures)
 
 
-def build_response_rows(blueprint: str, conversations: Sequence[Conversation], played: Sequence[Played]) -> pa.Table:
+def build_response_rows(blueprint: str, conversations: Sequence[Conversation], outcomes: Sequence[Played]) -> pa.Table:
     """The rows of `rubric_responses`, in the order of the conversations."""
     hashes: dict[tuple[str, int], str] = {}
     rows = []
-    for one, outcome in zip(conversations, played, strict=True):
-        script = one.script
+    for conversation, outcome in zip(conversations, outcomes, strict=True):
+        script = conversation.script
         of_script = (script.prompt, script.system_index)
         if of_script not in hashes:
             hashes[of_script] = script.asked_hash
@@ -103,12 +103,12 @@ def build_response_rows(blueprint: str, conversations: Sequence[Conversation], p
             {
                 "blueprint": blueprint,
                 "prompt": script.prompt,
-                "model": one.model.name,
-                "model_variant": one.model.variant,
-                "temperature": one.model.temperature,
+                "model": conversation.model.name,
+                "model_variant": conversation.model.variant,
+                "temperature": conversation.model.temperature,
                 "system_index": script.system_index,
-                "draw": one.draw,
-                "snapshot": one.snapshot,
+                "draw": conversation.draw,
+                "snapshot": conversation.snapshot,
                 "asked_hash": hashes[of_script],
                 **_describe_outcome(script, outcome),
             }
@@ -116,13 +116,13 @@ def build_response_rows(blueprint: str, conversations: Sequence[Conversation], p
     return pa.Table.from_pylist(rows, schema=RUBRIC_RESPONSES)
 
 
-def _describe_outcome(script: Script, played: Played) -> Mapping[str, Any]:
+def _describe_outcome(script: Script, outcome: Played) -> Mapping[str, Any]:
     """What came of a conversation, as columns."""
-    responses, failure = played.responses, played.failure
-    written = [response.text for response in responses]
-    sent_messages, _ = script.list_messages_until(written)
-    blank = bool(written) and not join_response_text(written[-1:])
-    text = join_response_text(written)
+    responses, failure = outcome.responses, outcome.failure
+    texts = [response.text for response in responses]
+    sent_messages, _ = script.list_messages_until(texts)
+    blank = bool(texts) and not join_response_text(texts[-1:])
+    text = join_response_text(texts)
     return {
         "status": failure.status if failure else EMPTY if blank else OK,
         "text": text or None,
@@ -142,40 +142,41 @@ def _describe_last_response(responses: Sequence[Response]) -> Mapping[str, Any]:
         return {}
     last = responses[-1]
     names = ("finish_reason", "served_model", "fingerprint", "answered_at")
-    return {name: getattr(last, name) for name in names} | {"latency_s": sum(one.latency_s for one in responses)}
+    return {name: getattr(last, name) for name in names} | {"latency_s": sum(response.latency_s for response in responses)}
 
 
 def sum_response_usage(responses: Sequence[Response]) -> dict[str, Any]:
     """Tokens and cost of several calls together; a cost that is not known makes their sum unknown."""
     costs = [response.cost_usd for response in responses]
-    known = [cost for cost in costs if cost is not None]
+    known_costs = [cost for cost in costs if cost is not None]
     return {
         "prompt_tokens": sum(response.prompt_tokens or 0 for response in responses),
         "completion_tokens": sum(response.completion_tokens or 0 for response in responses),
-        "cost_usd": sum(known) if responses and len(known) == len(costs) else None,
+        "cost_usd": sum(known_costs) if responses and len(known_costs) == len(costs) else None,
     }
 
 
-def join_response_text(written: Sequence[str]) -> str:
+def join_response_text(texts: Sequence[str]) -> str:
     """What is judged, searched and embedded: all turns that the model wrote without thinking, ends stripped, joined by a blank line."""
-    return _BETWEEN_TURNS.join(shown for one in written if (shown := strip_thinking(one).strip()))
+    return _BETWEEN_TURNS.join(answer for text in texts if (answer := strip_thinking(text).strip()))
 
 
-def merge_responses(earlier: pa.Table, new: pa.Table, asked: Sequence[tuple[str, int, str]]) -> pa.Table:
+def merge_responses(earlier: pa.Table, new: pa.Table, conversations: Sequence[tuple[str, int, str]]) -> pa.Table:
     """The rows of a snapshot: the new ones, and those of earlier runs that are not among them and whose conversation still stands.
 
-    `asked`: (prompt, place of the system prompt, asked_hash) of what the blueprint asks by now, in its order. Rows are in that order, then
+    `conversations`: (prompt, place of the system prompt, asked_hash) of what the blueprint asks by now, in its order. Rows are in that
+    order, then
     by model and draw, so that equal content gives equal bytes.
     """
-    place = {what: number for number, what in enumerate(asked)}
-    made = set(_zip_columns(new, _RESPONSE_IN_SNAPSHOT))
+    place = {conversation: number for number, conversation in enumerate(conversations)}
+    new_keys = set(_zip_columns(new, _RESPONSE_IN_SNAPSHOT))
     stands = [
-        key not in made and what in place
-        for key, what in zip(_zip_columns(earlier, _RESPONSE_IN_SNAPSHOT), _zip_columns(earlier, _SPOKEN), strict=True)
+        key not in new_keys and conversation in place
+        for key, conversation in zip(_zip_columns(earlier, _RESPONSE_IN_SNAPSHOT), _zip_columns(earlier, _SPOKEN), strict=True)
     ]
     rows = pa.concat_tables([new, earlier.filter(pa.array(stands, pa.bool_()))])
     order = rows.select(["model", "model_variant", "draw"]).append_column(
-        "place", pa.array([place.get(what, len(place)) for what in _zip_columns(rows, _SPOKEN)], pa.int64())
+        "place", pa.array([place.get(conversation, len(place)) for conversation in _zip_columns(rows, _SPOKEN)], pa.int64())
     )
     by = ("place", "model", "model_variant", "draw")
     return rows.take(pc.sort_indices(order, [(name, "ascending") for name in by]))
@@ -189,14 +190,14 @@ CANDIDATE_TOKENS = 1_500
 """The most tokens of one turn, where the models file does not say otherwise."""
 
 
-def choose_selectors(chosen: Sequence[str], blueprint: str, of_file: Sequence[str], found: Collection[str]) -> Sequence[str]:
-    """Who is asked: those that were `chosen`, else those `of_file`, which the blueprint names.
+def choose_selectors(selectors: Sequence[str], blueprint: str, of_file: Sequence[str], codes: Collection[str]) -> Sequence[str]:
+    """Who is asked: those that were `selectors`, else those `of_file`, which the blueprint names.
 
-    `found`: codes of what was found in the file. Raises ConfigError where they say that it is not known whom the file means.
+    `codes`: codes of what was found in the file. Raises ConfigError where they say that it is not known whom the file means.
     """
-    if chosen:
-        return chosen
-    if "no-collections" in found:
+    if selectors:
+        return selectors
+    if "no-collections" in codes:
         raise ConfigError(
             f"{blueprint} names a collection of models, and no folder of collections was given when it was added: name models with "
             "--model, or add it again with --models-dir"
@@ -227,13 +228,13 @@ class Candidates:
         self._chosen: dict[str, tuple[str, bool]] = {}
         self._made: dict[tuple[str, float], ModelSpec] = {}
         for selector in selectors:
-            own = selector != strip_settings(selector) and "temperature=" in selector.rpartition("@")[2]
+            has_temperature = selector != strip_settings(selector) and "temperature=" in selector.rpartition("@")[2]
             for spec in models.resolve([resolve_known_selector(selector, models)]):
                 if spec.is_computed or spec.model == LOCAL_EMBEDDER:
                     raise ConfigError(
                         f"model {spec.name}: it writes no text, so no rubric can judge it; allowed: a model that is asked"
                     )
-                fixed = own or spec.is_local or spec.temperature is None
+                fixed = has_temperature or spec.is_local or spec.temperature is None
                 self._chosen.setdefault(spec.variant, (spec.name, fixed))
 
     @property
@@ -245,18 +246,18 @@ class Candidates:
 
         One that takes no temperature, or was chosen with its own, stands once, as does the local model.
         """
-        found = {}
-        for name, own in self._chosen.values():
+        specs = {}
+        for name, is_fixed in self._chosen.values():
             for temperature in temperatures:
-                spec = self._resolve_at_one(name, temperature, own)
-                found[spec.variant] = spec
-        return list(found.values())
+                spec = self._resolve_at_one(name, temperature, is_fixed)
+                specs[spec.variant] = spec
+        return list(specs.values())
 
-    def _resolve_at_one(self, name: str, temperature: float, own: bool) -> ModelSpec:
+    def _resolve_at_one(self, name: str, temperature: float, is_fixed: bool) -> ModelSpec:
         if (name, temperature) not in self._made:
             base = self._models.resolve([name])[0]
             tokens = {} if "max_tokens" in base.model_fields_set else {"max_tokens": CANDIDATE_TOKENS}
-            settings = tokens if own else {**tokens, "temperature": temperature}
-            made = self._models.resolve([name], settings)[0]
-            self._made[name, temperature] = made.model_copy(update={"name": base.name})
+            settings = tokens if is_fixed else {**tokens, "temperature": temperature}
+            spec = self._models.resolve([name], settings)[0]
+            self._made[name, temperature] = spec.model_copy(update={"name": base.name})
         return self._made[name, temperature]

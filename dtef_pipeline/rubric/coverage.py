@@ -71,38 +71,38 @@ def compute_coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) 
     frame = sort_unique(frame, (*RESPONSE_KEYS, *CRITERION_KEYS), "points")
     _check(frame)
     responses = group_rows(frame, RESPONSE_KEYS)
-    arranged = _arrange_points(frame, responses.code, len(responses), policy)
+    layout = _arrange_points(frame, responses.code, len(responses), policy)
     score = _read_number_column(frame, "score")
     low, high = (_read_number_column(frame, name) for name in ("low", "high"))
     with np.errstate(invalid="ignore"):
         partial = ~np.isnan(score) & (low < high)
     return responses.keys.assign(
-        coverage=_compute_coverage(arranged, score, policy),
-        coverage_low=_compute_coverage(arranged, low, policy),
-        coverage_high=_compute_coverage(arranged, high, policy),
-        **_count_points(frame, arranged, score, partial),
+        coverage=_compute_coverage(layout, score, policy),
+        coverage_low=_compute_coverage(layout, low, policy),
+        coverage_high=_compute_coverage(layout, high, policy),
+        **_count_points(frame, layout, score, partial),
     )
 
 
 def _count_points(
     frame: pd.DataFrame, points: _Points, score: Floats, partial: npt.NDArray[np.bool_]
 ) -> dict[str, Codes | pd.Series]:
-    size, unscored = points.n_responses, np.isnan(score)
+    size, is_missing = points.n_responses, np.isnan(score)
     why = frame["reason"] if "reason" in frame else pd.Series(None, frame.index, dtype=object)
-    given = why[unscored].astype(object).where(why[unscored].notna(), _UNEXPLAINED)
+    reasons = why[is_missing].astype(object).where(why[is_missing].notna(), _UNEXPLAINED)
     return {
         "n_planned": count(points.response, np.ones(len(frame), dtype=bool), size),
-        "n_scored": count(points.response, ~unscored, size),
+        "n_scored": count(points.response, ~is_missing, size),
         "n_partial": count(points.response, partial, size),
-        "n_unscored": count(points.response, unscored, size),
-        "reasons": pd.Series(count_reasons(points.response[unscored], given, size), dtype=object),
+        "n_unscored": count(points.response, is_missing, size),
+        "reasons": pd.Series(count_reasons(points.response[is_missing], reasons, size), dtype=object),
     }
 
 
 def _arrange_points(frame: pd.DataFrame, response: Codes, n_responses: int, policy: ScoringPolicy) -> _Points:
     in_path = frame["path"].notna().to_numpy()
-    chosen = frame.loc[in_path, ["block", "path"]].assign(response=response[in_path])
-    paths = group_rows(chosen, ("response", "block", "path"))
+    path_rows = frame.loc[in_path, ["block", "path"]].assign(response=response[in_path])
+    paths = group_rows(path_rows, ("response", "block", "path"))
     blocks = group_rows(paths.keys, ("response", "block"))
     is_worst = (blocks.keys["block"] == SHOULD_NOT).to_numpy() & (policy.should_not_paths == WORST_PATH)
     of_response = blocks.keys["response"].to_numpy(dtype=np.int64)
@@ -113,12 +113,12 @@ def _arrange_points(frame: pd.DataFrame, response: Codes, n_responses: int, poli
 def _compute_coverage(points: _Points, score: Floats, policy: ScoringPolicy) -> Floats:
     """(responses,) the coverage that scores (points,) make; NaN: unscored."""
     of_blocks = _score_blocks(points, score)
-    known = ~np.isnan(of_blocks)
-    blocks = sum_by_code(points.of_response[known], of_blocks[known], points.n_responses)
-    n_blocks = count(points.of_response, known, points.n_responses)
-    required = ~np.isnan(score) & ~points.in_path
-    weights = sum_by_code(points.response[required], points.weight[required], points.n_responses)
-    sums = sum_by_code(points.response[required], (points.weight * score)[required], points.n_responses)
+    has_score = ~np.isnan(of_blocks)
+    blocks = sum_by_code(points.of_response[has_score], of_blocks[has_score], points.n_responses)
+    n_blocks = count(points.of_response, has_score, points.n_responses)
+    is_required = ~np.isnan(score) & ~points.in_path
+    weights = sum_by_code(points.response[is_required], points.weight[is_required], points.n_responses)
+    sums = sum_by_code(points.response[is_required], (points.weight * score)[is_required], points.n_responses)
     if policy.or_paths == DOCUMENT:
         return _divide_scores(sums + blocks, weights + n_blocks)
     means = np.stack([_divide_scores(sums, weights), _divide_scores(blocks, n_blocks.astype(np.float64))])
@@ -128,12 +128,12 @@ def _compute_coverage(points: _Points, score: Floats, policy: ScoringPolicy) -> 
 def _score_blocks(points: _Points, score: Floats) -> Floats:
     """(blocks of paths,) the mean of the path that counts; NaN: no path has a score."""
     means = weighted_mean(points.path, score[points.in_path], points.weight[points.in_path], len(points.block))
-    known = ~np.isnan(means)
+    has_score = ~np.isnan(means)
     worst, best = np.full(points.n_blocks, np.inf), np.full(points.n_blocks, -np.inf)
-    np.minimum.at(worst, points.block[known], means[known])
-    np.maximum.at(best, points.block[known], means[known])
-    found = np.where(points.is_worst, worst, best)
-    return np.where(np.isfinite(found), found, np.nan)
+    np.minimum.at(worst, points.block[has_score], means[has_score])
+    np.maximum.at(best, points.block[has_score], means[has_score])
+    scores = np.where(points.is_worst, worst, best)
+    return np.where(np.isfinite(scores), scores, np.nan)
 
 
 def _divide_scores(above: Floats, below: Floats) -> Floats:
@@ -157,8 +157,8 @@ def _check(frame: pd.DataFrame) -> None:
         _refuse(frame, name, (values < 0) | (values > 1), "a number from 0 to 1, or null")
 
 
-def _refuse(frame: pd.DataFrame, name: str, wrong: npt.NDArray[np.bool_], allowed: str) -> None:
+def _refuse(frame: pd.DataFrame, name: str, wrong: npt.NDArray[np.bool_], requirement: str) -> None:
     if wrong.any():
         row = frame.iloc[int(np.argmax(wrong))]
         where = ", ".join(str(row[key]) for key in ("blueprint", "prompt", "model", *CRITERION_KEYS))
-        raise ConfigError(f"points: {name} of {where}: got {row[name]}; allowed: {allowed}")
+        raise ConfigError(f"points: {name} of {where}: got {row[name]}; allowed: {requirement}")

@@ -166,8 +166,8 @@ def _require_any(parts: list[SearchTarget]) -> ScoreText:
 
 def _require_all(parts: list[SearchTarget]) -> ScoreText:
     def score(text: str) -> FunctionScore:
-        found, explanation = _count_found(parts, text)
-        return FunctionScore(found / len(parts), explanation) if parts else FunctionScore(1.0, "nothing to find")
+        n_found, explanation = _count_found(parts, text)
+        return FunctionScore(n_found / len(parts), explanation) if parts else FunctionScore(1.0, "nothing to find")
 
     return score
 
@@ -177,8 +177,8 @@ def _require_at_least(n: float, parts: list[SearchTarget]) -> ScoreText:
         return make_constant(FunctionScore(float(n <= 0), f"{n:g} wanted of {len(parts)}"))
 
     def score(text: str) -> FunctionScore:
-        found, explanation = _count_found(parts, text)
-        return FunctionScore(min(1.0, found / n), f"{explanation} ({n:g} wanted)")
+        n_found, explanation = _count_found(parts, text)
+        return FunctionScore(min(1.0, n_found / n), f"{explanation} ({n:g} wanted)")
 
     return score
 
@@ -186,10 +186,10 @@ def _require_at_least(n: float, parts: list[SearchTarget]) -> ScoreText:
 def _count_found(parts: list[SearchTarget], text: str) -> tuple[int, str]:
     """How many parts a text has, and that in words."""
     has = [part.matches_in(text) for part in parts]
-    there = [part for part, is_there in zip(parts, has, strict=True) if is_there]
+    present = [part for part, is_there in zip(parts, has, strict=True) if is_there]
     missing = [part for part, is_there in zip(parts, has, strict=True) if not is_there]
-    not_there = f"; not{_list_labels(missing)[1:]}" if there and missing else ""
-    return len(there), f"found {len(there)} of {len(parts)}{_list_labels(there)}{not_there}"
+    not_there = f"; not{_list_labels(missing)[1:]}" if present and missing else ""
+    return len(present), f"found {len(present)} of {len(parts)}{_list_labels(present)}{not_there}"
 
 
 def _list_labels(parts: Iterable[SearchTarget]) -> str:
@@ -217,12 +217,12 @@ def prepare_json_text(argument: Any) -> ScoreText:
 def score_json(text: str) -> FunctionScore:
     """1 where the whole text is a JSON object or array. What is nested too deep for Python to read is unscored."""
     try:
-        found = read_json(text)
+        value = read_json(text)
     except RecursionError:
         return make_unscored(NESTED_TOO_DEEP, "brackets are nested too deep to be read")
     except ValueError as fault:
         return FunctionScore(0.0, f"no JSON: {fault}")
-    is_whole = isinstance(found, (dict, list))
+    is_whole = isinstance(value, (dict, list))
     return FunctionScore(float(is_whole), "a JSON object or array" if is_whole else "JSON, but no object or array")
 
 
@@ -261,14 +261,14 @@ def find_tool_calls(text: str) -> tuple[ToolCall, ...]:
     return tuple(call for call in read if call is not None)
 
 
-def _call(written: str) -> ToolCall | None:
+def _call(text: str) -> ToolCall | None:
     try:
-        found = read_json(written.strip(WHITE_SPACE))
+        value = read_json(text.strip(WHITE_SPACE))
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return None
-    return ToolCall(found["name"], found.get("arguments"))
+    return ToolCall(value["name"], value.get("arguments"))
 
 
 def _describe_calls(calls: Sequence[ToolCall]) -> str:
@@ -295,8 +295,8 @@ def prepare_tool_call_order(argument: Any) -> ScoreText:
     """1 where the tools of these names are called in this order; others may be called between them."""
 
     def is_called_in_order(calls: Sequence[ToolCall]) -> bool:
-        left = iter(call.name for call in calls)
-        return all(name in left for name in argument)
+        names = iter(call.name for call in calls)
+        return all(name in names for name in argument)
 
     return _score_calls(is_called_in_order)
 
@@ -310,10 +310,10 @@ def prepare_tool_args_match(argument: Any) -> ScoreText:
 
     def score(text: str) -> FunctionScore:
         calls = [call for call in find_tool_calls(text) if call.name == argument["name"]]
-        seen = "; ".join(quote_shortened(str(call.arguments)) for call in calls[:3])
+        summary = "; ".join(quote_shortened(str(call.arguments)) for call in calls[:3])
         return FunctionScore(
             float(has_matching_call(calls)),
-            f"arguments of {argument['name']}: {seen}" if calls else _describe_calls(find_tool_calls(text)),
+            f"arguments of {argument['name']}: {summary}" if calls else _describe_calls(find_tool_calls(text)),
         )
 
     return score
@@ -327,18 +327,18 @@ def _score_calls(holds: Callable[[Sequence[ToolCall]], bool]) -> ScoreText:
     return score
 
 
-def is_including(value: Any, wanted: Any, without_blanks: bool = False) -> bool:
+def is_including(value: Any, target: Any, without_blanks: bool = False) -> bool:
     """Whether a value has all that is wanted: mappings by their keys, lists by place, the rest equal. true is not 1, 1 is 1.0."""
-    if isinstance(wanted, dict):
+    if isinstance(target, dict):
         return isinstance(value, dict) and all(
-            str(key) in value and is_including(value[str(key)], part, without_blanks) for key, part in wanted.items()
+            str(key) in value and is_including(value[str(key)], part, without_blanks) for key, part in target.items()
         )
-    if isinstance(wanted, (list, tuple)):
-        long_enough = isinstance(value, list) and len(value) >= len(wanted)
-        return long_enough and all(is_including(*pair, without_blanks) for pair in zip(value, wanted, strict=False))
-    if isinstance(wanted, str) and isinstance(value, str) and without_blanks:
-        return _BLANK_RUN.sub("", wanted) == _BLANK_RUN.sub("", value)
-    return isinstance(value, bool) == isinstance(wanted, bool) and bool(value == wanted)
+    if isinstance(target, (list, tuple)):
+        long_enough = isinstance(value, list) and len(value) >= len(target)
+        return long_enough and all(is_including(*pair, without_blanks) for pair in zip(value, target, strict=False))
+    if isinstance(target, str) and isinstance(value, str) and without_blanks:
+        return _BLANK_RUN.sub("", target) == _BLANK_RUN.sub("", value)
+    return isinstance(value, bool) == isinstance(target, bool) and bool(value == target)
 
 
 _FAULTS = {"timeout": SCRIPT_TIMEOUT, "memory": SCRIPT_MEMORY, "stopped": SCRIPT_ENGINE_STOPPED, "error": SCRIPT_ERROR}
@@ -360,8 +360,8 @@ def score_by_script(script: str, text: str, engine: ScriptHost | None, context: 
     """What a script makes of a response, which it has as `r`; `context` has the messages and `modelId`."""
     if engine is None:
         return make_unscored(NO_SCRIPT_ENGINE, _HOW_TO_INSTALL)
-    known = {"messages": [], "modelId": None} | dict(context or {})
-    return _score_outcome(engine.run(script, {"r": text, "response": text, "context": known}))
+    script_context = {"messages": [], "modelId": None} | dict(context or {})
+    return _score_outcome(engine.run(script, {"r": text, "response": text, "context": script_context}))
 
 
 def call_script_score(argument: Mapping[str, Any], text: str, engine: ScriptHost | None) -> FunctionScore:
@@ -377,8 +377,8 @@ def call_script_score(argument: Mapping[str, Any], text: str, engine: ScriptHost
         scores.append(_score_outcome(engine.run(f"!!({argument['where']}\n)", {"args": call.arguments})))
         if scores[-1].score == 1:
             return FunctionScore(1.0, f"true of a call of {argument['name']}")
-    failed = next((score for score in scores if score.score is None), None)
-    return failed or FunctionScore(0.0, f"true of none of {format_count(len(calls), 'call')} of {argument['name']}")
+    failure = next((score for score in scores if score.score is None), None)
+    return failure or FunctionScore(0.0, f"true of none of {format_count(len(calls), 'call')} of {argument['name']}")
 
 
 def _score_outcome(outcome: Mapping[str, Any]) -> FunctionScore:
@@ -445,16 +445,16 @@ FUNCTION_NAMES = frozenset({*_OF_TEXT, *_NEGATED, "js", *EXTERNAL_FUNCTIONS})
 
 
 def prepare_function(
-    name: str, argument: Any, engine: ScriptHost | None = None, added: Mapping[str, AddedFunction] | None = None
+    name: str, argument: Any, engine: ScriptHost | None = None, added_functions: Mapping[str, AddedFunction] | None = None
 ) -> ReadyFunction:
     """A criterion, prepared once for any number of responses. It never raises: what cannot be scored says why.
 
-    `name` is canonical, `argument` as YAML has it. `engine` runs scripts; None: they stay unscored. `added`: functions of other
+    `name` is canonical, `argument` as YAML has it. `engine` runs scripts; None: they stay unscored. `added_functions`: functions of other
     packages by name, for names that no function of this one has, and for those that ask a service.
     """
     is_own = name in FUNCTION_NAMES and name not in EXTERNAL_FUNCTIONS
-    if not is_own and added and name in added:
-        return functools.partial(_call_added_function, added[name], argument)
+    if not is_own and added_functions and name in added_functions:
+        return functools.partial(_call_added_function, added_functions[name], argument)
     if name not in FUNCTION_NAMES:
         return _ignore_context(make_constant(make_unscored(UNKNOWN_FUNCTION, f"no function is called {name!r}")))
     if not is_own:
@@ -474,10 +474,10 @@ def evaluate(
     text: str,
     engine: ScriptHost | None = None,
     context: ScriptContext | None = None,
-    added: Mapping[str, AddedFunction] | None = None,
+    added_functions: Mapping[str, AddedFunction] | None = None,
 ) -> FunctionScore:
     """What one function says of one response: from 0 to 1, or unscored with the reason. See `prepare_function`."""
-    return prepare_function(name, argument, engine, added)(text, context)
+    return prepare_function(name, argument, engine, added_functions)(text, context)
 
 
 def _check_function_argument(name: str, argument: Any) -> str | None:
@@ -503,11 +503,11 @@ def _prepare_text_function(name: str, argument: Any, engine: ScriptHost | None) 
 def _call_added_function(function: AddedFunction, argument: Any, text: str, context: ScriptContext | None) -> FunctionScore:
     """The score by a function of another package, whose errors leave the criterion unscored."""
     try:
-        found = function(text, argument, context or {})
-        if isinstance(found, FunctionScore):
-            return found
-        if not 0 <= found <= 1:
-            return make_unscored(FUNCTION_FAILED, f"the function gave {found!r}, which is not from 0 to 1")
-        return FunctionScore(float(found), f"the function gave {found!r}")
+        result = function(text, argument, context or {})
+        if isinstance(result, FunctionScore):
+            return result
+        if not 0 <= result <= 1:
+            return make_unscored(FUNCTION_FAILED, f"the function gave {result!r}, which is not from 0 to 1")
+        return FunctionScore(float(result), f"the function gave {result!r}")
     except Exception as error:
         return make_unscored(FUNCTION_FAILED, f"{type(error).__name__}: {error}")

@@ -42,16 +42,16 @@ def compute_hybrid(
     A part that the prompt does not define, criteria or an ideal answer, is not in it: the other part alone is the score at every beta. A part
     that it defines and that is NaN makes the score NaN, as does a prompt that defines neither.
     """
-    covered = np.asarray(coverage, dtype=np.float64)
+    coverages = np.asarray(coverage, dtype=np.float64)
     similar = np.maximum(np.asarray(similarity, dtype=np.float64), 0.0)
     rubric, ideal = np.asarray(has_criteria, dtype=bool), np.asarray(has_ideal, dtype=bool)
-    at_0 = np.where(rubric, covered, np.where(ideal, similar, np.nan))
-    slope = np.where(rubric & ideal, similar - covered, 0.0)
-    unscored = np.isnan(at_0) | np.isnan(slope)
+    at_0 = np.where(rubric, coverages, np.where(ideal, similar, np.nan))
+    slope = np.where(rubric & ideal, similar - coverages, 0.0)
+    is_missing = np.isnan(at_0) | np.isnan(slope)
     names = np.select(
         [rubric & ideal, rubric, ideal], [BOTH_COMPONENTS, COVERAGE_COMPONENT, SIMILARITY_COMPONENT], NO_COMPONENT
     ).astype(object)
-    return Hybrid(np.where(unscored, np.nan, at_0), np.where(unscored, np.nan, slope), names)
+    return Hybrid(np.where(is_missing, np.nan, at_0), np.where(is_missing, np.nan, slope), names)
 
 
 def compute_hybrid_at(at_0: npt.ArrayLike, slope: npt.ArrayLike, beta: float) -> Floats:
@@ -62,10 +62,10 @@ def compute_hybrid_at(at_0: npt.ArrayLike, slope: npt.ArrayLike, beta: float) ->
     return np.asarray(at_0, dtype=np.float64) + require_beta(beta) * np.asarray(slope, dtype=np.float64)
 
 
-def find_crossing(one: tuple[float, float], other: tuple[float, float]) -> float | None:
+def find_crossing(first: tuple[float, float], second: tuple[float, float]) -> float | None:
     """The weight of the similarity at which two scores, each (at_0, slope), are equal; None: at none from 0 to 1, or at all of them."""
-    apart = one[1] - other[1]
-    beta = (other[0] - one[0]) / apart if apart else np.nan
+    apart = first[1] - second[1]
+    beta = (second[0] - first[0]) / apart if apart else np.nan
     return beta if 0 <= beta <= 1 else None
 
 
@@ -114,6 +114,6 @@ def require_beta(beta: float) -> float:
     return float(beta)
 
 
-def _require_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ConfigError(f"policy {name}: got {value!r}; allowed: {', '.join(allowed)}")
+def _require_one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"policy {name}: got {value!r}; allowed: {', '.join(choices)}")

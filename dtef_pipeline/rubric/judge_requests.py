@@ -44,9 +44,9 @@ class JudgingEpisode:
         return build_next_request(self._first, history, self.judge.scale) if history else self._first
 
 
-def make_judgement_stand_in(one: JudgingEpisode, _: Request, text: str) -> str:
+def make_judgement_stand_in(episode: JudgingEpisode, _: Request, text: str) -> str:
     """A reply that can be read, with the text as its reflection."""
-    middle = list(one.judge.scale.numbers)[one.judge.scale.size // 2]
+    middle = list(episode.judge.scale.numbers)[episode.judge.scale.size // 2]
     return f"<reflection>{text}</reflection>\n<classification>{middle}</classification>"
 
 
@@ -65,7 +65,7 @@ def choose_judges(
 def _resolve_named_judges(selectors: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
     if not selectors:
         return default_judges(models)
-    parts = [one.partition("=") for one in selectors]
+    parts = [selector.partition("=") for selector in selectors]
     return parse_judges([f"{approach}{sign}{resolve_known_selector(model, models)}" for approach, sign, model in parts], models)
 
 
@@ -74,9 +74,9 @@ def count_judged_criteria(responses: pa.Table, criteria: pa.Table) -> int:
 
     Tables: `rubric_responses` with `prompt` and `status`, `rubric_criteria` with `prompt` and `kind`, of one blueprint.
     """
-    listed = Counter(criteria.filter(pc.equal(criteria["kind"], TEXT_KIND))["prompt"].to_pylist())
-    judged = Counter(responses.filter(pc.equal(responses["status"], OK))["prompt"].to_pylist())
-    return sum(times * listed[prompt] for prompt, times in judged.items())
+    criterion_counts = Counter(criteria.filter(pc.equal(criteria["kind"], TEXT_KIND))["prompt"].to_pylist())
+    response_counts = Counter(responses.filter(pc.equal(responses["status"], OK))["prompt"].to_pylist())
+    return sum(times * criterion_counts[prompt] for prompt, times in response_counts.items())
 
 
 def iterate_judgings(
@@ -90,21 +90,21 @@ def iterate_judgings(
     by_prompt: dict[str, list[dict[str, Any]]] = {}
     for row in criteria.filter(pc.equal(criteria["kind"], TEXT_KIND)).to_pylist():
         by_prompt.setdefault(row["prompt"], []).append(row)
-    judged = responses.filter(pc.equal(responses["status"], OK))
-    texts = judged["text"].to_pylist()
-    for text, named in zip(texts, judged.select(list(_NAMED_BY)).to_pylist(), strict=True):
+    answers = responses.filter(pc.equal(responses["status"], OK))
+    texts = answers["text"].to_pylist()
+    for text, named in zip(texts, answers.select(list(_NAMED_BY)).to_pylist(), strict=True):
         of_prompt = by_prompt.get(named["prompt"], [])
-        listed = tuple(row["text"] for row in of_prompt)
+        criterion_texts = tuple(row["text"] for row in of_prompt)
         for row in of_prompt:
-            case = Case(text, row["text"], turns[named["prompt"]], listed)
+            case = Case(text, row["text"], turns[named["prompt"]], criterion_texts)
             for judge in judges:
                 for draw in range(draws):
                     yield JudgingEpisode(named, row, case, judge, draw)
 
 
-def build_rubric_judgement_rows(blueprint: str, episodes: Sequence[JudgingEpisode], played: Sequence[Played]) -> pa.Table:
+def build_rubric_judgement_rows(blueprint: str, episodes: Sequence[JudgingEpisode], outcomes: Sequence[Played]) -> pa.Table:
     """The rows of `rubric_judgements`, in the order of the episodes."""
-    rows = [_make_judgement_row(blueprint, one, outcome) for one, outcome in zip(episodes, played, strict=True)]
+    rows = [_make_judgement_row(blueprint, episode, outcome) for episode, outcome in zip(episodes, outcomes, strict=True)]
     return pa.Table.from_pylist(rows, schema=RUBRIC_JUDGEMENTS)
 
 
@@ -112,19 +112,19 @@ def _list_authored_turns(messages: Sequence[Mapping[str, Any]]) -> tuple[Turn, .
     return tuple(Turn(message["role"], message["text"]) for message in messages)
 
 
-def _make_judgement_row(blueprint: str, one: JudgingEpisode, outcome: Played) -> dict[str, Any]:
+def _make_judgement_row(blueprint: str, episode: JudgingEpisode, outcome: Played) -> dict[str, Any]:
     outcomes: list[Response | Failure] = [*outcome.responses, *([outcome.failure] if outcome.failure else [])]
-    case, judge = one.case, one.judge
+    case, judge = episode.case, episode.judge
     judgement = resolve_judgement(outcomes, judge.scale)
     return {
         "blueprint": blueprint,
-        **one.response,
-        **{name: one.criterion[name] for name in ("block", "path", "position", "criterion_id")},
+        **episode.response,
+        **{name: episode.criterion[name] for name in ("block", "path", "position", "criterion_id")},
         "judge": judge.name,
         "approach": judge.approach,
         "judge_model": judge.model.name,
         "judge_variant": judge.model.variant,
-        "judge_draw": one.draw,
+        "judge_draw": episode.draw,
         "scale": judge.scale.size,
         "class": judgement.name,
         "score": judgement.score,

@@ -86,15 +86,15 @@ def sum_by_code(code: Codes, values: npt.ArrayLike, size: int) -> Floats:
 
 def weighted_mean(code: Codes, values: Floats, weights: Floats, size: int) -> Floats:
     """(size,) means of the `values` (rows,) that are known, by their `weights` (rows,), above 0; NaN where none is known."""
-    known = ~np.isnan(values)
-    below = sum_by_code(code[known], weights[known], size)
-    above = sum_by_code(code[known], weights[known] * values[known], size)
+    is_known = ~np.isnan(values)
+    below = sum_by_code(code[is_known], weights[is_known], size)
+    above = sum_by_code(code[is_known], weights[is_known] * values[is_known], size)
     return np.asarray(np.divide(above, below, out=np.full(size, np.nan), where=below > 0))
 
 
-def count(code: Codes, chosen: npt.ArrayLike, size: int) -> Codes:
-    """(size,) how many rows of each group are `chosen` (rows,) booleans."""
-    return np.bincount(code[np.asarray(chosen, dtype=bool)], minlength=size).astype(np.int64)
+def count(code: Codes, mask: npt.ArrayLike, size: int) -> Codes:
+    """(size,) how many rows of each group are `mask` (rows,) booleans."""
+    return np.bincount(code[np.asarray(mask, dtype=bool)], minlength=size).astype(np.int64)
 
 
 Reasons = tuple[tuple[str, int], ...]
@@ -106,10 +106,10 @@ def count_reasons(code: Codes, reasons: Sequence[str] | pd.Series, size: int) ->
     reason_rows = pd.DataFrame({"code": code, "reason": np.asarray(reasons, dtype=object)}, columns=["code", "reason"])
     counts = reason_rows.groupby(["code", "reason"], as_index=False).size()
     counts = counts.sort_values(["code", "size", "reason"], ascending=[True, False, True])
-    found: list[Reasons] = [()] * size
+    by_group: list[Reasons] = [()] * size
     for group, why, n in zip(counts["code"].tolist(), counts["reason"].tolist(), counts["size"].tolist(), strict=True):
-        found[group] = (*found[group], (str(why), int(n)))
-    return found
+        by_group[group] = (*by_group[group], (str(why), int(n)))
+    return by_group
 
 
 def display_id(model: str, temperature: float | None, system_index: int, n_systems: int) -> str:

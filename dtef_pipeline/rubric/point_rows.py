@@ -32,51 +32,51 @@ def build_point_rows(responses: pa.Table, criteria: pa.Table, judgements: pa.Tab
     Tables: `rubric_responses`, `rubric_criteria` and `rubric_judgements` of one blueprint and snapshot. Judgements of criteria that the
     blueprint no longer has, or of responses that are gone, are not used.
     """
-    answered = responses.filter(pc.equal(responses["status"], OK))
-    planned = _plan_points(answered, criteria)
-    judged = _build_judged_points(planned.filter(pc.equal(planned["kind"], TEXT_KIND)), judgements)
-    computed = _compute_function_points(answered, criteria, prepare)
-    rows = pa.concat_tables([judged, computed])
+    answers = responses.filter(pc.equal(responses["status"], OK))
+    plan = _plan_points(answers, criteria)
+    judged_points = _build_judged_points(plan.filter(pc.equal(plan["kind"], TEXT_KIND)), judgements)
+    function_points = _compute_function_points(answers, criteria, prepare)
+    rows = pa.concat_tables([judged_points, function_points])
     place = ["prompt", "model", "model_variant", "temperature", "system_index", "draw", "block", "path", "position"]
     return rows.take(pc.sort_indices(rows.select(place), [(name, "ascending") for name in place]))
 
 
-def _plan_points(answered: pa.Table, criteria: pa.Table) -> pa.Table:
+def _plan_points(answers: pa.Table, criteria: pa.Table) -> pa.Table:
     """Every criterion of every response with a text: the key columns, and what the criterion says of itself."""
-    named = answered.select(list(RESPONSE_KEYS))
-    own = criteria.select(["prompt", *CRITERION_KEYS, *_OF_CRITERIA])
-    return named.join(own, "prompt", join_type="inner")
+    named = answers.select(list(RESPONSE_KEYS))
+    columns = criteria.select(["prompt", *CRITERION_KEYS, *_OF_CRITERIA])
+    return named.join(columns, "prompt", join_type="inner")
 
 
-def _build_judged_points(planned: pa.Table, judgements: pa.Table) -> pa.Table:
-    inverted = pc.equal(judgements["block"], SHOULD_NOT)
-    found = compute_consensus(judgements.append_column("inverted", inverted), [*_KEY, "criterion_id"])
+def _build_judged_points(plan: pa.Table, judgements: pa.Table) -> pa.Table:
+    is_inverted = pc.equal(judgements["block"], SHOULD_NOT)
+    consensus = compute_consensus(judgements.append_column("inverted", is_inverted), [*_KEY, "criterion_id"])
     # A join takes no null for a value; paths and temperatures may be null.
-    left, right = _add_key_code(planned), _add_key_code(found)
+    left, right = _add_key_code(plan), _add_key_code(consensus)
     names = [column.name for column in CONSENSUS_COLUMNS]
     at = pc.index_in(left["code"], value_set=right["code"].combine_chunks())
-    taken = right.select(names).take(at)
+    matches = right.select(names).take(at)
     missing = pc.is_null(at)
-    columns = {name: taken[name] for name in names}
-    columns["reason"] = pc.if_else(missing, NOT_JUDGED, taken["reason"])
-    columns["low"], columns["high"] = pc.coalesce(taken["low"], 0.0), pc.coalesce(taken["high"], 1.0)
-    columns["inverted"] = pc.equal(planned["block"], SHOULD_NOT)
-    columns["partial"] = pc.coalesce(taken["partial"], False)
-    columns["labelled"] = pa.repeat(False, len(planned))
+    columns = {name: matches[name] for name in names}
+    columns["reason"] = pc.if_else(missing, NOT_JUDGED, matches["reason"])
+    columns["low"], columns["high"] = pc.coalesce(matches["low"], 0.0), pc.coalesce(matches["high"], 1.0)
+    columns["inverted"] = pc.equal(plan["block"], SHOULD_NOT)
+    columns["partial"] = pc.coalesce(matches["partial"], False)
+    columns["labelled"] = pa.repeat(False, len(plan))
     for name in ("n_judges", "n_answered"):
-        columns[name] = pc.coalesce(taken[name], 0)
-    return _cast_to_points(planned, columns)
+        columns[name] = pc.coalesce(matches[name], 0)
+    return _cast_to_points(plan, columns)
 
 
-def _compute_function_points(answered: pa.Table, criteria: pa.Table, prepare: Prepare) -> pa.Table:
+def _compute_function_points(answers: pa.Table, criteria: pa.Table, prepare: Prepare) -> pa.Table:
     by_prompt: dict[str, list[tuple[dict[str, Any], ReadyFunction]]] = {}
     for row in criteria.filter(pc.not_equal(criteria["kind"], TEXT_KIND)).to_pylist():
         by_prompt.setdefault(row["prompt"], []).append((row, _prepare_criterion(row, prepare)))
-    needed = answered.filter(pc.is_in(answered["prompt"], pa.array(list(by_prompt), pa.string())))
-    keys = needed.select(list(RESPONSE_KEYS)).to_pylist()
+    texts = answers.filter(pc.is_in(answers["prompt"], pa.array(list(by_prompt), pa.string())))
+    keys = texts.select(list(RESPONSE_KEYS)).to_pylist()
     rows = []
-    for key, text, transcript in zip(keys, needed["text"].to_pylist(), needed["transcript"].to_pylist(), strict=True):
-        messages = [{"role": one["role"], "content": _strip_message_thinking(one)} for one in transcript]
+    for key, text, transcript in zip(keys, texts["text"].to_pylist(), texts["transcript"].to_pylist(), strict=True):
+        messages = [{"role": message["role"], "content": _strip_message_thinking(message)} for message in transcript]
         context = {"messages": messages, "modelId": key["model"]}
         rows += [{**key, **_make_point_row(row, ready(text, context))} for row, ready in by_prompt[key["prompt"]]]
     return pa.Table.from_pylist(rows, schema=RUBRIC_POINTS)
@@ -90,9 +90,9 @@ def _prepare_criterion(criterion: Mapping[str, Any], prepare: Prepare) -> ReadyF
     return prepare(criterion["fn"], None if criterion["args"] is None else json.loads(criterion["args"]))
 
 
-def _make_point_row(criterion: Mapping[str, Any], found: FunctionScore) -> dict[str, Any]:
-    inverted = criterion["block"] == SHOULD_NOT
-    score = found.score if found.score is None or not inverted else 1 - found.score
+def _make_point_row(criterion: Mapping[str, Any], result: FunctionScore) -> dict[str, Any]:
+    is_inverted = criterion["block"] == SHOULD_NOT
+    score = result.score if result.score is None or not is_inverted else 1 - result.score
     low, high = (score, score) if score is not None else (0.0, 1.0)
     return {
         **{name: criterion[name] for name in (*CRITERION_KEYS, *_OF_CRITERIA)},
@@ -103,9 +103,9 @@ def _make_point_row(criterion: Mapping[str, Any], found: FunctionScore) -> dict[
         "n_answered": 0,
         "partial": False,
         "spread": None,
-        "inverted": inverted,
-        "reason": found.reason,
-        "explanation": replace_surrogates(found.explanation),
+        "inverted": is_inverted,
+        "reason": result.reason,
+        "explanation": replace_surrogates(result.explanation),
         "labelled": False,
     }
 
@@ -117,6 +117,6 @@ def _add_key_code(rows: pa.Table) -> pa.Table:
 
 
 def _cast_to_points(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
-    known = {name: rows[name] for name in rows.column_names} | dict(columns)
+    all_columns = {name: rows[name] for name in rows.column_names} | dict(columns)
     empty = pa.nulls(len(rows))
-    return pa.table([known.get(one.name, empty).cast(one.type) for one in RUBRIC_POINTS], schema=RUBRIC_POINTS)
+    return pa.table([all_columns.get(field.name, empty).cast(field.type) for field in RUBRIC_POINTS], schema=RUBRIC_POINTS)

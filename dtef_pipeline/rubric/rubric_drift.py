@@ -43,30 +43,31 @@ _MOSTLY, _HARDLY = 2 / 3, 1 / 3
 _JUDGES_NAMED = 3
 
 
-def choose_anchors(items: pd.DataFrame, n: int, *, seed: int, kept: Collection[str] = ()) -> pd.DataFrame:
+def choose_anchors(items: pd.DataFrame, n: int, *, seed: int, anchors: Collection[str] = ()) -> pd.DataFrame:
     """`n` rows of `items` (as of `build_label_items`, one per `item`), fewer where there are fewer: the pairs that are judged again.
 
-    Those in `kept`, the anchors so far, stay as long as they are among the items; the rest is filled up blueprint by blueprint in the order of
+    Those in `anchors`, the anchors so far, stay as long as they are among the items; the rest is filled up blueprint by blueprint in the
+    order of
     a hash of the seed and the item. So the choice does not depend on the order of rows, and is the same on the next night, whatever else was
     stored meanwhile. Sorted by item.
     """
     once = items.drop_duplicates("item")
     place = np.array([digest("anchor", seed, item) for item in once["item"]], dtype=object)
-    once = once.assign(place=place, is_new=~once["item"].isin(list(kept)))
+    once = once.assign(place=place, is_new=~once["item"].isin(list(anchors)))
     once = once.sort_values(["is_new", "place"], kind="stable")
     # The first of each blueprint, then the second of each: large blueprints do not crowd out small ones.
     once = once.assign(turn=once.groupby(["is_new", "blueprint"]).cumcount())
-    chosen = once.sort_values(["is_new", "turn", "place"], kind="stable").head(n)
-    return chosen.drop(columns=["place", "is_new", "turn"]).sort_values("item").reset_index(drop=True)
+    sample = once.sort_values(["is_new", "turn", "place"], kind="stable").head(n)
+    return sample.drop(columns=["place", "is_new", "turn"]).sort_values("item").reset_index(drop=True)
 
 
-def convert_rubric_anchor_points(judged: pa.Table) -> pd.DataFrame:
+def convert_rubric_anchor_points(anchors: pa.Table) -> pd.DataFrame:
     """The rows of `rubric_anchors` as `compute_judge_drifts` takes them.
 
     What is compared is the point that would follow, 1 - the class's number for should_not, since that is what moves a model's score. Anchors
     hang together by prompt.
     """
-    frame: pd.DataFrame = judged.to_pandas().astype({"snapshot": "str"})
+    frame: pd.DataFrame = anchors.to_pandas().astype({"snapshot": "str"})
     point = np.where(frame["block"] == SHOULD_NOT, 1 - frame["score"], frame["score"])
     cluster = frame["blueprint"] + "/" + frame["prompt"]
     return frame.assign(point=point, cluster=cluster, judge_model=frame["judge"].map(find_judging_model), evaluator="")
@@ -96,47 +97,47 @@ def subtract_drifts_of_judges(
     first = row.get("first_snapshot")
     if first is None and judges:
         return _describe_not_settled(judges)
-    known = [shift for one in judges if (shift := one.compute_shift_since(str(first), row.get("outage") or ())) is not None]
-    if not judges or len(known) < len(judges):
+    shifts = [shift for j in judges if (shift := j.compute_shift_since(str(first), row.get("outage") or ())) is not None]
+    if not judges or len(shifts) < len(judges):
         lacking = (
             "no judge was shown anchors again"
-            if not known
-            else f"anchors of {format_count(len(judges) - len(known), 'judge')} are missing"
+            if not shifts
+            else f"anchors of {format_count(len(judges) - len(shifts), 'judge')} are missing"
         )
         return NetDrift("unclear", None, f"model or judges: {lacking} in these snapshots")
-    shift, part = float(row["shift"]), float(np.mean(known)) * coverage_part
-    moved = [one.judge for one in judges if one.moved]
-    share = part / shift if moved else 0.0
+    shift, part = float(row["shift"]), float(np.mean(shifts)) * coverage_part
+    names = [judge.judge for judge in judges if judge.moved]
+    share = part / shift if names else 0.0
     cause: Literal["model", "judges", "both"] = "judges" if share >= _MOSTLY else "both" if share > _HARDLY else "model"
-    return NetDrift(cause, shift - part, f"{_describe_cause(cause, shift, part, moved)}{_describe_other_nights(judges, row)}")
+    return NetDrift(cause, shift - part, f"{_describe_cause(cause, shift, part, names)}{_describe_other_nights(judges, row)}")
 
 
 def _describe_not_settled(judges: Sequence[JudgeDrift]) -> NetDrift:
     """The cause of a drift without a known first snapshot: the model if every judge has a verdict and none moved, otherwise unsettled."""
-    if all(one.verdict is not None and not one.moved for one in judges):
+    if all(judge.verdict is not None and not judge.moved for judge in judges):
         return NetDrift("model", None, "of the model: on stored answers the judges did not move")
-    moves = [f"{one.judge} moved by {move}" for one in judges if (move := format_judge_shift(one)) is not None]
+    moves = [f"{judge.judge} moved by {move}" for judge in judges if (move := format_judge_shift(judge)) is not None]
     judge_notes = f"; on stored answers {list_first_names(moves, _JUDGES_NAMED)}" if moves else ""
     return NetDrift("unclear", None, f"model or judges: {NOT_SETTLED}{judge_notes}")
 
 
 def _describe_other_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
     """The judges' nights that differ from the model's, as the end of the text about its shift; empty: none differ."""
-    nights = {one.judge: describe_other_nights(one, row) for one in judges}
+    nights = {drift.judge: describe_other_nights(drift, row) for drift in judges}
     if len(set(nights.values())) == 1:
         return f"; judges shown answers {next(iter(nights.values()))}" if any(nights.values()) else ""
-    judge_notes = [f"{judge} {other}" for judge, other in nights.items() if other]
+    judge_notes = [f"{judge} {note}" for judge, note in nights.items() if note]
     return f"; judges shown answers: {list_first_names(judge_notes, _JUDGES_NAMED)}"
 
 
-def _describe_cause(cause: Literal["model", "judges", "both"], shift: float, part: float, moved: Sequence[str]) -> str:
-    names = list_first_names(list(moved), _JUDGES_NAMED)
+def _describe_cause(cause: Literal["model", "judges", "both"], shift: float, part: float, judges: Sequence[str]) -> str:
+    names = list_first_names(list(judges), _JUDGES_NAMED)
     numbers = f"{part:+.4f} of {shift:+.4f}; net of the judges {shift - part:+.4f}"
     if cause == "judges":
         return f"a shift of the judges, not of the model: on stored answers {names} moved too, which makes {numbers}"
     if cause == "both":
         return f"model and judges moved: on stored answers {names} moved too, which makes {numbers}"
-    if moved:
+    if judges:
         return f"a shift of the model: on stored answers {names} moved too, which makes only {numbers}"
     return f"a shift of the model: on stored answers the judges did not move ({part:+.4f})"
 
@@ -145,46 +146,46 @@ NOTHING_TO_JUDGE_AGAIN = "nothing to judge again: no scored response with a crit
 _PROMPT_OF_ANCHOR = ["blueprint", "prompt"]
 
 
-def add_anchors(kept: pa.Table, n: int, seed: int, material: Mapping[str, pd.DataFrame]) -> pa.Table:
+def add_anchors(anchors: pa.Table, n: int, seed: int, material: Mapping[str, pd.DataFrame]) -> pa.Table:
     """`rubric_anchor_items` filled up to `n`: those that are kept stay as they are, whatever became of their blueprint.
 
     `material`: `responses`, `criteria` (with `criterion_id`) and `prompts`, as of `load_label_material`. Fewer where there are fewer.
     """
     items = build_label_items(material["responses"], material["criteria"], material["prompts"])
-    known = set(kept["item"].to_pylist())
-    chosen = choose_anchors(items[~items["item"].isin(known)], max(0, n - len(kept)), seed=seed)
-    if chosen.empty:
-        return kept
-    judged = material["criteria"][material["criteria"]["kind"] == TEXT_KIND].rename(columns={"text": "criterion"})
-    listed = judged.groupby(_PROMPT_OF_ANCHOR)["criterion"].agg(list).reset_index(name="criteria")
+    anchor_items = set(anchors["item"].to_pylist())
+    new_anchors = choose_anchors(items[~items["item"].isin(anchor_items)], max(0, n - len(anchors)), seed=seed)
+    if new_anchors.empty:
+        return anchors
+    criteria = material["criteria"][material["criteria"]["kind"] == TEXT_KIND].rename(columns={"text": "criterion"})
+    criterion_lists = criteria.groupby(_PROMPT_OF_ANCHOR)["criterion"].agg(list).reset_index(name="criteria")
     rows = (
-        chosen.merge(material["responses"], on=list(ITEM_KEYS[:8]))
-        .merge(judged.drop(columns="kind"), on=[*_PROMPT_OF_ANCHOR, *ITEM_KEYS[8:]])
-        .merge(listed, on=_PROMPT_OF_ANCHOR)
+        new_anchors.merge(material["responses"], on=list(ITEM_KEYS[:8]))
+        .merge(criteria.drop(columns="kind"), on=[*_PROMPT_OF_ANCHOR, *ITEM_KEYS[8:]])
+        .merge(criterion_lists, on=_PROMPT_OF_ANCHOR)
         .merge(material["prompts"][[*_PROMPT_OF_ANCHOR, "messages"]], on=_PROMPT_OF_ANCHOR)
     )
-    return pa.concat_tables([kept, convert_to_table(rows.assign(seed=seed), RUBRIC_ANCHOR_ITEMS)])
+    return pa.concat_tables([anchors, convert_to_table(rows.assign(seed=seed), RUBRIC_ANCHOR_ITEMS)])
 
 
-def list_anchor_judgings(kept: pa.Table, judges: Mapping[str, Sequence[JudgeConfig]], snapshot: str) -> list[JudgingEpisode]:
+def list_anchor_judgings(anchors: pa.Table, judges: Mapping[str, Sequence[JudgeConfig]], snapshot: str) -> list[JudgingEpisode]:
     """Every judgement of the anchors in this snapshot: each by the judges of its blueprint."""
-    found = []
-    for row in kept.to_pylist():
+    episodes = []
+    for row in anchors.to_pylist():
         turns = tuple(Turn(message["role"], message["text"]) for message in row["messages"])
         case = Case(row["text"], row["criterion"], turns, tuple(row["criteria"]))
         response = {name: row[name] for name in ITEM_KEYS[1:8]} | {"snapshot": snapshot}
-        found += [JudgingEpisode(response, row, case, judge, 0) for judge in judges[row["blueprint"]]]
-    return found
+        episodes += [JudgingEpisode(response, row, case, judge, 0) for judge in judges[row["blueprint"]]]
+    return episodes
 
 
-def build_anchor_rows(episodes: Sequence[JudgingEpisode], played: Sequence[Played]) -> pa.Table:
+def build_anchor_rows(episodes: Sequence[JudgingEpisode], outcomes: Sequence[Played]) -> pa.Table:
     """The rows of `rubric_anchors`, in the order of the episodes."""
-    rows = build_rubric_judgement_rows("", episodes, played)
+    rows = build_rubric_judgement_rows("", episodes, outcomes)
     of_anchor: dict[str, Any] = {
-        name: pa.array([one.criterion[name] for one in episodes], pa.string()) for name in ("blueprint", "item")
+        name: pa.array([episode.criterion[name] for episode in episodes], pa.string()) for name in ("blueprint", "item")
     }
     return pa.table(
-        [of_anchor.get(one.name, rows[one.name] if one.name not in of_anchor else None) for one in RUBRIC_ANCHORS],
+        [of_anchor.get(field.name, rows[field.name] if field.name not in of_anchor else None) for field in RUBRIC_ANCHORS],
         schema=RUBRIC_ANCHORS,
     )
 
@@ -237,11 +238,11 @@ def apply_rule_to_runs(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[s
     hours.
     """
     runs = connection.execute("SELECT blueprint::VARCHAR, run_label, list(snapshot::VARCHAR) FROM rubric_runs GROUP BY ALL")
-    taken = {(blueprint, label): snapshots for blueprint, label, snapshots in runs.fetchall()}
+    run_snapshots = {(blueprint, label): snapshots for blueprint, label, snapshots in runs.fetchall()}
     times, order = query_first_times(connection, "rubric_responses", ("blueprint",)), load_rubric_snapshot_order(connection)
     for keys, cells in connection.execute(_RULED_CELLS).df().groupby([*_RULED_BY], sort=True):
         named = dict(zip(_RULED_BY, map(str, keys), strict=True))
-        snapshots = among(order, taken[named["partition"], named["test"]])
+        snapshots = among(order, run_snapshots[named["partition"], named["test"]])
         when = {snapshot: times.get((named["partition"], snapshot)) for snapshot in snapshots}
         yield {**named, "way": describe_way_of_judging(named), **asdict(_judge_cells(cells, snapshots, when))}
 
@@ -253,12 +254,12 @@ def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[s
     grid = cells.pivot(index=items, columns="snapshot", values="hybrid")  # noqa: PD010 - pivot_table loses items without a score
     # In rows, one after the other: sums have the same bits whatever the layout in memory was.
     values = np.ascontiguousarray(grid.reindex(columns=list(snapshots)), dtype=np.float64)
-    known = select_answered(pd.DataFrame(values, columns=list(snapshots)))
-    if missing := [label for label in snapshots if label not in known.columns]:
-        return _make_not_compared(len(known.columns), missing)
-    shared = known.dropna()
+    run_scores = select_answered(pd.DataFrame(values, columns=list(snapshots)))
+    if missing := [label for label in snapshots if label not in run_scores.columns]:
+        return _make_not_compared(len(run_scores.columns), missing)
+    shared = run_scores.dropna()
     mean = np.average(shared, axis=0, weights=weights[shared.index], keepdims=True) if len(shared) else shared
-    means = pd.DataFrame(mean, columns=known.columns, dtype=np.float64)
+    means = pd.DataFrame(mean, columns=run_scores.columns, dtype=np.float64)
     return replace(apply_drift_rule(means, times, temperature=0.0), n_items=len(shared))
 
 
@@ -271,22 +272,22 @@ def describe_way_of_judging(row: Row) -> str:
     return f"judged by {row['judges']}"
 
 
-def subtract_judges(rows: Sequence[Row], anchored: pa.Table, options: WatchOptions) -> Iterator[Row]:
+def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOptions) -> Iterator[Row]:
     """Of each series what is the judges' part of its shift; nothing where no stored answers were judged again.
 
-    `rows`: of `ModelDrift`. `anchored`: the rows of `rubric_anchors`, which judges were shown again in these nights.
+    `rows`: of `ModelDrift`. `anchors`: the rows of `rubric_anchors`, which judges were shown again in these nights.
     """
-    frame = convert_rubric_anchor_points(anchored)
+    frame = convert_rubric_anchor_points(anchors)
     nights = sort_night_times(frame["snapshot"].unique().tolist())
-    judged: dict[str | None, list[JudgeDrift]] = {}
+    drifts: dict[str | None, list[JudgeDrift]] = {}
     for row in rows:
         if not len(frame):
             yield {}
             continue
         since = options.find_since(row["model"], row["model_variant"])
-        if since not in judged:
-            judged[since] = compute_judge_drifts(frame, nights, options.settings_for_judges(row["model"], row["model_variant"]))
-        net = subtract_drifts_of_judges(row, [one for one in judged[since] if one.judge in row["judges"].split(", ")])
+        if since not in drifts:
+            drifts[since] = compute_judge_drifts(frame, nights, options.settings_for_judges(row["model"], row["model_variant"]))
+        net = subtract_drifts_of_judges(row, [drift for drift in drifts[since] if drift.judge in row["judges"].split(", ")])
         yield {"cause": net.cause, "net_shift": net.net_shift, "judges_note": net.text}
 
 

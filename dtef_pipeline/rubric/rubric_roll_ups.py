@@ -56,22 +56,22 @@ def rank_champions(
     rows = sort_unique(rows.astype({"analyst": "str", "dimension": "str"}), keys, "grades")
     _check_grades(rows)
     counted_grades = _select_latest_grades(rows[rows["grade"].notna()].reset_index(drop=True), order)
-    found = group_rows(counted_grades, ("dimension", "model"))
+    groups = group_rows(counted_grades, ("dimension", "model"))
     grade = counted_grades["grade"].to_numpy(dtype=np.float64)
     recent = counted_grades["age"].to_numpy() < LATEST_GRADES
-    size = len(found)
-    table = found.keys.assign(
-        mean=weighted_mean(found.code, grade, np.ones(len(grade)), size),
-        n_blueprints=np.bincount(found.code, minlength=size),
-        n_steady=np.bincount(found.code[recent & (grade >= STEADY_GRADE)], minlength=size),
-        n_latest=np.bincount(found.code[recent], minlength=size),
+    size = len(groups)
+    table = groups.keys.assign(
+        mean=weighted_mean(groups.code, grade, np.ones(len(grade)), size),
+        n_blueprints=np.bincount(groups.code, minlength=size),
+        n_steady=np.bincount(groups.code[recent & (grade >= STEADY_GRADE)], minlength=size),
+        n_latest=np.bincount(groups.code[recent], minlength=size),
     )
     table["reason"] = _explain_no_champion(table, consistency, min_graded)
     eligible = table["mean"].where(table["reason"] == "")
     rank = pd.Series(rank_numbers(eligible, group_rows(table, ("dimension",)).code), table.index)
     table = table.assign(rank=rank.astype("Int64"), champion=rank == 1)
-    ordered = table.sort_values(["dimension", "rank", "mean", "model"], ascending=[True, True, False, True], ignore_index=True)
-    return ordered[["dimension", "rank", "model", "mean", "n_blueprints", "n_steady", "n_latest", "champion", "reason"]]
+    board = table.sort_values(["dimension", "rank", "mean", "model"], ascending=[True, True, False, True], ignore_index=True)
+    return board[["dimension", "rank", "model", "mean", "n_blueprints", "n_steady", "n_latest", "champion", "reason"]]
 
 
 def _select_latest_grades(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
@@ -80,11 +80,11 @@ def _select_latest_grades(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFr
     keys = ["dimension", "model", "blueprint"]
     runs = group_rows(rows, (*keys, "snapshot"))
     means = weighted_mean(runs.code, rows["grade"].to_numpy(dtype=np.float64), np.ones(len(rows)), len(runs))
-    made = runs.keys.assign(grade=means, place=runs.keys["snapshot"].map(place).astype("int64"))
-    latest = made.sort_values([*keys, "place"]).drop_duplicates(keys, keep="last")
+    run_rows = runs.keys.assign(grade=means, place=runs.keys["snapshot"].map(place).astype("int64"))
+    latest = run_rows.sort_values([*keys, "place"]).drop_duplicates(keys, keep="last")
     newest_first = latest.sort_values(["dimension", "model", "place", "blueprint"], ascending=[True, True, False, True])
-    aged = newest_first.assign(age=newest_first.groupby(["dimension", "model"]).cumcount())
-    return aged.sort_values(keys, ignore_index=True)
+    grade_ages = newest_first.assign(age=newest_first.groupby(["dimension", "model"]).cumcount())
+    return grade_ages.sort_values(keys, ignore_index=True)
 
 
 def _explain_no_champion(table: pd.DataFrame, consistency: bool, min_graded: int) -> list[str]:
@@ -143,35 +143,33 @@ def load_latest_judgements(connection: duckdb.DuckDBPyConnection) -> pd.DataFram
 
 def build_agreement_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
     """`rubric_agreement` and `rubric_disagreed`. `connection` has the tables of JUDGED_READ."""
-    judged, criteria = load_latest_judgements(connection), connection.execute(_CRITERIA).df()
-    cuts = build_agreement_table(judged, criteria)
+    judgements, criteria = load_latest_judgements(connection), connection.execute(_CRITERIA).df()
+    cuts = build_agreement_table(judgements, criteria)
     return {
         "rubric_agreement": convert_to_schema(cuts, RUBRIC_AGREEMENT),
-        "rubric_disagreed": convert_to_schema(list_disagreed_criteria(judged, criteria), RUBRIC_DISAGREED),
+        "rubric_disagreed": convert_to_schema(list_disagreed_criteria(judgements, criteria), RUBRIC_DISAGREED),
     }
 
 
-def build_validity_tables(connection: duckdb.DuckDBPyConnection, stored: StoredUsage) -> dict[str, pa.Table]:
+def build_validity_tables(connection: duckdb.DuckDBPyConnection, usage: StoredUsage) -> dict[str, pa.Table]:
     """`rubric_self_preference`, `rubric_judges` and `rubric_variance_shares`. `connection` has the tables of JUDGED_READ.
 
     What judges cost is of each call once, as in COSTS (`count_calls_once`).
     """
-    judged = load_latest_judgements(connection)
-    any_class = judged["score"].notna().any()
-    by_scale = compute_variance_shares(judged, ["scale"]) if any_class else compute_variance_shares(judged).assign(scale=None)
-    by_blueprint = compute_variance_shares(judged, ["blueprint", "scale"])
+    rows = load_latest_judgements(connection)
+    any_class = rows["score"].notna().any()
+    by_scale = compute_variance_shares(rows, ["scale"]) if any_class else compute_variance_shares(rows).assign(scale=None)
+    by_blueprint = compute_variance_shares(rows, ["blueprint", "scale"])
     parts = [
         by_scale.assign(cut="overall", value="all"),
         *([by_blueprint.rename(columns={"blueprint": "value"}).assign(cut="blueprint")] if len(by_blueprint) else []),
     ]
     connection.execute(_LATEST_CALLS)
-    count_calls_once(connection, _USED_BY_JUDGE, stored)
-    spent = connection.execute(_SPENT_BY_JUDGE).df()
+    count_calls_once(connection, _USED_BY_JUDGE, usage)
+    costs = connection.execute(_SPENT_BY_JUDGE).df()
     return {
-        "rubric_self_preference": convert_to_schema(
-            estimate_self_preference(judged, map_makers(judged)), RUBRIC_SELF_PREFERENCE
-        ),
-        "rubric_judges": convert_to_schema(judge_table(judged, spent), RUBRIC_JUDGES),
+        "rubric_self_preference": convert_to_schema(estimate_self_preference(rows, map_makers(rows)), RUBRIC_SELF_PREFERENCE),
+        "rubric_judges": convert_to_schema(judge_table(rows, costs), RUBRIC_JUDGES),
         "rubric_variance_shares": convert_to_schema(pd.concat(parts, ignore_index=True), RUBRIC_VARIANCE),
     }
 

@@ -60,8 +60,8 @@ def compare_runs(
     if not len(pairs):
         return pd.DataFrame(columns=list(RUNS_COMPARED))
     of_runs = {name: pairs[name].iloc[0] for name in ("blueprint", "snapshot", "other_snapshot")}
-    found = _test_models(pairs, margin).assign(**of_runs)
-    return found.sort_values(["difference", "model"], ignore_index=True)[list(RUNS_COMPARED)]
+    results = _test_models(pairs, margin).assign(**of_runs)
+    return results.sort_values(["difference", "model"], ignore_index=True)[list(RUNS_COMPARED)]
 
 
 def find_moved_prompts(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
@@ -75,15 +75,15 @@ def find_moved_prompts(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFram
         return pd.DataFrame(columns=list(PROMPTS_THAT_MOVED))
     pairs = pairs.assign(difference=pairs["hybrid"] - pairs["hybrid_before"])
     by_prompt = pairs.groupby("prompt", sort=True)
-    found = by_prompt[["difference", "hybrid", "hybrid_before"]].mean()
-    found = found.rename(columns={"hybrid": "score", "hybrid_before": "other_score"}).assign(n_pairs=by_prompt.size())
+    moves = by_prompt[["difference", "hybrid", "hybrid_before"]].mean()
+    moves = moves.rename(columns={"hybrid": "score", "hybrid_before": "other_score"}).assign(n_pairs=by_prompt.size())
     by_model = pairs.groupby(["prompt", "model"], sort=True)["difference"].mean().reset_index()
     by_model = by_model.assign(size=by_model["difference"].abs()).sort_values(["prompt", "size"], kind="stable")
     largest = by_model.drop_duplicates("prompt", keep="last").set_index("prompt")
-    found = found.assign(moved_model=largest["model"], model_difference=largest["difference"])
-    size = found["difference"].abs().round(_DIGITS_THAT_ORDER)
-    found = found.assign(size=size).reset_index().sort_values(["size", "prompt"], ascending=[False, True], ignore_index=True)
-    return found[list(PROMPTS_THAT_MOVED)]
+    moves = moves.assign(moved_model=largest["model"], model_difference=largest["difference"])
+    size = moves["difference"].abs().round(_DIGITS_THAT_ORDER)
+    moves = moves.assign(size=size).reset_index().sort_values(["size", "prompt"], ascending=[False, True], ignore_index=True)
+    return moves[list(PROMPTS_THAT_MOVED)]
 
 
 def pair_run_cells(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
@@ -104,9 +104,9 @@ def pair_run_cells(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(blueprint=blueprint, snapshot=snapshot, other_snapshot=other_snapshot)
 
 
-def has_regression(compared: pd.DataFrame) -> bool:
+def has_regression(comparisons: pd.DataFrame) -> bool:
     """Whether a model is worse than it was: what `--fail-on regression` asks of `compare_runs`."""
-    return bool((compared["verdict"] == REGRESSION).any())
+    return bool((comparisons["verdict"] == REGRESSION).any())
 
 
 def _select_sorted_cells(table: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -128,9 +128,9 @@ def _test_models(pairs: pd.DataFrame, margin: float) -> pd.DataFrame:
     shape = len(prompts), len(models)
     weight = pairs["weight"].to_numpy(dtype=np.float64)
     weights = sum_by_cluster(prompt, model, weight, shape)
-    now, then = (sum_by_cluster(prompt, model, weight * pairs[name], shape) for name in ("hybrid", "hybrid_before"))
+    now, before = (sum_by_cluster(prompt, model, weight * pairs[name], shape) for name in ("hybrid", "hybrid_before"))
     statistics = compute_paired_statistics(
-        remove_rounding(now - then, np.abs(now) + np.abs(then)),
+        remove_rounding(now - before, np.abs(now) + np.abs(before)),
         weights,
         noun="prompt",
     )
@@ -139,7 +139,7 @@ def _test_models(pairs: pd.DataFrame, margin: float) -> pd.DataFrame:
         n_prompts=statistics["n_clusters"],
         model=models["model"],
         score=now.sum(axis=0) / total,
-        other_score=then.sum(axis=0) / total,
+        other_score=before.sum(axis=0) / total,
         n_pairs=np.bincount(model, minlength=len(models)),
         p_adjusted=holm(statistics["p"]),
     )
@@ -170,17 +170,17 @@ def compare_over_blueprints(
     blueprint = places(prompts, ["blueprint"])[0]
     several = len(np.unique(blueprint)) > 1
     cluster, noun = (blueprint, "blueprint") if several else (np.arange(len(prompts)), "prompt")
-    found = compare_models(models, scores, cluster, noun=noun, weight=weight, alike=several, margin=margin)
-    return sort_by_difference(found) if len(found) else found
+    comparisons = compare_models(models, scores, cluster, noun=noun, weight=weight, alike=several, margin=margin)
+    return sort_by_difference(comparisons) if len(comparisons) else comparisons
 
 
 def build_comparisons_table(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """COMPARISONS of the models over all blueprints that are no tests. `connection` has the tables of BOARD_READS."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
     details = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
-    chosen = [blueprint for blueprint, tags in details if TEST_TAG not in (tags or ())]
-    found = compare_over_blueprints(scores, load_rubric_snapshot_order(connection), chosen)
-    return build_family_rows(found.assign(metric="hybrid"), COMPARISONS, "rubric")
+    blueprints = [blueprint for blueprint, tags in details if TEST_TAG not in (tags or ())]
+    comparisons = compare_over_blueprints(scores, load_rubric_snapshot_order(connection), blueprints)
+    return build_family_rows(comparisons.assign(metric="hybrid"), COMPARISONS, "rubric")
 
 
 def _build_score_matrix(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, Floats, Floats]:
@@ -215,15 +215,15 @@ def describe_unlike_runs(runs: pd.DataFrame) -> Iterator[str]:
     """
     yield from describe_several_policies(runs["policy"])
     names = pd.Series([list(judges) if judges is not None else [] for judges in runs["judges"]], dtype=object)
-    known = pd.DataFrame({"names": names, "hash": runs["judge_hash"].tolist()})
-    known = known[known["names"].map(len) > 0]
-    scale = known["names"].map(_read_scale)
+    judge_rows = pd.DataFrame({"names": names, "hash": runs["judge_hash"].tolist()})
+    judge_rows = judge_rows[judge_rows["names"].map(len) > 0]
+    scale = judge_rows["names"].map(_read_scale)
     if len(scale.unique()) > 1:
         details = _format_groups(scale.map("{} classes".format))
         yield f"blueprints were judged on several scales, whose numbers cannot be compared: {details}; {_HOW_ON_ONE_SCALE}"
-    name = known["names"].map(lambda own: ", ".join(_MARKED_SCALE.sub("", judge) for judge in own))
-    same = known.groupby([scale.rename("scale"), name.rename("name")])["hash"].transform("nunique") == 1
-    name = name.where(same, name + " with judge_hash " + known["hash"].str[:8])
+    name = judge_rows["names"].map(lambda panel: ", ".join(_MARKED_SCALE.sub("", judge) for judge in panel))
+    has_one_hash = judge_rows.groupby([scale.rename("scale"), name.rename("name")])["hash"].transform("nunique") == 1
+    name = name.where(has_one_hash, name + " with judge_hash " + judge_rows["hash"].str[:8])
     if len(name.unique()) > 1:
         yield f"blueprints were judged by other judges: {_format_groups(name)}; {_HOW_BY_THE_SAME}"
 
@@ -235,7 +235,7 @@ def describe_several_policies(policies: pd.Series) -> Iterator[str]:
 
 def _read_scale(judges: Sequence[str]) -> int:
     """How many classes the judges of a run, who have one scale, chose from."""
-    return next((int(found[1]) for name in judges if (found := _MARKED_SCALE.search(name))), 5)
+    return next((int(match[1]) for name in judges if (match := _MARKED_SCALE.search(name))), 5)
 
 
 def _format_groups(names: pd.Series) -> str:

@@ -76,13 +76,13 @@ def stack_vectors(vectors: Sequence[npt.ArrayLike | None]) -> Floats:
     lengths = sorted({len(row) for row in rows if row is not None})
     if len(lengths) > 1:
         raise ConfigError(f"similarity: got vectors of the lengths {lengths}; allowed: one length, as of one embedder")
-    found = np.full((len(rows), lengths[0] if lengths else 0), np.nan)
+    matrix = np.full((len(rows), lengths[0] if lengths else 0), np.nan)
     for at, row in enumerate(rows):
         if row is not None:
             if not np.isfinite(row).all():
                 raise ConfigError(f"similarity: vector {at} has a number that is not finite; allowed: finite numbers, or null")
-            found[at] = row
-    return found
+            matrix[at] = row
+    return matrix
 
 
 def compute_similarities_to_ideal(responses: pd.DataFrame, ideals: pd.DataFrame) -> pd.DataFrame:
@@ -91,39 +91,39 @@ def compute_similarities_to_ideal(responses: pd.DataFrame, ideals: pd.DataFrame)
     `responses`: the keys of a response and `vector`, a list of numbers or null. `ideals`: blueprint, prompt and, if it is a column, snapshot,
     and `vector`; one row per prompt that has one. Null where either vector is missing. Raises ConfigError where lengths of vectors differ.
     """
-    rows, wanted, of_prompt = _order_similarity_inputs(responses, ideals)
-    own, ideal = _stack_columns(rows["vector"], wanted["vector"])
-    place = rows[of_prompt].merge(wanted[of_prompt].assign(place=np.arange(len(wanted))), "left", of_prompt)["place"]
+    rows, ideal_rows, of_prompt = _order_similarity_inputs(responses, ideals)
+    answer_vectors, ideal = _stack_columns(rows["vector"], ideal_rows["vector"])
+    place = rows[of_prompt].merge(ideal_rows[of_prompt].assign(place=np.arange(len(ideal_rows))), "left", of_prompt)["place"]
     has = place.notna().to_numpy()
     similarity = np.full(len(rows), np.nan)
     at = np.flatnonzero(has)
     similarity[at] = _compute_unit_cosine(
-        _scale_to_length_1(own), _scale_to_length_1(ideal), at, place[has].to_numpy(dtype=np.int64)
+        _scale_to_length_1(answer_vectors), _scale_to_length_1(ideal), at, place[has].to_numpy(dtype=np.int64)
     )
     return rows[list(RESPONSE_KEYS)].assign(similarity=similarity)
 
 
 def iterate_prompt_matrices(responses: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[PromptMatrix]:
     """The matrix of each prompt that has responses, in the order of their keys; tables as of `compute_similarities_to_ideal`."""
-    rows, wanted, of_prompt = _order_similarity_inputs(responses, ideals)
-    last = rows[list(PROMPT_KEYS)].drop_duplicates().merge(wanted, "inner", of_prompt, validate="many_to_one")
+    rows, ideal_rows, of_prompt = _order_similarity_inputs(responses, ideals)
+    last = rows[list(PROMPT_KEYS)].drop_duplicates().merge(ideal_rows, "inner", of_prompt, validate="many_to_one")
     texts = pd.concat([rows, last.reindex(columns=rows.columns)], ignore_index=True)
     vectors = np.concatenate(_stack_columns(rows["vector"], last["vector"]))
     prompts = group_rows(texts, PROMPT_KEYS)
     order = np.argsort(prompts.code, kind="stable")
     bounds = np.searchsorted(prompts.code[order], np.arange(len(prompts) + 1))
     for at, key in enumerate(prompts.keys.to_dict("records")):
-        own = order[bounds[at] : bounds[at + 1]]
-        named = texts.iloc[own][list(RESPONSE_KEYS)].reset_index(drop=True)
-        yield PromptMatrix({str(name): str(value) for name, value in key.items()}, named, compute_cosine_matrix(vectors[own]))
+        part = order[bounds[at] : bounds[at + 1]]
+        named = texts.iloc[part][list(RESPONSE_KEYS)].reset_index(drop=True)
+        yield PromptMatrix({str(name): str(value) for name, value in key.items()}, named, compute_cosine_matrix(vectors[part]))
 
 
 def _order_similarity_inputs(responses: pd.DataFrame, ideals: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
     """Both tables in the order of their keys, and the keys of a prompt that they share."""
     rows = sort_unique(cast_keys(responses, "responses", (*RESPONSE_KEYS, "vector")), RESPONSE_KEYS, "responses")
-    wanted = cast_keys(ideals, "ideals", ("blueprint", "prompt", "vector"))
-    of_prompt = [name for name in PROMPT_KEYS if name in wanted]
-    return rows[[*RESPONSE_KEYS, "vector"]], sort_unique(wanted, of_prompt, "ideals")[[*of_prompt, "vector"]], of_prompt
+    ideal_rows = cast_keys(ideals, "ideals", ("blueprint", "prompt", "vector"))
+    of_prompt = [name for name in PROMPT_KEYS if name in ideal_rows]
+    return rows[[*RESPONSE_KEYS, "vector"]], sort_unique(ideal_rows, of_prompt, "ideals")[[*of_prompt, "vector"]], of_prompt
 
 
 def _stack_columns(*columns: pd.Series) -> list[Floats]:
@@ -135,22 +135,22 @@ def _stack_columns(*columns: pd.Series) -> list[Floats]:
 def _scale_to_length_1(vectors: Floats) -> Floats:
     """The vectors at length 1, zeros where a vector is all zeros."""
     largest = np.abs(vectors).max(axis=1, initial=0, keepdims=True)
-    scaled = np.divide(vectors, largest, out=vectors.copy(), where=largest > 0)
-    length = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
-    return np.asarray(np.divide(scaled, length, out=scaled, where=length > 0))
+    units = np.divide(vectors, largest, out=vectors.copy(), where=largest > 0)
+    length = np.sqrt(np.einsum("ij,ij->i", units, units))[:, None]
+    return np.asarray(np.divide(units, length, out=units, where=length > 0))
 
 
 def _compute_unit_cosine(
-    left: Floats, right: Floats, at: npt.NDArray[np.int64] | None = None, other: npt.NDArray[np.int64] | None = None
+    left: Floats, right: Floats, at: npt.NDArray[np.int64] | None = None, right_at: npt.NDArray[np.int64] | None = None
 ) -> Floats:
-    """(pairs,) of vectors of length 1: `left` and `right` row by row, or the rows `at` and `other` of them."""
+    """(pairs,) of vectors of length 1: `left` and `right` row by row, or the rows `at` and `right_at` of them."""
     first = np.arange(len(left)) if at is None else at
-    second = np.arange(len(right)) if other is None else other
-    found = np.empty(len(first))
+    second = np.arange(len(right)) if right_at is None else right_at
+    cosines = np.empty(len(first))
     for start in range(0, len(first), _ROWS_AT_A_TIME):
         block = slice(start, start + _ROWS_AT_A_TIME)
-        found[block] = np.einsum("ij,ij->i", left[first[block]], right[second[block]])
-    return np.clip(found, -1.0, 1.0)
+        cosines[block] = np.einsum("ij,ij->i", left[first[block]], right[second[block]])
+    return np.clip(cosines, -1.0, 1.0)
 
 
 def _describe_sizes(vectors: Floats) -> str:
@@ -162,7 +162,7 @@ PEOPLE = "people"
 NO_OWN_JUDGE = "no own judge"
 """Stands there too where judgements of a maker's own judge were left out."""
 _RESPONSE_NAMES = list(RESPONSE_KEYS)
-_POLICY_FIELDS = tuple(one.name for one in fields(ScoringPolicy))
+_POLICY_FIELDS = tuple(field.name for field in fields(ScoringPolicy))
 
 
 class ScoreTables(NamedTuple):
@@ -180,15 +180,15 @@ def score_tables(
     Of the embeddings those of the policy's embedder count. Equal rows in another order give equal bits.
     """
     vectors = _read_vectors(embeddings, policy.embedder)
-    asked = responses.filter(pc.is_in(responses["prompt"], prompts["prompt"].combine_chunks()))
-    embedded, ideals = _add_response_vectors(asked, vectors), _read_ideals(prompts, vectors)
+    answers = responses.filter(pc.is_in(responses["prompt"], prompts["prompt"].combine_chunks()))
+    vector_rows, ideals = _add_response_vectors(answers, vectors), _read_ideals(prompts, vectors)
     frame = prompts.select(["blueprint", "prompt", "weight", "ideal"]).to_pandas()
-    defined = weigh_prompts(frame, criteria.select(["blueprint", "prompt"]).to_pandas())
-    status = pd.Series(asked["status"].to_pylist(), dtype=object)
-    planned = asked.select(_RESPONSE_NAMES).to_pandas().assign(reason=status.where(status != OK))
-    similar = compute_similarities_to_ideal(embedded, ideals)
-    made = compute_blueprint_scores(planned, defined, compute_coverage(points.to_pandas(), policy), similar, policy)
-    return ScoreTables(_score_rows(made), _build_similarity_rows(embedded, ideals, similar, policy.embedder))
+    prompt_weights = weigh_prompts(frame, criteria.select(["blueprint", "prompt"]).to_pandas())
+    status = pd.Series(answers["status"].to_pylist(), dtype=object)
+    plan = answers.select(_RESPONSE_NAMES).to_pandas().assign(reason=status.where(status != OK))
+    similar = compute_similarities_to_ideal(vector_rows, ideals)
+    scores = compute_blueprint_scores(plan, prompt_weights, compute_coverage(points.to_pandas(), policy), similar, policy)
+    return ScoreTables(_score_rows(scores), _build_similarity_rows(vector_rows, ideals, similar, policy.embedder))
 
 
 def select_texts_to_embed(responses: pa.Table, prompts: pa.Table, *, every_prompt: bool) -> dict[str, str]:
@@ -207,22 +207,22 @@ def choose_embedder(name: str | None, models: Models) -> ModelSpec:
     None: the one that needs no server. Raises ConfigError for a name that stands for none or several, and for a model that embeds no texts.
     """
     selector = name or OFFLINE_EMBEDDER
-    found = models.resolve([resolve_known_selector(selector, models)])
-    if len(found) != 1:
-        raise ConfigError(f"embedder {selector!r} stands for {format_count(len(found), 'model')}; allowed: one model")
-    identify_embedder(found[0])
-    return found[0]
+    specs = models.resolve([resolve_known_selector(selector, models)])
+    if len(specs) != 1:
+        raise ConfigError(f"embedder {selector!r} stands for {format_count(len(specs), 'model')}; allowed: one model")
+    identify_embedder(specs[0])
+    return specs[0]
 
 
-def describe_counted(*, labelled: bool, no_own_judge: bool) -> list[str]:
+def describe_counted(*, has_labels: bool, no_own_judge: bool) -> list[str]:
     """What stands behind the judges of a run: which judgements count besides theirs, and which of theirs do not."""
-    return [*([PEOPLE] if labelled else []), *([NO_OWN_JUDGE] if no_own_judge else [])]
+    return [*([PEOPLE] if has_labels else []), *([NO_OWN_JUDGE] if no_own_judge else [])]
 
 
-def hash_counted(judge_hash: str, *, labelled: bool, no_own_judge: bool) -> str:
+def hash_counted(judge_hash: str, *, has_labels: bool, no_own_judge: bool) -> str:
     """Hash of who judges and of which judgements count: runs that differ in either are not compared for drift."""
-    counted = describe_counted(labelled=labelled, no_own_judge=no_own_judge)
-    return digest(judge_hash, *counted) if counted else judge_hash
+    notes = describe_counted(has_labels=has_labels, no_own_judge=no_own_judge)
+    return digest(judge_hash, *notes) if notes else judge_hash
 
 
 def run_label(test_hash: str, judge_hash: str, policy_hash: str) -> str:
@@ -244,44 +244,44 @@ def parse_policy(text: str) -> ScoringPolicy:
 
 
 def _read_vectors(embeddings: pa.Table, embedder: str) -> dict[str, np.ndarray]:
-    own = embeddings.filter(pc.equal(embeddings["embedder"], embedder))
-    return dict(zip(own["text_hash"].to_pylist(), own["vector"].to_numpy(), strict=True)) if len(own) else {}
+    rows = embeddings.filter(pc.equal(embeddings["embedder"], embedder))
+    return dict(zip(rows["text_hash"].to_pylist(), rows["vector"].to_numpy(), strict=True)) if len(rows) else {}
 
 
 def _add_response_vectors(responses: pa.Table, vectors: dict[str, np.ndarray]) -> pd.DataFrame:
     """The responses with a text, and their vectors where there are any."""
     ok = responses.filter(pc.equal(responses["status"], OK))
-    found = [vectors.get(hash_text(text)) for text in ok["text"].to_pylist()]
+    text_vectors = [vectors.get(hash_text(text)) for text in ok["text"].to_pylist()]
     rows: pd.DataFrame = ok.select(_RESPONSE_NAMES).to_pandas()
-    return rows.assign(vector=pd.Series(found, dtype=object))
+    return rows.assign(vector=pd.Series(text_vectors, dtype=object))
 
 
 def _read_ideals(prompts: pa.Table, vectors: dict[str, np.ndarray]) -> pd.DataFrame:
-    own = prompts.filter(pc.is_valid(prompts["ideal"]))
-    found = [vectors.get(hash_text(text)) for text in own["ideal"].to_pylist()]
-    rows: pd.DataFrame = own.select(["blueprint", "prompt"]).to_pandas()
-    return rows.assign(vector=pd.Series(found, dtype=object))
+    ideals = prompts.filter(pc.is_valid(prompts["ideal"]))
+    text_vectors = [vectors.get(hash_text(text)) for text in ideals["ideal"].to_pylist()]
+    rows: pd.DataFrame = ideals.select(["blueprint", "prompt"]).to_pandas()
+    return rows.assign(vector=pd.Series(text_vectors, dtype=object))
 
 
-def _score_rows(made: pd.DataFrame) -> pa.Table:
-    columns = {name: made[name] for name in SCORE_COLUMNS}
-    arrays = [pa.array(columns[one.name], one.type, from_pandas=True) for one in RUBRIC_SCORES]
+def _score_rows(scores: pd.DataFrame) -> pa.Table:
+    columns = {name: scores[name] for name in SCORE_COLUMNS}
+    arrays = [pa.array(columns[field.name], field.type, from_pandas=True) for field in RUBRIC_SCORES]
     return pa.table(arrays, schema=RUBRIC_SCORES)
 
 
-def _build_similarity_rows(embedded: pd.DataFrame, ideals: pd.DataFrame, similar: pd.DataFrame, embedder: str) -> pa.Table:
+def _build_similarity_rows(answers: pd.DataFrame, ideals: pd.DataFrame, similar: pd.DataFrame, embedder: str) -> pa.Table:
     """One row per response that has a vector: its similarity to the ideal, and to every response of its prompt."""
-    known = embedded[embedded["vector"].notna()]
-    tables = list(_iterate_matrix_rows(known, ideals)) if len(known) else []
+    vector_rows = answers[answers["vector"].notna()]
+    tables = list(_iterate_matrix_rows(vector_rows, ideals)) if len(vector_rows) else []
     if not tables:
         return RUBRIC_SIMILARITIES.empty_table()
     rows = pd.concat(tables, ignore_index=True).assign(embedder=embedder)
     rows = rows.merge(similar.rename(columns={"similarity": "to_ideal"}), "left", _RESPONSE_NAMES)
-    arrays = [pa.array(rows[one.name], one.type, from_pandas=True) for one in RUBRIC_SIMILARITIES]
+    arrays = [pa.array(rows[field.name], field.type, from_pandas=True) for field in RUBRIC_SIMILARITIES]
     return pa.table(arrays, schema=RUBRIC_SIMILARITIES)
 
 
-def _iterate_matrix_rows(known: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    for found in iterate_prompt_matrices(known, ideals.iloc[:0]):
-        values = found.matrix.astype(np.float32)
-        yield found.texts.assign(place=np.arange(len(values)), to_others=list(values))
+def _iterate_matrix_rows(vector_rows: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    for prompt_matrix in iterate_prompt_matrices(vector_rows, ideals.iloc[:0]):
+        values = prompt_matrix.matrix.astype(np.float32)
+        yield prompt_matrix.texts.assign(place=np.arange(len(values)), to_others=list(values))

@@ -77,53 +77,53 @@ def estimate_self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.
     `judgements` as rubric_judgements; those without a class play no part, and neither does an item with one judge.
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
-    same = is_same_maker(rows, maker_of)
+    is_own = is_same_maker(rows, maker_of)
     score = rows["score"].to_numpy(dtype=np.float64)
     y = np.where(rows["block"].to_numpy() == SHOULD_NOT, 1 - score, score)
     item = _number_groups(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])
     judge, prompt = _number_groups(rows, ["judge"]), _number_groups(rows, ["blueprint", "prompt"])
-    found: list[dict[str, Any]] = [
-        {"judge": ALL_JUDGES, "model": ALL_JUDGES, "maker": None, **_estimate(y, same, item, judge, prompt)}
+    estimates: list[dict[str, Any]] = [
+        {"judge": ALL_JUDGES, "model": ALL_JUDGES, "maker": None, **_estimate(y, is_own, item, judge, prompt)}
     ]
     pairs = (
-        rows.loc[same, ["judge", "model", "judge_model"]].drop_duplicates(["judge", "model"]).sort_values(["judge", "model"])
+        rows.loc[is_own, ["judge", "model", "judge_model"]].drop_duplicates(["judge", "model"]).sort_values(["judge", "model"])
     )
     names, models = rows["judge"].to_numpy(), rows["model"].to_numpy()
-    for one in pairs.itertuples():
-        here = same & (names == one.judge) & (models == one.model)
-        kept = ~same | here
-        estimate = _estimate(y[kept], here[kept], item[kept], judge[kept], prompt[kept])
-        found.append({"judge": one.judge, "model": one.model, "maker": maker_of(str(one.judge_model)), **estimate})
-    table = pd.DataFrame(found)
+    for pair in pairs.itertuples():
+        is_pair = is_own & (names == pair.judge) & (models == pair.model)
+        in_sample = ~is_own | is_pair
+        estimate = _estimate(y[in_sample], is_pair[in_sample], item[in_sample], judge[in_sample], prompt[in_sample])
+        estimates.append({"judge": pair.judge, "model": pair.model, "maker": maker_of(str(pair.judge_model)), **estimate})
+    table = pd.DataFrame(estimates)
     adjusted = np.concatenate([table["p"].to_numpy()[:1], holm(table["p"].to_numpy()[1:])])
-    favoured = (adjusted < FAVOURED_AT) & (table["gamma"].to_numpy() > 0)
-    return table.assign(p_adjusted=adjusted, flagged=favoured)[list(_PREFERENCE)]
+    is_favoured = (adjusted < FAVOURED_AT) & (table["gamma"].to_numpy() > 0)
+    return table.assign(p_adjusted=adjusted, flagged=is_favoured)[list(_PREFERENCE)]
 
 
-def _estimate(y: Floats, same: npt.NDArray[np.bool_], item: Codes, judge: Codes, prompt: Codes) -> dict[str, Any]:
+def _estimate(y: Floats, is_own: npt.NDArray[np.bool_], item: Codes, judge: Codes, prompt: Codes) -> dict[str, Any]:
     several = np.bincount(item)[item] > 1
     y, x, item, judge, prompt = (
         y[several],
-        same[several].astype(np.float64),
+        is_own[several].astype(np.float64),
         *_renumber(item[several], judge[several], prompt[several]),
     )
     row: dict[str, Any] = dict.fromkeys(_GAMMA_NUMBERS, np.nan)
     clusters = np.unique(prompt[x > 0])
     row |= {"n": int(x.sum()), "n_prompts": len(clusters)}
     if not len(clusters):
-        return row | {"reason": _NO_OTHER_JUDGE if same.any() else "no judge shares a maker with a model it judged"}
-    left = _remove_judge_effects(np.stack([y, x], axis=1), item, judge)
-    size = float(left[:, 1] @ left[:, 1])
+        return row | {"reason": _NO_OTHER_JUDGE if is_own.any() else "no judge shares a maker with a model it judged"}
+    residuals = _remove_judge_effects(np.stack([y, x], axis=1), item, judge)
+    size = float(residuals[:, 1] @ residuals[:, 1])
     if size <= _NO_VARIATION * len(y):
         return row | {"reason": _NOT_IDENTIFIABLE}
-    sums, squares = (np.bincount(prompt, left[:, 1] * column)[:, None] for column in left.T)
+    sums, squares = (np.bincount(prompt, residuals[:, 1] * column)[:, None] for column in residuals.T)
     informs = squares > _NO_VARIATION * size
-    found = estimate_ratios(np.where(informs, sums, 0), np.where(informs, squares, 0))
-    row |= {"gamma": float(found.value[0]), "reason": explain_missing(min(int(found.n_clusters[0]), len(clusters)), "prompt")}
+    ratio = estimate_ratios(np.where(informs, sums, 0), np.where(informs, squares, 0))
+    row |= {"gamma": float(ratio.value[0]), "reason": explain_missing(min(int(ratio.n_clusters[0]), len(clusters)), "prompt")}
     if row["reason"]:
         return row
-    (low, high), p = found.interval(), found.p()
-    return row | {"se": float(found.se[0]), "low": float(low[0]), "high": float(high[0]), "p": float(p[0])}
+    (low, high), p = ratio.interval(), ratio.p()
+    return row | {"se": float(ratio.se[0]), "low": float(low[0]), "high": float(high[0]), "p": float(p[0])}
 
 
 def _remove_judge_effects(columns: Floats, item: Codes, judge: Codes) -> Floats:

@@ -85,11 +85,11 @@ RUBRIC_STAGE_SETTINGS = {
 RUBRIC_ANCHOR_SETTINGS = (*ASKING_SETTINGS, "judges", "scale", "anchors", "anchor_seed")
 
 
-def select_panel_blueprints(panel: RubricSettings, known: Sequence[str]) -> list[str]:
-    """The blueprints of a panel among those `known`, in their order. Raises ConfigError for a pattern that none has."""
+def select_panel_blueprints(panel: RubricSettings, blueprints: Sequence[str]) -> list[str]:
+    """The blueprints of a panel among those `blueprints`, in their order. Raises ConfigError for a pattern that none has."""
     for pattern in panel.blueprints:
-        if known and not any(fnmatchcase(key, pattern) for key in known):
+        if blueprints and not any(fnmatchcase(key, pattern) for key in blueprints):
             raise ConfigError(
-                f"{RUBRIC_PANEL_SECTION}.blueprints: {pattern!r} is not a blueprint that was added; added: {list_nearest(pattern, known)}"
+                f"{RUBRIC_PANEL_SECTION}.blueprints: {pattern!r} is not a blueprint that was added; added: {list_nearest(pattern, blueprints)}"
             )
-    return [key for key in known if any(fnmatchcase(key, pattern) for pattern in panel.blueprints)]
+    return [key for key in blueprints if any(fnmatchcase(key, pattern) for pattern in panel.blueprints)]

@@ -80,8 +80,8 @@ READ_BY_A_JUDGE = 0.95
 def plan_responses(inputs: Inputs, settings: RubricSettings) -> EpisodePlan:
     """What the models are asked of a blueprint."""
     of_file = inputs.read("rubric_blueprints", ["models"])["models"][0].as_py()
-    found = inputs.rows("rubric_findings", ["code"])["code"].to_pylist()
-    candidates = Candidates(inputs.models, choose_selectors(settings.models, inputs.key, of_file, found))
+    codes = inputs.rows("rubric_findings", ["code"])["code"].to_pylist()
+    candidates = Candidates(inputs.models, choose_selectors(settings.models, inputs.key, of_file, codes))
     prompt_scripts = list(iterate_scripts(inputs.read("rubric_prompts")))
     conversations = [
         Conversation(script, spec, draw, settings.snapshot)
@@ -89,18 +89,18 @@ def plan_responses(inputs: Inputs, settings: RubricSettings) -> EpisodePlan:
         for spec in candidates.resolve_at(temperatures)
         for draw in range(settings.draws)
     ]
-    asked = [(script.prompt, script.system_index, script.asked_hash) for script, _ in prompt_scripts]
+    conversation_keys = [(script.prompt, script.system_index, script.asked_hash) for script, _ in prompt_scripts]
 
-    def rows(some: Sequence[Conversation], played: Sequence[Played]) -> Tables:
-        return {"rubric_responses": build_response_rows(inputs.key, some, played)}
+    def rows(batch: Sequence[Conversation], outcomes: Sequence[Played]) -> Tables:
+        return {"rubric_responses": build_response_rows(inputs.key, batch, outcomes)}
 
     def written(new: Tables) -> Tables:
         earlier = inputs.earlier("rubric_responses")
         before = RUBRIC_RESPONSES.empty_table() if earlier is None else earlier
-        return {"rubric_responses": merge_responses(before, new["rubric_responses"], asked)}
+        return {"rubric_responses": merge_responses(before, new["rubric_responses"], conversation_keys)}
 
-    specs = list({one.model.variant: one.model for one in conversations}.values())
-    expected = Counter(one.model.name for one in conversations)
+    specs = list({conversation.model.variant: conversation.model for conversation in conversations}.values())
+    expected = Counter(conversation.model.name for conversation in conversations)
     return EpisodePlan(specs, expected, len(conversations), lambda: conversations, rows, written)
 
 
@@ -139,24 +139,24 @@ def plan_judgements(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | T
         return {"rubric_judgements": nothing}
     of_file = inputs.read("rubric_blueprints", ["judges"])["judges"][0].as_py()
     judges = choose_judges(settings.judges, of_file, inputs.models, settings.scale)
-    each = count_judged_criteria(inputs.read("rubric_responses", ["prompt", "status"]), kinds) * settings.judge_draws
+    per_judge = count_judged_criteria(inputs.read("rubric_responses", ["prompt", "status"]), kinds) * settings.judge_draws
 
     def episodes() -> Iterator[JudgingEpisode]:
         responses, criteria, prompts = (inputs.read(name) for name in ("rubric_responses", "rubric_criteria", "rubric_prompts"))
         return iterate_judgings(responses, criteria, prompts, judges, settings.judge_draws)
 
-    def rows(some: Sequence[JudgingEpisode], played: Sequence[Played]) -> Tables:
-        return {"rubric_judgements": build_rubric_judgement_rows(inputs.key, some, played) if some else nothing}
+    def rows(batch: Sequence[JudgingEpisode], outcomes: Sequence[Played]) -> Tables:
+        return {"rubric_judgements": build_rubric_judgement_rows(inputs.key, batch, outcomes) if batch else nothing}
 
-    specs = list({one.model.variant: one.model for one in judges}.values())
-    expected = {name: times * each for name, times in Counter(one.model.name for one in judges).items()}
-    return EpisodePlan(specs, expected, each * len(judges), episodes, rows, stand_in=make_judgement_stand_in)
+    specs = list({judge.model.variant: judge.model for judge in judges}.values())
+    expected = {name: times * per_judge for name, times in Counter(judge.model.name for judge in judges).items()}
+    return EpisodePlan(specs, expected, per_judge * len(judges), episodes, rows, stand_in=make_judgement_stand_in)
 
 
 def _list_unreadable_judges(_: Inputs, rows: pa.Table) -> Iterator[str]:
     frame = rows.to_pandas()
-    replied = frame[~frame["reason"].isin(["error", "budget"])]
-    read = replied["class"].notna().groupby(replied["judge"]).mean()
+    replies = frame[~frame["reason"].isin(["error", "budget"])]
+    read = replies["class"].notna().groupby(replies["judge"]).mean()
     for judge, share in read[read < READ_BY_A_JUDGE].items():
         yield f"{judge}: {share:.1%} read"
 
@@ -198,9 +198,9 @@ def score_blueprint(inputs: Inputs, settings: RubricSettings) -> Tables:
     policy = ScoringPolicy(settings.beta, settings.or_paths, settings.should_not_paths, embedder)
     responses, points = inputs.read("rubric_responses"), inputs.read("rubric_points")
     prompts, criteria = inputs.read("rubric_prompts"), inputs.read("rubric_criteria")
-    made = score_tables(responses, prompts, criteria, points, inputs.rows("rubric_embeddings"), policy)
+    scores = score_tables(responses, prompts, criteria, points, inputs.rows("rubric_embeddings"), policy)
     runs = _run_row(inputs, settings, policy, responses, points)
-    return {"rubric_scores": made.rubric_scores, **made._asdict(), "rubric_runs": runs}
+    return {"rubric_scores": scores.rubric_scores, **scores._asdict(), "rubric_runs": runs}
 
 
 def _run_row(
@@ -210,9 +210,9 @@ def _run_row(
     judges = inputs.rows("rubric_judgements", names).group_by(names).aggregate([])
     who = set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True))
     scale = class_scale(pc.max(judges["scale"]).as_py() or USUAL_SCALE)  # a stage's rows are of one run, and so of one scale
-    labelled = bool(pc.any(points["labelled"]).as_py())
-    by = hash_counted(judge_hash_of(who, scale), labelled=labelled, no_own_judge=settings.no_own_judge)
-    counted = describe_counted(labelled=labelled, no_own_judge=settings.no_own_judge)
+    has_labels = bool(pc.any(points["labelled"]).as_py())
+    by = hash_counted(judge_hash_of(who, scale), has_labels=has_labels, no_own_judge=settings.no_own_judge)
+    notes = describe_counted(has_labels=has_labels, no_own_judge=settings.no_own_judge)
     test = inputs.read("rubric_blueprints", ["test_hash"])["test_hash"][0].as_py()
     row = {
         "blueprint": inputs.key,
@@ -221,7 +221,7 @@ def _run_row(
         "judge_hash": by,
         "policy_hash": policy.policy_hash,
         "run_label": run_label(test, by, policy.policy_hash),
-        "judges": [*sorted(set(judges["judge"].to_pylist())), *counted],
+        "judges": [*sorted(set(judges["judge"].to_pylist())), *notes],
         "policy": format_policy(policy),
         "embedder": policy.embedder,
         "answered_at": pc.max(responses["answered_at"]).as_py(),
@@ -232,8 +232,8 @@ def _run_row(
 def _summarise_model_scores(tables: Tables) -> Mapping[str, Any]:
     rows = tables["rubric_scores"]
     models = rows.filter(pc.equal(rows["level"], "model")).sort_by([("hybrid", "descending")])
-    shown = ["model", "hybrid", "coverage", "similarity", "n_responses_scored", "n_responses"]
-    return {"run_label": tables["rubric_runs"]["run_label"][0].as_py(), "models": models.select(shown).slice(0, 15)}
+    columns = ["model", "hybrid", "coverage", "similarity", "n_responses_scored", "n_responses"]
+    return {"run_label": tables["rubric_runs"]["run_label"][0].as_py(), "models": models.select(columns).slice(0, 15)}
 
 
 def _list_scores_out_of_range(_: Inputs, rows: pa.Table) -> Iterator[str]:
@@ -279,10 +279,10 @@ def plan_summaries(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
         return _build_summary_tables(case)
     episodes = [SummaryEpisode(case, analyst) for analyst in analysts]
 
-    def rows(some: Sequence[SummaryEpisode], played: Sequence[Played]) -> Tables:
-        if not some:
+    def rows(batch: Sequence[SummaryEpisode], outcomes: Sequence[Played]) -> Tables:
+        if not batch:
             return _build_summary_tables(RUBRIC_SUMMARIES.empty_table())
-        return _build_summary_tables(build_summary_rows(some, played), build_grade_rows(some, played))
+        return _build_summary_tables(build_summary_rows(batch, outcomes), build_grade_rows(batch, outcomes))
 
     def written(new: Tables) -> Tables:
         return {**new, "analyst_ids": build_analyst_ids(case)}
@@ -329,16 +329,16 @@ def _keep_stored_summaries(inputs: Inputs, settings: RubricSettings) -> Tables:
     nobody = _build_summary_tables(build_not_asked_row(inputs.key, settings.snapshot, "no analyst"))
     inputs.read("rubric_scores", ["level"])  # a snapshot that is not scored is an error all the same
     earlier = {name: inputs.earlier(name) for name in nobody}
-    stored = StoredSummaries(*(nobody[name].schema.empty_table() if rows is None else rows for name, rows in earlier.items()))
-    if stored.summaries["analyst"].null_count == len(stored.summaries):
+    tables = StoredSummaries(*(nobody[name].schema.empty_table() if rows is None else rows for name, rows in earlier.items()))
+    if tables.summaries["analyst"].null_count == len(tables.summaries):
         return nobody
     case = _prepare_case(inputs, settings)
-    kept, taken_away = keep_summaries(stored, None if isinstance(case, pa.Table) else case, inputs.models)
+    kept_tables, taken_away = keep_summaries(tables, None if isinstance(case, pa.Table) else case, inputs.models)
     for analyst, why in taken_away.items():
         inputs.warn(f"no analyst is named, and the summary and grades by {analyst} were taken away: {why}")
     if taken_away:
         inputs.describe(**{TAKEN_AWAY: dict(taken_away)})
-    return nobody if kept is None else _build_summary_tables(kept.summaries, kept.grades, kept.ids)
+    return nobody if kept_tables is None else _build_summary_tables(kept_tables.summaries, kept_tables.grades, kept_tables.ids)
 
 
 def _describe_summary(tables: Tables) -> Mapping[str, Any]:

@@ -162,11 +162,11 @@ RUBRIC_RESPONSES = pa.schema(
         field("turns", pa.int32(), "Turns that the model wrote"),
         field("cut", pa.bool_(), "Flag: true where max_tokens ended a turn"),
         field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store, one per turn"),
-        *(one for one in REPLY if one.name in {"error", "finish_reason", "served_model", "fingerprint"}),
+        *(column for column in REPLY if column.name in {"error", "finish_reason", "served_model", "fingerprint"}),
         *CALLS_USED,
         field("latency_s", pa.float64(), "Seconds that the calls took together"),
         field("attempts", pa.int32(), "Calls sent until all turns were answered or given up"),
-        *(one for one in REPLY if one.name == "answered_at"),
+        *(column for column in REPLY if column.name == "answered_at"),
     ]
 )
 """One row per response: a draw of a prompt by a model variant with one system prompt."""
@@ -311,7 +311,7 @@ RUBRIC_CUTS = {
     "tag": ("tag",),
     "blueprint": ("blueprint", "snapshot"),
     "prompt": ("blueprint", "snapshot", "prompt"),
-    "criterion": ("blueprint", "snapshot", "prompt", *(one.name for one in _OF_CRITERION), "n_scored"),
+    "criterion": ("blueprint", "snapshot", "prompt", *(column.name for column in _OF_CRITERION), "n_scored"),
 }
 """By the name of each cut of RUBRIC_BOARD, the columns that only some cuts have."""
 

@@ -53,8 +53,8 @@ def build_agreement_table(judgements: pd.DataFrame, criteria: pd.DataFrame | Non
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
     scales = sorted(rows["scale"].unique()) if "scale" in rows else []
     parts = [(scale, rows[rows["scale"] == scale].reset_index(drop=True)) for scale in scales] or [(None, rows)]
-    made = [_compute_cuts(own, criteria).assign(scale=scale) for scale, own in parts]
-    return pd.concat(made, ignore_index=True)[list(_AGREEMENT)]
+    tables = [_compute_cuts(part, criteria).assign(scale=scale) for scale, part in parts]
+    return pd.concat(tables, ignore_index=True)[list(_AGREEMENT)]
 
 
 def _compute_cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None) -> pd.DataFrame:
@@ -65,20 +65,20 @@ def _compute_cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None) -> pd.DataF
     )
     score = rows["score"].to_numpy(dtype=np.float64)
 
-    def cut(name: str, values: Iterable[object], here: npt.NDArray[np.bool_] | None = None) -> pd.DataFrame:
-        kept = np.ones(len(rows), dtype=bool) if here is None else here
-        codes, names = pd.factorize(np.asarray(list(values), dtype=object)[kept], sort=True)
-        found = agreement(score[kept], unit[kept], prompt[kept], codes, noun="prompt")
-        return found.assign(cut=name, value=[str(names[group]) for group in found["group"]])
+    def cut(name: str, values: Iterable[object], mask: npt.NDArray[np.bool_] | None = None) -> pd.DataFrame:
+        selection = np.ones(len(rows), dtype=bool) if mask is None else mask
+        codes, names = pd.factorize(np.asarray(list(values), dtype=object)[selection], sort=True)
+        agreements = agreement(score[selection], unit[selection], prompt[selection], codes, noun="prompt")
+        return agreements.assign(cut=name, value=[str(names[group]) for group in agreements["group"]])
 
     kinds: pd.Series = rows["block"].astype(str) + np.where(rows["path"].isna(), "", ", alternative path")
     tables = [cut("overall", ["all"] * len(rows)), cut("blueprint", rows["blueprint"])]
-    tables += [cut("judges", [pair] * len(rows), here) for pair, here in _list_judge_pairs(rows["judge"])]
+    tables += [cut("judges", [pair] * len(rows), mask) for pair, mask in _list_judge_pairs(rows["judge"])]
     tables.append(cut("criterion", kinds))
     if criteria is not None:
         tables.append(cut("language", _list_scripts(rows, criteria)))
-    made = pd.concat(tables, ignore_index=True)
-    return made.assign(reading=[grade_alpha(value) for value in made["alpha"]])
+    table = pd.concat(tables, ignore_index=True)
+    return table.assign(reading=[grade_alpha(value) for value in table["alpha"]])
 
 
 def list_disagreed_criteria(
@@ -97,21 +97,21 @@ def list_disagreed_criteria(
     first = np.unique(unit, return_index=True)[1]
     place = ["blueprint", "prompt", "block", "path", "position"]
     units = rows.iloc[first][place].assign(spread=spread, several=n > 1)
-    found = (
+    items = (
         units[units["several"]]
         .groupby(place, dropna=False)["spread"]
         .agg(spread="mean", worst="max", n_responses="size")
         .reset_index()
     )
-    found = found[found["spread"] > least].sort_values(["spread", *place[:2]], ascending=[False, True, True])
-    texts = None if criteria is None else _list_criterion_texts(found, criteria)
-    return found.assign(text=texts).reset_index(drop=True)
+    items = items[items["spread"] > least].sort_values(["spread", *place[:2]], ascending=[False, True, True])
+    texts = None if criteria is None else _list_criterion_texts(items, criteria)
+    return items.assign(text=texts).reset_index(drop=True)
 
 
-def judge_table(judgements: pd.DataFrame, spent: pd.DataFrame) -> pd.DataFrame:
+def judge_table(judgements: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     """One row per judge: what became of its judgements, and what they cost.
 
-    `spent`: `judge`, `calls` and `cost_usd` of each judge with a reply. Judgements of texts that read the same rest on one call, which counts
+    `costs`: `judge`, `calls` and `cost_usd` of each judge with a reply. Judgements of texts that read the same rest on one call, which counts
     once there; all other columns count judgements.
 
     Columns: `judge`, `n` (judgements planned), `n_scored`, `n_unreadable` (it replied, and no class was read), `n_failed` (the call failed or
@@ -119,29 +119,29 @@ def judge_table(judgements: pd.DataFrame, spent: pd.DataFrame) -> pd.DataFrame:
     another judge of the same point answered), `mean` (class number, before should_not is inverted), `calls` (answered, second attempts
     included), `cost_usd` (null: none is known), `flagged` (unreadable above 5 %).
     """
-    scored = judgements["score"].notna()
-    unreadable = ~scored & judgements["reason"].isin(UNREADABLE_REASONS)
+    has_score = judgements["score"].notna()
+    unreadable = ~has_score & judgements["reason"].isin(UNREADABLE_REASONS)
     unit = _number_value_groups(judgements, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in judgements else [])])
-    answered = np.bincount(unit, scored)[unit] > 0
+    has_answer = np.bincount(unit, has_score)[unit] > 0
     rows = pd.DataFrame(
         {
             "judge": judgements["judge"],
             "n": 1,
-            "n_scored": scored.astype(np.int64),
+            "n_scored": has_score.astype(np.int64),
             "n_unreadable": unreadable.astype(np.int64),
-            "n_failed": (~scored & ~unreadable).astype(np.int64),
-            "partial": (~scored & answered).astype(np.float64),
+            "n_failed": (~has_score & ~unreadable).astype(np.int64),
+            "partial": (~has_score & has_answer).astype(np.float64),
             "mean": judgements["score"],
         }
     )
     groups = rows.groupby("judge", sort=True)
-    found = groups[["n", "n_scored", "n_unreadable", "n_failed"]].sum()
-    replies = (found["n_scored"] + found["n_unreadable"]).to_numpy(dtype=np.float64)
-    share = np.divide(found["n_unreadable"], replies, out=np.full(len(found), np.nan), where=replies > 0)
-    found = found.assign(unreadable=share, partial=groups["partial"].mean(), mean=groups["mean"].mean())
-    bought = spent.set_index("judge").reindex(found.index)
-    found = found.assign(calls=bought["calls"].fillna(0).astype(np.int64), cost_usd=bought["cost_usd"])
-    return found.assign(flagged=share > UNREADABLE_FROM).reset_index()[list(_JUDGE_TABLE_COLUMNS)]
+    table = groups[["n", "n_scored", "n_unreadable", "n_failed"]].sum()
+    replies = (table["n_scored"] + table["n_unreadable"]).to_numpy(dtype=np.float64)
+    share = np.divide(table["n_unreadable"], replies, out=np.full(len(table), np.nan), where=replies > 0)
+    table = table.assign(unreadable=share, partial=groups["partial"].mean(), mean=groups["mean"].mean())
+    judge_costs = costs.set_index("judge").reindex(table.index)
+    table = table.assign(calls=judge_costs["calls"].fillna(0).astype(np.int64), cost_usd=judge_costs["cost_usd"])
+    return table.assign(flagged=share > UNREADABLE_FROM).reset_index()[list(_JUDGE_TABLE_COLUMNS)]
 
 
 @lru_cache(maxsize=4096)
@@ -169,9 +169,9 @@ def _list_criterion_texts(rows: pd.DataFrame, criteria: pd.DataFrame) -> npt.NDA
     """(rows,) the text of each row's criterion; None where it is not among the criteria."""
     place = ["blueprint", "prompt", "block", "path", "position"]
     left, right = (part[place].assign(path=part["path"].astype("Int64").fillna(-1)) for part in (rows, criteria))
-    known = right.assign(text=criteria["text"].to_numpy()).drop_duplicates(place)
-    found = left.merge(known, on=place, how="left")["text"]
-    return np.asarray(found.astype(object).where(found.notna(), None), dtype=object)
+    texts = right.assign(text=criteria["text"].to_numpy()).drop_duplicates(place)
+    matches = left.merge(texts, on=place, how="left")["text"]
+    return np.asarray(matches.astype(object).where(matches.notna(), None), dtype=object)
 
 
 def _list_judge_pairs(judges: pd.Series) -> list[tuple[str, npt.NDArray[np.bool_]]]:
@@ -197,19 +197,19 @@ def compute_variance_shares(judgements: pd.DataFrame, by: Sequence[str] = ()) ->
     """
     rows = judgements[judgements["score"].notna()]
     parts = [((), rows)] if not by else list(rows.groupby(list(by), sort=True))
-    found = []
-    for key, own in parts:
+    shares = []
+    for key, group in parts:
         names = dict(zip(by, key, strict=True))
-        item = _number_value_groups(own, list(ITEM_KEYS))
-        found.append(
+        item = _number_value_groups(group, list(ITEM_KEYS))
+        shares.append(
             {
                 **names,
                 **_compute_shares_of(
-                    own["score"].to_numpy(dtype=np.float64), item, _number_value_groups(own, [*ITEM_KEYS, "judge"])
+                    group["score"].to_numpy(dtype=np.float64), item, _number_value_groups(group, [*ITEM_KEYS, "judge"])
                 ),
             }
         )
-    return pd.DataFrame(found)
+    return pd.DataFrame(shares)
 
 
 def _compute_shares_of(score: Floats, item: Codes, cell: Codes) -> dict[str, object]:
@@ -222,8 +222,8 @@ def _compute_shares_of(score: Floats, item: Codes, cell: Codes) -> dict[str, obj
     repeats, judges, answers, reason = (
         estimate_components(score, item, cell) if len(score) else (np.nan, np.nan, np.nan, "no scores")
     )
-    known = np.nan_to_num([answers, judges, repeats])
-    total = float(known.sum())
+    components = np.nan_to_num([answers, judges, repeats])
+    total = float(components.sum())
     if total > 0:
         row |= {name: part / total for name, part in zip(VARIED_BY, (answers, judges, repeats), strict=True)}
     return {**row, "variance": total if len(score) else np.nan, "reason": reason}
@@ -231,17 +231,17 @@ def _compute_shares_of(score: Floats, item: Codes, cell: Codes) -> dict[str, obj
 
 def estimate_components(score: Floats, item: Codes, cell: Codes) -> tuple[float, float, float, str]:
     """Variances of repeats, of judges within items, and of items, 0 or more; NaN where the data cannot tell, and why."""
-    centred = score - score.mean()
+    deviations = score - score.mean()
     n_cell, first = np.bincount(cell), np.unique(cell, return_index=True)[1]
     n_item, of_item = np.bincount(item), item[first]
     n, cells, items = len(score), len(n_cell), len(n_item)
-    in_cells = float((np.bincount(cell, centred) ** 2 / n_cell).sum())
-    in_items = float((np.bincount(item, centred) ** 2 / n_item).sum())
+    in_cells = float((np.bincount(cell, deviations) ** 2 / n_cell).sum())
+    in_items = float((np.bincount(item, deviations) ** 2 / n_item).sum())
     squares = float((n_cell**2 / n_item[of_item]).sum())
-    repeats = max(((centred**2).sum() - in_cells) / (n - cells), 0.0) if n > cells else np.nan
+    repeats = max(((deviations**2).sum() - in_cells) / (n - cells), 0.0) if n > cells else np.nan
     of_repeats = np.nan_to_num(repeats)
-    rest = in_cells - in_items - (cells - items) * of_repeats
-    judges = max(rest / (n - squares), 0.0) if cells > items else np.nan
+    remainder = in_cells - in_items - (cells - items) * of_repeats
+    judges = max(remainder / (n - squares), 0.0) if cells > items else np.nan
     of_judges = np.nan_to_num(judges)
     spread = n - float((n_item**2).sum()) / n
     shared = squares - float((n_cell**2).sum()) / n

@@ -28,34 +28,36 @@ def build_site_files(
     connection: duckdb.DuckDBPyConnection,
     families: Sequence[FamilySite],
     metrics: Mapping[str, Sequence[MetricSource]],
-    made: str,
-    kept: Collection[str] = (),
+    stamp: str,
+    kept_names: Collection[str] = (),
 ) -> Iterator[tuple[str, str]]:
-    """Every file of the site, but for the details of the families `kept`, which are there already.
+    """Every file of the site, but for the details of the families `kept_names`, which are there already.
 
-    `metrics`: by family, what votes are compared with; `made`: when, by which version and of what.
+    `metrics`: by family, what votes are compared with; `stamp`: when, by which version and of what.
     """
     contents = SiteContents(connection, families)
-    names = {one.name: FamilyNames(one.site.title, one.part_title, one.site.metric_words) for one in contents.families}
+    names = {
+        family.name: FamilyNames(family.site.title, family.part_title, family.site.metric_words) for family in contents.families
+    }
     votes = preference_page(connection, metrics, names)
     navigation = [*contents.navigation, *([Link("Preference", PREFERENCE_PAGE)] if votes else [])]
-    shared: dict[str, Any] = {"navigation": navigation, "made": made}
+    shared: dict[str, Any] = {"navigation": navigation, "made": stamp}
     yield from static_files()
-    for one in _iterate_contents(contents, votes, kept):
-        yield (one.path, render_data(one)) if isinstance(one, DataFile) else (one.path, render_page(one, shared))
+    for page in _iterate_contents(contents, votes, kept_names):
+        yield (page.path, render_data(page)) if isinstance(page, DataFile) else (page.path, render_page(page, shared))
 
 
 def navigation_names(connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> list[str]:
     """What the navigation of every page depends on: which families are shown, and whether there are votes."""
-    shown = [one.family for one in choose_shown_sites(connection, families)]
-    return [*shown, *(["preference"] if has_votes(connection) else [])]
+    names = [site.family for site in choose_shown_sites(connection, families)]
+    return [*names, *(["preference"] if has_votes(connection) else [])]
 
 
-def _iterate_contents(contents: SiteContents, votes: Page | None, kept: Collection[str]) -> Iterator[Page | DataFile]:
+def _iterate_contents(contents: SiteContents, votes: Page | None, kept_names: Collection[str]) -> Iterator[Page | DataFile]:
     yield build_front_page(contents)
     for family in contents.families:
         yield build_leaderboard_page(contents, family)
-        if family.name not in kept:
+        if family.name not in kept_names:
             yield from family.view.pages()
     yield from model_pages(contents)
     yield from compare_pages(contents)

@@ -16,7 +16,7 @@ def render_svg(chart: Chart) -> str:
 
     from dtef_pipeline.site.charts import chart_definition  # loads Altair, which assets without a chart need not wait for
 
-    shown = {
+    overrides = {
         "autosize": "pad",
         "width": _WIDTH,
         "padding": 25,
@@ -27,12 +27,12 @@ def render_svg(chart: Chart) -> str:
     definition = {**chart_definition(chart.kind)}
     if not chart.lines and "layer" in definition:
         # Vega gives the legend of no lines an infinite height.
-        definition["layer"] = [one for one in definition["layer"] if one.get("data", {}).get("name") != "lines"]
-    image: str = vl_convert.vegalite_to_svg({**definition, **shown, "datasets": data})
+        definition["layer"] = [layer for layer in definition["layer"] if layer.get("data", {}).get("name") != "lines"]
+    image: str = vl_convert.vegalite_to_svg({**definition, **overrides, "datasets": data})
     return image
 
 
 def render_markdown_image(chart: Chart) -> str:
     """Markdown of the image, for Dagster's metadata."""
-    packed = base64.b64encode(render_svg(chart).encode()).decode()
-    return f"![chart](data:image/svg+xml;base64,{packed})"
+    image = base64.b64encode(render_svg(chart).encode()).decode()
+    return f"![chart](data:image/svg+xml;base64,{image})"

@@ -23,8 +23,8 @@ def _draw_reference_lines() -> alt.Chart:
     legend = alt.Legend(title=None, orient="bottom", columns=1, symbolType="stroke", labelLimit=400)
     labels = alt.Color("label:N", sort=None, legend=legend)
     rule = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3], strokeWidth=2)
-    found: alt.Chart = rule.encode(x="value:Q", color=labels, tooltip=["label:N", alt.Tooltip("value:Q", format=".3f")])
-    return found
+    chart: alt.Chart = rule.encode(x="value:Q", color=labels, tooltip=["label:N", alt.Tooltip("value:Q", format=".3f")])
+    return chart
 
 
 def intervals() -> dict[str, Any]:
@@ -51,14 +51,14 @@ def series() -> dict[str, Any]:
     """The scores of several series, a line each: `at` (text), `value`, `label`."""
     base = alt.Chart(_ROW_DATA).encode(x=_SNAPSHOTS, y=alt.Y("value:Q", scale=_VALUE_SCALE, title=None))
     color = alt.Color("label:N", legend=alt.Legend(orient="bottom", title=None, columns=1, labelLimit=400))
-    drawn = base.mark_line(point=True).encode(color=color, tooltip=["at:O", "label:N", alt.Tooltip("value:Q", format=".4f")])
-    return _build_definition(drawn.properties(height=260))
+    chart = base.mark_line(point=True).encode(color=color, tooltip=["at:O", "label:N", alt.Tooltip("value:Q", format=".4f")])
+    return _build_definition(chart.properties(height=260))
 
 
 def _draw_level_lines() -> alt.Chart:
     """Horizontal reference lines."""
-    found: alt.Chart = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3]).encode(y="value:Q", tooltip=["label:N"])
-    return found
+    chart: alt.Chart = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3]).encode(y="value:Q", tooltip=["label:N"])
+    return chart
 
 
 def heat() -> dict[str, Any]:
@@ -91,7 +91,7 @@ def curves() -> dict[str, Any]:
 
 def bars() -> dict[str, Any]:
     """A bar for each `label`: `value`, coloured by `kind`."""
-    drawn = (
+    chart = (
         alt.Chart(_ROW_DATA)
         .mark_bar()
         .encode(
@@ -102,12 +102,12 @@ def bars() -> dict[str, Any]:
             tooltip=["label:N", "kind:N", alt.Tooltip("value:Q", format=".3f")],
         )
     )
-    return _build_definition(drawn.properties(height=alt.Step(22)))
+    return _build_definition(chart.properties(height=alt.Step(22)))
 
 
 def points() -> dict[str, Any]:
     """A dot for each row: `x`, `y`, `label`, `kind`; a diagonal where both are equal is a reference line by the reader's eye."""
-    drawn = (
+    chart = (
         alt.Chart(_ROW_DATA)
         .mark_point(filled=True, size=60)
         .encode(
@@ -118,7 +118,7 @@ def points() -> dict[str, Any]:
             href="href:N",
         )
     )
-    return _build_definition(drawn.properties(height=320))
+    return _build_definition(chart.properties(height=320))
 
 
 CHARTS: Mapping[str, Callable[[], dict[str, Any]]] = {

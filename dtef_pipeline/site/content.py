@@ -171,7 +171,7 @@ def has_content(block: Block) -> bool:
         case Prose():
             return any(block.paragraphs)
         case Fold():
-            return any(has_content(one) for one in block.blocks)
+            return any(has_content(child) for child in block.blocks)
         case TemplateBlock():
             return True
 
@@ -187,28 +187,28 @@ def is_unknown(value: Any) -> bool:
 
 def shown_columns(table: Table) -> list[Column]:
     """The columns that say something: without those that are empty, or, but for the first and for estimates, the same in all rows."""
-    shown = list(table.columns[:1])
+    columns = list(table.columns[:1])
     for column in table.columns[1:]:
         values = [column.value_in(row) for row in table.rows]
         if all(map(is_unknown, values)):
             continue
-        same = len(values) > 1 and not column.always and all(value == values[0] for value in values)
-        if not (same and column.kind in ("text", "code", "count")):
-            shown.append(column)
-    return shown
+        is_constant = len(values) > 1 and not column.always and all(value == values[0] for value in values)
+        if not (is_constant and column.kind in ("text", "code", "count")):
+            columns.append(column)
+    return columns
 
 
 def list_constant_columns(table: Table) -> list[tuple[str, Any]]:
     """The title and the value of each column that is left out because all rows have the same."""
-    shown = {column.name for column in shown_columns(table)}
-    left = [column for column in table.columns if column.name not in shown and column.kind != "note" and table.rows]
-    return [(column.title, value) for column in left if not is_unknown(value := column.value_in(table.rows[0]))]
+    visible = {column.name for column in shown_columns(table)}
+    columns = [column for column in table.columns if column.name not in visible and column.kind != "note" and table.rows]
+    return [(column.title, value) for column in columns if not is_unknown(value := column.value_in(table.rows[0]))]
 
 
 def footnotes(table: Table) -> list[str]:
     """The different remarks of a table's columns of notes, in the order of its rows; those of baselines alone come last."""
-    own = [row for row in table.rows if row.get("_kind") != "reference"]
-    return list(dict.fromkeys([*_list_notes(table, own), *_list_notes(table, table.rows)]))
+    rows = [row for row in table.rows if row.get("_kind") != "reference"]
+    return list(dict.fromkeys([*_list_notes(table, rows), *_list_notes(table, table.rows)]))
 
 
 def count_visible_footnotes(table: Table) -> int:
@@ -223,14 +223,14 @@ def _list_notes(table: Table, rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def drop_empty_sections(sections: Sequence[Section]) -> list[Section]:
     """The sections that show something, without their empty blocks."""
-    kept = [replace(one, blocks=[block for block in one.blocks if has_content(block)]) for one in sections]
-    return [one for one in kept if not one.is_empty]
+    results = [replace(section, blocks=[block for block in section.blocks if has_content(block)]) for section in sections]
+    return [section for section in results if not section.is_empty]
 
 
-def convert_to_rows(frame: pd.DataFrame, **shown: Callable[[Any], Any]) -> list[dict[str, Any]]:
-    """The rows of a frame, each by column. `shown`: by column, what makes of its values what a table shows."""
+def convert_to_rows(frame: pd.DataFrame, **formatters: Callable[[Any], Any]) -> list[dict[str, Any]]:
+    """The rows of a frame, each by column. `formatters`: by column, what makes of its values what a table shows."""
     rows = [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
-    return [{**row, **{name: make(row[name]) for name, make in shown.items()}} for row in rows] if shown else rows
+    return [{**row, **{name: make(row[name]) for name, make in formatters.items()}} for row in rows] if formatters else rows
 
 
 def simplify_value(value: Any) -> Any:
@@ -238,9 +238,9 @@ def simplify_value(value: Any) -> Any:
     if isinstance(value, str | bool | int) or value is None:
         return value
     if isinstance(value, Mapping):
-        return {str(key): simplify_value(one) for key, one in value.items()}
+        return {str(key): simplify_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
-        return [simplify_value(one) for one in value]
+        return [simplify_value(item) for item in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if hasattr(value, "tolist"):

@@ -63,7 +63,7 @@ class SiteContents:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> None:
         self.rows = StoredRows(connection)
-        self.families = [FamilyEntry(one, one.read(connection)) for one in choose_shown_sites(connection, families)]
+        self.families = [FamilyEntry(site, site.read(connection)) for site in choose_shown_sites(connection, families)]
         self._tables: dict[tuple[str, str], pd.DataFrame] = {}
 
     @cached_property
@@ -82,7 +82,7 @@ class SiteContents:
 
     def list_families(self, model: str) -> list[FamilyEntry]:
         """The families that have a model on a board."""
-        return [one for one in self.families if one.find_board_row(model)]
+        return [family for family in self.families if family.find_board_row(model)]
 
     def table(self, name: str, family: FamilyEntry) -> pd.DataFrame:
         """A family's rows of a table over all families; a model of several variants is called by its variant. Empty without the table."""
@@ -93,8 +93,8 @@ class SiteContents:
 
     def comparisons(self, family: str) -> pd.DataFrame:
         """The comparisons of a family's models, on items that are a fair test."""
-        found = self._read_rows("comparisons", family)
-        return found[found["targets"].ne("all")] if len(found) else found
+        rows = self._read_rows("comparisons", family)
+        return rows[rows["targets"].ne("all")] if len(rows) else rows
 
     def _read_rows(self, name: str, family: str) -> pd.DataFrame:
         if (name, family) not in self._tables:
@@ -104,12 +104,12 @@ class SiteContents:
     @cached_property
     def drift(self) -> Mapping[str, pa.Table]:
         """By family the verdicts on its series, with the way of asking in words."""
-        return {one.name: self._drift_of(one) for one in self.families}
+        return {family.name: self._drift_of(family) for family in self.families}
 
     def _drift_of(self, family: FamilyEntry) -> pa.Table:
-        found = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "way"))
-        words = [one if one is None else family.site.describe_watched_way(one) for one in found["way"].to_pylist()]
-        return found.set_column(found.schema.get_field_index("way"), "way", pa.array(words, pa.string()))
+        table = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "way"))
+        words = [way if way is None else family.site.describe_watched_way(way) for way in table["way"].to_pylist()]
+        return table.set_column(table.schema.get_field_index("way"), "way", pa.array(words, pa.string()))
 
     @cached_property
     def drift_rows(self) -> Mapping[str, Sequence[StoredRow]]:
@@ -123,15 +123,15 @@ class SiteContents:
             return None
         names = [model, family.view.variants.get(model, model)]
         query = f"SELECT median(latency_s) FROM {table} WHERE latency_s > 0 AND (model_variant IN (?, ?) OR model IN (?, ?))"
-        found: float | None = self.rows.connection.execute(query, [*names, *names]).fetchall()[0][0]
-        return found
+        seconds: float | None = self.rows.connection.execute(query, [*names, *names]).fetchall()[0][0]
+        return seconds
 
     @cached_property
     def navigation(self) -> list[Link]:
         """The links on top of every page."""
-        others = [("Models", "models/index.html"), ("Compare", "compare.html"), ("Drift", "drift.html")]
-        others += [("Data", "data.html"), ("Method", "method.html")]
-        return [*(one.link for one in self.families), *(Link(*one) for one in others)]
+        pages = [("Models", "models/index.html"), ("Compare", "compare.html"), ("Drift", "drift.html")]
+        pages += [("Data", "data.html"), ("Method", "method.html")]
+        return [*(family.link for family in self.families), *(Link(*page) for page in pages)]
 
 
 def choose_shown_sites(connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> list[FamilySite]:
@@ -141,4 +141,4 @@ def choose_shown_sites(connection: duckdb.DuckDBPyConnection, families: Sequence
     def has_rows(table: str) -> bool:
         return rows.has(table) and bool(connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall())
 
-    return [one for one in families if any(map(has_rows, (one.scored, *one.shown_too)))]
+    return [site for site in families if any(map(has_rows, (site.scored, *site.shown_too)))]

@@ -27,17 +27,17 @@ def sum_costs(costs: pd.DataFrame, by: Sequence[str]) -> list[dict[str, Any]]:
     """The sums of the table `costs` for each combination of the columns `by`, with what a thousand responses cost."""
     if not len(costs):
         return []
-    found = costs.groupby(list(by), dropna=False, sort=False)[_SUMMED].sum(min_count=1).reset_index()
-    priced = found["answered"] - found["unpriced"].fillna(0)
-    return convert_to_rows(found.assign(per_thousand=(1000 * found["cost_usd"] / priced).where(priced > 0)))
+    sums = costs.groupby(list(by), dropna=False, sort=False)[_SUMMED].sum(min_count=1).reset_index()
+    n_priced = sums["answered"] - sums["unpriced"].fillna(0)
+    return convert_to_rows(sums.assign(per_thousand=(1000 * sums["cost_usd"] / n_priced).where(n_priced > 0)))
 
 
 def describe_costs(costs: pd.DataFrame) -> str:
     """`$1.25 for 480 requests; 12 responses of unknown price.`"""
     if not len(costs):
         return ""
-    requests, unpriced = format_count(int(costs["calls"].sum()), "request"), int(costs["unpriced"].sum())
+    requests, n_unpriced = format_count(int(costs["calls"].sum()), "request"), int(costs["unpriced"].sum())
     if costs["cost_usd"].isna().all():
         return f"The cost of {requests} is not known."
-    left = f"; {format_count(unpriced, 'response')} of unknown price" if unpriced else ""
-    return f"{show(float(costs['cost_usd'].sum()), 'dollars')} for {requests}{left}."
+    note = f"; {format_count(n_unpriced, 'response')} of unknown price" if n_unpriced else ""
+    return f"{show(float(costs['cost_usd'].sum()), 'dollars')} for {requests}{note}."

@@ -32,13 +32,13 @@ _METHOD = (
 
 def data_page(contents: SiteContents) -> Page:
     """What was asked of whom, quarantine and exposure of each family, and every cost."""
-    sections = [section for one in contents.families for section in _build_family_sections(contents, one)]
+    sections = [section for family in contents.families for section in _build_family_sections(contents, family)]
     answer = f"These pages rest on {format_count(_count_calls(contents), 'response')} of models."
     return Page(DATA_PAGE, "Data", answer, sections)
 
 
 def _count_calls(contents: SiteContents) -> int:
-    return sum(int(frame["answered"].sum()) for one in contents.families if len(frame := contents.table("costs", one)))
+    return sum(int(frame["answered"].sum()) for family in contents.families if len(frame := contents.table("costs", family)))
 
 
 def _build_family_sections(contents: SiteContents, family: FamilyEntry) -> Iterator[Section]:
@@ -47,14 +47,14 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry) -> Itera
             f"{family.name}-{section.id}", f"{family.site.title}: {section.title}", section.blocks, section.answer, section.how
         )
     costs = contents.table("costs", family)
-    spent = sum_costs(costs, ["model", "role", "first_level", "snapshot"])
-    rows = [{**row, "first_level": family.part_title(str(row["first_level"]))} for row in spent]
-    asked = Table("What models were asked, and what it cost", _ASKED_COLUMNS, rows, first=20)
-    yield Section(f"{family.name}-asked", f"{family.site.title}: requests and costs", [asked])
+    sums = sum_costs(costs, ["model", "role", "first_level", "snapshot"])
+    rows = [{**row, "first_level": family.part_title(str(row["first_level"]))} for row in sums]
+    table = Table("What models were asked, and what it cost", _ASKED_COLUMNS, rows, first=20)
+    yield Section(f"{family.name}-asked", f"{family.site.title}: requests and costs", [table])
 
 
 def build_method_page(contents: SiteContents) -> Page:
     """How to read the numbers."""
     general = Section("method", "All families", [Prose(_METHOD)])
-    own = [Section(one.name, one.site.title, [Prose(one.view.method)]) for one in contents.families]
-    return Page(METHOD_PAGE, "Method", "How the numbers are made and how to read them.", [general, *own])
+    family_sections = [Section(family.name, family.site.title, [Prose(family.view.method)]) for family in contents.families]
+    return Page(METHOD_PAGE, "Method", "How the numbers are made and how to read them.", [general, *family_sections])

@@ -90,23 +90,23 @@ _RULE_COLUMNS = (
 
 def drift_page(contents: SiteContents) -> Page:
     """The page over all families."""
-    sections = [_build_family_section(contents, one) for one in contents.families]
-    loud = [section for section, one in zip(sections, contents.families, strict=True) if _has_news(contents, one)]
+    sections = [_build_family_section(contents, family) for family in contents.families]
+    loud = [section for section, family in zip(sections, contents.families, strict=True) if _has_news(contents, family)]
     quiet = [section for section in sections if section not in loud]
-    shown = [*loud, *([_quiet_section(quiet, bool(loud))] if quiet else [])]
+    all_sections = [*loud, *([_quiet_section(quiet, bool(loud))] if quiet else [])]
     return Page(
         DRIFT_PAGE,
         "Drift",
         describe_drifted(contents),
-        shown,
+        all_sections,
         introduction="Do models still answer the same prompts as they did before?",
     )
 
 
 def _quiet_section(sections: Sequence[Section], is_beside: bool) -> Section:
     """The families without an alarm, each folded. `is_beside`: whether others have one."""
-    lines = Prose([f"{one.title}: {one.answer}" for one in sections if not one.blocks])
-    folds = [Fold(f"{one.title}: {one.answer}", one.blocks) for one in sections if one.blocks]
+    lines = Prose([f"{section.title}: {section.answer}" for section in sections if not section.blocks])
+    folds = [Fold(f"{section.title}: {section.answer}", section.blocks) for section in sections if section.blocks]
     title = "Families without an alarm" if is_beside else "All families"
     return Section("quiet", title, [*folds, lines], how=_DRIFT_HOW if folds and not is_beside else "")
 
@@ -120,13 +120,15 @@ def _has_news(contents: SiteContents, family: FamilyEntry) -> bool:
 
 def describe_drifted(contents: SiteContents) -> str:
     """Which series drifted, over all families."""
-    found = [
-        f"{row['model']} in {one.site.title}, {row['way']}" for one in contents.families for row in _count_alarms(contents, one)
+    alarms = [
+        f"{row['model']} in {family.site.title}, {row['way']}"
+        for family in contents.families
+        for row in _count_alarms(contents, family)
     ]
-    if not found:
+    if not alarms:
         return "No model is known to have drifted."
-    watched = sum(len(contents.drift[one.name]) for one in contents.families)
-    return f"{len(found):,} of {watched:,} watched series drifted: {list_first_names(found, _MOST_NAMED, '; ')}."
+    n_series = sum(len(contents.drift[family.name]) for family in contents.families)
+    return f"{len(alarms):,} of {n_series:,} watched series drifted: {list_first_names(alarms, _MOST_NAMED, '; ')}."
 
 
 def describe_family_drift(contents: SiteContents, family: FamilyEntry) -> str:
@@ -145,10 +147,10 @@ def _build_family_section(contents: SiteContents, family: FamilyEntry) -> Sectio
     rows = contents.drift_rows[family.name]
     if all(row["n_snapshots"] is None or row["n_snapshots"] < 2 for row in rows):
         return Section(family.name, family.site.title, [], _ONE_SNAPSHOT)
-    compared = sorted((row for row in rows if row["verdict"] is not None), key=sort_key_of_verdict)
+    compared_rows = sorted((row for row in rows if row["verdict"] is not None), key=sort_key_of_verdict)
     blocks: list[Block] = [
-        build_verdict_table(contents, family, compared),
-        *build_timelines(contents, family, compared),
+        build_verdict_table(contents, family, compared_rows),
+        *build_timelines(contents, family, compared_rows),
         *_build_rule_blocks(contents, family),
         *_build_judge_blocks(contents, family),
         *_build_reasons_block([row for row in rows if row["verdict"] is None]),
@@ -192,28 +194,28 @@ def build_timelines(contents: SiteContents, family: FamilyEntry, rows: Sequence[
     series = contents.table("drift_series", family)
     if not len(series):
         return
-    drawn = [(row, own) for row in rows if len(own := _select_series(series, row)) > 1]
+    pairs = [(row, points) for row in rows if len(points := _select_series(series, row)) > 1]
     for is_news in (True, False):
-        charts = [_build_timeline(row, own) for row, own in drawn[:MOST_CHARTED] if (row["verdict"] in NEWS) is is_news]
+        charts = [_build_timeline(row, points) for row, points in pairs[:MOST_CHARTED] if (row["verdict"] in NEWS) is is_news]
         yield Fold("Timelines of models that moved" if is_news else "Timelines of the other models", charts, is_open=is_news)
 
 
 def _select_series(series: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
-    own: pd.DataFrame = series[(series["model_variant"] == row["model_variant"]) & (series["way"] == row["way"])]
-    return own
+    rows: pd.DataFrame = series[(series["model_variant"] == row["model_variant"]) & (series["way"] == row["way"])]
+    return rows
 
 
-def _build_timeline(row: Mapping[str, Any], own: pd.DataFrame) -> Chart:
+def _build_timeline(row: Mapping[str, Any], snapshots: pd.DataFrame) -> Chart:
     """A compared snapshot stands at the baseline's mean plus its paired difference, so that failed calls do not move it."""
-    based = own[own["in_baseline"].eq(True) & own["difference"].notna()]
-    mean = float((based["score"] - based["difference"]).mean()) if len(based) else None
+    baseline = snapshots[snapshots["in_baseline"].eq(True) & snapshots["difference"].notna()]
+    mean = float((baseline["score"] - baseline["difference"]).mean()) if len(baseline) else None
     points = []
-    for one in convert_to_rows(own):
-        is_compared = bool(one["compared"]) and mean is not None and not is_unknown(one["difference"])
-        value = mean + one["difference"] if is_compared and mean is not None else one["score"]
+    for step in convert_to_rows(snapshots):
+        is_compared = bool(step["compared"]) and mean is not None and not is_unknown(step["difference"])
+        value = mean + step["difference"] if is_compared and mean is not None else step["score"]
         if not is_unknown(value):
-            kind = "baseline" if one["in_baseline"] else "compared" if is_compared else "not compared"
-            points.append({"at": one["snapshot"], "value": value, "kind": kind, "note": f"{one['n_shared']} shared prompts"})
+            kind = "baseline" if step["in_baseline"] else "compared" if is_compared else "not compared"
+            points.append({"at": step["snapshot"], "value": value, "kind": kind, "note": f"{step['n_shared']} shared prompts"})
     lines = [] if mean is None else [{"value": mean, "label": "mean of the baseline"}]
     caption = f"{row['model']}, {row['way']}: {row['verdict']}. {(row['reason'] or '').capitalize()}"
     return Chart("timeline", points, caption, lines)
@@ -221,29 +223,29 @@ def _build_timeline(row: Mapping[str, Any], own: pd.DataFrame) -> Chart:
 
 def build_series_chart(series: pd.DataFrame) -> Chart:
     """The scores of several series in one chart, a line each. Takes rows of `drift_series`."""
-    shown = [
-        {"at": one["snapshot"], "value": one["score"], "label": f"{one['model']}, {one['way']}"}
-        for one in convert_to_rows(series)
-        if not is_unknown(one["score"])
+    points = [
+        {"at": row["snapshot"], "value": row["score"], "label": f"{row['model']}, {row['way']}"}
+        for row in convert_to_rows(series)
+        if not is_unknown(row["score"])
     ]
-    return Chart("series", shown, "Mean score of each snapshot")
+    return Chart("series", points, "Mean score of each snapshot")
 
 
 def _build_rule_blocks(contents: SiteContents, family: FamilyEntry) -> Iterator[Block]:
-    found = contents.table("drift_rule", family)
-    flagged = found[found["flagged"].eq(True)] if len(found) else found
-    if len(flagged):
-        ranked = flagged.sort_values(["gap", "partition", "model_variant", "way"], ascending=[False, True, True, True])
+    rules = contents.table("drift_rule", family)
+    flags = rules[rules["flagged"].eq(True)] if len(rules) else rules
+    if len(flags):
+        ranked = flags.sort_values(["gap", "partition", "model_variant", "way"], ascending=[False, True, True, True])
         yield Table(
-            f"The documented rule flags {len(flagged):,} of {len(found):,}", _RULE_COLUMNS, convert_to_rows(ranked), first=20
+            f"The documented rule flags {len(flags):,} of {len(rules):,}", _RULE_COLUMNS, convert_to_rows(ranked), first=20
         )
 
 
 def _build_judge_blocks(contents: SiteContents, family: FamilyEntry) -> Iterator[Block]:
-    found = contents.rows.frame("judge_drift", {"family": family.name})
-    if not len(found):
+    drifts = contents.rows.frame("judge_drift", {"family": family.name})
+    if not len(drifts):
         return
-    rows = convert_to_rows(found.sort_values(["judge", "evaluator"]))
+    rows = convert_to_rows(drifts.sort_values(["judge", "evaluator"]))
     yield Prose([f"{line[:1].upper()}{line[1:]}." for line in list_moved_judges(rows)])
     yield Table("Judges on stored answers that they judge again every night", _DRIFT_OF_JUDGES, rows)
 
@@ -252,5 +254,5 @@ def _build_reasons_block(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     counts = pd.Series([row["reason"] or "no reason" for row in rows]).value_counts() if rows else pd.Series(dtype=int)
     if len(counts):
         columns = (Column("reason", "Why", "long"), Column("series", "Series", "count"))
-        grouped = [{"reason": reason, "series": n} for reason, n in group_reasons({str(k): int(v) for k, v in counts.items()})]
-        yield Fold(f"Not compared, and why ({len(rows):,} series)", [Table("Not compared", columns, grouped)])
+        groups = [{"reason": reason, "series": n} for reason, n in group_reasons({str(k): int(v) for k, v in counts.items()})]
+        yield Fold(f"Not compared, and why ({len(rows):,} series)", [Table("Not compared", columns, groups)])

@@ -23,11 +23,11 @@ def build_front_page(contents: SiteContents) -> Page:
     families = contents.families
     cards = [
         {
-            "link": one.link,
-            "verdict": one.view.verdict,
-            "chart": build_interval_chart(one.board, contents.build_model_cell) if one.board else None,
+            "link": family.link,
+            "verdict": family.view.verdict,
+            "chart": build_interval_chart(family.board, contents.build_model_cell) if family.board else None,
         }
-        for one in families
+        for family in families
     ]
     sections = [
         _build_models_section(contents),
@@ -35,18 +35,18 @@ def build_front_page(contents: SiteContents) -> Page:
         _build_alarms_section(contents),
         _build_costs_section(contents),
     ]
-    evaluated = f"{format_count(len(contents.model_paths), 'model')} evaluated in {format_count(len(families), 'family')}."
-    answer = evaluated if families else "Nothing is evaluated yet: `dtef run` asks models and scores what they answer."
+    summary = f"{format_count(len(contents.model_paths), 'model')} evaluated in {format_count(len(families), 'family')}."
+    answer = summary if families else "Nothing is evaluated yet: `dtef run` asks models and scores what they answer."
     return Page(FRONT_PAGE, "Evaluation results", answer, sections, template="front.html.j2", values={"cards": cards})
 
 
 def _build_models_section(contents: SiteContents) -> Section:
     """Models down, families across: rank and score with interval. There is no mean over families."""
     columns = [Column("model", "Model")]
-    for one in contents.families:
+    for family in contents.families:
         columns += [
-            Column(f"{one.name}_rank", f"{one.board_words}: rank", "count", always=True),
-            Column(one.name, f"{one.board_words}: score", "score", one.board.measure if one.board else ""),
+            Column(f"{family.name}_rank", f"{family.board_words}: rank", "count", always=True),
+            Column(family.name, f"{family.board_words}: score", "score", family.board.measure if family.board else ""),
         ]
     rows = [_build_model_row(contents, name) for name in contents.model_paths]
     rows.sort(key=lambda row: (row["_ranked"], row["_name"]))
@@ -58,10 +58,10 @@ def _build_model_row(contents: SiteContents, name: str) -> dict[str, Any]:
     row: dict[str, Any] = {"model": contents.build_model_cell(name), "_name": natural_order(name)}
     ranks = []
     for family in contents.families:
-        found = family.find_board_row(name)
-        if found is not None:
-            row[f"{family.name}_rank"], row[family.name] = found.rank, found.score
-            ranks += [found.rank] if found.rank else []
+        board_row = family.find_board_row(name)
+        if board_row is not None:
+            row[f"{family.name}_rank"], row[family.name] = board_row.rank, board_row.score
+            ranks += [board_row.rank] if board_row.rank else []
     return {**row, "_ranked": min(ranks, default=10**6)}
 
 
@@ -89,10 +89,10 @@ def _iterate_last_changes(contents: SiteContents, family: FamilyEntry) -> Iterat
     series = contents.table("drift_series", family)
     if not len(series):
         return
-    compared = series[series["compared"].eq(True) & series["difference"].notna()]
-    for (model, _), own in compared.groupby(["model", "way"], sort=False):
-        if len(own) > 1:
-            before, after = own.iloc[-2], own.iloc[-1]
+    rows = series[series["compared"].eq(True) & series["difference"].notna()]
+    for (model, _), group in rows.groupby(["model", "way"], sort=False):
+        if len(group) > 1:
+            before, after = group.iloc[-2], group.iloc[-1]
             yield {
                 "model": Link(str(model), contents.model_paths.get(str(model), DRIFT_PAGE)),
                 "family": family.site.title,
@@ -103,12 +103,14 @@ def _iterate_last_changes(contents: SiteContents, family: FamilyEntry) -> Iterat
 
 
 def _build_alarms_section(contents: SiteContents) -> Section:
-    answers = [f"{one.site.title}: {describe_family_drift(contents, one)}" for one in contents.families]
+    answers = [f"{family.site.title}: {describe_family_drift(contents, family)}" for family in contents.families]
     return Section("drift", "Drift", [Prose(answers)], describe_drifted(contents) if answers else "")
 
 
 def _build_costs_section(contents: SiteContents) -> Section:
-    frames = [frame.assign(title=one.site.title) for one in contents.families if len(frame := contents.table("costs", one))]
+    frames = [
+        frame.assign(title=family.site.title) for family in contents.families if len(frame := contents.table("costs", family))
+    ]
     if not frames:
         return Section("costs", "Cost", [])
     costs = pd.concat(frames, ignore_index=True)

@@ -55,11 +55,11 @@ def build_board_table(board: RankedBoard, model_cell: ModelCell) -> Table:
 
 def _build_table_row(row: BoardRow, model_cell: ModelCell) -> dict[str, Any]:
     ranks = (row.rank_low, row.rank_high)
-    known = None not in ranks and not row.is_reference
+    has_ranks = None not in ranks and not row.is_reference
     return {
         "model": model_cell(row.model),
         "rank": row.rank,
-        "ranks": (f"{ranks[0]}" if ranks[0] == ranks[1] else f"{ranks[0]} to {ranks[1]}") if known else None,
+        "ranks": (f"{ranks[0]}" if ranks[0] == ranks[1] else f"{ranks[0]} to {ranks[1]}") if has_ranks else None,
         "score": row.score,
         "note": row.note,
         **row.more,
@@ -69,12 +69,12 @@ def _build_table_row(row: BoardRow, model_cell: ModelCell) -> dict[str, Any]:
 
 def build_interval_chart(board: RankedBoard, model_cell: ModelCell) -> Chart:
     """Scores with their intervals, the best first; references are lines."""
-    shown = [row for row in board.rows if not row.is_reference and not is_unknown(row.score)][:MOST_IN_CHART]
+    rows = [row for row in board.rows if not row.is_reference and not is_unknown(row.score)][:MOST_IN_CHART]
     return Chart(
         "intervals",
-        [_interval_row(row, model_cell(row.model)) for row in shown],
+        [_interval_row(row, model_cell(row.model)) for row in rows],
         board.measure,
-        _build_lines(board) if shown else [],
+        _build_lines(board) if rows else [],
     )
 
 
@@ -86,8 +86,8 @@ def _interval_row(row: BoardRow, cell: Link | str) -> dict[str, Any]:
 
 def _build_lines(board: RankedBoard, most: int = 3) -> list[dict[str, Any]]:
     """The board's own lines, then baselines, the highest first: more would hide the dots."""
-    lines = {one.label: one.value for one in board.references}
+    lines = {line.label: line.value for line in board.references}
     baselines = [(row.model, row.score.value) for row in board.rows if row.is_reference and not is_unknown(row.score)]
-    for name, value in sorted(baselines, key=lambda one: -(one[1] or 0)):
+    for name, value in sorted(baselines, key=lambda pair: -(pair[1] or 0)):
         lines.setdefault(name, value or 0)
     return [{"label": label, "value": value} for label, value in list(lines.items())[:most]]

@@ -21,9 +21,9 @@ _COLUMNS_OF_LEAD = (
 )
 
 
-def beside_others(found: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+def beside_others(scores: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Scored rows with `others` (mean of the other models; NaN without any), `lead` and `of`. `keys`: what models are compared on."""
-    rows = found[found["score"].notna()].copy()
+    rows = scores[scores["score"].notna()].copy()
     total, n = (rows.groupby(list(keys), dropna=False)["score"].transform(how) for how in ("sum", "count"))
     rows["others"] = (total - rows["score"]) / (n - 1).where(n > 1)
     return rows.assign(lead=rows["score"] - rows["others"], of=n)
@@ -42,6 +42,6 @@ def leads_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str,
     answer = ""
     if len(rows) > 1 and not is_unknown(best["lead"]):
         answer = f"Best beside others: {best['part'].text} ({best['lead']:+.3f}); worst: {worst['part'].text} ({worst['lead']:+.3f})."
-    ordered = [*first_and_last(rows), *rows[_SHOWN_AT_EACH_END : max(_SHOWN_AT_EACH_END, len(rows) - _SHOWN_AT_EACH_END)]]
-    table = Table("The largest lead first", (Column("part", heading), *_COLUMNS_OF_LEAD), ordered, first=2 * _SHOWN_AT_EACH_END)
+    listing = [*first_and_last(rows), *rows[_SHOWN_AT_EACH_END : max(_SHOWN_AT_EACH_END, len(rows) - _SHOWN_AT_EACH_END)]]
+    table = Table("The largest lead first", (Column("part", heading), *_COLUMNS_OF_LEAD), listing, first=2 * _SHOWN_AT_EACH_END)
     return Section(id, title, [table], answer)

@@ -42,10 +42,8 @@ def matrix(
     scale: tuple[float, float] = (0.0, 1.0),
 ) -> TemplateBlock:
     """The block. `ends`: what the least and the greatest value of the `scale` say, such as `0: not met` and `1: met in full`."""
-    shown = [
-        {"head": row.head, "notes": row.notes, "cells": [_format_cell(cell, *scale) for cell in row.cells]} for row in rows
-    ]
-    values = {"caption": caption, "corner": corner, "columns": columns, "rows": shown, "ends": ends}
+    body = [{"head": row.head, "notes": row.notes, "cells": [_format_cell(cell, *scale) for cell in row.cells]} for row in rows]
+    values = {"caption": caption, "corner": corner, "columns": columns, "rows": body, "ends": ends}
     return TemplateBlock("matrix.html.j2", values)
 
 

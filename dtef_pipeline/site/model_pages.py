@@ -53,10 +53,10 @@ def model_pages(contents: SiteContents) -> Iterator[Page]:
 
 
 def _list_of_models(contents: SiteContents) -> Page:
-    columns = [Column("model", "Model"), *(Column(one.name, one.board_words, "score") for one in contents.families)]
+    columns = [Column("model", "Model"), *(Column(family.name, family.board_words, "score") for family in contents.families)]
     rows: list[dict[str, Any]] = []
     for name in contents.model_paths:
-        scores = {one.name: row.score for one in contents.families if (row := one.find_board_row(name))}
+        scores = {family.name: row.score for family in contents.families if (row := family.find_board_row(name))}
         rows.append({"model": contents.build_model_cell(name), **scores})
     section = Section("models", "All models", [Table("Score on each family's first leaderboard", columns, rows, search=True)])
     return Page(MODELS_PAGE, "Models", f"{format_count(len(rows), 'model')} were evaluated.", [section])
@@ -64,8 +64,8 @@ def _list_of_models(contents: SiteContents) -> Page:
 
 def _build_model_page(contents: SiteContents, name: str, path: str) -> Page:
     families = contents.list_families(name)
-    sections = [section for one in families for section in _build_family_sections(contents, one, name)]
-    answer = " ".join(_describe_places(one, name) for one in families)
+    sections = [section for family in families for section in _build_family_sections(contents, family, name)]
+    answer = " ".join(_describe_places(family, name) for family in families)
     crumbs = [Link("Models", MODELS_PAGE)]
     return Page(path, name, answer, [*sections, _build_costs_section(contents, name)], crumbs)
 
@@ -101,25 +101,25 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
 
 def _build_comparisons_table(contents: SiteContents, family: FamilyEntry, name: str) -> Table:
     """Every comparison with another model or a baseline, seen from this model."""
-    found = contents.comparisons(family.name)
+    comparisons = contents.comparisons(family.name)
     variant = family.view.variants.get(name, name)
     rows = []
-    for one in convert_to_rows(found):
-        if variant in (one["model_variant"], one["model"]) or (name == one["model"] and one["model_variant"] is None):
-            rows.append(_build_comparison_row(contents, family, one, "other", 1))
-        elif variant in (one["other_variant"], one["other_model"]):
-            rows.append(_build_comparison_row(contents, family, one, "model", -1))
+    for pair in convert_to_rows(comparisons):
+        if variant in (pair["model_variant"], pair["model"]) or (name == pair["model"] and pair["model_variant"] is None):
+            rows.append(_build_comparison_row(contents, family, pair, "other", 1))
+        elif variant in (pair["other_variant"], pair["other_model"]):
+            rows.append(_build_comparison_row(contents, family, pair, "model", -1))
     rows.sort(key=lambda row: not isinstance(row["other"], Link))
     return Table("Compared with: models, then baselines", _COMPARISON_COLUMNS, rows, first=15)
 
 
 def _build_comparison_row(
-    contents: SiteContents, family: FamilyEntry, row: dict[str, Any], other: str, sign: int
+    contents: SiteContents, family: FamilyEntry, row: dict[str, Any], side: str, sign: int
 ) -> dict[str, Any]:
     ends = [None if pd.isna(row[name]) else sign * row[name] for name in ("difference", "low", "high")]
     low, high = ends[1:] if sign > 0 else ends[:0:-1]
     verdict = row["verdict"] if sign > 0 else _OPPOSITE.get(row["verdict"], row["verdict"])
-    model, variant = (row["other_model"], row["other_variant"]) if other == "other" else (row["model"], row["model_variant"])
+    model, variant = (row["other_model"], row["other_variant"]) if side == "other" else (row["model"], row["model_variant"])
     cell = contents.build_model_cell(family.view.name_of(model, variant))
     return {**row, "other": cell, "way": family.view.way(row), "verdict": verdict, "difference": Estimate(ends[0], low, high)}
 
@@ -132,14 +132,14 @@ def _build_drift_blocks(contents: SiteContents, family: FamilyEntry, name: str) 
 
 def _build_costs_section(contents: SiteContents, name: str) -> Section:
     frames = [
-        family.filter_model_rows(found, name).assign(family=family.site.title)
+        family.filter_model_rows(table, name).assign(family=family.site.title)
         for family in contents.families
-        if len(found := contents.table("costs", family))
+        if len(table := contents.table("costs", family))
     ]
     if not frames:
         return Section("cost", "Cost", [])
     costs = pd.concat(frames, ignore_index=True)
-    took = {one.site.title: contents.latency(one, name) for one in contents.families}
+    took = {entry.site.title: contents.latency(entry, name) for entry in contents.families}
     rows = [
         {**row, "latency": took[row["family"]] if row["role"] == "candidate" else None}
         for row in sum_costs(costs, ["family", "role"])

@@ -35,10 +35,10 @@ def show_interval(value: Estimate, kind: Kind = "text") -> str:
 def _count_digits(value: Estimate, kind: Kind) -> int:
     if kind in ("score", "signed"):
         return _SCORE_DIGITS
-    known = [end for end in (value.low, value.high) if not is_unknown(end)]
+    ends = [end for end in (value.low, value.high) if not is_unknown(end)]
     return (
-        count_decimals(value.value or 0.0, *(float(end) for end in known if end is not None))
-        if known
+        count_decimals(value.value or 0.0, *(float(end) for end in ends if end is not None))
+        if ends
         else count_decimals(value.value or 0.0)
     )
 

@@ -43,9 +43,9 @@ def choose_file_names(ids: Iterable[str]) -> dict[str, str]:
     """A file name without its ending for each id: the id, or where it is no plain name, or would be another's on a disk that ignores case,
     what is plain of it with a hash."""
     ids = list(dict.fromkeys(ids))
-    folded = Counter(name.lower() for name in ids)
+    counts = Counter(name.lower() for name in ids)
     return {
-        name: name if _is_plain(name) and folded[name.lower()] == 1 else f"{_simplify_name(name)}-{_hash(name)}" for name in ids
+        name: name if _is_plain(name) and counts[name.lower()] == 1 else f"{_simplify_name(name)}-{_hash(name)}" for name in ids
     }
 
 

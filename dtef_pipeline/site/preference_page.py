@@ -32,9 +32,9 @@ class FamilyNames(NamedTuple):
 
     def metric_of_part(self, metric: str) -> str:
         """`Short letters: hybrid score` of `letters: hybrid score`."""
-        part, colon, rest = metric.partition(": ")
+        part, colon, tail = metric.partition(": ")
         words = self.metric(metric)
-        return f"{self.part(part)}: {rest}" if colon and words == metric else words
+        return f"{self.part(part)}: {tail}" if colon and words == metric else words
 
 
 PREFERENCE_READ = ("preference_scores", "preference_met")
@@ -106,30 +106,30 @@ def build_preference_sections(
     scores = rows.frame("preference_scores", {"family": family})
     if not len(scores):
         return []
-    known = _read_metrics(rows, metrics)
-    players = shorten_player_names({*scores["player"], *known["player"]})
-    known = known.assign(player=known["player"].map(players), metric=known["metric"].map(names.metric_of_part))
+    values = _read_metrics(rows, metrics)
+    players = shorten_player_names({*scores["player"], *values["player"]})
+    values = values.assign(player=values["player"].map(players), metric=values["metric"].map(names.metric_of_part))
     is_judge, player = scores["reviewer_kind"] == "judge", scores["player"].map(players)
     scores = scores.assign(_is_judge=is_judge, judge=scores["judge"].fillna(""), player=player)
-    short = shorten_judge_names(str(one) for one in scores["judge"] if one)
+    short = shorten_judge_names(str(judge_id) for judge_id in scores["judge"] if judge_id)
     sections = []
-    for at, ((_, judge), own) in enumerate(scores.groupby(["_is_judge", "judge"], sort=True)):
-        whole = own[own["partition"] == EVERY_PARTITION]
-        parts = sorted(set(own["partition"]) - {EVERY_PARTITION})
-        blocks = list(_fit(whole, scores, known))
+    for at, ((_, judge), group) in enumerate(scores.groupby(["_is_judge", "judge"], sort=True)):
+        overall = group[group["partition"] == EVERY_PARTITION]
+        parts = sorted(set(group["partition"]) - {EVERY_PARTITION})
+        blocks = list(_fit(overall, scores, values))
         if len(parts) > 1:
-            blocks += [Fold(names.part(one), list(_fit(own[own["partition"] == one], scores, known))) for one in parts]
+            blocks += [Fold(names.part(part), list(_fit(group[group["partition"] == part], scores, values))) for part in parts]
         by = short[str(judge)] if judge else "people"
         title = f"{names.title}: what {by} prefer" if not judge else f"{names.title}: what the judge {by} prefers"
-        sections.append(Section(f"preference-{family}-{at}", title, blocks, _summarize_fit(whole, by), _PREFERENCE_HOW))
+        sections.append(Section(f"preference-{family}-{at}", title, blocks, _summarize_fit(overall, by), _PREFERENCE_HOW))
     return sections
 
 
 def shorten_player_names(players: Collection[str]) -> dict[str, str]:
     """Players without the settings of their models, as in `gpt-4.1[temperature=0]`, where nobody else has that name."""
-    short = {one: (one.rpartition("[")[0] if one.endswith("]") else one) or one for one in players}
+    short = {player: (player.rpartition("[")[0] if player.endswith("]") else player) or player for player in players}
     times = Counter(short.values())
-    return {one: name if times[name] == 1 else one for one, name in short.items()}
+    return {player: name if times[name] == 1 else player for player, name in short.items()}
 
 
 def _summarize_fit(fit: pd.DataFrame, by: str) -> str:
@@ -143,16 +143,16 @@ def _summarize_fit(fit: pd.DataFrame, by: str) -> str:
 
 
 def _fit(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> Iterator[Block]:
-    ordered = fit.sort_values(["component", "rank", "player"])
-    rows = [_build_strength_row(row) for row in convert_to_rows(ordered)]
+    table = fit.sort_values(["component", "rank", "player"])
+    rows = [_build_strength_row(row) for row in convert_to_rows(table)]
     yield Table("Strength of players by votes", _STRENGTHS, rows)
-    drawn = [
+    points = [
         {"label": row["player"], "value": s.value, "low": s.low, "high": s.high}
         for row in rows
         if not is_unknown(s := row["strength"])
     ]
-    if len(drawn) > 1:
-        yield Chart("intervals", drawn, "Strength in logits, with 95% intervals where there are any")
+    if len(points) > 1:
+        yield Chart("intervals", points, "Strength in logits, with 95% intervals where there are any")
     beside = _compare_metrics(fit, scores, metrics)
     lines = [_build_agreement_row(name, rows) for name, rows in beside.groupby("metric", sort=True)] if len(beside) else []
     yield Table("Beside automated metrics", _METRIC_COLUMNS, lines)
@@ -166,10 +166,10 @@ def _build_strength_row(row: Mapping[Any, Any]) -> dict[str, Any]:
 def _read_metrics(rows: StoredRows, sources: Sequence[MetricSource]) -> pd.DataFrame:
     """BESIDE_METRIC of all metrics whose tables are there."""
     columns = ", ".join(BESIDE_METRIC)
-    there = [one for one in sources if all(map(rows.has, one.tables))]
-    tables = [rows.connection.sql(f"SELECT {columns} FROM ({one.query}) ORDER BY ALL").df() for one in there]
-    filled = [one for one in tables if len(one)]
-    return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=list(BESIDE_METRIC))
+    usable = [source for source in sources if all(map(rows.has, source.tables))]
+    tables = [rows.connection.sql(f"SELECT {columns} FROM ({source.query}) ORDER BY ALL").df() for source in usable]
+    parts = [table for table in tables if len(table)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(BESIDE_METRIC))
 
 
 def _compare_metrics(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
@@ -177,19 +177,19 @@ def _compare_metrics(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFr
     if not len(fit):
         return pd.DataFrame()
     partition, kind = str(fit["partition"].iloc[0]), str(fit["reviewer_kind"].iloc[0])
-    own = metrics if partition == EVERY_PARTITION else metrics[metrics["partition"] == partition]
-    judged = convert_judge_scores(scores[scores["partition"] == partition]) if kind == "person" else own.iloc[:0]
-    filled = [one for one in (own, judged) if len(one)]
-    return compare_with_metrics(fit, pd.concat(filled, ignore_index=True) if filled else own)
+    values = metrics if partition == EVERY_PARTITION else metrics[metrics["partition"] == partition]
+    judge_values = convert_judge_scores(scores[scores["partition"] == partition]) if kind == "person" else values.iloc[:0]
+    parts = [part for part in (values, judge_values) if len(part)]
+    return compare_with_metrics(fit, pd.concat(parts, ignore_index=True) if parts else values)
 
 
 def _build_agreement_row(metric: Any, rows: pd.DataFrame) -> dict[str, Any]:
-    one = rows.iloc[0]
+    row = rows.iloc[0]
     return {
         "metric": str(metric),
-        "tau": Estimate(one["tau"], one["tau_low"], one["tau_high"]),
-        "n_players": one["n_players"],
+        "tau": Estimate(row["tau"], row["tau_low"], row["tau_high"]),
+        "n_players": row["n_players"],
         "first": list(rows.loc[rows["preferred_place"] == 1, "player"]),
         "first_by_metric": list(rows.loc[rows["metric_place"] == 1, "player"]),
-        "reason": one["reason"],
+        "reason": row["reason"],
     }

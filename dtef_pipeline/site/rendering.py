@@ -47,7 +47,7 @@ def environment() -> Environment:
 
     A field of a form sends its value back: there `| e` escapes it alone.
     """
-    found = Environment(
+    env = Environment(
         loader=PackageLoader("dtef_pipeline.site"),
         autoescape=True,
         finalize=_finalize,
@@ -55,20 +55,20 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(
+    env.filters.update(
         show=show, interval=show_interval, json=render_script_json, shown_columns=shown_columns, footnotes=footnotes
     )
-    found.filters.update(footnotes_in_sight=count_visible_footnotes)
-    found.filters.update(constants=list_constant_columns)
-    found.filters.update(ticks=_format_code)
-    found.tests.update(
+    env.filters.update(footnotes_in_sight=count_visible_footnotes)
+    env.filters.update(constants=list_constant_columns)
+    env.filters.update(ticks=_format_code)
+    env.tests.update(
         unknown=is_unknown,
         link=lambda value: isinstance(value, Link),
         estimate=lambda value: isinstance(value, Estimate),
         several=lambda value: isinstance(value, list | tuple) and not isinstance(value, Link | Estimate),
     )
-    found.globals.update(page_mark=Markup(PAGE_MARK), search_from=SEARCH_FROM, kind_of=lambda block: _BLOCK_KINDS[type(block)])  # noqa: S704
-    return found
+    env.globals.update(page_mark=Markup(PAGE_MARK), search_from=SEARCH_FROM, kind_of=lambda block: _BLOCK_KINDS[type(block)])  # noqa: S704
+    return env
 
 
 def render_script_json(value: Any) -> Markup:
@@ -123,8 +123,8 @@ def _has_chart(value: Any) -> bool:
 
 def render_data(data: DataFile) -> str:
     """The script of a data file: its JSON, compressed, under its path."""
-    packed = base64.b64encode(gzip.compress(_format_json(data.value).encode(), compresslevel=6, mtime=0)).decode()
-    return f'{SCRIPT_MARK}dtef.receive("{data.path}","{packed}");\n'
+    payload = base64.b64encode(gzip.compress(_format_json(data.value).encode(), compresslevel=6, mtime=0)).decode()
+    return f'{SCRIPT_MARK}dtef.receive("{data.path}","{payload}");\n'
 
 
 def static_files() -> Iterator[tuple[str, str]]:

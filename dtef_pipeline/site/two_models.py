@@ -14,7 +14,7 @@ from dtef_pipeline.text.quantity_words import format_count
 def compare_pages(contents: SiteContents) -> Iterator[Page | DataFile]:
     """The page with the choice of models, and for each family the data of each model."""
     names, files = list(contents.model_paths), choose_file_names(contents.model_paths)
-    families = [_build_manifest(contents, one, files) for one in contents.families]
+    families = [_build_manifest(contents, entry, files) for entry in contents.families]
     answer = f"Choose two of {format_count(len(names), 'model')}: the difference, and where one beats the other."
     yield Page(
         COMPARE_PAGE,
@@ -30,8 +30,8 @@ def compare_pages(contents: SiteContents) -> Iterator[Page | DataFile]:
 
 def _build_manifest(contents: SiteContents, family: FamilyEntry, files: dict[str, str]) -> dict[str, Any]:
     """What the script knows before it loads anything: tested differences, and where each model's scores of items lie."""
-    found = contents.comparisons(family.name)
-    tested = [
+    comparisons = contents.comparisons(family.name)
+    tests = [
         [
             family.view.name_of(row["model"], row["model_variant"]),
             family.view.name_of(row["other_model"], row["other_variant"]),
@@ -39,14 +39,14 @@ def _build_manifest(contents: SiteContents, family: FamilyEntry, files: dict[str
             row["verdict"],
             family.view.way(row),
         ]
-        for row in convert_to_rows(found)
+        for row in convert_to_rows(comparisons)
     ]
-    scored = sorted(set(family.view.item_scores["model"]))
+    names = sorted(set(family.view.item_scores["model"]))
     return {
         "name": family.name,
         "title": family.site.title,
-        "tested": tested,
-        "files": {name: f"compare/{family.name}/{files[name]}.js" for name in scored if name in files},
+        "tested": tests,
+        "files": {name: f"compare/{family.name}/{files[name]}.js" for name in names if name in files},
         "items": f"compare/{family.name}.js",
         "note": family.view.item_note,
         "places": {name: [row.rank, list(row.score)] for name in files if (row := family.find_board_row(name))},
@@ -61,8 +61,8 @@ def _build_data_files(family: FamilyEntry, files: dict[str, str]) -> Iterator[Da
         return
     yield DataFile(f"compare/{family.name}.js", items.to_dict("list"))
     place = {item: at for at, item in enumerate(items["item"])}
-    for name, own in scores.groupby("model", sort=True):
+    for name, group in scores.groupby("model", sort=True):
         if str(name) in files:
-            known = own[own["score"].notna()]
-            values = {"at": [place[item] for item in known["item"]], "score": [round(float(one), 4) for one in known["score"]]}
+            rows = group[group["score"].notna()]
+            values = {"at": [place[item] for item in rows["item"]], "score": [round(float(mark), 4) for mark in rows["score"]]}
             yield DataFile(f"compare/{family.name}/{files[str(name)]}.js", values)

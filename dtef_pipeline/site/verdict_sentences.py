@@ -7,13 +7,13 @@ from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
 
 
-def describe_best_of_models(board: RankedBoard, what: str = "scores") -> str:
-    """`gpt-4.1 scores best of 3 models: 0.81 (0.78 to 0.84); next is o3, 0.79, and the intervals overlap.` `what`: the verb."""
+def describe_best_of_models(board: RankedBoard, verb: str = "scores") -> str:
+    """`gpt-4.1 scores best of 3 models: 0.81 (0.78 to 0.84); next is o3, 0.79, and the intervals overlap.` `verb`: the verb."""
     models = board.models
     if not models:
         return "No model is ranked yet."
     best = models[0]
-    first = f"{best.model} {what} {show(best.score, 'score')}{_format_interval(best)}"
+    first = f"{best.model} {verb} {show(best.score, 'score')}{_format_interval(best)}"
     if len(models) == 1:
         return f"{first}; no other model is ranked beside it."
     second = models[1]
@@ -21,8 +21,8 @@ def describe_best_of_models(board: RankedBoard, what: str = "scores") -> str:
 
 
 def _format_interval(row: BoardRow) -> str:
-    found = show_interval(row.score, "score")
-    return f" ({found})" if found else ""
+    text = show_interval(row.score, "score")
+    return f" ({text})" if text else ""
 
 
 def _compare_models(first: BoardRow, second: BoardRow) -> str:

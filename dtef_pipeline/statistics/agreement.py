@@ -41,9 +41,9 @@ def alpha(values: npt.ArrayLike, units: npt.ArrayLike) -> float:
 
     `values` (n,): numbers, NaN where a judge gave none. `units` (n,): what each is about, equal for the same unit.
     """
-    given = pd.factorize(np.asarray(units))[0]
-    found = agreement(values, given, np.zeros(len(given), dtype=np.int64))
-    return float(found["alpha"].iloc[0]) if len(found) else float("nan")
+    codes = pd.factorize(np.asarray(units))[0]
+    table = agreement(values, codes, np.zeros(len(codes), dtype=np.int64))
+    return float(table["alpha"].iloc[0]) if len(table) else float("nan")
 
 
 def agreement(
@@ -66,10 +66,10 @@ def agreement(
     out by subtraction. With s the jackknife's standard error of log(1 - alpha), 1 - alpha has the interval (1 - alpha) exp(-+ t s), t with the
     `degrees_of_freedom` of clusters with so many values. Raises ConfigError for arrays of unequal length or more than 200 distinct values.
     """
-    given, unit, cluster, group = _check_units(values, units, clusters, groups)
+    numbers, unit, cluster, group = _check_units(values, units, clusters, groups)
     names = np.unique(group)
-    known = np.isfinite(given)
-    table = _build_units(given[known], unit[known], cluster[known], group[known])
+    is_known = np.isfinite(numbers)
+    table = _build_units(numbers[is_known], unit[is_known], cluster[is_known], group[is_known])
     rows = [_compute_group_agreement(int(name), table, noun) for name in names]
     columns = ["group", "alpha", "low", "high", "n_units", "n_values", "n_clusters", "reason"]
     return pd.DataFrame(rows, columns=columns)
@@ -91,23 +91,23 @@ def _build_units(values: Floats, unit: Codes, cluster: Codes, group: Codes) -> _
         raise ConfigError(
             f"agreement: got {format_count(len(scale), 'distinct value')}; allowed: {_DISTINCT_AT_MOST} at most, such as the numbers of classes"
         )
-    found, first, code = np.unique(unit, return_index=True, return_inverse=True)
-    flat = np.bincount(code * max(len(scale), 1) + place, minlength=len(found) * len(scale))
-    counts = flat.reshape(len(found), len(scale)).astype(np.float64)
+    uniques, first, code = np.unique(unit, return_index=True, return_inverse=True)
+    flat = np.bincount(code * max(len(scale), 1) + place, minlength=len(uniques) * len(scale))
+    counts = flat.reshape(len(uniques), len(scale)).astype(np.float64)
     several = counts.sum(axis=1) > 1
     return _Units(scale, counts[several], cluster[first][several], group[first][several])
 
 
 def _compute_group_agreement(name: int, table: _Units, noun: str) -> dict[str, object]:
-    here = table.group == name
+    mask = table.group == name
     row: dict[str, object] = {"group": name, "alpha": np.nan, "low": np.nan, "high": np.nan}
-    counts, codes = table.counts[here], pd.factorize(table.cluster[here], sort=True)[0]
+    counts, codes = table.counts[mask], pd.factorize(table.cluster[mask], sort=True)[0]
     n_clusters = int(codes.max(initial=-1)) + 1
     row |= {"n_units": len(counts), "n_values": int(counts.sum()), "n_clusters": n_clusters, "reason": NO_PAIRS}
     if not n_clusters:
         return row
     by_cluster = np.zeros((n_clusters, counts.shape[1] + 1))
-    np.add.at(by_cluster, codes, np.column_stack([table.disagreement[here], counts]))
+    np.add.at(by_cluster, codes, np.column_stack([table.disagreement[mask], counts]))
     value = float(_alphas(by_cluster.sum(axis=0)[None], table.squares)[0])
     row |= {"alpha": value, "reason": explain_missing(n_clusters, noun)}
     if n_clusters >= MIN_CLUSTERS:
@@ -138,11 +138,11 @@ def _compute_alpha_interval(value: float, by_cluster: Floats, squares: Floats) -
 def _check_units(
     values: npt.ArrayLike, units: npt.ArrayLike, clusters: npt.ArrayLike, groups: npt.ArrayLike | None
 ) -> tuple[Floats, Codes, Codes, Codes]:
-    given = np.asarray(values, dtype=np.float64)
-    codes = [np.asarray(part, dtype=np.int64) for part in (units, clusters, np.zeros(len(given)) if groups is None else groups)]
-    if any(len(part) != len(given) for part in codes):
+    array = np.asarray(values, dtype=np.float64)
+    codes = [np.asarray(part, dtype=np.int64) for part in (units, clusters, np.zeros(len(array)) if groups is None else groups)]
+    if any(len(part) != len(array) for part in codes):
         raise ConfigError(
-            f"agreement: got {format_count(len(given), 'value')}, and codes of "
+            f"agreement: got {format_count(len(array), 'value')}, and codes of "
             f"{', '.join(f'{len(part):,}' for part in codes)}; allowed: equally many"
         )
-    return given, codes[0], codes[1], codes[2]
+    return array, codes[0], codes[1], codes[2]

@@ -99,8 +99,8 @@ class StrengthFit:
     def estimates(self) -> Floats:
         """(parameters,) betas, coefficients, ln(nu)."""
         theta = np.nan if self.nu is None else np.log(self.nu)
-        known = np.concatenate([self.beta, self.coefficients])
-        return np.concatenate([known, np.full(len(self.inverse) - len(known), theta)])
+        parameters = np.concatenate([self.beta, self.coefficients])
+        return np.concatenate([parameters, np.full(len(self.inverse) - len(parameters), theta)])
 
     @property
     def model_errors(self) -> Floats:
@@ -151,16 +151,16 @@ def _find_fault(rows: PairedOutcomes, component: Codes, has_theta: bool, l2: flo
 
 def _has_mutual_wins(distinct: PairedOutcomes) -> bool:
     """Whether two players beat each other: wins that no score explains hold nu down."""
-    won = distinct.where(distinct.outcome != 0)
-    pairs = won.left * won.players + won.right
+    wins = distinct.where(distinct.outcome != 0)
+    pairs = wins.left * wins.players + wins.right
     return len(np.unique(pairs)) < len(pairs)
 
 
 def list_better_and_worse(rows: PairedOutcomes) -> tuple[Codes, Codes]:
     """Who beat or tied whom; a tie stands in both directions."""
-    won, lost = rows.outcome >= 0, rows.outcome <= 0
-    better = np.concatenate([rows.left[won], rows.right[lost]])
-    return better, np.concatenate([rows.right[won], rows.left[lost]])
+    wins, losses = rows.outcome >= 0, rows.outcome <= 0
+    better = np.concatenate([rows.left[wins], rows.right[losses]])
+    return better, np.concatenate([rows.right[wins], rows.left[losses]])
 
 
 def _has_finite_betas(rows: PairedOutcomes, component: Codes) -> Flags:
@@ -178,13 +178,13 @@ def _build_constraints(rows: PairedOutcomes, has_theta: bool, *, fixed: bool) ->
     if not fixed:
         at = np.arange(len(rows.left))
         apart[at, rows.left], apart[at, rows.right] = 1.0, -1.0
-    sign, tied = rows.outcome[:, None], rows.outcome == 0
+    sign, is_tie = rows.outcome[:, None], rows.outcome == 0
     if not has_theta:
-        return np.concatenate([(sign * apart)[~tied], apart[tied], -apart[tied]])
+        return np.concatenate([(sign * apart)[~is_tie], apart[is_tie], -apart[is_tie]])
     theta = np.zeros(apart.shape[1])
     theta[-1] = 1.0
-    won = (sign * apart)[~tied]
-    return np.concatenate([won, won / 2 - theta, theta - apart[tied] / 2, theta + apart[tied] / 2])
+    wins = (sign * apart)[~is_tie]
+    return np.concatenate([wins, wins / 2 - theta, theta - apart[is_tie] / 2, theta + apart[is_tie] / 2])
 
 
 def _merge_equal_rows(rows: PairedOutcomes) -> PairedOutcomes:
@@ -214,8 +214,8 @@ class _Newton:
         """(players, players): the mean over each component, which no comparison says anything of."""
         self.at = np.zeros(rows.players + rows.covariates.shape[1] + has_theta)
         if has_theta:
-            tied = float(self.counts[rows.outcome == 0].sum())
-            self.at[-1] = np.log(2 * tied / max(float(self.counts.sum()) - tied, tied / 1e3))
+            n_ties = float(self.counts[rows.outcome == 0].sum())
+            self.at[-1] = np.log(2 * n_ties / max(float(self.counts.sum()) - n_ties, n_ties / 1e3))
 
     @property
     def theta(self) -> float | None:
@@ -251,9 +251,9 @@ class _Newton:
         information = self.information(self.terms(self.rows))
         if (np.diag(information)[self.rows.players :] <= 0).any():
             return False
-        held = self._hold_means(information)
-        scale = np.sqrt(np.diag(held))
-        return bool(np.linalg.eigvalsh(held / np.outer(scale, scale)).min() > _FLAT)
+        matrix = self._hold_means(information)
+        scale = np.sqrt(np.diag(matrix))
+        return bool(np.linalg.eigvalsh(matrix / np.outer(scale, scale)).min() > _FLAT)
 
     def terms(self, rows: PairedOutcomes) -> OutcomeTerms:
         """Of any rows, at the present place."""
@@ -268,35 +268,35 @@ class _Newton:
         strength = self.counts * terms.information
         between = np.bincount(rows.left * k + rows.right, weights=strength, minlength=k * k).reshape(k, k)
         between = between + between.T
-        found = np.zeros((len(self.at), len(self.at)))
-        found[:k, :k] = np.diag(between.sum(axis=1) + 2 * self.l2) - between
-        others = np.column_stack([rows.covariates * strength[:, None], *[self.counts * terms.crossed] * self.has_theta])
-        for place, values in enumerate(others.T, k):
-            found[:k, place] = found[place, :k] = _sum_by_player(rows, values)
+        matrix = np.zeros((len(self.at), len(self.at)))
+        matrix[:k, :k] = np.diag(between.sum(axis=1) + 2 * self.l2) - between
+        columns = np.column_stack([rows.covariates * strength[:, None], *[self.counts * terms.crossed] * self.has_theta])
+        for place, values in enumerate(columns.T, k):
+            matrix[:k, place] = matrix[place, :k] = _sum_by_player(rows, values)
         c = k + rows.covariates.shape[1]
-        found[k:c, k:c] = rows.covariates.T @ others[:, : c - k]
+        matrix[k:c, k:c] = rows.covariates.T @ columns[:, : c - k]
         if self.has_theta:
-            found[k:c, -1] = found[-1, k:c] = rows.covariates.T @ others[:, -1]
-            found[-1, -1] = (self.counts * terms.of_theta).sum()
-        return found
+            matrix[k:c, -1] = matrix[-1, k:c] = rows.covariates.T @ columns[:, -1]
+            matrix[-1, -1] = (self.counts * terms.of_theta).sum()
+        return matrix
 
     def inverse(self) -> Floats:
         """Inverse of the information at the present place, without the direction of the means of components."""
-        found = np.linalg.inv(self._hold_means(self.information(self.terms(self.rows))))
+        matrix = np.linalg.inv(self._hold_means(self.information(self.terms(self.rows))))
         k = self.rows.players
-        found[:k] -= self.means @ found[:k]
-        found[:, :k] -= found[:, :k] @ self.means
-        return np.asarray(found)
+        matrix[:k] -= self.means @ matrix[:k]
+        matrix[:, :k] -= matrix[:, :k] @ self.means
+        return np.asarray(matrix)
 
     def _hold_means(self, information: Floats) -> Floats:
         """The information with the mean of each component held at 0."""
         k = self.rows.players
-        own = np.diag(information)
-        size = own[:k].mean() if own[:k].any() else 1.0
+        diagonal = np.diag(information)
+        size = diagonal[:k].mean() if diagonal[:k].any() else 1.0
         # What no row is about stays where it is.
-        held: Floats = information + np.diag(np.where(own == 0, size, 0.0))
-        held[:k, :k] += self.means * size
-        return held
+        matrix: Floats = information + np.diag(np.where(diagonal == 0, size, 0.0))
+        matrix[:k, :k] += self.means * size
+        return matrix
 
     def _gradient(self, terms: OutcomeTerms) -> Floats:
         pull = self.counts * terms.by_difference
@@ -320,41 +320,41 @@ class _Newton:
 
 
 def _sum_by_player(rows: PairedOutcomes, values: Floats) -> Floats:
-    gained = np.bincount(rows.left, weights=values, minlength=rows.players)
-    return np.asarray(gained - np.bincount(rows.right, weights=values, minlength=rows.players))
+    sums = np.bincount(rows.left, weights=values, minlength=rows.players)
+    return np.asarray(sums - np.bincount(rows.right, weights=values, minlength=rows.players))
 
 
 def _build_strength_fit(
     newton: _Newton, rows: PairedOutcomes, component: Codes, why: npt.NDArray[np.str_], *, davidson: bool
 ) -> StrengthFit:
-    if failed := "unconverged" in why:
+    if has_failed := "unconverged" in why:
         rows = rows.where(np.zeros(len(rows.left), dtype=bool))
-    known, decided = why == "", len(rows.left) > 0
-    beta = np.where(known, newton.betas - newton.means @ newton.betas, np.nan)
+    is_known, has_rows = why == "", len(rows.left) > 0
+    beta = np.where(is_known, newton.betas - newton.means @ newton.betas, np.nan)
     return StrengthFit(
         beta=beta,
         share=_compute_strength_shares(beta, component),
         component=component,
         no_answer=tuple(why.tolist()),
-        coefficients=newton.coefficients if decided else np.full_like(newton.coefficients, np.nan),
-        nu=(0.0 if newton.theta is None else float(np.exp(newton.theta))) if davidson and decided else None,
+        coefficients=newton.coefficients if has_rows else np.full_like(newton.coefficients, np.nan),
+        nu=(0.0 if newton.theta is None else float(np.exp(newton.theta))) if davidson and has_rows else None,
         rows=rows,
         inverse=np.zeros((len(newton.at), len(newton.at)))
-        if failed
-        else _mask_inverse(newton.inverse(), known, any_rows=decided),
+        if has_failed
+        else _mask_inverse(newton.inverse(), is_known, any_rows=has_rows),
         terms=newton.terms(rows),
     )
 
 
 def _compute_strength_shares(beta: Floats, component: Codes) -> Floats:
-    known = np.isfinite(beta)
+    is_known = np.isfinite(beta)
     highest = np.full(len(beta), -np.inf)
-    np.maximum.at(highest, component[known], beta[known])
-    strength = np.where(known, np.exp(np.where(known, beta - highest[component], 0.0)), 0.0)
+    np.maximum.at(highest, component[is_known], beta[is_known])
+    strength = np.where(is_known, np.exp(np.where(is_known, beta - highest[component], 0.0)), 0.0)
     total = np.bincount(component, weights=strength, minlength=len(beta))[component]
-    return np.where(known, strength / np.where(known, total, 1.0), np.nan)
+    return np.where(is_known, strength / np.where(is_known, total, 1.0), np.nan)
 
 
-def _mask_inverse(inverse: Floats, known: Flags, *, any_rows: bool) -> Floats:
-    kept = np.concatenate([known & any_rows, np.full(len(inverse) - len(known), any_rows)])
-    return np.where(kept[:, None] & kept[None, :], inverse, 0.0)
+def _mask_inverse(inverse: Floats, is_known: Flags, *, any_rows: bool) -> Floats:
+    mask = np.concatenate([is_known & any_rows, np.full(len(inverse) - len(is_known), any_rows)])
+    return np.where(mask[:, None] & mask[None, :], inverse, 0.0)

@@ -69,13 +69,13 @@ def estimate_ratios(
     """
     top, bottom = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
     weights = bottom if sizes is None else np.asarray(sizes, dtype=np.float64)
-    here = weights != 0
-    n_clusters = here.sum(axis=0)
+    mask = weights != 0
+    n_clusters = mask.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         total = bottom.sum(axis=0)
         value = np.where(total != 0, top.sum(axis=0) / total, np.nan)
         influence = (top - value * bottom) / total
-        left_out = np.where(here, influence / (1 - weights / weights.sum(axis=0)), 0)
+        left_out = np.where(mask, influence / (1 - weights / weights.sum(axis=0)), 0)
         variance = (1 - 1 / n_clusters) * (left_out**2).sum(axis=0)
         se = np.sqrt(variance + shared)
     least = _ROUNDED_TO_ZERO * np.abs(top).sum(axis=0) / np.maximum(np.abs(total), np.finfo(np.float64).tiny)
@@ -86,15 +86,15 @@ def estimate_ratios(
 def estimate_groups(numerators: Floats, denominators: Floats, group: Codes, groups: int) -> Estimates:
     """`estimate_ratios` of each of several groups of clusters: columns (groups,) of rows (clusters,), each in the group of its code."""
     n_clusters = np.bincount(group, minlength=groups)
-    found = Estimates(np.full(groups, np.nan), np.full(groups, np.nan), np.ones(groups), n_clusters.copy())
+    estimates = Estimates(np.full(groups, np.nan), np.full(groups, np.nan), np.ones(groups), n_clusters.copy())
     order, starts = np.argsort(group, kind="stable"), np.cumsum(n_clusters) - n_clusters
     for count in np.unique(n_clusters[n_clusters > 0]).tolist():
         every = np.flatnonzero(n_clusters == count)
-        for some in np.array_split(every, -(-len(every) * count // _CLUSTERS_AT_ONCE)):
-            rows = order[starts[some] + np.arange(count)[:, None]]
-            for whole, part in zip(found, estimate_ratios(numerators[rows], denominators[rows]), strict=True):
-                whole[some] = part
-    return found
+        for batch in np.array_split(every, -(-len(every) * count // _CLUSTERS_AT_ONCE)):
+            rows = order[starts[batch] + np.arange(count)[:, None]]
+            for target, part in zip(estimates, estimate_ratios(numerators[rows], denominators[rows]), strict=True):
+                target[batch] = part
+    return estimates
 
 
 def degrees_of_freedom(sizes: Floats) -> Floats:
@@ -122,8 +122,8 @@ def count_effective_clusters(sizes: Floats) -> Floats:
     return np.asarray(np.divide(parts.sum(axis=0) ** 2, squares, out=np.full(len(squares), np.nan), where=squares > 0))
 
 
-def explain_missing(n_clusters: int, noun: str = "cluster", what: str = "interval") -> str:
-    """Why there is no interval (or no `what`), in words, clusters called by the `noun`; empty where there is one."""
+def explain_missing(n_clusters: int, noun: str = "cluster", label: str = "interval") -> str:
+    """Why there is no interval (or no `label`), in words, clusters called by the `noun`; empty where there is one."""
     if n_clusters >= MIN_CLUSTERS:
         return ""
-    return f"no {what}: {format_count(n_clusters, noun)}, at least {MIN_CLUSTERS} are needed"
+    return f"no {label}: {format_count(n_clusters, noun)}, at least {MIN_CLUSTERS} are needed"

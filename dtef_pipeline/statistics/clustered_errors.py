@@ -73,8 +73,8 @@ def estimate_errors(fit: StrengthFit) -> ClusteredErrors:
     """
     rows, ways = fit.rows, list_dependences(fit.rows)
     scores, information = _derivatives(fit)
-    found = [_cluster_one_way(fit, scores, information, way) for way in ways or (None,)]
-    covariances, effective = map(list, zip(*found, strict=True))
+    parts = [_cluster_one_way(fit, scores, information, way) for way in ways or (None,)]
+    covariances, effective = map(list, zip(*parts, strict=True))
     if len(ways) == 2:
         both = np.unique(np.stack(ways), axis=1, return_inverse=True)[1].ravel()
         covariances.append(sum(covariances) - _cluster_one_way(fit, scores, information, both)[0])
@@ -108,10 +108,10 @@ def compute_bounds(fit: StrengthFit, errors: ClusteredErrors) -> Bounds:
     largest = variances.argmax(axis=0)[None]
     variance, effective = (np.take_along_axis(values, largest, axis=0)[0] for values in (variances, errors.effective))
     se = np.sqrt(np.maximum(variance, 0.0))
-    allowed = np.round(errors.effective[-1]) >= MIN_CLUSTERS
-    allowed[: len(fit.beta)] &= errors.votes >= FEWEST_VOTES
-    allowed &= se > _NOTHING_TO_VARY * np.nan_to_num(fit.model_errors)
-    se = np.where(allowed, se, np.nan)
+    mask = np.round(errors.effective[-1]) >= MIN_CLUSTERS
+    mask[: len(fit.beta)] &= errors.votes >= FEWEST_VOTES
+    mask &= se > _NOTHING_TO_VARY * np.nan_to_num(fit.model_errors)
+    se = np.where(mask, se, np.nan)
     half = stdtrit(np.maximum(effective - 1, 1), (1 + CONFIDENCE) / 2) * se
     return Bounds(se, fit.estimates - half, fit.estimates + half)
 
@@ -132,15 +132,15 @@ def pair_tests(fit: StrengthFit, errors: ClusteredErrors) -> PairTests:
     p = 2 * stdtr(np.maximum(effective - 1, 1), -np.abs(t))
     adjusted = np.full(len(p), np.nan)
     for number in np.unique(fit.component[better]):
-        here = fit.component[better] == number
-        adjusted[here] = holm(p[here])
+        mask = fit.component[better] == number
+        adjusted[mask] = holm(p[mask])
     return PairTests(better, worse, difference, se, p, adjusted)
 
 
 def _errors_of_differences(covariances: Floats, better: Codes, worse: Codes) -> Floats:
     variance = np.diagonal(covariances, axis1=1, axis2=2)
-    each = variance[:, better] + variance[:, worse] - 2 * covariances[:, better, worse]
-    return np.asarray(np.sqrt(np.maximum(each.max(axis=0), 0.0)))
+    variances = variance[:, better] + variance[:, worse] - 2 * covariances[:, better, worse]
+    return np.asarray(np.sqrt(np.maximum(variances.max(axis=0), 0.0)))
 
 
 def _cluster_one_way(fit: StrengthFit, scores: Any, information: Any, way: Codes | None) -> tuple[Floats, Floats]:
@@ -170,6 +170,6 @@ def _derivatives(fit: StrengthFit) -> tuple[Any, Any]:
         columns.append((np.full(n, len(fit.inverse) - 1), terms.by_theta, terms.of_theta))
     places = np.tile(np.arange(n), len(columns)), np.concatenate([at for at, *_ in columns])
     scores = np.concatenate([rows.weight * score for _, score, _ in columns])
-    information = np.concatenate([rows.weight**2 * known for *_, known in columns])
+    information = np.concatenate([rows.weight**2 * info for *_, info in columns])
     shape = (n, len(fit.inverse))
     return csr_array((scores, places), shape=shape), csr_array((information, places), shape=shape)

@@ -31,10 +31,10 @@ def half_win_terms(difference: Floats, outcome: Outcomes) -> OutcomeTerms:
     """Bradley and Terry (1952): the left one wins with probability 1 / (1 + exp(-d)); a tie is half a win of each."""
     points = (outcome + 1) / 2
     # Never 1 - won: of a nearly sure win nothing would be left of it but rounding.
-    won, lost = _logistic(difference), _logistic(-difference)
+    win, loss = _logistic(difference), _logistic(-difference)
     value = points * -np.logaddexp(0, -difference) + (1 - points) * -np.logaddexp(0, difference)
     nothing = np.zeros_like(difference)
-    return OutcomeTerms(value, points * lost - (1 - points) * won, nothing, won * lost, nothing, nothing)
+    return OutcomeTerms(value, points * loss - (1 - points) * win, nothing, win * loss, nothing, nothing)
 
 
 def davidson_terms(difference: Floats, outcome: Outcomes, theta: float) -> OutcomeTerms:

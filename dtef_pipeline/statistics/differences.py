@@ -57,20 +57,20 @@ def compute_paired_statistics(
     interval), `note`; no interval and no p with fewer than 5 clusters. `shared` (columns,): variance that all clusters share, as of
     `estimate_ratios`; `noun`: what notes call a cluster.
     """
-    found = estimate_ratios(sums, counts, shared=shared)
-    (low, high), (narrow_low, narrow_high) = found.interval(), found.interval(NARROW)
+    estimates = estimate_ratios(sums, counts, shared=shared)
+    (low, high), (narrow_low, narrow_high) = estimates.interval(), estimates.interval(NARROW)
     numbers = {
         "n_pairs": counts.sum(axis=0).astype(np.int64),
-        "n_clusters": found.n_clusters,
-        "difference": found.value,
+        "n_clusters": estimates.n_clusters,
+        "difference": estimates.value,
         "low": low,
         "high": high,
         "narrow_low": narrow_low,
         "narrow_high": narrow_high,
-        "effect_size": _divide_or_nan(found.value, _deviation(_divide_or_nan(sums, counts))),
-        "p": found.p(),
+        "effect_size": _divide_or_nan(estimates.value, _deviation(_divide_or_nan(sums, counts))),
+        "p": estimates.p(),
     }
-    notes = [explain_missing(int(n), noun, "interval and no test") for n in found.n_clusters]
+    notes = [explain_missing(int(n), noun, "interval and no test") for n in estimates.n_clusters]
     return pd.DataFrame({**numbers, "note": pd.Series(notes, dtype=object)})
 
 
@@ -93,11 +93,11 @@ def _divide_or_nan(numerators: Floats, denominators: Floats) -> Floats:
 
 def _deviation(values: Floats) -> Floats:
     """Standard deviation down each column over what is there, n - 1 in the denominator; NaN where fewer than two are."""
-    here = ~np.isnan(values)
-    n = here.sum(axis=0)
+    mask = ~np.isnan(values)
+    n = mask.sum(axis=0)
     mean = _divide_or_nan(np.nansum(values, axis=0), n.astype(np.float64))
-    away = np.where(here, values - mean, 0.0)
-    largest = np.where(here, np.abs(values), 0.0).max(axis=0, initial=0.0)
+    away = np.where(mask, values - mean, 0.0)
+    largest = np.where(mask, np.abs(values), 0.0).max(axis=0, initial=0.0)
     squares = (remove_rounding(away, largest) ** 2).sum(axis=0)
     variance = _divide_or_nan(squares, np.maximum(n - 1, 0).astype(np.float64))
     return np.asarray(np.sqrt(variance))

@@ -21,19 +21,19 @@ def compute_chances(sizes: npt.ArrayLike, n: int) -> Floats:
 
     All have the chance 1 where there are no more than `n`. Raises ConfigError for fewer than 1 or for sizes that are not above 0.
     """
-    given = np.asarray(sizes, dtype=np.float64)
+    weights = np.asarray(sizes, dtype=np.float64)
     if n < 1:
         raise ConfigError(f"draw: got {format_count(n, 'item')} to draw; allowed: 1 or more")
-    if not (given > 0).all():
-        raise ConfigError(f"draw: got a size of {given[~(given > 0)][0]:g}; allowed: above 0")
-    if n >= len(given):
-        return np.ones(len(given))
-    certain = np.zeros(len(given), dtype=bool)
+    if not (weights > 0).all():
+        raise ConfigError(f"draw: got a size of {weights[~(weights > 0)][0]:g}; allowed: above 0")
+    if n >= len(weights):
+        return np.ones(len(weights))
+    certain = np.zeros(len(weights), dtype=bool)
     while True:
-        found = np.where(certain, 1.0, (n - certain.sum()) * given / given[~certain].sum())
-        if not (found > 1).any():
-            return np.asarray(found)
-        certain |= found >= 1
+        chances = np.where(certain, 1.0, (n - certain.sum()) * weights / weights[~certain].sum())
+        if not (chances > 1).any():
+            return np.asarray(chances)
+        certain |= chances >= 1
 
 
 def draw_sample(chance: Floats, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
@@ -41,6 +41,6 @@ def draw_sample(chance: Floats, rng: np.random.Generator) -> npt.NDArray[np.bool
     order = rng.permutation(len(chance))
     # The sum of chances is whole but for rounding, which must neither lose nor add a draw.
     ends = np.round(np.cumsum(chance[order]), 9) + rng.random()
-    found = np.zeros(len(chance), dtype=bool)
-    found[order] = np.diff(np.floor(ends), prepend=0) >= 1
-    return found
+    mask = np.zeros(len(chance), dtype=bool)
+    mask[order] = np.diff(np.floor(ends), prepend=0) >= 1
+    return mask

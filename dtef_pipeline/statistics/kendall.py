@@ -48,20 +48,20 @@ def order_agreement(first: npt.ArrayLike, second: npt.ArrayLike) -> OrderAgreeme
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
         raise ConfigError(f"orders: got shapes {a.shape} and {b.shape}; allowed: two columns of one length")
-    known = np.isfinite(a) & np.isfinite(b)
-    a, b = a[known], b[known]
+    mask = np.isfinite(a) & np.isfinite(b)
+    a, b = a[mask], b[mask]
     n = len(a)
     signs_a, signs_b = (np.sign(values[:, None] - values[None, :]) for values in (a, b))
     agreeing, untied_a, untied_b = (signs_a * signs_b).sum(axis=1), (signs_a**2).sum(axis=1), (signs_b**2).sum(axis=1)
-    whole = agreeing.sum(), untied_a.sum(), untied_b.sum()
-    if n < 2 or not whole[1] or not whole[2]:
+    totals = agreeing.sum(), untied_a.sum(), untied_b.sum()
+    if n < 2 or not totals[1] or not totals[2]:
         reason = "at least 2 players are needed" if n < 2 else "one order puts all players at the same place"
         return OrderAgreement(None, None, None, n, f"no tau: {reason}")
-    tau = float(_tau(*map(np.asarray, whole)))
+    tau = float(_tau(*map(np.asarray, totals)))
     if n < FEWEST_RANKED:
         return OrderAgreement(tau, None, None, n, f"no interval: {n} players, at least {FEWEST_RANKED} are needed")
     # Without player i, every sum loses the pairs of i in both directions.
-    without = _tau(*(total - 2 * own for total, own in zip(whole, (agreeing, untied_a, untied_b), strict=True)))
+    without = _tau(*(total - 2 * part for total, part in zip(totals, (agreeing, untied_a, untied_b), strict=True)))
     return _add_interval(tau, without, n)
 
 
@@ -75,7 +75,7 @@ def _add_interval(tau: float, without: Floats, n: int) -> OrderAgreement:
         return OrderAgreement(
             tau, None, None, n, "no interval: the order of no two players differs, or nearly all are at one place"
         )
-    scaled = np.arctanh(np.clip(without, -_FARTHEST_TAU, _FARTHEST_TAU))
-    se = float(np.sqrt((n - 1) / n * ((scaled - scaled.mean()) ** 2).sum()))
+    scores = np.arctanh(np.clip(without, -_FARTHEST_TAU, _FARTHEST_TAU))
+    se = float(np.sqrt((n - 1) / n * ((scores - scores.mean()) ** 2).sum()))
     half, middle = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * se, float(np.arctanh(tau))
     return OrderAgreement(tau, float(np.tanh(middle - half)), float(np.tanh(middle + half)), n, "")

@@ -25,6 +25,6 @@ def holm(p: npt.ArrayLike) -> Floats:
         raise ConfigError(f"p: got {values.tolist()}; allowed: one dimension, values from 0 to 1, or NaN")
     adjusted = np.full(len(values), np.nan)
     order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
-    stepped = np.maximum.accumulate(values[order] * np.arange(len(order), 0, -1))
-    adjusted[order] = np.minimum(stepped, 1.0)
+    steps = np.maximum.accumulate(values[order] * np.arange(len(order), 0, -1))
+    adjusted[order] = np.minimum(steps, 1.0)
     return adjusted

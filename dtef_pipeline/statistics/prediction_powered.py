@@ -69,7 +69,7 @@ class CorrectedMeans(NamedTuple):
 
 
 def estimate_corrected_means(
-    given: ClusterLabels, *, power: float | None = None, half_width: float = HALF_WIDTH, confidence: float = CONFIDENCE
+    data: ClusterLabels, *, power: float | None = None, half_width: float = HALF_WIDTH, confidence: float = CONFIDENCE
 ) -> CorrectedMeans:
     """The mean label over all clusters by their weights, with intervals by t.
 
@@ -83,10 +83,10 @@ def estimate_corrected_means(
     Freedom is that of the labelled (effective number of their weights, less 1, and 1 for an estimated power) and of the others together. Raises
     ConfigError for probabilities outside 0-1 or weights below 0.
     """
-    _check(given)
-    there = np.isfinite(given.labels) & np.isfinite(given.predicted_there) & (given.weights > 0)
-    n = there.sum(axis=0)
-    parts = _estimate_variance_parts(given, there, power)
+    _check(data)
+    has_label = np.isfinite(data.labels) & np.isfinite(data.predicted_there) & (data.weights > 0)
+    n = has_label.sum(axis=0)
+    parts = _estimate_variance_parts(data, has_label, power)
     freedom = np.maximum(count_effective_clusters(parts.drawn_weights) - (2 if power is None else 1), 1)
     freedom = np.where(n > 0, freedom, np.nan)
     both = _satterthwaite(parts, freedom)
@@ -94,8 +94,8 @@ def estimate_corrected_means(
     se, here_se = (np.where(enough, np.sqrt(part), np.nan) for part in (parts.labelled + parts.others, parts.here))
     half, here_half = (stdtrit(of, (1 + confidence) / 2) * part for of, part in ((both, se), (freedom, here_se)))
     value = np.where(n > 1, parts.value, np.nan)
-    needed = np.where(
-        enough, _find_needed_clusters(parts, n, (given.weights > 0).sum(axis=0), half_width, confidence, power is None), np.nan
+    n_needed = np.where(
+        enough, _find_needed_clusters(parts, n, (data.weights > 0).sum(axis=0), half_width, confidence, power is None), np.nan
     )
     return CorrectedMeans(
         value,
@@ -109,7 +109,7 @@ def estimate_corrected_means(
         parts.tuned,
         both,
         n,
-        needed,
+        n_needed,
     )
 
 
@@ -151,39 +151,39 @@ class _Moments(NamedTuple):
         return np.asarray(power * self.all_f + self.y - power * self.f)
 
 
-def _estimate_variance_parts(given: ClusterLabels, there: npt.NDArray[np.bool_], power: float | None) -> _Parts:
-    w = _normalise_weights(np.where(np.isfinite(given.predicted), given.weights, 0.0))
-    chance = np.where(there, given.probability[:, None], 1.0)
-    a = _normalise_weights(np.where(there, w / chance, 0.0))
-    level = (w * np.where(w > 0, given.predicted, 0.0)).sum(axis=0)
-    known = ((w > 0, given.predicted), (there, given.labels), (there, given.predicted_there))
-    all_f, y, f = (np.where(of, part - level, 0.0) for of, part in known)
-    full = [(of * part).sum(axis=0) for of, part in _terms(w, a, all_f, y, f, there)]
+def _estimate_variance_parts(data: ClusterLabels, has_label: npt.NDArray[np.bool_], power: float | None) -> _Parts:
+    w = _normalise_weights(np.where(np.isfinite(data.predicted), data.weights, 0.0))
+    chance = np.where(has_label, data.probability[:, None], 1.0)
+    a = _normalise_weights(np.where(has_label, w / chance, 0.0))
+    level = (w * np.where(w > 0, data.predicted, 0.0)).sum(axis=0)
+    pairs = ((w > 0, data.predicted), (has_label, data.labels), (has_label, data.predicted_there))
+    all_f, y, f = (np.where(of, part - level, 0.0) for of, part in pairs)
+    full = [(of * part).sum(axis=0) for of, part in _terms(w, a, all_f, y, f, has_label)]
     moments = _Moments(*full)
     slope = moments.power() if power is None else np.full(len(level), float(power))
     value = moments.value(slope)
-    both, labels = _leave_each_out(full, _terms(w, a, all_f, y, f, there), w, a)
-    off, off_here = (value - one.value(one.power() if power is None else slope) for one in (both, labels))
-    n, others = there.sum(axis=0), ((w > 0) & ~there).sum(axis=0)
-    fewer, fewer_others = (np.maximum(count - 1, 0) / np.maximum(count, 1) for count in (n, others))
+    both, labels = _leave_each_out(full, _terms(w, a, all_f, y, f, has_label), w, a)
+    off, off_here = (value - side.value(side.power() if power is None else slope) for side in (both, labels))
+    n, n_others = has_label.sum(axis=0), ((w > 0) & ~has_label).sum(axis=0)
+    fewer, fewer_others = (np.maximum(count - 1, 0) / np.maximum(count, 1) for count in (n, n_others))
     return _Parts(
         a,
         value + level,
         slope,
         slope * np.clip(1 - moments.labelled, 0, 1),
-        fewer * (off**2 * there).sum(axis=0),
-        fewer_others * (off**2 * ((w > 0) & ~there)).sum(axis=0),
-        fewer * ((1 - chance) * off_here**2 * there).sum(axis=0),
-        fewer * (off_here**2 * there).sum(axis=0) * n,
-        np.maximum(others - 1, 1).astype(np.float64),
+        fewer * (off**2 * has_label).sum(axis=0),
+        fewer_others * (off**2 * ((w > 0) & ~has_label)).sum(axis=0),
+        fewer * ((1 - chance) * off_here**2 * has_label).sum(axis=0),
+        fewer * (off_here**2 * has_label).sum(axis=0) * n,
+        np.maximum(n_others - 1, 1).astype(np.float64),
     )
 
 
 def _terms(
-    w: Floats, a: Floats, all_f: Floats, y: Floats, f: Floats, there: npt.NDArray[np.bool_]
+    w: Floats, a: Floats, all_f: Floats, y: Floats, f: Floats, has_label: npt.NDArray[np.bool_]
 ) -> list[tuple[Floats, Floats]]:
     """Weights and values of each of the `_Moments`."""
-    return [(a, y), (a, f), (a, y * f), (a, a), (w, all_f), (w, all_f**2), (w, w), (w, there.astype(np.float64))]
+    return [(a, y), (a, f), (a, y * f), (a, a), (w, all_f), (w, all_f**2), (w, w), (w, has_label.astype(np.float64))]
 
 
 def _leave_each_out(full: list[Floats], terms: list[tuple[Floats, Floats]], w: Floats, a: Floats) -> tuple[_Moments, _Moments]:
@@ -193,8 +193,8 @@ def _leave_each_out(full: list[Floats], terms: list[tuple[Floats, Floats]], w: F
     for at, ((of, part), moment) in enumerate(zip(terms, full, strict=True)):
         scale = scales[of is w]
         less.append((moment - of * part) * (scale**2 if at in (3, 6) else scale))
-    kept = [np.broadcast_to(part, w.shape) for part in full]
-    without_label = [*less[:4], *kept[4:7], kept[7] - w * terms[7][1]]
+    constants = [np.broadcast_to(part, w.shape) for part in full]
+    without_label = [*less[:4], *constants[4:7], constants[7] - w * terms[7][1]]
     return _Moments(*less), _Moments(*without_label)
 
 
@@ -211,8 +211,8 @@ def _normalise_weights(weights: Floats) -> Floats:
 def _satterthwaite(parts: _Parts, freedom: Floats) -> Floats:
     total = parts.labelled + parts.others
     squares = parts.labelled**2 / freedom + parts.others**2 / parts.others_freedom
-    found = np.divide(total**2, squares, out=freedom.copy(), where=squares > 0)
-    return np.asarray(np.maximum(found, freedom))
+    result = np.divide(total**2, squares, out=freedom.copy(), where=squares > 0)
+    return np.asarray(np.maximum(result, freedom))
 
 
 def _find_needed_clusters(
@@ -224,19 +224,19 @@ def _find_needed_clusters(
     estimated: bool,
 ) -> Floats:
     """(columns,) the fewest clusters m, of N, with t sqrt(error (1 / m - 1 / N)) <= half width; N labels have no error."""
-    found = n_clusters.astype(np.float64)
+    fewest = n_clusters.astype(np.float64)
     for column in np.flatnonzero(n >= MIN_CLUSTERS).tolist():
         every = int(n_clusters[column])
         m = np.arange(MIN_CLUSTERS, every + 1)
         t = stdtrit(np.maximum(m - (2 if estimated else 1), 1), (1 + confidence) / 2)
         wide = t * np.sqrt(parts.error[column] * np.maximum(1 / m - 1 / every, 0))
-        found[column] = m[np.argmax(wide <= half_width)]
-    return found
+        fewest[column] = m[np.argmax(wide <= half_width)]
+    return fewest
 
 
-def _check(given: ClusterLabels) -> None:
-    drawn = given.probability[np.isfinite(given.labels).any(axis=1)]
-    if not ((drawn > 0) & (drawn <= 1)).all():
-        raise ConfigError(f"labels: probability {drawn[~((drawn > 0) & (drawn <= 1))][0]:g}; allowed: above 0, at most 1")
-    if (given.weights < 0).any():
-        raise ConfigError(f"labels: weight {given.weights.min():g}; allowed: 0 or more")
+def _check(data: ClusterLabels) -> None:
+    chances = data.probability[np.isfinite(data.labels).any(axis=1)]
+    if not ((chances > 0) & (chances <= 1)).all():
+        raise ConfigError(f"labels: probability {chances[~((chances > 0) & (chances <= 1))][0]:g}; allowed: above 0, at most 1")
+    if (data.weights < 0).any():
+        raise ConfigError(f"labels: weight {data.weights.min():g}; allowed: 0 or more")

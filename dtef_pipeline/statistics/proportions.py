@@ -23,20 +23,20 @@ def compute_wilson_interval(
 
     Source: Wilson (1927), Probable inference, the law of succession, and statistical inference.
     """
-    won, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
-    _require(bool(((won >= 0) & (won <= n)).all()), "interval of a proportion", won, n)
+    wins, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    _require(bool(((wins >= 0) & (wins <= n)).all()), "interval of a proportion", wins, n)
     z = ndtri((1 + confidence) / 2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = won / n
+        share = wins / n
         middle = share + z**2 / (2 * n)
         reach = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
         low, high = (middle - reach) / (1 + z**2 / n), (middle + reach) / (1 + z**2 / n)
     # At both ends the formula gives 0 and 1 but for rounding.
-    return np.clip(np.where(won == 0, 0.0, low), 0, 1) + 0 * share, np.clip(np.where(won == n, 1.0, high), 0, 1) + 0 * share
+    return np.clip(np.where(wins == 0, 0.0, low), 0, 1) + 0 * share, np.clip(np.where(wins == n, 1.0, high), 0, 1) + 0 * share
 
 
-def compute_unit_interval(found: Estimates, *, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
-    """Low and high, each (columns,), of means m of scores within 0-1; NaN where `found` has no interval.
+def compute_unit_interval(estimates: Estimates, *, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
+    """Low and high, each (columns,), of means m of scores within 0-1; NaN where `estimates` has no interval.
 
     With s the standard error: t on the logit scale, logit m -+ t s / (m (1 - m)), turned back, which stays within 0-1 and is longer towards the
     far end. Where the clusters are so alike that one more, at the far end of the scale, would move the mean further than the plain t interval
@@ -45,8 +45,8 @@ def compute_unit_interval(found: Estimates, *, confidence: float = CONFIDENCE) -
 
     Source: Korn & Graubard (1998), Confidence intervals for proportions with small expected number of positive counts, for the logit.
     """
-    low, high = found.interval(confidence)
-    mean, n = np.clip(np.nan_to_num(found.value), 0, 1), found.degrees + 1
+    low, high = estimates.interval(confidence)
+    mean, n = np.clip(np.nan_to_num(estimates.value), 0, 1), estimates.degrees + 1
     alike = high - low < np.maximum(mean, 1 - mean) / (n + 1)
     spread = mean * (1 - mean)
     reach = np.divide((high - low) / 2, spread, out=0 * low, where=spread > 0)
@@ -55,8 +55,8 @@ def compute_unit_interval(found: Estimates, *, confidence: float = CONFIDENCE) -
     return np.where(alike, np.minimum(low, widest[0]), low), np.where(alike, np.maximum(high, widest[1]), high)
 
 
-def estimate_pass_at_k(draws: npt.ArrayLike, passed: npt.ArrayLike, k: int) -> Floats:
-    """The chance, 0-1, that of k draws one or more pass, estimated from n `draws` of which c `passed`; NaN where n < k: nothing is extrapolated.
+def estimate_pass_at_k(draws: npt.ArrayLike, passes: npt.ArrayLike, k: int) -> Floats:
+    """The chance, 0-1, that of k draws one or more pass, estimated from n `draws` of which c `passes`; NaN where n < k: nothing is extrapolated.
 
     1 - C(n - c, k) / C(n, k), which is without bias; 1 where n - c < k. It is worked out as 1 - the product over j < k of
     (n - c - j) / (n - j), so that no binomial coefficient becomes too large. The result has the shape of the counts. Raises ConfigError for k
@@ -64,7 +64,7 @@ def estimate_pass_at_k(draws: npt.ArrayLike, passed: npt.ArrayLike, k: int) -> F
 
     Source: Chen et al. (2021), Evaluating large language models trained on code, equation 1.
     """
-    n, c = np.asarray(draws, dtype=np.float64), np.asarray(passed, dtype=np.float64)
+    n, c = np.asarray(draws, dtype=np.float64), np.asarray(passes, dtype=np.float64)
     if k < 1:
         raise ConfigError(f"pass@k: got k {k}; allowed: 1 or more")
     _require(bool(((c >= 0) & (c <= n)).all()), "pass@k", c, n)
@@ -74,6 +74,6 @@ def estimate_pass_at_k(draws: npt.ArrayLike, passed: npt.ArrayLike, k: int) -> F
     return np.asarray(np.where(n >= k, 1 - none, np.nan))
 
 
-def _require(is_allowed: bool, what: str, part: Floats, whole: Floats) -> None:
+def _require(is_allowed: bool, label: str, part: Floats, total: Floats) -> None:
     if not is_allowed:
-        raise ConfigError(f"{what}: got {part.tolist()} of {whole.tolist()}; allowed: from 0 to as many as there are")
+        raise ConfigError(f"{label}: got {part.tolist()} of {total.tolist()}; allowed: from 0 to as many as there are")

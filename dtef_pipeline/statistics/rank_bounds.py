@@ -35,8 +35,8 @@ def rank_bounds_of_means(sums: Floats, counts: Floats) -> RankBounds:
     means = np.divide(sums, counts, out=np.zeros(sums.shape), where=counts > 0)
     left, right = np.triu_indices(sums.shape[1], k=1)
     weights = np.where((counts[:, left] > 0) & (counts[:, right] > 0), (counts[:, left] + counts[:, right]) / 2, 0)
-    found = estimate_ratios(weights * (means[:, left] - means[:, right]), weights)
-    is_significant, leads = holm(found.p()) < SIGNIFICANCE, found.value > 0
+    estimates = estimate_ratios(weights * (means[:, left] - means[:, right]), weights)
+    is_significant, leads = holm(estimates.p()) < SIGNIFICANCE, estimates.value > 0
     return rank_bounds(
         np.where(leads, left, right)[is_significant], np.where(leads, right, left)[is_significant], sums.shape[1]
     )

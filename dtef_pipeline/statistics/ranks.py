@@ -31,16 +31,16 @@ def rank_numbers(values: npt.ArrayLike, group: npt.ArrayLike | None = None, *, h
         codes = np.asarray(group)
         order = np.asarray(np.lexsort((numbers, codes)))
         begins = np.append(False, np.diff(codes[order]) != 0)
-    found = np.empty(numbers.shape)
-    np.put_along_axis(found, order, _rank_sorted(np.take_along_axis(numbers, order, axis=-1), begins), axis=-1)
-    return np.where(np.isnan(numbers), np.nan, found)
+    ranks = np.empty(numbers.shape)
+    np.put_along_axis(ranks, order, _rank_sorted(np.take_along_axis(numbers, order, axis=-1), begins), axis=-1)
+    return np.where(np.isnan(numbers), np.nan, ranks)
 
 
-def _rank_sorted(ordered: Floats, begins: npt.NDArray[np.bool_]) -> Floats:
+def _rank_sorted(sorted_numbers: Floats, begins: npt.NDArray[np.bool_]) -> Floats:
     """Places of numbers that rise within each group; `begins`: where a group begins, but for the first."""
-    at = np.broadcast_to(np.arange(ordered.shape[-1]), ordered.shape)
-    is_new = np.ones(ordered.shape, dtype=bool)
-    is_new[..., 1:] = begins[..., 1:] | ~_is_same(ordered[..., :-1], ordered[..., 1:])
+    at = np.broadcast_to(np.arange(sorted_numbers.shape[-1]), sorted_numbers.shape)
+    is_new = np.ones(sorted_numbers.shape, dtype=bool)
+    is_new[..., 1:] = begins[..., 1:] | ~_is_same(sorted_numbers[..., :-1], sorted_numbers[..., 1:])
     first = np.maximum.accumulate(np.where(is_new, at, 0), axis=-1)
     start = np.maximum.accumulate(np.where(begins, at, 0), axis=-1)
     return np.asarray(first - start + 1, dtype=np.float64)

@@ -50,8 +50,8 @@ def has_growing_direction(constraints: Floats) -> bool:
     if not constraints.size:
         return False
     rows = -csr_array(constraints)
-    found = linprog(-constraints.sum(axis=0), A_ub=rows, b_ub=np.zeros(len(constraints)), bounds=(-1, 1), method="highs")
-    return bool(found.status != 0 or -found.fun > _RISES)
+    result = linprog(-constraints.sum(axis=0), A_ub=rows, b_ub=np.zeros(len(constraints)), bounds=(-1, 1), method="highs")
+    return bool(result.status != 0 or -result.fun > _RISES)
 
 
 def _label_components(players: int, first: Codes, second: Codes, connection: str) -> Codes:

@@ -45,19 +45,19 @@ def fit_effects(row: Codes, cell: Codes, score: Floats, rows: int, cells: int) -
     row, cell, score = row[shared], cell[shared], score[shared]
     if not len(row):
         return Effects(of_row, of_cell, component)
-    here, at = np.unique(row, return_inverse=True)
+    present, at = np.unique(row, return_inverse=True)
     counts = np.bincount(cell, minlength=cells).astype(np.float64)
     means = np.divide(np.bincount(cell, score, cells), counts, out=np.zeros(cells), where=counts > 0)
-    incidence = coo_array((np.ones(len(at)), (at, cell)), shape=(len(here), cells)).tocsr()
+    incidence = coo_array((np.ones(len(at)), (at, cell)), shape=(len(present), cells)).tocsr()
     together = incidence @ diags_array(1 / np.maximum(counts, 1)) @ incidence.T
     laplacian = diags_array(np.bincount(at).astype(np.float64)) - together
     _, label = connected_components(laplacian, directed=False)
     pull = np.bincount(at, score - means[cell])
-    free = np.ones(len(here), dtype=bool)
+    free = np.ones(len(present), dtype=bool)
     free[np.unique(label, return_index=True)[1]] = False
-    effect = np.zeros(len(here))
+    effect = np.zeros(len(present))
     if free.any():
         effect[free] = spsolve(laplacian.tocsc()[free][:, free], pull[free])
-    of_row[here], component[here] = effect, label
-    left = np.bincount(cell, score - effect[at], cells)
-    return Effects(of_row, np.where(counts > 0, left / np.maximum(counts, 1), np.nan), component)
+    of_row[present], component[present] = effect, label
+    residuals = np.bincount(cell, score - effect[at], cells)
+    return Effects(of_row, np.where(counts > 0, residuals / np.maximum(counts, 1), np.nan), component)

@@ -97,8 +97,8 @@ def find_candidates(value: str) -> frozenset[str]:
 @cache
 def canonical(attribute: str, value: str) -> str:
     """The value in its canonical spelling (Türkiye -> Turkey); values or attributes without one are only cleaned."""
-    known = load_vocabulary().get(attribute)
-    return (known and known.canonical(clean(value))) or clean(value)
+    entry = load_vocabulary().get(attribute)
+    return (entry and entry.canonical(clean(value))) or clean(value)
 
 
 def classify_groups(groups: Mapping[int, Sequence[str]]) -> dict[tuple[int, str], str | None]:
@@ -142,21 +142,21 @@ def find_profile_attribute(options: Sequence[str], round_values: Mapping[str, It
     if name is None or name == AI_CONCERN:
         return None
     present = {canonical(name, v) for v in round_values.get(name, ())}
-    offered = {canonical(name, o) for o in options}
-    return name if len(present & offered) >= _PROFILE_COVERAGE * len(present) else None
+    option_values = {canonical(name, o) for o in options}
+    return name if len(present & option_values) >= _PROFILE_COVERAGE * len(present) else None
 
 
 def normalise_attribute_name(text: str) -> str:
     """The canonical name of an attribute (`Age group` -> `ageGroup`); others keep their own, made fit for a key."""
     plain = re.sub(r"[\W_]+", "", text).casefold()
-    known = {name.casefold(): name for name in load_vocabulary()} | {"age": "ageGroup"}
-    return known.get(plain) or re.sub(r"\W+", "-", clean(text)).strip("-")
+    names = {name.casefold(): name for name in load_vocabulary()} | {"age": "ageGroup"}
+    return names.get(plain) or re.sub(r"\W+", "-", clean(text)).strip("-")
 
 
 def slugify(value: str) -> str:
     """The value inside a segment key: `United States` -> `united-states`, `65+` -> `65-plus`, `<18` -> `under-18`."""
-    folded = unicodedata.normalize("NFKD", clean(value)).casefold()
-    text = _COMBINING_MARKS.sub("", unicodedata.normalize("NFKD", folded))
+    plain = unicodedata.normalize("NFKD", clean(value)).casefold()
+    text = _COMBINING_MARKS.sub("", unicodedata.normalize("NFKD", plain))
     if text.startswith(("<", ">")):
         text = ("under-" if text[0] == "<" else "over-") + text[1:]
     if text.endswith("+"):
@@ -188,9 +188,9 @@ def is_non_answer(key: str) -> bool:
 
 def require_unique_segment_keys(segments: Sequence[Segment], *, where: str) -> None:
     """Raise when two segments of a round have the same key."""
-    seen: dict[str, str] = {}
+    values: dict[str, str] = {}
     for s in segments:
-        if s.key in seen:
+        if s.key in values:
             problem = f"two segments get the same key {s.key!r}"
-            raise SurveyError(problem, where=where, arrived=[seen[s.key], s.value], allowed="one segment per key")
-        seen[s.key] = s.value
+            raise SurveyError(problem, where=where, arrived=[values[s.key], s.value], allowed="one segment per key")
+        values[s.key] = s.value

@@ -73,32 +73,32 @@ def compare_readings(before: pa.Table, after: pa.Table) -> Changes:
     old, new = _index_pairs(before), _index_pairs(after)
     both = [pair for pair in new if pair in old]
     segments, questions = ([dict.fromkeys(pair[place] for pair in side) for side in (old, new)] for place in (0, 1))
-    reworded = dict.fromkeys(pair[1] for pair in both if new[pair].asked != old[pair].asked)
-    found = Changes(
+    new_wordings = dict.fromkeys(pair[1] for pair in both if new[pair].asked != old[pair].asked)
+    changes = Changes(
         *_list_added_and_dropped(*segments),
         *_list_added_and_dropped(*questions),
-        tuple(reworded),
+        tuple(new_wordings),
         tuple(_name(pair) for pair in new if pair not in old and pair[0] in segments[0] and pair[1] in questions[0]),
         tuple(_name(pair) for pair in old if pair not in new and pair[0] in segments[1] and pair[1] in questions[1]),
         tuple(_name(pair) for pair in both if new[pair].observed != old[pair].observed),
         tuple(_name(pair) for pair in both if new[pair].n != old[pair].n),
         _compare_other_columns([(old[pair].row, new[pair].row) for pair in both], _OF_OTHER_SEGMENTS | _NAMED),
     )
-    if found != Changes():
-        return found
+    if changes != Changes():
+        return changes
     return Changes(other_columns_changed=_compare_other_columns([(old[pair].row, new[pair].row) for pair in both], _NAMED))
 
 
-def select_losses(found: Changes, quarantine: pa.Table) -> Changes:
+def select_losses(changes: Changes, quarantine: pa.Table) -> Changes:
     """Of the changes those that take something away: segments, questions, and pairs that are not just answered by too few now.
 
     `quarantine`: that of the later reading.
     """
     thin = {_name((row["segment"], row["question_id"])) for row in quarantine.to_pylist() if row["reason"] == "n-below-minimum"}
     return Changes(
-        segments_dropped=found.segments_dropped,
-        questions_dropped=found.questions_dropped,
-        pairs_dropped=tuple(pair for pair in found.pairs_dropped if pair not in thin),
+        segments_dropped=changes.segments_dropped,
+        questions_dropped=changes.questions_dropped,
+        pairs_dropped=tuple(pair for pair in changes.pairs_dropped if pair not in thin),
     )
 
 
@@ -133,11 +133,11 @@ _COPIED_SHARE = 0.9
 """Share of the smaller survey's pairs that have the same distribution in a copy: samples of two waves do not agree like that."""
 
 
-def is_copy(one: pa.Table, other: pa.Table) -> bool:
+def is_copy(first: pa.Table, second: pa.Table) -> bool:
     """Whether two rounds (COPY_COLUMNS) are one survey: nearly all pairs of the smaller one have the same distribution in the other."""
     left, right = (
         {(row["segment"], row["question_text"], *row["options"]): row["observed"] for row in table.to_pylist()}
-        for table in (one, other)
+        for table in (first, second)
     )
-    same = sum(np.allclose(shares, right[pair], rtol=0, atol=1e-9) for pair, shares in left.items() if pair in right)
-    return same > 0 and same >= _COPIED_SHARE * min(len(left), len(right))
+    n_same = sum(np.allclose(shares, right[pair], rtol=0, atol=1e-9) for pair, shares in left.items() if pair in right)
+    return n_same > 0 and n_same >= _COPIED_SHARE * min(len(left), len(right))

@@ -42,10 +42,10 @@ _OPTION_MAY_BE_MISSING = (
 )
 
 
-def require_whole_survey(survey: Survey, allowed: Collection[str] = ()) -> Survey:
+def require_whole_survey(survey: Survey, allowances: Collection[str] = ()) -> Survey:
     """The survey, with what is missing and allowed as a warning among its findings, and without the questions that lack options.
 
-    `allowed`: codes of `ALLOWANCES`. Raises SurveyError for what is missing and not allowed.
+    `allowances`: codes of `ALLOWANCES`. Raises SurveyError for what is missing and not allowed.
     """
     findings = []
     cut = _find_cut_questions(survey)
@@ -57,7 +57,7 @@ def require_whole_survey(survey: Survey, allowed: Collection[str] = ()) -> Surve
     ):
         if finding.code not in ALLOWANCES:
             findings.append(finding)
-        elif finding.code in allowed:
+        elif finding.code in allowances:
             findings.append(replace(finding, level="warning"))
         else:
             raise SurveyError(_describe_finding(finding, _describe_unread_columns(survey)), where=survey.path)
@@ -72,9 +72,9 @@ def is_lacking_options(distributions: Iterable[tuple[Percentages, int | None]]) 
     The percentages of segments with most of the respondents sum to less than 100, and none to more. Segments in which nobody
     chose what is gone still sum to 100. Where a respondent could choose several options, some sum to more. Fractions say nothing of it.
     """
-    known = [(shares, 1 if n is None else n) for shares, n in distributions if is_readable(shares) and not is_fractions(shares)]
-    tolerance = sum_tolerance(shares for shares, _ in known)
-    sums = [(_sum(shares), n) for shares, n in known]
+    pairs = [(shares, 1 if n is None else n) for shares, n in distributions if is_readable(shares) and not is_fractions(shares)]
+    tolerance = sum_tolerance(shares for shares, _ in pairs)
+    sums = [(_sum(shares), n) for shares, n in pairs]
     short = sum(n for total, n in sums if 0 < total < 100 - tolerance)
     return 2 * short > sum(n for total, n in sums if total > 0) and all(total <= 100 + tolerance for total, _ in sums)
 
@@ -111,13 +111,13 @@ def _is_whole(shares: Percentages) -> bool:
 
 def _report_incomplete_questions(survey: Survey, cut: Collection[str]) -> list[Finding]:
     """Questions that nobody answers, and those of the ids `cut`."""
-    answered = {answer.question_id for answer in survey.answers}
-    unanswered = tuple(q.text for q in survey.questions if q.id not in answered)
-    found = [
-        Finding("error", MISSING_QUESTIONS, "No segment has an answer to these questions", unanswered),
+    answered_ids = {answer.question_id for answer in survey.answers}
+    texts = tuple(q.text for q in survey.questions if q.id not in answered_ids)
+    findings = [
+        Finding("error", MISSING_QUESTIONS, "No segment has an answer to these questions", texts),
         report_cut_questions(q.text for q in survey.questions if q.id in cut),
     ]
-    return [finding for finding in found if finding.items]
+    return [finding for finding in findings if finding.items]
 
 
 def _report_short_questions(survey: Survey, cut: Collection[str]) -> list[Finding]:
@@ -130,7 +130,7 @@ def _report_short_questions(survey: Survey, cut: Collection[str]) -> list[Findin
         if answer.question_id not in cut and is_readable(answer.percentages):
             shares[answer.question_id].append(answer.percentages)
     most = {question_id: sum_tolerance(of) for question_id, of in shares.items()}
-    sums = {question_id: [_sum(each) - 100 for each in of] for question_id, of in shares.items()}
+    sums = {question_id: [_sum(percentages) - 100 for percentages in of] for question_id, of in shares.items()}
     short = {question_id: sum(-100 < off < -most[question_id] for off in of) for question_id, of in sums.items()}
     fallen = [q for q in survey.questions if short.get(q.id)]
     above = any(off > most[question_id] for question_id, of in sums.items() for off in of)
@@ -160,10 +160,10 @@ def _check_broken_off(survey: Survey) -> list[Finding]:
 
 
 def _describe_fewest(counts: Counter[str], last: str, name: str, noun: str) -> str | None:
-    others = [number for key, number in counts.items() if key != last]
-    if not others or counts[last] >= min(others):
+    numbers = [number for key, number in counts.items() if key != last]
+    if not numbers or counts[last] >= min(numbers):
         return None
-    return f"{name}: {format_count(counts[last], noun)}, all others at least {min(others)}"
+    return f"{name}: {format_count(counts[last], noun)}, all others at least {min(numbers)}"
 
 
 def _describe_unread_columns(survey: Survey) -> str:

@@ -24,8 +24,8 @@ def load_design_effects(connection: duckdb.DuckDBPyConnection, rounds: Collectio
     """The design effect of each round that has another than 1, by `survey_findings`; of these `rounds`, of all where none is named."""
     if not has_table(connection, "survey_findings"):
         return {}
-    found = connection.execute("SELECT round, items[1]::DOUBLE FROM survey_findings WHERE code = ?", [_CODE]).fetchall()
-    effects = {round_id: effect for round_id, effect in found if not rounds or round_id in rounds}
+    rows = connection.execute("SELECT round, items[1]::DOUBLE FROM survey_findings WHERE code = ?", [_CODE]).fetchall()
+    effects = {round_id: effect for round_id, effect in rows if not rounds or round_id in rounds}
     return {round_id: effects[round_id] for round_id in sorted(effects, key=make_round_order)}
 
 
@@ -44,8 +44,8 @@ def describe_n(connection: duckdb.DuckDBPyConnection, rounds: Collection[str] = 
     """Lines on the n of the `rounds` (none: of all): the design effects that were stated, and where n is unknown; empty without either."""
     lines = [describe_design_effects(load_design_effects(connection, rounds))]
     if has_table(connection, "survey_findings"):
-        found = connection.execute("SELECT round, items[1] FROM survey_findings WHERE code = 'n-unknown'").fetchall()
-        unknown = {round_id: pairs for round_id, pairs in found if not rounds or round_id in rounds}
+        rows = connection.execute("SELECT round, items[1] FROM survey_findings WHERE code = 'n-unknown'").fetchall()
+        unknown = {round_id: pairs for round_id, pairs in rows if not rounds or round_id in rounds}
         named = ", ".join(f"{round_id} ({unknown[round_id]})" for round_id in sorted(unknown, key=make_round_order))
         lines.append(f"n is unknown in {named}: {_WITHOUT_N}" if named else "")
     return [line for line in lines if line]

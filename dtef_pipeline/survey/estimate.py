@@ -23,11 +23,11 @@ def usual_reply_tokens(prompts: pa.Table) -> dict[tuple[str, str], float]:
     by_prompt = frame.groupby(_PROMPT_KEY)
     # Where the context level makes no difference, a question of a batch has one row per level; so questions are counted within one level.
     counts = by_prompt["options"].agg(["sum", "size"]).div(by_prompt["context_level"].nunique(), axis=0)
-    found: dict[Any, float] = {}
+    tokens: dict[Any, float] = {}
     for condition, recipe in frame.groupby("condition")["recipe"].first().items():
-        own = counts.loc[[condition]]
-        found |= _estimate_answer_tokens(BlueprintOptions.parse_recipe(recipe, ["0"]), own["sum"], own["size"]).to_dict()
-    return found
+        part = counts.loc[[condition]]
+        tokens |= _estimate_answer_tokens(BlueprintOptions.parse_recipe(recipe, ["0"]), part["sum"], part["size"]).to_dict()
+    return tokens
 
 
 def _estimate_answer_tokens(

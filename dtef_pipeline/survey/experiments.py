@@ -111,18 +111,18 @@ def resolve_asked_models(experiment: Experiment, models: Models, selectors: Sequ
     Raises ConfigError when a model is unknown or cannot have a condition's settings, and when a language model would be asked the same in
     two conditions (baselines are: they stand beside the others).
     """
-    asked = tuple(_iterate_asked(experiment, models, selectors))
+    condition_models = tuple(_iterate_asked(experiment, models, selectors))
     first: dict[tuple[str, str, str, tuple[str, ...]], str] = {}
-    for one in asked:
-        seen = first.setdefault(
-            (one.model, one.spec.variant, _format_effect(one.options), one.options.context_levels), one.name
+    for entry in condition_models:
+        first_name = first.setdefault(
+            (entry.model, entry.spec.variant, _format_effect(entry.options), entry.options.context_levels), entry.name
         )
-        if seen != one.name and not one.spec.is_computed:
+        if first_name != entry.name and not entry.spec.is_computed:
             raise ConfigError(
-                f"experiment {experiment.name!r}: {one.model} is asked the same in the conditions {seen!r} and {one.name!r}: allowed: "
+                f"experiment {experiment.name!r}: {entry.model} is asked the same in the conditions {first_name!r} and {entry.name!r}: allowed: "
                 "settings other than the model's own, and without context only what changes a prompt that shows none"
             )
-    return asked
+    return condition_models
 
 
 def list_each_asked_once(experiment: Experiment, names: Iterable[tuple[Models, str]]) -> list[tuple[ConditionModel, ...]]:
@@ -130,12 +130,12 @@ def list_each_asked_once(experiment: Experiment, names: Iterable[tuple[Models, s
 
     Nothing of a model that is no longer known, or cannot have the settings of the conditions.
     """
-    found: dict[tuple[str, ...], tuple[ConditionModel, ...]] = {}
+    by_variants: dict[tuple[str, ...], tuple[ConditionModel, ...]] = {}
     for models, name in names:
         with suppress(ConfigError):
-            asked = resolve_asked_models(experiment, models, [name])
-            found.setdefault(tuple(one.spec.variant for one in asked), asked)
-    return list(found.values())
+            condition_models = resolve_asked_models(experiment, models, [name])
+            by_variants.setdefault(tuple(entry.spec.variant for entry in condition_models), condition_models)
+    return list(by_variants.values())
 
 
 def _format_effect(options: BlueprintOptions) -> str:
@@ -148,9 +148,9 @@ def _format_effect(options: BlueprintOptions) -> str:
 
 def _refuse_idle(fields: Mapping[str, Any], options: BlueprintOptions) -> None:
     """ConfigError for fields that would silently do nothing."""
-    for name, (other, needed) in ONLY_WITH.items():
-        if name in fields and getattr(options, other) != needed:
-            raise ConfigError(f"{name}: {fields[name]} does nothing here; allowed: with {other}: {needed}")
+    for name, (partner, value) in ONLY_WITH.items():
+        if name in fields and getattr(options, partner) != value:
+            raise ConfigError(f"{name}: {fields[name]} does nothing here; allowed: with {partner}: {value}")
 
 
 def _iterate_asked(experiment: Experiment, models: Models, selectors: Sequence[str]) -> Iterator[ConditionModel]:
@@ -173,7 +173,7 @@ def load_experiment(path: Path) -> Experiment:
 
 def _check(experiment: Experiment, document: Document) -> None:
     """What the fields alone do not show: spellings, settings, and that the conditions differ as a run can ask them."""
-    seen: dict[tuple[str, str, tuple[str, ...]], str] = {}
+    names: dict[tuple[str, str, tuple[str, ...]], str] = {}
     for number, condition in enumerate(experiment.conditions):
         place = ("conditions", number)
         try:
@@ -182,11 +182,11 @@ def _check(experiment: Experiment, document: Document) -> None:
         except ConfigError as error:
             raise document.error(place, str(error)) from error
         settings = ",".join(f"{key}={value}" for key, value in sorted(condition.settings.items()))
-        other = seen.setdefault((options.condition, settings, options.context_levels), condition.name)
-        if other != condition.name or [c.name for c in experiment.conditions].count(condition.name) > 1:
-            raise document.error(place, f"is {other!r} again; every condition is to have its own name and way of asking")
-    levels = {options_levels for _, _, options_levels in seen}
-    if len(levels) > 1 and len({(asked, settings) for asked, settings, _ in seen}) > 1:
+        first_name = names.setdefault((options.condition, settings, options.context_levels), condition.name)
+        if first_name != condition.name or [c.name for c in experiment.conditions].count(condition.name) > 1:
+            raise document.error(place, f"is {first_name!r} again; every condition is to have its own name and way of asking")
+    levels = {options_levels for _, _, options_levels in names}
+    if len(levels) > 1 and len({(spelling, settings) for spelling, settings, _ in names}) > 1:
         raise document.error(("contexts",), "conditions that differ in contexts may differ in nothing else")
     if len({len(of) for of in levels}) > 1:
         raise document.error(

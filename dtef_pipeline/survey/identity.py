@@ -14,8 +14,8 @@ def make_question_key(text: str, options: Sequence[str]) -> tuple[str, ...]:
 
     (GD5 asks one before and after its deliberation, once with a question mark and once with a colon.)
     """
-    asked = normalize_text(text)
-    return (asked.rstrip(" ?:.!…;,-–—") or asked, *map(normalize_text, options))
+    plain = normalize_text(text)
+    return (plain.rstrip(" ?:.!…;,-–—") or plain, *map(normalize_text, options))
 
 
 def make_round_order(round_id: str) -> tuple[str, int, str]:

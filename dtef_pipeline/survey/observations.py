@@ -84,13 +84,13 @@ def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED) -> 
     alike where the n of one is unknown. `shuffled` is the answer of any other segment, drawn with `seed`.
     Rows follow the survey's order of segments, then questions.
     """
-    usable, quarantined = _split_usable(survey, min_n)
+    usable, quarantine = _split_usable(survey, min_n)
     references, places = _compute_all_references(survey, usable, seed)
     responses = _build_responses(survey, usable, references, places)
     findings = [*survey.findings, *_check_own_observations(survey, responses)]
     return ObservedRound(
         responses,
-        pa.Table.from_pylist(quarantined, schema=SURVEY_QUARANTINE),
+        pa.Table.from_pylist(quarantine, schema=SURVEY_QUARANTINE),
         pa.Table.from_pylist([_make_survey_finding_row(survey.round, f) for f in findings], schema=SURVEY_FINDINGS),
     )
 
@@ -105,7 +105,7 @@ def _split_usable(survey: Survey, min_n: int) -> tuple[list[_Usable], list[dict[
         shares[answer.question_id].append(answer.percentages)
     tolerance = {question_id: sum_tolerance(of_question) for question_id, of_question in shares.items()}
     usable: list[_Usable] = []
-    quarantined: list[dict[str, Any]] = []
+    quarantine: list[dict[str, Any]] = []
     for index, segment in enumerate(survey.segments):
         answers = sorted(by_segment[segment.key], key=lambda a: places[a.question_id])
         has_data = any(p is not None for a in answers for p in a.percentages)
@@ -113,7 +113,7 @@ def _split_usable(survey: Survey, min_n: int) -> tuple[list[_Usable], list[dict[
         if not has_data and not size:
             continue  # no respondent of this kind took part
         if fault := check_whole_segment(size, has_data, min_n):
-            quarantined.append(_make_quarantine_row(survey, segment.key, fault.reason, fault.detail, size, None))
+            quarantine.append(_make_quarantine_row(survey, segment.key, fault.reason, fault.detail, size, None))
             continue
         for a in answers:
             question = places[a.question_id]
@@ -123,10 +123,10 @@ def _split_usable(survey: Survey, min_n: int) -> tuple[list[_Usable], list[dict[
             if n is None and survey.requires_n:
                 fault = make_no_respondents_fault(min_n)
             if fault:
-                quarantined.append(_make_quarantine_row(survey, segment.key, fault.reason, fault.detail, n, a))
+                quarantine.append(_make_quarantine_row(survey, segment.key, fault.reason, fault.detail, n, a))
             else:
                 usable.append(_Usable(index, question, a, n, _find_effective_n(segment, a, n)))
-    return usable, quarantined
+    return usable, quarantine
 
 
 def _find_effective_n(segment: Segment, answer: Answer, n: int | None) -> float | None:
@@ -185,19 +185,19 @@ def _compute_references(
     answering = [segments[p.segment] for p in pairs]
     percentages = np.array([p.answer.percentages for p in pairs], dtype=np.float64).reshape(len(pairs), len(question.options))
     observed = percentages / percentages.sum(axis=1, keepdims=True)
-    known = np.array([p.n is not None for p in pairs], dtype=bool)
+    has_n = np.array([p.n is not None for p in pairs], dtype=bool)
     n = np.array([p.n or 0 for p in pairs], dtype=np.int64)
     attributes = np.array([s.attribute for s in answering], dtype=object)
-    same = (attributes[:, None] == attributes[None, :]) & ~np.eye(len(pairs), dtype=bool)
-    all_known = ~(same & ~known).any(axis=1)
-    weights = np.where(all_known[:, None], same * n, same)
-    population = _normalise_rows((n if known.all() else np.ones_like(n)) @ observed) if len(pairs) > 1 else None
+    same_attribute = (attributes[:, None] == attributes[None, :]) & ~np.eye(len(pairs), dtype=bool)
+    all_known = ~(same_attribute & ~has_n).any(axis=1)
+    weights = np.where(all_known[:, None], same_attribute * n, same_attribute)
+    population = _normalise_rows((n if has_n.all() else np.ones_like(n)) @ observed) if len(pairs) > 1 else None
     return _References(
         observed=observed,
         population=population,
-        population_n=int(n.sum()) if known.all() else None,
+        population_n=int(n.sum()) if has_n.all() else None,
         others=_normalise_rows(weights @ observed),
-        others_n=[int(total) if is_known else None for total, is_known in zip(same @ n, all_known, strict=True)],
+        others_n=[int(total) if is_known else None for total, is_known in zip(same_attribute @ n, all_known, strict=True)],
         has_others=weights.any(axis=1),
         shuffled=_draw_other_rows(len(pairs), rng),
         circular=_is_circular(question, answering, observed),
@@ -215,8 +215,8 @@ def _draw_other_rows(count: int, rng: np.random.Generator) -> Ints:
     """For each row another one, all equally likely; the row itself where it is the only one."""
     if count < 2:
         return np.zeros(count, dtype=np.int64)
-    drawn = rng.integers(count - 1, size=count)
-    return drawn + (drawn >= np.arange(count))
+    draws = rng.integers(count - 1, size=count)
+    return draws + (draws >= np.arange(count))
 
 
 def _is_circular(question: Question, answering: Sequence[Segment], observed: Floats) -> npt.NDArray[np.bool_]:
@@ -232,11 +232,11 @@ def _is_circular(question: Question, answering: Sequence[Segment], observed: Flo
             parts[attribute].append((row, value))
     for attribute, members in parts.items():
         options = {_strip_full_stop(canonical(attribute, option)): i for i, option in enumerate(question.options)}
-        own = [(row, options.get(_strip_full_stop(canonical(attribute, value)))) for row, value in members]
+        pairs = [(row, options.get(_strip_full_stop(canonical(attribute, value)))) for row, value in members]
         distinct = len({value for _, value in members})
-        shares = [observed[row, i] for row, i in own if i is not None]
-        if len(shares) == len(own) and np.mean(shares) >= CIRCULAR_SHARE and (distinct > 1 or attribute in load_vocabulary()):
-            circular[[row for row, _ in own]] = True
+        shares = [observed[row, i] for row, i in pairs if i is not None]
+        if len(shares) == len(pairs) and np.mean(shares) >= CIRCULAR_SHARE and (distinct > 1 or attribute in load_vocabulary()):
+            circular[[row for row, _ in pairs]] = True
     return circular
 
 
@@ -252,8 +252,8 @@ def _build_responses(
         return [getattr(references[question], name)[row] for question, row in places]
 
     stand_ins = [
-        (question, other if other != row else None)
-        for (question, row), other in zip(places, pick_references("shuffled"), strict=True)
+        (question, stand_in if stand_in != row else None)
+        for (question, row), stand_in in zip(places, pick_references("shuffled"), strict=True)
     ]
     segment_of = {place: survey.segments[p.segment].key for place, p in zip(places, usable, strict=True)}
     columns = {
@@ -327,12 +327,12 @@ def _build_question_columns(survey: Survey, references: Sequence[_References], r
 def _find_duplicates(questions: Sequence[Question]) -> list[str | None]:
     """For each question the id of the first one of the round with the same text and options."""
     first: dict[tuple[str, ...], str] = {}
-    found: list[str | None] = []
+    originals: list[str | None] = []
     for q in questions:
         key = make_question_key(q.text, q.options)
-        found.append(first.get(key))
+        originals.append(first.get(key))
         first.setdefault(key, q.id)
-    return found
+    return originals
 
 
 def _check_own_observations(survey: Survey, responses: pa.Table) -> Iterator[Finding]:

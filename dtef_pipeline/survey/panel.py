@@ -28,8 +28,8 @@ def load_panel(path: Path) -> SurveySettings:
     return load_panel_settings(path, "", SurveySettings) or SurveySettings()
 
 
-def check_named(path: Path, models: Models, known: Sequence[str], scored: Scored, judges: Scored = tuple) -> SurveySettings:
-    """Read a panel file, and look for all that it names. `known`: the partitions there are; none: rounds and segments are not looked for.
+def check_named(path: Path, models: Models, keys: Sequence[str], with_scores: Scored, judges: Scored = tuple) -> SurveySettings:
+    """Read a panel file, and look for all that it names. `keys`: the partitions there are; none: rounds and segments are not looked for.
 
     Raises ConfigError as `load_panel`, and for a model, a round or a segment that is not there, for the budget of a model not asked, for
     a model under `drift` that is not asked and has no scores, and for a control that is not a language model.
@@ -45,13 +45,13 @@ def check_named(path: Path, models: Models, known: Sequence[str], scored: Scored
     for selector, budget in panel.budgets.items():
         with _locate_errors(document, ("budgets", selector)):
             resolve_panel_budgets(panel.model_copy(update={"budgets": {selector: budget}}), models)
-    for field in ("rounds", "segments") if known else ():
+    for field in ("rounds", "segments") if keys else ():
         with _locate_errors(document, (field,)):
-            select_panel_partitions(panel.model_copy(update={"segments": []} if field == "rounds" else {}), known)
+            select_panel_partitions(panel.model_copy(update={"segments": []} if field == "rounds" else {}), keys)
     drift = load_drift_settings(path)
     if is_model_specific(drift):
-        asked = [(spec.name, spec.variant) for spec in resolve_panel(panel, models)]
-        require_known_names(document, drift, asked, scored, judges)
+        panel_models = [(spec.name, spec.variant) for spec in resolve_panel(panel, models)]
+        require_known_names(document, drift, panel_models, with_scores, judges)
     return panel
 
 

@@ -61,13 +61,13 @@ def select_prompts(
 
     `survey`: the segment's `survey_responses`. Raises ConfigError when a condition or a level was never made, naming those that were.
     """
-    for column, wanted in (("condition", conditions), ("context_level", context_levels)):
-        made = pc.unique(blueprints[column]).to_pylist()
-        if absent := sorted(set(wanted) - set(made)):
-            what = column.replace("_", " ")
-            raise ConfigError(f"no blueprints of {what} {', '.join(absent)}; made so far: {', '.join(sorted(made))}")
-        if wanted:
-            blueprints = blueprints.filter(pc.is_in(blueprints[column], pa.array(list(wanted))))
+    for column, names in (("condition", conditions), ("context_level", context_levels)):
+        existing = pc.unique(blueprints[column]).to_pylist()
+        if absent := sorted(set(names) - set(existing)):
+            noun = column.replace("_", " ")
+            raise ConfigError(f"no blueprints of {noun} {', '.join(absent)}; made so far: {', '.join(sorted(existing))}")
+        if names:
+            blueprints = blueprints.filter(pc.is_in(blueprints[column], pa.array(list(names))))
     if sample == EVERYTHING:
         return blueprints
     return blueprints.filter(pc.is_in(blueprints["question_id"], sample.select_questions(survey)))
@@ -108,8 +108,8 @@ def _predict_from_survey(
     rows: pa.Table, survey: pa.Table, model: ModelSpec, previous: Previous
 ) -> tuple[list[str | None], Iterable[str]]:
     by_question = {row["question_id"]: row for row in survey.to_pylist()}
-    asked = zip(rows["question_id"].to_pylist(), rows["draw"].to_pylist(), strict=True)
-    distributions = [predict_distribution(model, by_question[question], draw, previous) for question, draw in asked]
+    items = zip(rows["question_id"].to_pylist(), rows["draw"].to_pylist(), strict=True)
+    distributions = [predict_distribution(model, by_question[question], draw, previous) for question, draw in items]
     return [None if d is None else format_as_response(d) for d in distributions], [explain_missing_prediction(model)] * len(
         rows
     )
@@ -118,8 +118,8 @@ def _predict_from_survey(
 def _predict_texts_from_neighbours(
     prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int, answers: RoundAnswers
 ) -> tuple[list[str | None], Iterable[str]]:
-    context = [tuple(shown) for shown in prompts["context_question_ids"].to_pylist()]
-    asked = list(zip(prompts["question_id"].to_pylist(), context, strict=True))
-    texts = [None if d is None else format_as_response(d) for d in predict_from_neighbours(model, asked, survey, answers)]
-    why = [explain_missing_prediction(model, context=bool(shown)) for shown in context]
+    context = [tuple(question_ids) for question_ids in prompts["context_question_ids"].to_pylist()]
+    items = list(zip(prompts["question_id"].to_pylist(), context, strict=True))
+    texts = [None if d is None else format_as_response(d) for d in predict_from_neighbours(model, items, survey, answers)]
+    why = [explain_missing_prediction(model, context=bool(question_ids)) for question_ids in context]
     return [text for text in texts for _ in range(draws)], [reason for reason in why for _ in range(draws)]

@@ -41,19 +41,19 @@ def draw_order(
         circular: of each question, for every segment that answered it, whether it defines the segment's attribute.
     """
     put_off = [
-        2 if not len(flags) else int(other is not None or bool(flags.all()))
-        for other, flags in zip(duplicate_of, circular, strict=True)
+        2 if not len(flags) else int(original is not None or bool(flags.all()))
+        for original, flags in zip(duplicate_of, circular, strict=True)
     ]
-    turn, seen = [], Counter[tuple[str, int]]()
+    turn, counts = [], Counter[tuple[str, int]]()
     for kind in zip(batteries, put_off, strict=True):
-        turn.append(seen[kind])
-        seen[kind] += 1
+        turn.append(counts[kind])
+        counts[kind] += 1
     lot = {battery: digest("draw", round_id, battery) for battery in batteries}
-    drawn = sorted(range(len(batteries)), key=lambda place: (put_off[place], turn[place], lot[batteries[place]]))
-    found = [0] * len(drawn)
-    for at, place in enumerate(drawn):
-        found[place] = at
-    return found
+    order = sorted(range(len(batteries)), key=lambda place: (put_off[place], turn[place], lot[batteries[place]]))
+    ranks = [0] * len(order)
+    for at, place in enumerate(order):
+        ranks[place] = at
+    return ranks
 
 
 _QUESTION_STEP, _SEGMENT_STEP = (math.sqrt(5) - 1) / 2, math.sqrt(3) - 1
@@ -75,7 +75,7 @@ def draw_segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt
     """
     batteries, questions = (_draw_places(pairs[name], "draw", round_id) for name in ("battery", "question_id"))
     named = pairs[["battery", "question_id"]].drop_duplicates().itertuples(index=False, name=None)
-    in_battery_order = sorted(named, key=lambda one: (batteries[one[0]], questions[one[1]]))
+    in_battery_order = sorted(named, key=lambda pair: (batteries[pair[0]], questions[pair[1]]))
     turn = {question: place for place, (_, question) in enumerate(in_battery_order)}
     attributes, segments = (_draw_places(pairs[name], "segments", round_id, seed) for name in ("attribute", "segment"))
     circle = np.lexsort((pairs["segment"].map(segments), pairs["attribute"].map(attributes), pairs["put_off"]))
@@ -84,10 +84,10 @@ def draw_segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt
     in_turn = pairs.iloc[circle]
     for question, rows in in_turn.groupby("question_id", sort=False).indices.items():
         places = circle[rows]
-        needed = len(places) - int(pairs["put_off"].to_numpy()[places].sum())
+        n_usable = len(places) - int(pairs["put_off"].to_numpy()[places].sum())
         first = begin + turn[str(question)] * _QUESTION_STEP
         order[places] = np.arange(len(places))
-        order[places[_step_around(needed, first % 1)]] = np.arange(needed)
+        order[places[_step_around(n_usable, first % 1)]] = np.arange(n_usable)
     return order
 
 
@@ -115,8 +115,8 @@ class Sample(NamedTuple):
     @property
     def sql(self) -> str | None:
         """The condition on rows of `survey_responses`; None: all count."""
-        drawn = zip(DRAW_ORDERS, self, strict=True)
-        return " AND ".join(f"{name} < {int(number)}" for name, number in drawn if number is not None) or None
+        limits = zip(DRAW_ORDERS, self, strict=True)
+        return " AND ".join(f"{name} < {int(number)}" for name, number in limits if number is not None) or None
 
     @property
     def pairs_sql(self) -> str | None:
@@ -145,9 +145,9 @@ def describe_draw(questions: pd.DataFrame, number: int | None) -> str:
     """
     targets, limit = questions[questions["is_target"]], number or np.inf
     places = targets.groupby("cluster")["draw_order"].min().sort_values()
-    asked, batteries = int((questions["draw_order"] < limit).sum()), int((places < limit).sum())
+    n_asked, batteries = int((questions["draw_order"] < limit).sum()), int((places < limit).sum())
     many = format_count(len(questions), "question")
-    asked_text = f"{asked} of {many}" if asked < len(questions) else f"all {many}"
+    asked_text = f"{n_asked} of {many}" if n_asked < len(questions) else f"all {many}"
     among = format_count(len(places), "battery")
     among = f"{batteries} of {among}" if batteries < len(places) else among
     return f"{asked_text}, in {among}: {_describe_power(batteries, places)}"
@@ -157,9 +157,9 @@ def _describe_power(batteries: int, places: pd.Series[int]) -> str:
     """`places`: of every battery the place in the draw of its first question, in ascending order."""
     if batteries >= MIN_CLUSTERS:
         return "enough for intervals, tests and tiers"
-    asked = places[np.isfinite(places)]
-    if len(asked) >= MIN_CLUSTERS:
-        how = f"--questions {int(asked.iloc[MIN_CLUSTERS - 1]) + 1} or more"
+    finite_places = places[np.isfinite(places)]
+    if len(finite_places) >= MIN_CLUSTERS:
+        how = f"--questions {int(finite_places.iloc[MIN_CLUSTERS - 1]) + 1} or more"
     else:
         how = "raise --sample-segments" if len(places) >= MIN_CLUSTERS else "there are fewer"
     return f"too few; intervals, tests and tiers need {MIN_CLUSTERS} batteries ({how})"

@@ -22,23 +22,23 @@ def add_moved_texts(checks: pa.Table, connection: duckdb.DuckDBPyConnection) -> 
     `connection`: with a view `survey_responses` of the rounds of `list_moved_rounds`.
     """
     rows = checks.to_pylist()
-    wanted = sorted({question for row in rows for question in _list_moved(row)})
-    if not wanted or not has_table(connection, "survey_responses"):
+    questions = sorted({question for row in rows for question in _list_moved(row)})
+    if not questions or not has_table(connection, "survey_responses"):
         return checks
-    found = connection.execute(
+    text_rows = connection.execute(
         """SELECT round, question_id, min(question_text) FROM survey_responses
         SEMI JOIN (SELECT unnest($rounds) AS round, unnest($ids) AS question_id) USING (round, question_id) GROUP BY ALL""",
-        {"rounds": [round_id for round_id, _ in wanted], "ids": [question for _, question in wanted]},
+        {"rounds": [round_id for round_id, _ in questions], "ids": [question for _, question in questions]},
     ).fetchall()
-    texts = {(round_id, question): text for round_id, question, text in found}
+    texts = {(round_id, question): text for round_id, question, text in text_rows}
     for row in rows:
-        for one, question in zip(row["moved"] or (), _list_moved(row), strict=True):
-            one["text"] = texts.get(question)
+        for move, question in zip(row["moved"] or (), _list_moved(row), strict=True):
+            move["text"] = texts.get(question)
     return pa.Table.from_pylist(rows, checks.schema)
 
 
 def _list_moved(row: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Round and id of each question; a series over several rounds names questions by both."""
     if "round" in row:
-        return [(row["round"], one["item"]) for one in row["moved"] or ()]
-    return [tuple(one["item"].split("/", 1)) for one in row["moved"] or ()]
+        return [(row["round"], move["item"]) for move in row["moved"] or ()]
+    return [tuple(move["item"].split("/", 1)) for move in row["moved"] or ()]

@@ -140,10 +140,10 @@ def build_survey_run_config(settings: SurveySettings) -> dict[str, dict[str, Any
     Conditions are named though they are as usual: whoever looks up what a run asked finds them there.
     """
     stages: Mapping[str, tuple[str, ...]] = {name: names for name, names in SURVEY_STAGE_SETTINGS.items() if names}
-    found = run_config(settings.model_copy(update={"only_snapshot": settings.snapshot}), stages)
+    config = run_config(settings.model_copy(update={"only_snapshot": settings.snapshot}), stages)
     for stage in ("blueprints", "predictions"):
-        found[stage]["conditions"] = settings.conditions
-    return found
+        config[stage]["conditions"] = settings.conditions
+    return config
 
 
 def resolve_panel(panel: SurveySettings, models: Models) -> tuple[ModelSpec, ...]:
@@ -153,15 +153,15 @@ def resolve_panel(panel: SurveySettings, models: Models) -> tuple[ModelSpec, ...
 
 def resolve_panel_budgets(panel: SurveySettings, models: Models) -> dict[str, Budget]:
     """Budgets by the names that models are asked by. Raises ConfigError for one of a model that is not asked."""
-    asked = {spec.name: spec for spec in resolve_panel(panel, models)}
-    found: dict[str, Budget] = {}
+    specs = {spec.name: spec for spec in resolve_panel(panel, models)}
+    budgets: dict[str, Budget] = {}
     for selector, budget in panel.budgets.items():
         for spec in _resolve_at_temperature(panel, selector, models):
-            if spec.name not in asked:
-                raise ConfigError(f"budgets.{selector}: allowed: a model that is asked: {', '.join(asked)}")
+            if spec.name not in specs:
+                raise ConfigError(f"budgets.{selector}: allowed: a model that is asked: {', '.join(specs)}")
             bounds = {**spec.budget.model_dump(exclude_none=True), **budget.model_dump(exclude_none=True)}
-            found[spec.name] = Budget.model_validate(bounds)
-    return found
+            budgets[spec.name] = Budget.model_validate(bounds)
+    return budgets
 
 
 def resolve_panel_models(panel: SurveySettings, models: Models) -> SurveySettings:
@@ -181,13 +181,13 @@ def _resolve_at_temperature(panel: SurveySettings, selector: str, models: Models
             yield from models.resolve([spec.name], {"temperature": panel.temperature})
 
 
-def select_panel_partitions(panel: SurveySettings, known: Sequence[str]) -> list[str]:
-    """The partitions of a panel among those `known`, in their order. Raises ConfigError for a round or a segment that is not there."""
-    rounds = [split_partition_key(key)[0] for key in known]
+def select_panel_partitions(panel: SurveySettings, partitions: Sequence[str]) -> list[str]:
+    """The partitions of a panel among those `partitions`, in their order. Raises ConfigError for a round or a segment that is not there."""
+    rounds = [split_partition_key(key)[0] for key in partitions]
     if absent := sorted(set(panel.rounds) - set(rounds)):
-        there = ", ".join(sorted(set(rounds), key=make_round_order)) or "none"
-        raise ConfigError(f"rounds: {_format_given_names(absent)} not ingested; ingested: {there}")
-    of_rounds = [key for key, own in zip(known, rounds, strict=True) if not panel.rounds or own in panel.rounds]
+        names = ", ".join(sorted(set(rounds), key=make_round_order)) or "none"
+        raise ConfigError(f"rounds: {_format_given_names(absent)} not ingested; ingested: {names}")
+    of_rounds = [key for key, round_id in zip(partitions, rounds, strict=True) if not panel.rounds or round_id in panel.rounds]
     segments = {split_partition_key(key)[1] for key in of_rounds}
     if absent := sorted(set(panel.segments) - segments):
         raise ConfigError(
@@ -198,4 +198,4 @@ def select_panel_partitions(panel: SurveySettings, known: Sequence[str]) -> list
 
 def _format_given_names(names: Sequence[str]) -> str:
     """Names as they arrived; those that would turn round the words beside them, spelled out."""
-    return ", ".join(one if one.isprintable() else repr(one) for one in names)
+    return ", ".join(name if name.isprintable() else repr(name) for name in names)

@@ -53,9 +53,9 @@ def sum_tolerance(distributions: Iterable[Percentages]) -> float:
 
     The unit is that of the cell with most decimals: 6 whole percentages may sum to 97 .. 103.
     """
-    listed = [[p for p in shares if isinstance(p, float | int) and math.isfinite(p)] for shares in distributions]
-    decimals = max((_count_decimals(p) for shares in listed for p in shares), default=_FINEST_UNIT_DECIMALS)
-    return max(SUM_TOLERANCE, max(map(len, listed), default=0) * 10.0**-decimals / 2)
+    numbers = [[p for p in shares if isinstance(p, float | int) and math.isfinite(p)] for shares in distributions]
+    decimals = max((_count_decimals(p) for shares in numbers for p in shares), default=_FINEST_UNIT_DECIMALS)
+    return max(SUM_TOLERANCE, max(map(len, numbers), default=0) * 10.0**-decimals / 2)
 
 
 def _count_decimals(value: float) -> int:
@@ -83,8 +83,8 @@ def _list_numbers(shares: Percentages) -> list[float]:
 
 def convert_to_percent(survey: Survey) -> Survey:
     """The survey; times 100 where no cell is above 1 and most pairs sum to 1: no percentages of a survey do that."""
-    answered = [a.percentages for a in survey.answers if any(_list_numbers(a.percentages))]
-    if any(max(_list_numbers(shares)) > 1 for shares in answered) or 2 * sum(map(is_fractions, answered)) <= len(answered):
+    rows = [a.percentages for a in survey.answers if any(_list_numbers(a.percentages))]
+    if any(max(_list_numbers(shares)) > 1 for shares in rows) or 2 * sum(map(is_fractions, rows)) <= len(rows):
         return survey
     answers = [replace(a, percentages=tuple(map(_multiply_by_100, a.percentages))) for a in survey.answers]
     return replace(survey, answers=tuple(answers), findings=(*survey.findings, Finding("warning", "fractions", _FRACTIONS)))
@@ -125,10 +125,10 @@ def remove_multi_select(survey: Survey) -> Survey:
         return survey
     items = tuple(f"{shorten_to_line(q.text)} ({why[q.id]})" for q in survey.questions if q.id in why)
     if len(items) == len(survey.questions):
-        allowed = "at least one question with a single answer a person"
+        requirement = "at least one question with a single answer a person"
         finding_text = ". ".join([_DROPPED, *(f.message for f in survey.findings if f.level == "warning" and f.items)])
         raise SurveyError(
-            f"no question is left to predict. {finding_text}", where=survey.path, arrived=items[0], allowed=allowed
+            f"no question is left to predict. {finding_text}", where=survey.path, arrived=items[0], allowed=requirement
         )
     return replace(
         survey,

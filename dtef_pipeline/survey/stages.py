@@ -20,22 +20,22 @@ from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
 def score_segment(inputs: Inputs, settings: SurveySettings) -> Tables:
     """The scores of a segment's predictions."""
     survey = inputs.read("survey_responses")
-    made = inputs.read("predictions") if settings.only_snapshot else inputs.rows("predictions")
+    predictions = inputs.read("predictions") if settings.only_snapshot else inputs.rows("predictions")
     # An older snapshot may hold questions that the survey no longer has: there is nothing left to score them against.
-    known = made.filter(pc.is_in(made["question_id"], survey["question_id"].combine_chunks()))
-    return {"scores": score_predictions(known, survey, metric=settings.metric)}
+    rows = predictions.filter(pc.is_in(predictions["question_id"], survey["question_id"].combine_chunks()))
+    return {"scores": score_predictions(rows, survey, metric=settings.metric)}
 
 
 def _score_counts(tables: Tables) -> Mapping[str, Any]:
     rows = tables["scores"]
-    answered = rows.filter(pc.is_in(rows["status"], pa.array(ANSWERED)))
-    computed = pc.starts_with(rows["model_variant"], COMPUTED)
+    answers = rows.filter(pc.is_in(rows["status"], pa.array(ANSWERED)))
+    is_baseline = pc.starts_with(rows["model_variant"], COMPUTED)
     means = {
         f"mean_{name}{suffix}": pc.mean(of[name]).as_py()
-        for suffix, of in (("", rows.filter(pc.invert(computed))), ("_baselines", rows.filter(computed)))
+        for suffix, of in (("", rows.filter(pc.invert(is_baseline))), ("_baselines", rows.filter(is_baseline)))
         for name in ("score", "l2_corrected")
     }
-    read = pc.mean(pc.cast(pc.equal(answered["status"], "ok"), pa.float64())).as_py()
+    read = pc.mean(pc.cast(pc.equal(answers["status"], "ok"), pa.float64())).as_py()
     return {
         "snapshots": ", ".join(pc.unique(rows["snapshot"]).to_pylist()),
         "scored": len(rows) - rows["score"].null_count,
@@ -89,10 +89,10 @@ SCORES_STAGE = Stage(
 
 def aggregate_segments(inputs: Sequence[Inputs], settings: SurveySettings) -> Mapping[str, Tables]:
     """The results of segments by partition. One query for many: it costs as much as one for each."""
-    scores = pa.concat_tables([one.read("scores") for one in inputs])
-    asked = pa.concat_tables([one.read("survey_responses", list(ASKED)) for one in inputs])
-    rows = compute_segment_results(scores, asked)
-    of_level = {one.key: one.levels for one in inputs}
+    scores = pa.concat_tables([source.read("scores") for source in inputs])
+    survey_rows = pa.concat_tables([source.read("survey_responses", list(ASKED)) for source in inputs])
+    rows = compute_segment_results(scores, survey_rows)
+    of_level = {source.key: source.levels for source in inputs}
     return {
         key: {
             "segment_results": rows.filter(
@@ -111,11 +111,11 @@ def aggregate_segment(inputs: Inputs, settings: SurveySettings) -> Tables:
 def _summarise_best_results(tables: Tables) -> Mapping[str, Any]:
     rows = tables["segment_results"]
     clean = rows.filter(pc.equal(rows["targets"], "clean")).sort_by([("score", "descending")])
-    shown = ["model", "context_level", "snapshot", "n_total", "n_scored", "parse_rate", "score", "score_low", "score_high"]
+    columns = ["model", "context_level", "snapshot", "n_total", "n_scored", "parse_rate", "score", "score_low", "score_high"]
     return {
         "snapshots": ", ".join(pc.unique(rows["snapshot"]).to_pylist()),
         "models": len(pc.unique(rows["model"])),
-        "preview": clean.select(shown).slice(0, 12),
+        "preview": clean.select(columns).slice(0, 12),
     }
 
 

@@ -33,17 +33,17 @@ def round_id(name: str, *, where: str) -> str:
         text = match[1]
     text = re.sub(r"\s+", "-", text).upper()
     if not re.fullmatch(r"[^\W_][\w.-]*", text) or "..." in text:
-        allowed = "letters, digits, '-', '_' and single dots, beginning with a letter or digit"
-        raise SurveyError("this makes no round id", where=where, arrived=name, allowed=allowed)
+        requirement = "letters, digits, '-', '_' and single dots, beginning with a letter or digit"
+        raise SurveyError("this makes no round id", where=where, arrived=name, allowed=requirement)
     return text
 
 
-def require_columns(found: Sequence[str], required: Sequence[str], *, where: str) -> None:
+def require_columns(columns: Sequence[str], names: Sequence[str], *, where: str) -> None:
     """Raise when a table lacks a column."""
-    missing = [name for name in required if name not in found]
+    missing = [name for name in names if name not in columns]
     if missing:
         problem = f"missing {'column' if len(missing) == 1 else 'columns'} {list_names(missing)}"
-        raise SurveyError(problem, where=where, line=1, arrived=list_names(found), allowed=f"columns {', '.join(required)}")
+        raise SurveyError(problem, where=where, line=1, arrived=list_names(columns), allowed=f"columns {', '.join(names)}")
 
 
 def parse_percentage(cell: str) -> float | Unreadable | None:
@@ -104,12 +104,12 @@ def check_question(question: Question, *, where: str, line: int | None) -> None:
 def parse_role(cell: object, *, where: str, line: int | None) -> Role | None:
     """The role that a cell states for an option; None where it is blank."""
     text = normalize_text(str(cell)) if cell is not None else ""
-    known = next((role for role in OPTION_ROLES if role == text), None)
-    if text and known is None:
+    option_role = next((role for role in OPTION_ROLES if role == text), None)
+    if text and option_role is None:
         raise SurveyError(
             "this is not a role", where=where, line=line, arrived=cell, allowed=f"{', '.join(OPTION_ROLES)}, or blank"
         )
-    return known
+    return option_role
 
 
 def parse_position(cell: object, *, where: str, line: int | None) -> float | None:
@@ -128,8 +128,8 @@ def check_places(question: Question, lines: Sequence[int | None], *, where: str)
     if question.scale == "ordinal" and places and len(set(places)) < 2:
         problem = f"all options of question {question.id} have one position, and its scale is ordinal"
         raise SurveyError(problem, where=where, line=lines[0], arrived=places[0], allowed="two different positions or more")
-    stated = zip(question.options, question.roles, question.positions, lines, strict=True) if question.positions else ()
-    for option, role, place, line in stated:
+    rows = zip(question.options, question.roles, question.positions, lines, strict=True) if question.positions else ()
+    for option, role, place, line in rows:
         of = f"option {option!r} of question {question.id}"
         if place is not None and role not in (None, "substantive"):
             problem = f"{of} has the role {role} and a position"
@@ -155,24 +155,24 @@ def require_questions(questions: Sequence[Question], *, where: str) -> None:
 def check_survey(survey: Survey) -> Survey:
     """The survey, once it is known to be of one piece: questions and segments, no key twice, each answer to one of both."""
     if not survey.round:
-        problem, allowed = "neither its name nor its id makes a round id", "a name for the round (--round), such as GD4"
-        raise SurveyError(problem, where=survey.path, arrived=survey.name, allowed=allowed)
+        problem, requirement = "neither its name nor its id makes a round id", "a name for the round (--round), such as GD4"
+        raise SurveyError(problem, where=survey.path, arrived=survey.name, allowed=requirement)
     require_questions(survey.questions, where=survey.path)
     if not survey.segments:
         raise SurveyError("no segment: a survey needs at least one demographic group", where=survey.path)
     require_unique_segment_keys(survey.segments, where=survey.path)
     segments, questions = {s.key for s in survey.segments}, {q.id for q in survey.questions}
-    seen: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for a in survey.answers:
         if a.segment not in segments or a.question_id not in questions:
-            problem, arrived = "an answer of an unknown segment or to an unknown question", [a.segment, a.question_id]
+            problem, actual = "an answer of an unknown segment or to an unknown question", [a.segment, a.question_id]
             raise SurveyError(
-                problem, where=a.file, line=a.line, arrived=arrived, allowed=f"questions {list_names(sorted(questions))}"
+                problem, where=a.file, line=a.line, arrived=actual, allowed=f"questions {list_names(sorted(questions))}"
             )
-        if (a.segment, a.question_id) in seen:
+        if (a.segment, a.question_id) in pairs:
             problem = f"two answers of segment {a.segment} to question {a.question_id}"
             raise SurveyError(problem, where=a.file, line=a.line, allowed="one answer per segment and question")
-        seen.add((a.segment, a.question_id))
+        pairs.add((a.segment, a.question_id))
     return survey
 
 

@@ -34,35 +34,35 @@ class Wording:
     def reduce_wording(cls, text: str, options: Sequence[str]) -> Wording:
         """Of a question's text and options."""
         asks = text.rstrip().endswith((":", "…", "...")) or "?" in text
-        own = split_words(text)
-        return cls(own, number_words(own), _normalise_options(options), asks)
+        words = split_words(text)
+        return cls(words, number_words(words), _normalise_options(options), asks)
 
-    def has_alike_options(self, other: Wording) -> bool:
+    def has_alike_options(self, wording: Wording) -> bool:
         """Whether at least half of the longer list of options is in both: a scale with another label or a middle more is the same scale."""
-        return 2 * len(self.options & other.options) >= max(len(self.options), len(other.options))
+        return 2 * len(self.options & wording.options) >= max(len(self.options), len(wording.options))
 
-    def has_shared_stem(self, other: Wording) -> bool:
+    def has_shared_stem(self, wording: Wording) -> bool:
         """Whether the texts differ in one part: what opens and ends both is `STEM_WORDS` long, or half of the longer text and no mere `A`."""
-        enough = min(STEM_WORDS, max(_SHORT_STEM, len(self.words) / 2, len(other.words) / 2))
-        opening = count_common_words([self.words, other.words])
-        ending = count_common_words([self.words[opening:][::-1], other.words[opening:][::-1]])
-        return opening + ending >= enough or self.words == other.words
+        enough = min(STEM_WORDS, max(_SHORT_STEM, len(self.words) / 2, len(wording.words) / 2))
+        opening = count_common_words([self.words, wording.words])
+        ending = count_common_words([self.words[opening:][::-1], wording.words[opening:][::-1]])
+        return opening + ending >= enough or self.words == wording.words
 
-    def is_same_text(self, other: Wording) -> bool:
+    def is_same_text(self, wording: Wording) -> bool:
         """Whether one text is asked again over the same options or regrouped ones, such as `Agree` for `Strongly agree` and `Somewhat agree`.
 
         `Which statement comes closer to your view?` over two unlike lists of options is two questions.
         """
-        return self.words == other.words and (self.has_alike_options(other) or self._is_regrouped(other))
+        return self.words == wording.words and (self.has_alike_options(wording) or self._is_regrouped(wording))
 
-    def is_variant(self, other: Wording) -> bool:
+    def is_variant(self, wording: Wording) -> bool:
         """Whether it is one question in two wordings, over the same options: `SAME_SHARE` of the words are in both."""
-        return self.options == other.options and compute_word_share(self.numbered, other.numbered) >= SAME_SHARE
+        return self.options == wording.options and compute_word_share(self.numbered, wording.numbered) >= SAME_SHARE
 
-    def _is_regrouped(self, other: Wording) -> bool:
+    def _is_regrouped(self, wording: Wording) -> bool:
         """Whether one list of options has no word that the other lacks."""
-        own, others = ({word for option in options for word in option.split()} for options in (self.options, other.options))
-        return own <= others or others <= own
+        words, more = ({word for option in options for word in option.split()} for options in (self.options, wording.options))
+        return words <= more or more <= words
 
 
 def split_words(text: str) -> tuple[str, ...]:
@@ -71,25 +71,25 @@ def split_words(text: str) -> tuple[str, ...]:
     return tuple(re.findall(r"\w+", _IN_BRACKETS.sub(" ", plain)) or re.findall(r"\w+", plain)) or (plain,)
 
 
-def number_words(found: Sequence[str]) -> frozenset[tuple[str, int]]:
+def number_words(words: Sequence[str]) -> frozenset[tuple[str, int]]:
     """The words, each with how often it came before, so that a set holds those that come twice."""
     before: Counter[str] = Counter()
     pairs = []
-    for word in found:
+    for word in words:
         pairs.append((word, before[word]))
         before[word] += 1
     return frozenset(pairs)
 
 
-def compute_word_share(one: Set[tuple[str, int]], other: Set[tuple[str, int]]) -> float:
+def compute_word_share(first: Set[tuple[str, int]], second: Set[tuple[str, int]]) -> float:
     """Share of the words (`numbered`) of two texts that are in both, from 0 to 1 (Dice, 1945).
 
     0 for texts that are too short, or too unlike in length for `SAME_SHARE`.
     """
-    shorter, both = min(len(one), len(other)), len(one) + len(other)
+    shorter, both = min(len(first), len(second)), len(first) + len(second)
     if shorter < STEM_WORDS or 2 * shorter < SAME_SHARE * both:
         return 0.0
-    return 2 * len(one & other) / both
+    return 2 * len(first & second) / both
 
 
 def _normalise_options(options: Sequence[str]) -> frozenset[str]:

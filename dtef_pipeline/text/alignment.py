@@ -36,8 +36,8 @@ def _align_character(char: str) -> str:
     if unicodedata.category(char) == "Zs":
         return " "
     if unicodedata.decomposition(char).startswith(("<wide>", "<narrow>", "<circle>", "<font>")):
-        composed = unicodedata.normalize("NFKC", char)
-        return composed if len(composed) == 1 and composed.isascii() and not composed.isdigit() else char
+        normal = unicodedata.normalize("NFKC", char)
+        return normal if len(normal) == 1 and normal.isascii() and not normal.isdigit() else char
     return char
 
 

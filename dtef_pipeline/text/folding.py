@@ -18,19 +18,19 @@ def fold_text(text: str) -> tuple[str, Sequence[int]]:
     """The text in lower case without marks, invisible and look-alike characters, and the place of each of its characters in the text."""
     if text.isascii():
         return text.lower(), range(len(text))
-    kept: list[str] = []
+    letters: list[str] = []
     places: list[int] = []
     for place, character in enumerate(text):
-        for one in _fold_character(character):
-            kept.append(one)
+        for letter in _fold_character(character):
+            letters.append(letter)
             places.append(place)
-    return "".join(kept), places
+    return "".join(letters), places
 
 
 @lru_cache(maxsize=20_000)
 def _fold_character(character: str) -> str:
     apart = unicodedata.normalize("NFKD", character.translate(_CAPITAL_LOOKALIKES).casefold()).casefold().translate(_LOOKALIKES)
-    return "".join(one for one in apart if not _is_mark(one))
+    return "".join(letter for letter in apart if not _is_mark(letter))
 
 
 def _is_mark(character: str) -> bool:

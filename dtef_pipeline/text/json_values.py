@@ -19,8 +19,8 @@ class Pairs(list[tuple[str, Any]]):
 
     def named(self, name: str) -> list[Any]:
         """The values of one key, whatever its case, here or one object deeper."""
-        here = [value for key, value in self if key.strip().casefold() == name]
-        return here or [value for _, inner in self if isinstance(inner, Pairs) for value in _list_values_of_key(inner, name)]
+        values = [value for key, value in self if key.strip().casefold() == name]
+        return values or [value for _, inner in self if isinstance(inner, Pairs) for value in _list_values_of_key(inner, name)]
 
 
 class FoundObject(NamedTuple):
@@ -65,8 +65,8 @@ def strip_fence(text: str) -> str:
 
 def decode_json(text: str) -> Any:
     """The value of a text that is JSON through and through; None for any other text."""
-    found = decode_value_at(text, 0)
-    return found.value if found and not text[found.end :].strip() else None
+    result = decode_value_at(text, 0)
+    return result.value if result and not text[result.end :].strip() else None
 
 
 def decode_value_at(text: str, start: int) -> Value | None:
@@ -81,13 +81,13 @@ def find_objects(text: str) -> Iterator[FoundObject]:
     """Each outermost JSON object of the text, from the first to the last; what is no valid JSON is passed over."""
     place, failures = 0, 0
     while failures < _FAILURES and (opening := _OBJECT_START.search(text, place)):
-        found = decode_value_at(text, opening.start())
-        if found is None:
+        result = decode_value_at(text, opening.start())
+        if result is None:
             failures += 1
             place = opening.end()
         else:
-            yield FoundObject(opening.start(), found.end, found.value)
-            place = found.end
+            yield FoundObject(opening.start(), result.end, result.value)
+            place = result.end
 
 
 def extract_answer(text: str, key: str, *, marked: bool = False) -> str:
@@ -98,15 +98,15 @@ def extract_answer(text: str, key: str, *, marked: bool = False) -> str:
     text = text[-LOOK_BACK_IN_JSON:]
     if f'"{key}"' not in text.casefold():
         return text
-    kept: list[str] = []
-    passed = 0
-    for found in find_objects(text):
-        amid = strip_fence(text[: found.start]) and strip_fence(text[found.end :])
-        answer = "" if marked and amid else _find_answer(found.pairs, key)
+    parts: list[str] = []
+    position = 0
+    for match in find_objects(text):
+        amid = strip_fence(text[: match.start]) and strip_fence(text[match.end :])
+        answer = "" if marked and amid else _find_answer(match.pairs, key)
         if answer:
-            kept += [text[passed : found.start], answer]
-            passed = found.end
-    return "".join([*kept, text[passed:]])
+            parts += [text[position : match.start], answer]
+            position = match.end
+    return "".join([*parts, text[position:]])
 
 
 def _find_answer(pairs: Pairs, key: str) -> str:

@@ -71,19 +71,19 @@ class Labels:
 
     def find_mentions(self, text: str, start: int) -> list[Mention]:
         """The options that the words from `start` on may name, the longest reading first."""
-        found: list[Mention] = []
+        mentions: list[Mention] = []
         node, place = self._root, start
         while (word := _WORD.match(text, place)) and (child := node.children.get(word[0])):
             node = child
             if node.ends is not None:
-                found.append(Mention(node.ends, word.end(), True))
+                mentions.append(Mention(node.ends, word.end(), True))
                 if (tail := self._tails[node.ends]) and text.startswith(tail, word.end()):
-                    found.append(Mention(node.ends, word.end() + len(tail), True))
+                    mentions.append(Mention(node.ends, word.end() + len(tail), True))
             elif node.only != _MANY and node.only is not None and (word.end() - start > 1 or word[0].isdigit()):
-                found.append(Mention(node.only, word.end(), False))
+                mentions.append(Mention(node.only, word.end(), False))
             gap = _BETWEEN_WORDS.match(text, word.end())
             place = gap.end() if gap else word.end()
-        return found[::-1]
+        return mentions[::-1]
 
     def match_exactly(self, text: str) -> int | None:
         """The option whose label a plain text is, punctuation aside."""
@@ -97,25 +97,25 @@ class Labels:
 
     def remove_mentions(self, text: str) -> str:
         """The text with the options that it names in full left out."""
-        kept: list[str] = []
-        passed = 0
-        for found in self.find_starts(text):
-            whole = [m for m in self.find_mentions(text, found.start()) if m.whole] if found.start() >= passed else []
-            if whole:
-                kept.append(text[passed : found.start()])
-                passed = whole[0].end
-        return " ; ".join([*kept, text[passed:]])
+        parts: list[str] = []
+        position = 0
+        for match in self.find_starts(text):
+            mentions = [m for m in self.find_mentions(text, match.start()) if m.whole] if match.start() >= position else []
+            if mentions:
+                parts.append(text[position : match.start()])
+                position = mentions[0].end
+        return " ; ".join([*parts, text[position:]])
 
     def order_in(self, text: str) -> list[int]:
         """The options a text names, in the order of their first mention."""
         order: list[int] = []
-        passed = 0
-        for found in self.find_starts(text):
-            if found.start() < passed:
+        position = 0
+        for match in self.find_starts(text):
+            if match.start() < position:
                 continue
-            mentions = self.find_mentions(text, found.start())
+            mentions = self.find_mentions(text, match.start())
             if mentions:
-                passed = mentions[0].end
+                position = mentions[0].end
                 if mentions[0].option not in order:
                     order.append(mentions[0].option)
         return order

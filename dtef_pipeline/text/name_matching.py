@@ -12,23 +12,23 @@ from dtef_pipeline.text.quantity_words import list_first_names
 _MOST = 8
 
 
-def list_nearest(word: str, known: Iterable[str], most: int = _MOST, describe: Callable[[str], str] = str) -> str:
+def list_nearest(word: str, choices: Iterable[str], most: int = _MOST, describe: Callable[[str], str] = str) -> str:
     """The known names that are most similar to the word, then some others: `gpt-4.1, grok-4.20, ... and 22 more`; `none` if no name is known.
 
     At most `most` names, each formatted by `describe`.
     """
-    names = sorted(known)
+    names = sorted(choices)
     near = difflib.get_close_matches(word, names, n=3)
     names = [*near, *(name for name in names if name not in near)]
     return list_first_names([*map(describe, names[:most]), *names[most:]], most) or "none"
 
 
-def filter_by_patterns(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
+def filter_by_patterns(names: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
     """Those that fit any of the patterns, in their order; all without one. Raises ConfigError for a pattern that fits none.
 
     `given_as`: what the patterns are called where they are given.
     """
     for pattern in patterns:
-        if not any(fnmatchcase(one, pattern) for one in known):
-            raise ConfigError(f"{given_as} {pattern!r} matches none; known: {list_nearest(pattern, known)}")
-    return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise ConfigError(f"{given_as} {pattern!r} matches none; known: {list_nearest(pattern, names)}")
+    return [name for name in names if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]

@@ -10,5 +10,5 @@ _RUN_OF_DIGITS = re.compile("([0-9]+)")
 def natural_order(name: str) -> tuple[list[tuple[str, int]], str]:
     """The sort key of a name: letters in any case, and numbers by their value. Names that differ only in case keep one order."""
     parts = _RUN_OF_DIGITS.split(name.casefold())
-    words, numbers = parts[::2], [*map(int, (one[-18:] for one in parts[1::2])), 0]
+    words, numbers = parts[::2], [*map(int, (digits[-18:] for digits in parts[1::2])), 0]
     return list(zip(words, numbers, strict=True)), name

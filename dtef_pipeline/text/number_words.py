@@ -38,13 +38,13 @@ def read_number_at(words: Sequence[str], start: int = 0) -> NumberRun | None:
     Words are in lower case, hyphens taken apart: `["seventy", "two", "clips"]` gives 72 up to 2.
     """
     sign, place = (-1, start + 1) if _word_at(words, start) in _SIGNS else (1, start)
-    whole = _read_whole(words, place)
-    if whole is None:
+    number = _read_whole(words, place)
+    if number is None:
         return _read_half(words, place, sign)
-    if _is_ordinal(words, whole.end):
+    if _is_ordinal(words, number.end):
         return None
-    ended = _add_decimals(words, _add_fraction_words(words, whole))
-    return NumberRun(sign * ended.value, ended.end)
+    result = _add_decimals(words, _add_fraction_words(words, number))
+    return NumberRun(sign * result.value, result.end)
 
 
 def _word_at(words: Sequence[str], place: int) -> str:
@@ -74,15 +74,15 @@ def _read_below_thousand(words: Sequence[str], place: int) -> tuple[int, int] | 
     elif _word_at(words, place) == "hundred":
         hundreds, end = 1, place
     else:
-        found = _read_below_hundred(words, place)
-        if found is None or not found[0] or _word_at(words, found[1]) != "hundred":
-            return found
-        hundreds, end = found
+        tens = _read_below_hundred(words, place)
+        if tens is None or not tens[0] or _word_at(words, tens[1]) != "hundred":
+            return tens
+        hundreds, end = tens
     end += 1
-    rest = _read_below_hundred(words, end + 1 if _word_at(words, end) == "and" else end)
-    if rest is None or not rest[0] or _word_at(words, rest[1]) == "hundred":
+    remainder = _read_below_hundred(words, end + 1 if _word_at(words, end) == "and" else end)
+    if remainder is None or not remainder[0] or _word_at(words, remainder[1]) == "hundred":
         return 100 * hundreds, end
-    return 100 * hundreds + rest[0], rest[1]
+    return 100 * hundreds + remainder[0], remainder[1]
 
 
 def _read_whole(words: Sequence[str], place: int) -> NumberRun | None:
@@ -117,25 +117,25 @@ def _read_half(words: Sequence[str], place: int, sign: int) -> NumberRun | None:
     return None
 
 
-def _add_fraction_words(words: Sequence[str], whole: NumberRun) -> NumberRun:
+def _add_fraction_words(words: Sequence[str], number: NumberRun) -> NumberRun:
     """`two and a half`, `six and three quarters`, `one half`."""
-    if whole.value == 1 and _word_at(words, whole.end) == "half":
-        return NumberRun(Fraction(1, 2), whole.end + 1)
-    if _word_at(words, whole.end) != "and":
-        return whole
-    count = 1 if _word_at(words, whole.end + 1) in _ARTICLES else BELOW_TWENTY.get(_word_at(words, whole.end + 1), 0)
-    parts = PARTS_OF_ONE.get(_word_at(words, whole.end + 2), 0)
-    return NumberRun(whole.value + Fraction(count, parts), whole.end + 3) if 0 < count < parts else whole
+    if number.value == 1 and _word_at(words, number.end) == "half":
+        return NumberRun(Fraction(1, 2), number.end + 1)
+    if _word_at(words, number.end) != "and":
+        return number
+    count = 1 if _word_at(words, number.end + 1) in _ARTICLES else BELOW_TWENTY.get(_word_at(words, number.end + 1), 0)
+    parts = PARTS_OF_ONE.get(_word_at(words, number.end + 2), 0)
+    return NumberRun(number.value + Fraction(count, parts), number.end + 3) if 0 < count < parts else number
 
 
-def _add_decimals(words: Sequence[str], whole: NumberRun) -> NumberRun:
+def _add_decimals(words: Sequence[str], number: NumberRun) -> NumberRun:
     """`three point one four`, `one point five million`."""
-    if _word_at(words, whole.end) != "point" or _word_at(words, whole.end + 1) not in BELOW_TWENTY:
-        return whole
-    end, digits = whole.end + 1, ""
+    if _word_at(words, number.end) != "point" or _word_at(words, number.end + 1) not in BELOW_TWENTY:
+        return number
+    end, digits = number.end + 1, ""
     while len(digits) < _MOST_DIGITS and (word := _word_at(words, end)) in BELOW_TWENTY:
         digits += str(BELOW_TWENTY[word])
         end += 1
-    value = whole.value + Fraction(int(digits), 10 ** len(digits))
+    value = number.value + Fraction(int(digits), 10 ** len(digits))
     scale = SCALES_OF_WORDS.get(_word_at(words, end))
     return NumberRun(value * scale, end + 1) if scale else NumberRun(value, end)

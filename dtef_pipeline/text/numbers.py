@@ -113,19 +113,19 @@ class FoundNumber(NamedTuple):
 
 def find_numbers(text: str) -> Iterator[FoundNumber]:
     """All numbers of a text that is `align_lower` already, from left to right."""
-    for found in _NEXT.finditer(text):
-        if found["words"]:
-            yield from _read_number_words(text, found)
-        elif found["not_clear"]:
-            yield _read_unclear_number(found)
-        elif found["none"] is None:
-            yield from _read_figures(text, found)
+    for match in _NEXT.finditer(text):
+        if match["words"]:
+            yield from _read_number_words(text, match)
+        elif match["not_clear"]:
+            yield _read_unclear_number(match)
+        elif match["none"] is None:
+            yield from _read_figures(text, match)
 
 
-def _read_unclear_number(found: re.Match[str]) -> FoundNumber:
-    is_dozen = found[0].endswith(("dozen", "dozens"))
-    value = Fraction(6 if "half" in found[0] else 12) if is_dozen else Fraction(0)
-    return FoundNumber(value, found.start(), found.end(), in_words=is_dozen, is_clear=False)
+def _read_unclear_number(match: re.Match[str]) -> FoundNumber:
+    is_dozen = match[0].endswith(("dozen", "dozens"))
+    value = Fraction(6 if "half" in match[0] else 12) if is_dozen else Fraction(0)
+    return FoundNumber(value, match.start(), match.end(), in_words=is_dozen, is_clear=False)
 
 
 def parse_exact_number(text: str) -> Fraction | None:
@@ -152,10 +152,10 @@ def format_figures(value: Fraction) -> str:
     shift = 0
     while 10**shift % value.denominator and shift < 18:
         shift += 1
-    scaled = value * 10**shift
-    if scaled.denominator != 1:
+    product = value * 10**shift
+    if product.denominator != 1:
         return f"{value.numerator}/{value.denominator}"
-    digits = str(abs(int(scaled))).rjust(shift + 1, "0")
+    digits = str(abs(int(product))).rjust(shift + 1, "0")
     return ("-" if value < 0 else "") + (f"{digits[:-shift]}.{digits[-shift:]}" if shift else digits)
 
 
@@ -164,8 +164,8 @@ def _is_sign(text: str, start: int) -> bool:
     return _SIGN_STANDS_AFTER.search(text, max(0, start - 20), start) is not None
 
 
-def _read_number_words(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
-    tokens = [token for token in _WORDS_AND_COMMAS.finditer(found["words"]) if token[0] != "-"]
+def _read_number_words(text: str, match: re.Match[str]) -> Iterator[FoundNumber]:
+    tokens = [token for token in _WORDS_AND_COMMAS.finditer(match["words"]) if token[0] != "-"]
     place = 0
     while place < len(tokens):
         if tokens[place][0] == ",":
@@ -176,7 +176,7 @@ def _read_number_words(text: str, found: re.Match[str]) -> Iterator[FoundNumber]
         if run is None:
             place += 1
             continue
-        start, end = found.start() + tokens[place].start(), found.start() + _find_run_end(tokens, place, run)
+        start, end = match.start() + tokens[place].start(), match.start() + _find_run_end(tokens, place, run)
         value, end = _read_hyphened_part(text, run.value, end)
         if words[0] == "minus" and not _is_sign(text, start):
             value = abs(value)
@@ -199,10 +199,10 @@ def _take_words(tokens: list[re.Match[str]], place: int) -> list[str]:
 
 
 def _find_run_end(tokens: list[re.Match[str]], place: int, run: NumberRun) -> int:
-    counted = 0
+    count = 0
     for token in tokens[place : place + 2 * _MOST_WORDS]:
-        counted += token[0] != ","
-        if counted == run.end:
+        count += token[0] != ","
+        if count == run.end:
             return token.end()
     return tokens[place].end()
 
@@ -223,55 +223,55 @@ def _is_before_ordinal(text: str, end: int, last: str) -> bool:
     return following is not None and following[1] in ORDINALS_BELOW_TEN and (following[1] != "second" or text[end] == "-")
 
 
-def _read_figures(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
-    if found["part"]:
-        yield from _read_mixed_number(text, found)
+def _read_figures(text: str, match: re.Match[str]) -> Iterator[FoundNumber]:
+    if match["part"]:
+        yield from _read_mixed_number(text, match)
         return
-    value = _read_value(found)
+    value = _read_value(match)
     if value is None:
         return
-    is_clear = _RAISED_FOLLOWS.match(text, found.end()) is None
-    yield FoundNumber(_apply_sign(text, found, value), found.start(), found.end(), is_clear=is_clear)
+    is_clear = _RAISED_FOLLOWS.match(text, match.end()) is None
+    yield FoundNumber(_apply_sign(text, match, value), match.start(), match.end(), is_clear=is_clear)
 
 
-def _apply_sign(text: str, found: re.Match[str], value: Fraction) -> Fraction:
-    sign = found["sign"] or ""
-    if (found["money"] or "").endswith("-") or (sign and (sign[0] != "m" or _is_sign(text, found.start()))):
+def _apply_sign(text: str, match: re.Match[str], value: Fraction) -> Fraction:
+    sign = match["sign"] or ""
+    if (match["money"] or "").endswith("-") or (sign and (sign[0] != "m" or _is_sign(text, match.start()))):
         return -value
     return value
 
 
-def _read_mixed_number(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
+def _read_mixed_number(text: str, match: re.Match[str]) -> Iterator[FoundNumber]:
     """`2 1/2`; but `5 7/3` and `10 20/40` are two numbers each, of which the fraction may be none."""
-    over, _, under = found["part"].partition("/")
-    whole, parts = int(found["whole"]), int(under)
+    over, _, under = match["part"].partition("/")
+    integer, parts = int(match["whole"]), int(under)
     if 0 < int(over) < parts <= 100:
-        yield FoundNumber(_apply_sign(text, found, whole + Fraction(int(over), parts)), found.start(), found.end())
+        yield FoundNumber(_apply_sign(text, match, integer + Fraction(int(over), parts)), match.start(), match.end())
         return
-    yield FoundNumber(_apply_sign(text, found, Fraction(whole)), found.start(), found.end("whole"))
+    yield FoundNumber(_apply_sign(text, match, Fraction(integer)), match.start(), match.end("whole"))
     if parts:
-        yield FoundNumber(Fraction(int(over), parts), found.start("part"), found.end("part"))
+        yield FoundNumber(Fraction(int(over), parts), match.start("part"), match.end("part"))
 
 
-def _read_value(found: re.Match[str]) -> Fraction | None:
-    if found["vulgar"]:
-        return int(found["vulgar_whole"] or 0) + Fraction(unicodedata.numeric(found["vulgar"])).limit_denominator(100)
-    figures, exponent = found["figures"], found["exponent"] or ""
-    power = int(found["power"] or 0) + int(exponent[1:] or 0)
+def _read_value(match: re.Match[str]) -> Fraction | None:
+    if match["vulgar"]:
+        return int(match["vulgar_whole"] or 0) + Fraction(unicodedata.numeric(match["vulgar"])).limit_denominator(100)
+    figures, exponent = match["figures"], match["exponent"] or ""
+    power = int(match["power"] or 0) + int(exponent[1:] or 0)
     if len(figures) > _MOST_FIGURES or abs(power) + len(figures) > _MOST_FIGURES:
         return None
-    value = _raise_to_power(Fraction(figures.translate(_WITHOUT_GROUPS)), int(found["raised"] or 1), len(figures))
+    value = _raise_to_power(Fraction(figures.translate(_WITHOUT_GROUPS)), int(match["raised"] or 1), len(figures))
     if value is None:
         return None
     value *= Fraction(10) ** power
-    if found["under"]:
-        under = Fraction(found["under"])
+    if match["under"]:
+        under = Fraction(match["under"])
         if not under:
             return None
         value /= under
-    for scale in (found["scales"] or "").replace("-", " ").split():
+    for scale in (match["scales"] or "").replace("-", " ").split():
         value *= 100 if scale == "hundred" else SCALES_OF_WORDS[scale]
-    return value * 1000 if found["kilo"] else value
+    return value * 1000 if match["kilo"] else value
 
 
 def _raise_to_power(base: Fraction, power: int, digits: int) -> Fraction | None:

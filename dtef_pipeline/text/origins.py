@@ -21,8 +21,8 @@ class Origin(NamedTuple):
 
 def parse_origin(scheme: str, authority: str) -> Origin | None:
     """The origin of `http` and `127.0.0.1:3000`; the port is that of the scheme where none is named. None: it is no host with a port."""
-    found = _AUTHORITY.fullmatch(authority.lower())
-    return Origin(scheme, found[1], found[2] or _PORTS.get(scheme, "")) if found else None
+    match = _AUTHORITY.fullmatch(authority.lower())
+    return Origin(scheme, match[1], match[2] or _PORTS.get(scheme, "")) if match else None
 
 
 def read_origin(header: str) -> Origin | None:
@@ -39,17 +39,17 @@ def parse_hosts(text: str) -> tuple[str, ...]:
     names = re.split(r"[\s,]+", text.strip()) if text.strip() else []
     hosts = []
     for name in filter(None, names):
-        found = parse_origin("http", _bracket_ipv6(name))
-        if found is None or "*" in name:
+        origin = parse_origin("http", _bracket_ipv6(name))
+        if origin is None or "*" in name:
             raise ValueError(name)
-        hosts.append(found.host)
+        hosts.append(origin.host)
     return tuple(dict.fromkeys(hosts))
 
 
 def list_served_hosts(bound_to: str) -> tuple[str, ...]:
     """The hosts of a server that are allowed without a setting: those of this computer, and the one it is bound to."""
-    found = parse_origin("http", _bracket_ipv6(bound_to))
-    return tuple(dict.fromkeys([*LOOPBACK_HOSTS, *([found.host] if found else [])]))
+    origin = parse_origin("http", _bracket_ipv6(bound_to))
+    return tuple(dict.fromkeys([*LOOPBACK_HOSTS, *([origin.host] if origin else [])]))
 
 
 def _bracket_ipv6(host: str) -> str:

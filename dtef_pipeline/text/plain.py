@@ -74,8 +74,8 @@ def _plain_character(char: str) -> str:
         return " "  # footnote marks and circled numbers are no values
     if (digit := unicodedata.decimal(char, None)) is not None:
         return str(digit)
-    composed = unicodedata.normalize("NFKC", char)
-    return composed if len(composed) == 1 else char
+    normal = unicodedata.normalize("NFKC", char)
+    return normal if len(normal) == 1 else char
 
 
 _ASCII = {code: chr(code) for code in range(128)}
@@ -94,24 +94,24 @@ def strip_thinking(text: str) -> str:
         text = _extract_final_channel(text)
     if _THINKING.search(text) is None:
         return text
-    kept: list[str] = []
+    parts: list[str] = []
     start, thinking = 0, False
     for tag in _find_thinking_tags(text):
         if any(tag.groups()):
             if not thinking:
-                kept.clear()
+                parts.clear()
             start, thinking = tag.end(), False
         elif not thinking:
-            kept.append(text[start : tag.start()])
+            parts.append(text[start : tag.start()])
             thinking = True
     if not thinking:
-        kept.append(text[start:])
-    return "\n".join(kept)
+        parts.append(text[start:])
+    return "\n".join(parts)
 
 
 def _extract_final_channel(text: str) -> str:
     channels = list(_CHANNEL.finditer(text))
-    final = next((one for one in reversed(channels) if one[1].casefold() == "final"), None)
+    final = next((channel for channel in reversed(channels) if channel[1].casefold() == "final"), None)
     if final is None:
         return text[: text.index("<|channel|>")].removesuffix("<|start|>assistant")
     ends = _CHANNEL_ENDS.search(text, final.end())
@@ -136,10 +136,10 @@ def _is_quoted(code: str) -> bool:
     return _ONE_TAG.fullmatch(code) is not None or 2 * sum(closing) == len(closing)
 
 
-def _decode_escape(found: re.Match[str]) -> str:
-    if found[3]:
-        return chr(int(found[3], 16))
-    return chr(0x10000 + ((int(found[1], 16) - 0xD800) << 10) + int(found[2], 16) - 0xDC00)
+def _decode_escape(match: re.Match[str]) -> str:
+    if match[3]:
+        return chr(int(match[3], 16))
+    return chr(0x10000 + ((int(match[1], 16) - 0xD800) << 10) + int(match[2], 16) - 0xDC00)
 
 
 def normalise_text(text: str) -> str:

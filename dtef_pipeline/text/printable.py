@@ -16,6 +16,6 @@ def escape_terminal(text: str) -> str:
     return _OBEYED.sub(_escape_control, text.replace("\r\n", "\n"))
 
 
-def _escape_control(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escape_control(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

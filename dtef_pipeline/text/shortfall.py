@@ -5,18 +5,18 @@ from __future__ import annotations
 from dtef_pipeline.text.quantity_words import format_count
 
 
-def describe_shortfall(asked: int, done: int, stopped: int, failed: int, what: tuple[str, str]) -> str:
+def describe_shortfall(total: int, n_done: int, n_stopped: int, n_failed: int, words: tuple[str, str]) -> str:
     """`12 of 24 episodes were played: a budget ended 9, 2 failed, 1 is not made`; empty where all came.
 
-    `what`: the noun, and what was to be done: `("episode", "played")`. `stopped`: those that a budget ended.
+    `words`: the noun, and what was to be done: `("episode", "played")`. `n_stopped`: those that a budget ended.
     """
-    if done >= asked:
+    if n_done >= total:
         return ""
-    left = asked - done - stopped - failed
+    remaining = total - n_done - n_stopped - n_failed
     why = [
-        *([f"a budget ended {stopped:,}"] if stopped else []),
-        *([f"{failed:,} failed"] if failed else []),
-        *([f"{left:,} {'is' if left == 1 else 'are'} not made"] if left > 0 else []),
+        *([f"a budget ended {n_stopped:,}"] if n_stopped else []),
+        *([f"{n_failed:,} failed"] if n_failed else []),
+        *([f"{remaining:,} {'is' if remaining == 1 else 'are'} not made"] if remaining > 0 else []),
     ]
-    noun, verb = what
-    return f"{done:,} of {format_count(asked, noun)} {'was' if asked == 1 else 'were'} {verb}: {', '.join(why)}"
+    noun, verb = words
+    return f"{n_done:,} of {format_count(total, noun)} {'was' if total == 1 else 'were'} {verb}: {', '.join(why)}"

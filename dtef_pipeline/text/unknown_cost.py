@@ -34,7 +34,7 @@ def format_row_cost(row: Mapping[Any, Any]) -> str:
 
 def format_short_costs(cost_usd: float | None, attempts: int, most_usd: float | None) -> list[str]:
     """The same in cents, as parts of a longer line; nothing where nothing was paid."""
-    known = ["cost unknown"] if cost_usd is None else []
+    parts = ["cost unknown"] if cost_usd is None else []
     if cost_usd:
-        known = [f"${cost_usd:.2f}" if cost_usd >= 0.01 else "under $0.01"]
-    return [*known, *filter(None, [describe_unknown_cost(attempts, most_usd)])]
+        parts = [f"${cost_usd:.2f}" if cost_usd >= 0.01 else "under $0.01"]
+    return [*parts, *filter(None, [describe_unknown_cost(attempts, most_usd)])]

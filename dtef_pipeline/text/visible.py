@@ -15,4 +15,4 @@ def make_visible(text: str) -> str:
     """The text with every character that cannot be seen as its number: `⟨U+202E⟩`. The line end of Windows becomes that of Unix."""
     if text.isascii() and text.isprintable():
         return text
-    return SHOWN_AS_NUMBERS.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text.replace("\r\n", "\n"))
+    return SHOWN_AS_NUMBERS.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text.replace("\r\n", "\n"))

@@ -49,13 +49,13 @@ class StageCalls(NamedTuple):
         of = self.counts
         if not (missing := of.asked - of.answered):
             return None
-        some = f"{missing:,} of {format_count(of.asked, 'request')} {'was' if missing == 1 else 'were'} not answered"
+        summary = f"{missing:,} of {format_count(of.asked, 'request')} {'was' if missing == 1 else 'were'} not answered"
         none = f"none of {format_count(of.asked, 'request')} was answered"
-        failed = f"{of.failed:,} failed{f' ({self.why_failed})' if self.why_failed else ''}"
+        failures = f"{of.failed:,} failed{f' ({self.why_failed})' if self.why_failed else ''}"
         left_out = f"{of.skipped:,} {'was' if of.skipped == 1 else 'were'} left out as the budget ended"
-        skipped = f"{left_out}{f' ({self.why_skipped})' if self.why_skipped else ''}"
-        parts = [part for number, part in ((of.failed, failed), (of.skipped, skipped)) if number]
-        return f"{some if of.answered else none}: {', '.join(parts)}"
+        skips = f"{left_out}{f' ({self.why_skipped})' if self.why_skipped else ''}"
+        parts = [part for number, part in ((of.failed, failures), (of.skipped, skips)) if number]
+        return f"{summary if of.answered else none}: {', '.join(parts)}"
 
 
 class EvaluationCalls(NamedTuple):
@@ -65,7 +65,7 @@ class EvaluationCalls(NamedTuple):
 
     @property
     def counts(self) -> CallCounts:
-        return CallCounts(*map(sum, zip(*(one.counts for one in self.stages.values()), strict=True)))
+        return CallCounts(*map(sum, zip(*(calls.counts for calls in self.stages.values()), strict=True)))
 
     @property
     def is_without_answer(self) -> bool:
@@ -75,7 +75,7 @@ class EvaluationCalls(NamedTuple):
     @property
     def unanswered_note(self) -> str | None:
         """Which requests were not answered, in words, by stage where several ask; None: all were."""
-        notes_by_stage = {stage: one.unanswered_note for stage, one in self.stages.items()}
+        notes_by_stage = {stage: calls.unanswered_note for stage, calls in self.stages.items()}
         by_stage = [
             f"{stage}: {words}" if len(notes_by_stage) > 1 else words for stage, words in notes_by_stage.items() if words
         ]
@@ -83,28 +83,28 @@ class EvaluationCalls(NamedTuple):
 
     def build_json(self) -> dict[str, Any]:
         """The member `calls` of the last event: the sums, and `stages` by name."""
-        return {**self.counts.build_json(), "stages": {stage: one.counts.build_json() for stage, one in self.stages.items()}}
+        return {**self.counts.build_json(), "stages": {stage: part.counts.build_json() for stage, part in self.stages.items()}}
 
 
 def sum_reported_calls(events: Iterable[Event]) -> EvaluationCalls | None:
     """The last counts of requests that each stage reported; None: no stage reported any, as in runs without requests."""
-    found: dict[str, StageCalls] = {}
+    stages: dict[str, StageCalls] = {}
     for event in events:
         if event.kind == "item" and "calls" in event.data:
             data = event.data
             counts = CallCounts(*(data["calls"][name] for name in CallCounts._fields))
-            found[data["stage"]] = StageCalls(counts, data.get("why_failed"), data.get("why_skipped"))
-    return EvaluationCalls(found) if found else None
+            stages[data["stage"]] = StageCalls(counts, data.get("why_failed"), data.get("why_skipped"))
+    return EvaluationCalls(stages) if stages else None
 
 
 def count_calls_left(events: Iterable[Event]) -> int:
     """How many requests the stage that asked last was still to make, as far as it knew."""
-    asked: Mapping[str, Any] = {"of": 0}
+    progress: Mapping[str, Any] = {"of": 0}
     last: Mapping[str, Any] = {"asked": 0}
     for event in events:
         if event.kind == "item" and "answered" in event.data:
-            asked, last = event.data, {"asked": 0}
+            progress, last = event.data, {"asked": 0}
         elif event.kind == "item" and "calls" in event.data:
             last = event.data["calls"]
-            asked = asked if event.data["stage"] == asked.get("stage") else {"of": 0}
-    return max(0, int(asked["of"]) - int(last["asked"]))
+            progress = progress if event.data["stage"] == progress.get("stage") else {"of": 0}
+    return max(0, int(progress["of"]) - int(last["asked"]))

@@ -46,14 +46,14 @@ def count_unended_if_present(location: str | Path, patience_s: float) -> int:
 
 def last_event_at(store: EvaluationStore) -> datetime | None:
     """When something happened last to an evaluation: to those that run, or the last submission or end. None: there is none."""
-    ends, kept = tables.evaluation_ends.c, tables.evaluations.c
-    stored = [store.rows(sa.select(sa.func.max(one).label("at")))[0]["at"] for one in (kept.submitted_at, ends.ended_at)]
+    ends, fields = tables.evaluation_ends.c, tables.evaluations.c
+    times = [store.rows(sa.select(sa.func.max(column).label("at")))[0]["at"] for column in (fields.submitted_at, ends.ended_at)]
     event_times = [
         event.happened_at
-        for one in store.latest(_LATELY_SUBMITTED, status="running")
-        for event in store.log.events(one.queue_id)[-1:]
+        for evaluation in store.latest(_LATELY_SUBMITTED, status="running")
+        for event in store.log.events(evaluation.queue_id)[-1:]
     ]
-    return max([*filter(None, map(decode_time, stored)), *event_times], default=None)
+    return max([*filter(None, map(decode_time, times)), *event_times], default=None)
 
 
 def sum_bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
@@ -78,15 +78,15 @@ def sum_bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
         .where(evaluation_responses.c.queue_id == queue_id)
     )
     (row,) = store.rows(statement)
-    lost = select_unanswered_costs().where(lost_attempts.c.queue_id == queue_id, has_no_response()).subquery().c
-    sums = number().label("requests"), *(sa.func.sum(lost[name]).label(name) for name in UnansweredCost._fields)
+    unanswered = select_unanswered_costs().where(lost_attempts.c.queue_id == queue_id, has_no_response()).subquery().c
+    sums = number().label("requests"), *(sa.func.sum(unanswered[name]).label(name) for name in UnansweredCost._fields)
     (of_lost,) = store.rows(sa.select(*sums))
-    known = [cost for cost in (row["usd"], of_lost["cost_usd"]) if cost is not None]
+    costs = [cost for cost in (row["usd"], of_lost["cost_usd"]) if cost is not None]
     most = [cost for cost in (row["most"], of_lost["most_usd"]) if cost is not None]
     return {
         **{name: int(row[name]) for name in ("calls", "prompt_tokens", "completion_tokens")},
         "unpriced": int(row["unpriced"]) + int(of_lost["unknown"] or 0),
-        "usd": round_dollars(sum(known) if known or not (row["calls"] or of_lost["requests"]) else None),
+        "usd": round_dollars(sum(costs) if costs or not (row["calls"] or of_lost["requests"]) else None),
         **({"unpriced_usd_most": round_dollars(sum(most))} if most else {}),
     }
 

@@ -126,7 +126,7 @@ class EvaluationStore(DatabaseStore):
         family: str,
         manifest: Mapping[str, Any],
         plan: Mapping[str, Any],
-        asked: Sequence[RunSpec],
+        runs: Sequence[RunSpec],
         who: str,
         idempotency_key: str | None = None,
     ) -> tuple[Evaluation, bool]:
@@ -140,8 +140,8 @@ class EvaluationStore(DatabaseStore):
             "family": family,
             "manifest": canonical_json(manifest),
             "plan": canonical_json(plan),
-            "runs": canonical_json([run._asdict() for run in asked]),
-            "run_count": len(asked),
+            "runs": canonical_json([run._asdict() for run in runs]),
+            "run_count": len(runs),
             "submitted_by": replace_surrogates(who),
             "submitted_at": microseconds(now),
             "idempotency_key": None if idempotency_key is None else replace_surrogates(idempotency_key),
@@ -149,8 +149,8 @@ class EvaluationStore(DatabaseStore):
         }
 
         def work(connection: sa.Connection) -> str:
-            made = connection.execute(self.database.insert(tables.evaluations).on_conflict_do_nothing(), row)
-            if made.rowcount == 0:
+            result = connection.execute(self.database.insert(tables.evaluations).on_conflict_do_nothing(), row)
+            if result.rowcount == 0:
                 return _find_submitted_before(connection, row)
             record_action(connection, who, now, "submit evaluation", {}, {"queue_id": queue_id, "family": family})
             return queue_id
@@ -158,13 +158,13 @@ class EvaluationStore(DatabaseStore):
         def find_committed(connection: sa.Connection) -> str | None:
             return connection.scalar(sa.select(tables.evaluations.c.queue_id).where(tables.evaluations.c.queue_id == queue_id))
 
-        found = self.database.write(work, find_committed=find_committed)
-        return self.evaluation(found), found == queue_id
+        stored_id = self.database.write(work, find_committed=find_committed)
+        return self.evaluation(stored_id), stored_id == queue_id
 
     def find_submitted(self, family: str, manifest: Mapping[str, Any], who: str, idempotency_key: str) -> Evaluation | None:
         """What `who` has submitted with this key; None: nothing yet. Raises IdempotencyConflict when that was of another manifest."""
-        kept, sought = tables.evaluations.c, (replace_surrogates(who), replace_surrogates(idempotency_key))
-        statement = sa.select(kept.queue_id).where(kept.submitted_by == sought[0], kept.idempotency_key == sought[1])
+        column, sought = tables.evaluations.c, (replace_surrogates(who), replace_surrogates(idempotency_key))
+        statement = sa.select(column.queue_id).where(column.submitted_by == sought[0], column.idempotency_key == sought[1])
         if not self.rows(statement):
             return None
         row = {
@@ -176,18 +176,18 @@ class EvaluationStore(DatabaseStore):
 
     def evaluation(self, queue_id: str) -> Evaluation:
         """Raises UnknownEvaluation."""
-        found = self._read_evaluations(sa.select(tables.evaluations).where(tables.evaluations.c.queue_id == queue_id))
-        if not found:
+        evaluations = self._read_evaluations(sa.select(tables.evaluations).where(tables.evaluations.c.queue_id == queue_id))
+        if not evaluations:
             raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
-        return found[0]
+        return evaluations[0]
 
     def run(self, run_id: str) -> tuple[Evaluation, EvaluationRun]:
         """A run with its evaluation. Raises UnknownEvaluation."""
         evaluation = self.evaluation(run_id[:_QUEUE_ID_LENGTH])
-        found = next((run for run in evaluation.runs if run.run_id == run_id), None)
-        if found is None:
+        match = next((run for run in evaluation.runs if run.run_id == run_id), None)
+        if match is None:
             raise UnknownEvaluation(f"there is no evaluation run {run_id[:80]!r}")
-        return evaluation, found
+        return evaluation, match
 
     def latest(
         self, most: int = 100, before: str | None = None, status: EvaluationStatus | None = None, words: str = ""
@@ -197,24 +197,24 @@ class EvaluationStore(DatabaseStore):
         `before`: the queue id that they are older than. `status`: only those that have it. `words`: only those in whose id, family, manifest,
         partitions or sender each word stands. Raises UnknownEvaluation.
         """
-        kept = tables.evaluations.c
-        columns = [one for one in kept if one is not kept.runs]
-        statement = sa.select(*columns, sa.literal("[]").label("runs")).order_by(kept.place.desc()).limit(most)
+        column = tables.evaluations.c
+        columns = [field for field in column if field is not column.runs]
+        statement = sa.select(*columns, sa.literal("[]").label("runs")).order_by(column.place.desc()).limit(most)
         if status in ("queued", "running"):
             wait = self.waiting()
             statement = statement.where(tables.has_not_ended())
-            statement = statement.where(kept.queue_id.in_(wait) if status == "queued" else kept.queue_id.not_in(wait))
+            statement = statement.where(column.queue_id.in_(wait) if status == "queued" else column.queue_id.not_in(wait))
         elif status is not None:
             ends = tables.evaluation_ends.c
-            statement = statement.where(kept.queue_id.in_(sa.select(ends.queue_id).where(ends.kind == status)))
+            statement = statement.where(column.queue_id.in_(sa.select(ends.queue_id).where(ends.kind == status)))
         for word in replace_surrogates(words).split()[:_WORDS_SOUGHT]:
-            texts = (kept.queue_id, kept.family, kept.manifest, kept.plan, kept.submitted_by)
-            statement = statement.where(sa.or_(*(one.icontains(word, autoescape=True) for one in texts)))
+            texts = (column.queue_id, column.family, column.manifest, column.plan, column.submitted_by)
+            statement = statement.where(sa.or_(*(text.icontains(word, autoescape=True) for text in texts)))
         if before is not None:
-            place = self.rows(sa.select(kept.place).where(kept.queue_id == before))
+            place = self.rows(sa.select(column.place).where(column.queue_id == before))
             if not place:
                 raise UnknownEvaluation(f"there is no evaluation {before[:80]!r}")
-            statement = statement.where(kept.place < place[0]["place"])
+            statement = statement.where(column.place < place[0]["place"])
         return self._read_evaluations(statement)
 
     def open_evaluations(self) -> list[Evaluation]:
@@ -225,10 +225,10 @@ class EvaluationStore(DatabaseStore):
 
     def waiting(self) -> list[str]:
         """Queue ids of those that neither started nor ended, the first submitted first."""
-        kept = tables.evaluations.c
-        unended = self.rows(sa.select(kept.queue_id).where(tables.has_not_ended()).order_by(kept.place))
-        started = set(self.log.ids_with_runs([row["queue_id"] for row in unended]))
-        return [row["queue_id"] for row in unended if row["queue_id"] not in started]
+        column = tables.evaluations.c
+        rows = self.rows(sa.select(column.queue_id).where(tables.has_not_ended()).order_by(column.place))
+        started_ids = set(self.log.ids_with_runs([row["queue_id"] for row in rows]))
+        return [row["queue_id"] for row in rows if row["queue_id"] not in started_ids]
 
     def end(self, queue_id: str, kind: EventKind, data: Mapping[str, Any]) -> bool:
         """Store the last event of an evaluation; returns whether it had not ended before. Raises UnknownEvaluation."""
@@ -246,7 +246,7 @@ class EvaluationStore(DatabaseStore):
             raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
         # Events of a process that were written after its run had been given up do not count.
         log_events = self.log.events(queue_id)[: None if end is None else end.event.seq - 2]
-        events = [first, *(Event(seq, *one) for seq, one in enumerate(log_events, 2)), *([end.event] if end else [])]
+        events = [first, *(Event(seq, *entry) for seq, entry in enumerate(log_events, 2)), *([end.event] if end else [])]
         return [event for event in events if event.seq > after][:most]
 
     def list_brief_events(self, queue_ids: Sequence[str]) -> dict[str, list[Event]]:
@@ -266,14 +266,14 @@ class EvaluationStore(DatabaseStore):
         insert = self.database.insert(tables.evaluation_cancels).on_conflict_do_nothing()
 
         def work(connection: sa.Connection) -> bool:
-            kept, ends = tables.evaluations.c, tables.evaluation_ends
-            found = connection.execute(
-                sa.select(kept.queue_id, ends.c.kind).outerjoin_from(tables.evaluations, ends).where(kept.queue_id == queue_id)
+            cols, ends = tables.evaluations.c, tables.evaluation_ends
+            match = connection.execute(
+                sa.select(cols.queue_id, ends.c.kind).outerjoin_from(tables.evaluations, ends).where(cols.queue_id == queue_id)
             ).one_or_none()
-            if found is None:
+            if match is None:
                 raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
-            if found.kind is not None:
-                raise EvaluationEnded(f"the evaluation {queue_id} has ended already: it is {found.kind}")
+            if match.kind is not None:
+                raise EvaluationEnded(f"the evaluation {queue_id} has ended already: it is {match.kind}")
             if connection.execute(insert, row).rowcount == 0:
                 return False
             record_action(
@@ -291,10 +291,10 @@ class EvaluationStore(DatabaseStore):
 
     def _read_ends(self, queue_ids: Sequence[str]) -> dict[str, tuple[Event, _End | None]]:
         """The first event of each of these evaluations, and its end where it has ended."""
-        kept, ends = tables.evaluations.c, tables.evaluation_ends
-        columns = (kept.queue_id, kept.family, kept.run_count, kept.submitted_at)
+        column, ends = tables.evaluations.c, tables.evaluation_ends
+        columns = (column.queue_id, column.family, column.run_count, column.submitted_at)
         of_end = (ends.c.seq, ends.c.kind, ends.c.data, ends.c.started_at, ends.c.ended_at)
-        statement = sa.select(*columns, *of_end).outerjoin_from(tables.evaluations, ends).where(kept.queue_id.in_(queue_ids))
+        statement = sa.select(*columns, *of_end).outerjoin_from(tables.evaluations, ends).where(column.queue_id.in_(queue_ids))
         return {
             row["queue_id"]: (
                 Event(1, "queued", {"family": row["family"], "runs": row["run_count"]}, _convert_time(row["submitted_at"])),
@@ -340,9 +340,9 @@ class _End(NamedTuple):
 
 
 def _find_submitted_before(connection: sa.Connection, row: Mapping[str, Any]) -> str:
-    kept = tables.evaluations.c
-    statement = sa.select(kept.queue_id, kept.body_digest).where(
-        kept.submitted_by == row["submitted_by"], kept.idempotency_key == row["idempotency_key"]
+    column = tables.evaluations.c
+    statement = sa.select(column.queue_id, column.body_digest).where(
+        column.submitted_by == row["submitted_by"], column.idempotency_key == row["idempotency_key"]
     )
     earlier = connection.execute(statement).one()
     if earlier.body_digest != row["body_digest"]:
@@ -353,7 +353,7 @@ def _find_submitted_before(connection: sa.Connection, row: Mapping[str, Any]) ->
     return str(earlier.queue_id)
 
 
-def _convert_time(kept: int) -> datetime:
-    found = decode_time(kept)
-    assert found is not None
-    return found
+def _convert_time(value: int) -> datetime:
+    moment = decode_time(value)
+    assert moment is not None
+    return moment

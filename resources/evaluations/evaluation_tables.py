@@ -66,4 +66,4 @@ def has_not_ended() -> sa.ColumnElement[bool]:
 
 def make_evaluation_tables(database: ResponseDatabase) -> None:
     """Make what is missing. Raises StoreError when newer code wrote the tables."""
-    make_tables(database, evaluation_versions, EVALUATION_SCHEMA_VERSION, "the evaluations were", needed=actions)
+    make_tables(database, evaluation_versions, EVALUATION_SCHEMA_VERSION, "the evaluations were", extra=actions)

@@ -31,13 +31,13 @@ _RELEASED_AS = "dtef-pipeline"
 def code_version() -> str:
     """The version with 16 digits of the hash of all source files: 0.1.0+1a2b3c4d5e6f7081."""
     try:
-        released = version(_RELEASED_AS)
+        release = version(_RELEASED_AS)
     except PackageNotFoundError:
-        released = "unknown"
-    hashed = hashlib.sha256()
-    for path in sorted(one for folder in _HASHED_FOLDERS for one in (_SOURCES_ROOT / folder).rglob("*.py")):
-        hashed.update(f"{path.relative_to(_SOURCES_ROOT).as_posix()}\n{_hash(path)}\n".encode())
-    return f"{released}+{hashed.hexdigest()[:16]}"
+        release = "unknown"
+    hasher = hashlib.sha256()
+    for path in sorted(source for folder in _HASHED_FOLDERS for source in (_SOURCES_ROOT / folder).rglob("*.py")):
+        hasher.update(f"{path.relative_to(_SOURCES_ROOT).as_posix()}\n{_hash(path)}\n".encode())
+    return f"{release}+{hasher.hexdigest()[:16]}"
 
 
 def config_hash(settings: Settings) -> str:
@@ -54,22 +54,22 @@ def config_hash(settings: Settings) -> str:
         find_shipped("scenarios"),
         find_shipped("personas"),
     )
-    found = []
+    states = []
     for place in (*places, settings.scenarios, settings.personas):
         files = [] if place is None else sorted(place.rglob("*.yaml")) if place.is_dir() else [place] if place.is_file() else []
-        found.append([[one.name, _hash(one)] for one in files])
-    return digest("configuration", *found, *_list_document_states(settings))
+        states.append([[file.name, _hash(file)] for file in files])
+    return digest("configuration", *states, *_list_document_states(settings))
 
 
 def _list_document_states(settings: Settings) -> list[object]:
     """What the store says of the versions in play; an empty list where it says nothing of them, as before there could be any."""
     try:
-        stored = read_documents_if_present(settings.responses_url)
+        documents = read_documents_if_present(settings.responses_url)
     except NewerSchema:
         # Other families go on: no document of the store can be asked for here.
         return ["of a newer dtef-pipeline"]
-    found = [one for kind in DOCUMENT_KINDS for one in _list_stored_states(kind, stored, settings)]
-    return [found] if found else []
+    states = [state for kind in DOCUMENT_KINDS for state in _list_stored_states(kind, documents, settings)]
+    return [states] if states else []
 
 
 class _VersionState(NamedTuple):
@@ -78,35 +78,35 @@ class _VersionState(NamedTuple):
     status: str
 
 
-def _list_stored_states(kind: GameDocumentKind, stored: DocumentSnapshot, settings: Settings) -> list[list[object]]:
+def _list_stored_states(kind: GameDocumentKind, documents: DocumentSnapshot, settings: Settings) -> list[list[object]]:
     """Of each document in play that was made or given a status over HTTP: kind, id, version, status, and the body of one that was made there."""
-    bodies, statuses = {(one.id, one.version): one.body for one in stored.of(kind)}, stored.map_statuses(kind)
+    bodies, statuses = {(entry.id, entry.version): entry.body for entry in documents.of(kind)}, documents.map_statuses(kind)
     if not statuses:
         return []
-    known = {**_read_file_statuses(kind, settings), **dict.fromkeys(bodies, FIRST_STATUS[kind])}
-    versions = [_VersionState(*key, statuses.get(key, status)) for key, status in known.items()]
+    initial = {**_read_file_statuses(kind, settings), **dict.fromkeys(bodies, FIRST_STATUS[kind])}
+    versions = [_VersionState(*key, statuses.get(key, status)) for key, status in initial.items()]
     in_play = select_versions_in_play(versions, FIRST_STATUS[kind]).values()
-    with_status = [one for one in in_play if (one.id, one.version) in statuses]
-    return [[kind, *one, bodies.get((one.id, one.version))] for one in with_status]
+    with_status = [state for state in in_play if (state.id, state.version) in statuses]
+    return [[kind, *state, bodies.get((state.id, state.version))] for state in with_status]
 
 
 def _read_file_statuses(kind: GameDocumentKind, settings: Settings) -> dict[tuple[str, int], str]:
     """By id and version. A scenario of one's own takes the place of a shipped one; files with faults are left out."""
     own_folder = settings.personas if kind == "persona" else settings.scenarios
-    of_shipped, own = _read_folder_statuses(kind, find_shipped(f"{kind}s")), _read_folder_statuses(kind, own_folder)
-    replaced = {name for name, _ in own} if kind == "scenario" else set()
-    return {key: status for key, status in of_shipped.items() if key[0] not in replaced} | own
+    of_shipped, own_statuses = _read_folder_statuses(kind, find_shipped(f"{kind}s")), _read_folder_statuses(kind, own_folder)
+    names = {name for name, _ in own_statuses} if kind == "scenario" else set()
+    return {key: status for key, status in of_shipped.items() if key[0] not in names} | own_statuses
 
 
 def _read_folder_statuses(kind: GameDocumentKind, folder: Path | None) -> dict[tuple[str, int], str]:
-    found = {}
+    statuses = {}
     for path in sorted(folder.rglob("*.yaml")) if folder and folder.is_dir() else ():
         try:
             values = yaml.safe_load(path.read_text(encoding="utf-8"))
-            found[str(values["id"]), int(values["version"])] = str(values.get("status", FIRST_STATUS[kind]))
+            statuses[str(values["id"]), int(values["version"])] = str(values.get("status", FIRST_STATUS[kind]))
         except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError):
             continue
-    return found
+    return statuses
 
 
 def _hash(path: Path) -> str:

@@ -38,7 +38,7 @@ class Bill(NamedTuple):
 NO_BILL = Bill()
 
 
-def parse_bill(usage: object, charged: Price | None, header: object = None) -> Bill:
+def parse_bill(usage: object, rate: Price | None, header: object = None) -> Bill:
     """The bill of a reply.
 
     Args:
@@ -48,17 +48,17 @@ def parse_bill(usage: object, charged: Price | None, header: object = None) -> B
 
     What the provider states counts before any list of prices. A cost of 0 beside a price above 0 is that of a proxy that knows no price.
     """
-    stated: Mapping[str, Any] = usage if isinstance(usage, Mapping) else _NO_USAGE
-    prompt, completion = count_of(stated.get("prompt_tokens")), count_of(stated.get("completion_tokens"))
-    cached, reasoning = _parse_cached_tokens(stated, prompt), _parse_reasoning_tokens(stated)
-    reported = _parse_reported_cost(stated)
-    reported = parse_dollars(header) if reported is None else reported
+    fields: Mapping[str, Any] = usage if isinstance(usage, Mapping) else _NO_USAGE
+    prompt, completion = count_of(fields.get("prompt_tokens")), count_of(fields.get("completion_tokens"))
+    cached, reasoning = _parse_cached_tokens(fields, prompt), _parse_reasoning_tokens(fields)
+    reported_cost = _parse_reported_cost(fields)
+    reported_cost = parse_dollars(header) if reported_cost is None else reported_cost
     cost = None
-    if charged is not None and prompt is not None and completion is not None:
-        cost = charged.compute_cost(prompt, _count_charged_tokens(stated, prompt, completion, reasoning), cached or 0)
-    if reported is not None and (reported > 0 or not cost):
-        cost = reported
-    return Bill(prompt, completion, cost, reported, cached, reasoning)
+    if rate is not None and prompt is not None and completion is not None:
+        cost = rate.compute_cost(prompt, _count_charged_tokens(fields, prompt, completion, reasoning), cached or 0)
+    if reported_cost is not None and (reported_cost > 0 or not cost):
+        cost = reported_cost
+    return Bill(prompt, completion, cost, reported_cost, cached, reasoning)
 
 
 def read_embedding_bill(spec: ModelSpec, usage: object, header: object = None) -> Bill:
@@ -100,8 +100,8 @@ def parse_dollars(value: object) -> float | None:
 
 def _parse_reported_cost(usage: Mapping[str, Any]) -> float | None:
     """The cost that the reply states: a number (OpenRouter), or parts with their sum (Perplexity)."""
-    stated = usage.get("cost")
-    cost = parse_dollars(stated.get("total_cost") if isinstance(stated, Mapping) else stated)
+    value = usage.get("cost")
+    cost = parse_dollars(value.get("total_cost") if isinstance(value, Mapping) else value)
     # With a key of one's own, OpenRouter's `cost` is its fee, and what the host charges stands beside it.
     upstream = (
         parse_dollars(_get_part(usage, "cost_details").get("upstream_inference_cost")) if usage.get("is_byok") is True else None
@@ -115,13 +115,13 @@ def _parse_cached_tokens(usage: Mapping[str, Any], prompt: int | None) -> int | 
         _get_part(usage, "prompt_tokens_details").get("cached_tokens"),
         *(usage.get(name) for name in ("prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")),
     )
-    cached = next((count for one in named if (count := count_of(one)) is not None), None)
+    cached = next((count for value in named if (count := count_of(value)) is not None), None)
     return cached if cached is None or prompt is None else min(cached, prompt)
 
 
 def _parse_reasoning_tokens(usage: Mapping[str, Any]) -> int | None:
-    detailed = count_of(_get_part(usage, "completion_tokens_details").get("reasoning_tokens"))
-    return count_of(usage.get("reasoning_tokens")) if detailed is None else detailed
+    count = count_of(_get_part(usage, "completion_tokens_details").get("reasoning_tokens"))
+    return count_of(usage.get("reasoning_tokens")) if count is None else count
 
 
 def _count_charged_tokens(usage: Mapping[str, Any], prompt: int, completion: int, reasoning: int | None) -> int:

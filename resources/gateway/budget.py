@@ -44,8 +44,8 @@ class Usage:
     @property
     def known_usd(self) -> float | None:
         """US dollars of the calls whose cost is known; None: there are others alone."""
-        known = self.cost_usd - self.most_usd
-        return None if self.unpriced and known <= _ROUNDING_USD else max(known, 0.0)
+        known_cost = self.cost_usd - self.most_usd
+        return None if self.unpriced and known_cost <= _ROUNDING_USD else max(known_cost, 0.0)
 
     # Spelled out: `astuple` would take a fifth of the time of a call.
     def __add__(self, other: Usage) -> Usage:
@@ -107,13 +107,13 @@ class Account:
         if self.daily is not None:
             self.daily.take(usage.cost_usd)
 
-    def settle(self, reserved: Usage, actual: Usage) -> None:
-        left = self._reserved - reserved
+    def settle(self, reservation: Usage, actual: Usage) -> None:
+        remaining = self._reserved - reservation
         # Without calls in flight nothing is reserved, whatever rounding says.
-        self._reserved = left if left.calls else Usage()
+        self._reserved = remaining if remaining.calls else Usage()
         self.spent += actual
         if self.daily is not None:
-            self.daily.settle(reserved.cost_usd, actual.cost_usd)
+            self.daily.settle(reservation.cost_usd, actual.cost_usd)
 
     def refuse(self, limit: str) -> None:
         """A reservation broke the limit. With calls in flight that is no last word: they may use less than they reserved."""
@@ -146,9 +146,9 @@ class Accounts:
         for role, limits in (of_roles or {}).items():
             self.roles[role] = self.roles.get(role) or Account(f"the {role}s'", Budget())
             self.roles[role].limits = _merge_limits(self.roles[role].limits, limits)
-        given = [account.limits for account in (self.run, *self.models.values(), *self.roles.values())]
+        all_limits = [account.limits for account in (self.run, *self.models.values(), *self.roles.values())]
         of_days = any(account.daily is not None for account in self.roles.values())
-        self._counts_tokens = of_days or any(one.max_tokens is not None or one.max_cost_usd is not None for one in given)
+        self._counts_tokens = of_days or any(cap.max_tokens is not None or cap.max_cost_usd is not None for cap in all_limits)
 
     def limit_daily(self, role: str, budget: DailyBudget) -> None:
         """Bound what models cost on each day that are asked as this, over all models and runs; set before the first of them is asked."""
@@ -195,11 +195,11 @@ class Accounts:
                 account.reserve(usage)
         return not broken
 
-    def settle(self, model: str, reserved: Usage, actual: Usage, role: str = CANDIDATE) -> None:
+    def settle(self, model: str, reservation: Usage, actual: Usage, role: str = CANDIDATE) -> None:
         """A call has ended: what it reserved is replaced by what it used."""
         self.by_role[role] = self.by_role.get(role, Usage()) + actual
         for account in self._list_accounts(model, role):
-            account.settle(reserved, actual)
+            account.settle(reservation, actual)
 
     def charge(self, model: str, usage: Usage, role: str = CANDIDATE) -> None:
         """Count what calls used beyond what they were settled with."""
@@ -212,8 +212,8 @@ class Accounts:
         return next((account.why_reached for account in self._list_accounts(model, role) if account.reached), None)
 
     def _list_accounts(self, model: str, role: str) -> tuple[Account, ...]:
-        own = self.roles.get(role)
-        return (self.run, self._get_account(model)) if own is None else (self.run, self._get_account(model), own)
+        of_role = self.roles.get(role)
+        return (self.run, self._get_account(model)) if of_role is None else (self.run, self._get_account(model), of_role)
 
     def _get_account(self, model: str) -> Account:
         """The account of a model, which is kept from its first call on: a later stage may limit it."""
@@ -266,20 +266,20 @@ class Ceiling:
         prompt, response = ceil(self.prompt_ratio * prompt), ceil(self.response_ratio * response)
         return Usage(calls, prompt + response, price.compute_cost(prompt, response) + calls * self.extra_usd if price else 0.0)
 
-    def count_unknown(self, request: Request, used: Usage) -> None:
+    def count_unknown(self, request: Request, usage: Usage) -> None:
         """A call of unknown cost counted with so much."""
         prompt, response = _estimate_tokens(request)
         calls, prompts, responses = self._unknown
         self._unknown = calls + 1, prompts + prompt, responses + response
-        self._counted += used
+        self._counted += usage
 
     def take_uncounted(self, price: Price | None) -> Usage:
         """What calls of unknown cost may have used beyond what they counted with, by what replies have stated since; it counts from now on."""
         more = self.most_of(*self._unknown, price) - self._counted
         cost = max(0.0, more.cost_usd)
-        uncounted = Usage(tokens=max(0, more.tokens), cost_usd=cost, most_usd=cost)
-        self._counted += uncounted
-        return uncounted
+        usage = Usage(tokens=max(0, more.tokens), cost_usd=cost, most_usd=cost)
+        self._counted += usage
+        return usage
 
 
 def _estimate_tokens(request: Request) -> tuple[int, int]:

@@ -37,8 +37,8 @@ def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
     """A session of the running event loop. How many calls there are at once is the gateway's business, so it sets no limit."""
     # At this level aiohttp would log addresses, which may hold a password.
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
-    trusted = ssl.create_default_context(cafile=find_certificates(environ) or certifi.where())
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_OPEN_S, ttl_dns_cache=_ADDRESSES_KEPT_S, ssl=trusted)
+    context = ssl.create_default_context(cafile=find_certificates(environ) or certifi.where())
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_OPEN_S, ttl_dns_cache=_ADDRESSES_KEPT_S, ssl=context)
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
 
@@ -47,10 +47,10 @@ def find_proxy(url: str) -> str | None:
     """The proxy that the environment names for an address. (aiohttp would look it up in another thread, at each call.)"""
     parts = urlsplit(url)
     named = getproxies()
-    found = named.get(parts.scheme) or named.get("all")
-    if not found or proxy_bypass(parts.hostname or ""):
+    proxy = named.get(parts.scheme) or named.get("all")
+    if not proxy or proxy_bypass(parts.hostname or ""):
         return None
-    return found if "://" in found else f"http://{found}"
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 class HttpReply(NamedTuple):

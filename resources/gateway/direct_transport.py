@@ -82,14 +82,14 @@ class DirectTransport:
         body = json.dumps(self._build_body(request), ensure_ascii=False, separators=(",", ":")).encode()
         session = self._sessions[asyncio.get_running_loop()]
         answer = await post(session, spec, _build_address(spec.api_base or "", self.PATH), self._build_headers(spec), body)
-        stated = answer.headers.get(COST_HEADER)
+        cost_header = answer.headers.get(COST_HEADER)
         try:
             refuse_status(spec, answer)
             reply = parse_object(spec, answer.content)
-            return self._build_reply(spec, reply, request, self._read_bill(spec, reply.get("usage"), stated))
+            return self._build_reply(spec, reply, request, self._read_bill(spec, reply.get("usage"), cost_header))
         except CallError as error:
             # What a reply states that it used counts, whatever else is wrong with it.
-            error.bill = self._read_bill(spec, find_usage(answer.content), stated).stated
+            error.bill = self._read_bill(spec, find_usage(answer.content), cost_header).stated
             raise
 
     def _read_bill(self, spec: ModelSpec, usage: object, header: str | None) -> Bill:
@@ -118,16 +118,16 @@ class DirectTransport:
         if not choices:
             raise make_no_choices_error(spec)
         try:
-            message, ended = choices[0]["message"], choices[0].get("finish_reason") or "stop"
+            message, finish_reason = choices[0]["message"], choices[0].get("finish_reason") or "stop"
             text, reasoning = _split_reasoning(message)
         except (KeyError, TypeError, AttributeError, IndexError):
             raise make_unreadable_error(spec, f"a choice of {json.dumps(choices)}") from None
-        ended = _ENDED_BY.get(str(ended).lower(), str(ended))
+        finish_reason = _ENDED_BY.get(str(finish_reason).lower(), str(finish_reason))
         if text is None:
-            text = resolve_empty_text(spec, message.get("refusal"), ended)
+            text = resolve_empty_text(spec, message.get("refusal"), finish_reason)
         return Reply(
             text=text,
-            finish_reason=ended,
+            finish_reason=finish_reason,
             served_model=get_text_or_none(answer.get("model")),
             fingerprint=get_text_or_none(answer.get("system_fingerprint")),
             reasoning=reasoning,
@@ -184,7 +184,7 @@ class DirectEmbedding(DirectTransport):
     def _build_reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request, bill: Bill = NO_BILL) -> Reply:
         data = answer.get("data")
         try:
-            entries = [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
+            entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
             vectors = decode_vectors(entries, len(request.messages))
         except ValueError as error:
             raise make_unreadable_error(spec, str(error)) from None

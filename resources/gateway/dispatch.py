@@ -44,7 +44,7 @@ class Dispatch:
         rules: Rules,
         scrub: Scrubber,
         tell: Callable[[str], None],
-        settled: Callable[[str], None] | None = None,
+        on_settled: Callable[[str], None] | None = None,
     ) -> None:
         """
         Args:
@@ -58,7 +58,7 @@ class Dispatch:
             settled: takes the key of each request that has a response or a failure now. Whoever gives it says by `enter` what follows.
         """
         self._queues, self._writer, self._accounts, self._rules = list(queues), writer, accounts, rules
-        self._scrub, self._take_line, self._take_settled = scrub, tell, settled
+        self._scrub, self._take_line, self._take_settled = scrub, tell, on_settled
         self._changed = asyncio.Event()
         self._flight = SingleFlight(self._queues, claims, writer, self._changed.set, self._settle)
         self._open: dict[int, Transport] = {}
@@ -87,13 +87,13 @@ class Dispatch:
         if self._fault is not None:
             raise self._fault
 
-    def enter(self, arrivals: Sequence[Arrival], settled: int) -> None:
+    def enter(self, arrivals: Sequence[Arrival], n_settled: int) -> None:
         """What follows from so many settled requests goes before what waits already. To be called in the event loop's thread."""
         for arrival in reversed(arrivals):
             if all(arrival.queue is not queue for queue in self._queues):
                 self._queues.append(arrival.queue)
             arrival.enter(in_front=True)
-        self._followed -= settled
+        self._followed -= n_settled
         self._changed.set()
 
     def _settle(self, key: str) -> None:
@@ -154,14 +154,14 @@ class Dispatch:
     def _has_slot(self, queue: ModelQueue, now: float) -> bool:
         """Within the limits of the run, the provider and the model; in each, queues with nothing in flight have a slot kept for them."""
         slots, name = queue.state.slots, queue.spec.name
-        siblings = [other for other in self._queues if other.state.slots is slots]
+        siblings = [sibling for sibling in self._queues if sibling.state.slots is slots]
         # A model that is asked at several temperatures has as many queues.
-        own = [other for other in siblings if other.spec.name == name]
+        peers = [sibling for sibling in siblings if sibling.spec.name == name]
         return (
             _is_slot_left(self._rules.limit, len(self._calls), queue, self._queues)
             and slots.free(now) > 0
             and _is_slot_left(slots.limit, slots.in_flight, queue, siblings)
-            and _is_slot_left(queue.spec.max_concurrency, sum(other.in_flight for other in own), queue, own)
+            and _is_slot_left(queue.spec.max_concurrency, sum(sibling.in_flight for sibling in peers), queue, peers)
         )
 
     def _send(self, queue: ModelQueue, now: float) -> bool:
@@ -204,49 +204,49 @@ class Dispatch:
 
     async def _call(self, queue: ModelQueue, job: Job) -> None:
         """One attempt. Its slot is its own until the response is committed."""
-        began, used = self._rules.clock(), Usage(calls=1)
+        began, usage = self._rules.clock(), Usage(calls=1)
         bill: Reply | Bill | None = None
         try:
             bill = reply = await queue.state.transport.ask(job.request)
         except CallError as error:
             bill = error.bill
             queue.state.learn(bill, job.request)
-            used = compute_failed_usage(error, job.request, queue.state.price, queue.ceiling)
-            if (lost := make_unanswered_call(job, used)) is not None:
+            usage = compute_failed_usage(error, job.request, queue.state.price, queue.ceiling)
+            if (unanswered := make_unanswered_call(job, usage)) is not None:
                 # Before it is settled: a daily budget reads again what the store has.
-                await self._writer.commit(lost)
+                await self._writer.commit(unanswered)
             self._handle_failure(queue, job, error, began)
         except asyncio.CancelledError:
             # It was sent, and may be answered and billed yet.
-            used = count_unknown_cost(job.request, queue.state.price, queue.ceiling)
-            if (lost := make_unanswered_call(job, used)) is not None:
-                self._writer.take(lost)
+            usage = count_unknown_cost(job.request, queue.state.price, queue.ceiling)
+            if (unanswered := make_unanswered_call(job, usage)) is not None:
+                self._writer.take(unanswered)
             queue.state.breaker.record_abandoned(probe=job.probe)
             raise
         else:
             latency = self._rules.clock() - began
             queue.state.learn(reply, job.request)
-            used = compute_usage(reply, job.request, queue.state.price, queue.ceiling)
+            usage = compute_usage(reply, job.request, queue.state.price, queue.ceiling)
             queue.state.answer(job)
             if line := queue.state.build_host_warning(reply.host):
                 self._tell(line)
             self._end_undecided(queue)
-            await self._writer.commit(make_response(job, reply, latency, self._scrub, used))
+            await self._writer.commit(make_response(job, reply, latency, self._scrub, usage))
             queue.done += 1
             self._settle(job.key)
         finally:
             queue.in_flight -= 1
             queue.state.slots.in_flight -= 1
-            queue.state.spent += used
-            if used.unpriced and self._is_price_missing(queue):
+            queue.state.spent += usage
+            if usage.unpriced and self._is_price_missing(queue):
                 self._give_up(queue, WITHOUT_BILL)
-            self._accounts.settle(queue.spec.name, job.reserved, used, job.request.role)
-            self._charge_unknown(queue, job, used, bill)
+            self._accounts.settle(queue.spec.name, job.reserved, usage, job.request.role)
+            self._charge_unknown(queue, job, usage, bill)
 
-    def _charge_unknown(self, queue: ModelQueue, job: Job, used: Usage, bill: Reply | Bill | None) -> None:
+    def _charge_unknown(self, queue: ModelQueue, job: Job, usage: Usage, bill: Reply | Bill | None) -> None:
         """Calls of unknown cost count with more, once a reply shows that they may have used more."""
-        if used.unpriced and (bill is None or bill.prompt_tokens is None or bill.completion_tokens is None):
-            queue.ceiling.count_unknown(job.request, used)
+        if usage.unpriced and (bill is None or bill.prompt_tokens is None or bill.completion_tokens is None):
+            queue.ceiling.count_unknown(job.request, usage)
         more = queue.ceiling.take_uncounted(queue.state.price)
         if more.tokens:
             queue.state.spent += more
@@ -289,8 +289,8 @@ class Dispatch:
 
     def _end_undecided(self, queue: ModelQueue) -> None:
         """The model answers others, or nothing is left that could tell: these requests failed, and have no attempts left."""
-        undecided, queue.undecided = queue.undecided, []
-        for job in undecided:
+        jobs, queue.undecided = queue.undecided, []
+        for job in jobs:
             self._fail(queue, job, job.last_error)
 
     def _rate_limited(self, queue: ModelQueue, job: Job, error: CallError, began: float, now: float) -> None:
@@ -326,14 +326,14 @@ class Dispatch:
                 self._fail_rest(queue, limit, "budget")
 
     def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:
-        rest = queue.drain()
+        jobs = queue.drain()
         # An error says more than the budget that ended the trials: of a request its own, else the last that is not mended.
-        errors = {job.key: job.last_error for job in rest if job.last_error} if status == "budget" else {}
+        errors = {job.key: job.last_error for job in jobs if job.last_error} if status == "budget" else {}
         last = next(reversed(errors.values()), queue.last_error) if status == "budget" else ""
-        if rest and status == "budget" and not queue.stopped:
-            are = "request is" if len(rest) == 1 else "requests are"
-            self._tell(f"{queue.spec.name}: {why}; {len(rest):,} {are} not asked{_quote_error(last)}")
-        for job in rest:
+        if jobs and status == "budget" and not queue.stopped:
+            are = "request is" if len(jobs) == 1 else "requests are"
+            self._tell(f"{queue.spec.name}: {why}; {len(jobs):,} {are} not asked{_quote_error(last)}")
+        for job in jobs:
             error = _quote_error(errors.get(job.key, last))
             self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {why}{error}", status)
 
@@ -356,5 +356,5 @@ def _is_slot_left(limit: int, in_use: int, queue: ModelQueue, among: Sequence[Mo
     """Whether the queue may take one of the free slots: up to half of all are kept for queues that have none in flight."""
     if not queue.in_flight:
         return in_use < limit
-    waiting = sum(1 for other in among if not other.in_flight and not other.is_exhausted)
+    waiting = sum(1 for sibling in among if not sibling.in_flight and not sibling.is_exhausted)
     return in_use + min(waiting, limit // 2) < limit

@@ -60,7 +60,7 @@ class _Found:
 
 
 def embed(
-    texts: Iterable[str], spec: ModelSpec, gateway: Gateway, *, known: int = 0, on_progress: OnProgress | None = None
+    texts: Iterable[str], spec: ModelSpec, gateway: Gateway, *, n_known: int = 0, on_progress: OnProgress | None = None
 ) -> EmbeddingResult:
     """The embedding of each text, each different text once.
 
@@ -81,36 +81,36 @@ def embed(
         Interrupted or KeyboardInterrupt: as `Gateway.answer`; what was bought is in the store.
     """
     embedder = identify_embedder(spec)
-    wanted = dict(sorted((hash_text(text), text) for text in texts))
-    blank = {one: Failure(one, "a blank text has no embedding", 0) for one, text in wanted.items() if not text.strip()}
-    filled = {one: text for one, text in wanted.items() if one not in blank}
+    by_hash = dict(sorted((hash_text(text), text) for text in texts))
+    blank = {key: Failure(key, "a blank text has no embedding", 0) for key, text in by_hash.items() if not text.strip()}
+    nonblank = {key: text for key, text in by_hash.items() if key not in blank}
     before = gateway.used.get(EMBEDDER, Usage())
-    found, failures = (
-        (_embed_locally(filled, spec, on_progress), {})
+    vectors, failures = (
+        (_embed_locally(nonblank, spec, on_progress), {})
         if spec.is_local
-        else _embed_by_server(filled, spec, gateway, on_progress)
+        else _embed_by_server(nonblank, spec, gateway, on_progress)
     )
     result = EmbeddingResult(
-        build_vector_table(embedder, found), {**blank, **failures}, gateway.used.get(EMBEDDER, Usage()) - before
+        build_vector_table(embedder, vectors), {**blank, **failures}, gateway.used.get(EMBEDDER, Usage()) - before
     )
-    _refuse_none(result, spec, known)
+    _refuse_none(result, spec, n_known)
     return result
 
 
-def _refuse_none(result: EmbeddingResult, spec: ModelSpec, known: int) -> None:
+def _refuse_none(result: EmbeddingResult, spec: ModelSpec, n_known: int) -> None:
     """GatewayError when everything failed: that is no matter of single texts, and nothing should be published."""
-    failed = [failure for failure in result.failures.values() if _is_asked(failure)]
-    if failed and not len(result.vectors) and not known:
+    failures = [failure for failure in result.failures.values() if _is_asked(failure)]
+    if failures and not len(result.vectors) and not n_known:
         raise GatewayError(
             f"{spec.name} could embed none of {format_count(len(result.failures), 'text')}, so no similarity is published; "
-            f"the first error: {failed[0].message}"
+            f"the first error: {failures[0].message}"
         )
 
 
 def _embed_locally(texts: Mapping[str, str], spec: ModelSpec, on_progress: OnProgress | None) -> dict[str, tuple[Vectors, int]]:
-    def tell(done: int) -> None:
+    def tell(count: int) -> None:
         if on_progress is not None:
-            on_progress((ModelProgress(spec.name, len(texts), replayed=0, done=done, failed=0),))
+            on_progress((ModelProgress(spec.name, len(texts), replayed=0, done=count, failed=0),))
 
     return dict(zip(texts, embed_locally(list(texts.values()), tell), strict=True)) if texts else {}
 
@@ -120,38 +120,38 @@ def _embed_by_server(
 ) -> tuple[dict[str, tuple[Vectors, int]], dict[str, Failure]]:
     """(vector, windows) by text hash, and failures by text hash."""
     window = spec.max_tokens if "max_tokens" in spec.model_fields_set and spec.max_tokens else EMBEDDER_WINDOW
-    of_text = {one: split_into_pieces(text, window) for one, text in texts.items()}
+    of_text = {key: split_into_pieces(text, window) for key, text in texts.items()}
     flat = [piece for parts in of_text.values() for piece in parts]
-    found = _embed_pieces(flat, _strip_sampling(spec), gateway, on_progress)
+    result = _embed_pieces(flat, _strip_sampling(spec), gateway, on_progress)
     vectors: dict[str, tuple[Vectors, int]] = {}
     failures: dict[str, Failure] = {}
     start = 0
-    for one, parts in of_text.items():
+    for key, parts in of_text.items():
         places = range(start, start + len(parts))
         start += len(parts)
-        failed = next((found.failures[place] for place in places if place in found.failures), None)
-        if failed is not None:
-            failures[one] = Failure(one, failed.message, failed.attempts, failed.status)
-        elif len({found.vectors[place].size for place in places}) > 1:
-            failures[one] = Failure(one, f"{spec.name}: windows of one text have vectors of several lengths", 1)
+        failure = next((result.failures[place] for place in places if place in result.failures), None)
+        if failure is not None:
+            failures[key] = Failure(key, failure.message, failure.attempts, failure.status)
+        elif len({result.vectors[place].size for place in places}) > 1:
+            failures[key] = Failure(key, f"{spec.name}: windows of one text have vectors of several lengths", 1)
         else:
-            stacked = np.stack([found.vectors[place] for place in places])
-            vectors[one] = combine_piece_vectors(stacked, [piece.tokens for piece in parts]), len(parts)
+            matrix = np.stack([result.vectors[place] for place in places])
+            vectors[key] = combine_piece_vectors(matrix, [piece.tokens for piece in parts]), len(parts)
     return vectors, failures
 
 
 def _embed_pieces(flat: Sequence[Piece], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None) -> _Found:
     """The vectors of pieces, in batches; those of a batch that failed are asked for once more, each alone."""
-    found, again = _Found(), _Found()
-    _ask(split_text_batches([piece.text for piece in flat]), flat, spec, gateway, on_progress, found)
-    alone = [place for place in sorted(found.failures) if _is_asked(found.failures[place])]
+    result, again = _Found(), _Found()
+    _ask(split_text_batches([piece.text for piece in flat]), flat, spec, gateway, on_progress, result)
+    alone = [place for place in sorted(result.failures) if _is_asked(result.failures[place])]
     if alone and len(flat) > 1:
         _ask([range(place, place + 1) for place in alone], flat, spec, gateway, on_progress, again)
         # Where the model is not asked again, the first failure says more.
         sent_failures = {place: failure for place, failure in again.failures.items() if _is_asked(failure)}
-        found.failures = {place: one for place, one in found.failures.items() if place not in again.vectors} | sent_failures
-        found.vectors |= again.vectors
-    return found
+        result.failures = {place: old for place, old in result.failures.items() if place not in again.vectors} | sent_failures
+        result.vectors |= again.vectors
+    return result
 
 
 def _is_asked(failure: Failure) -> bool:
@@ -165,9 +165,9 @@ def _ask(
     spec: ModelSpec,
     gateway: Gateway,
     on_progress: OnProgress | None,
-    found: _Found,
+    result: _Found,
 ) -> None:
-    """One request a batch; what comes back is added to `found`. Batches with the same texts share a request."""
+    """One request a batch; what comes back is added to `result`. Batches with the same texts share a request."""
     requests: dict[str, Request] = {}
     places: dict[str, list[range]] = {}
     for part in parts:
@@ -178,15 +178,15 @@ def _ask(
     keys = [key for key in requests if key not in outcome.failures]
     for key, failure in outcome.failures.items():
         for part in places[key]:
-            found.failures.update(dict.fromkeys(part, failure))
+            result.failures.update(dict.fromkeys(part, failure))
     for start in range(0, len(keys), _READ_AT_ONCE):
         rows = gateway.store.responses(keys[start : start + _READ_AT_ONCE])
         for key, text in zip(rows["request_key"].to_pylist(), rows["text"].to_pylist(), strict=True):
             for part in places[key]:
-                _add(text, part, spec, key, found)
+                _add(text, part, spec, key, result)
 
 
-def _add(text: str, part: range, spec: ModelSpec, key: str, found: _Found) -> None:
+def _add(text: str, part: range, spec: ModelSpec, key: str, result: _Found) -> None:
     """The vectors of a stored response. One that was put into the store from elsewhere may hold anything."""
     try:
         vectors = decode_stored_vectors(text)
@@ -194,9 +194,9 @@ def _add(text: str, part: range, spec: ModelSpec, key: str, found: _Found) -> No
             raise ValueError(f"vectors of the shape {vectors.shape} for {format_count(len(part), 'text')}")
     except ValueError as error:
         failure = Failure(key, f"{spec.name}: the stored response {key} holds no vectors: {error}", 0)
-        found.failures.update(dict.fromkeys(part, failure))
+        result.failures.update(dict.fromkeys(part, failure))
         return
-    found.vectors.update(zip(part, vectors, strict=True))
+    result.vectors.update(zip(part, vectors, strict=True))
 
 
 def _request(texts: Sequence[str], spec: ModelSpec) -> Request:
@@ -205,5 +205,5 @@ def _request(texts: Sequence[str], spec: ModelSpec) -> Request:
 
 def _strip_sampling(spec: ModelSpec) -> ModelSpec:
     """The model under a variant that is its model string alone: embeddings have no temperature and no longest response."""
-    kept = {name: getattr(spec, name) for name in spec.model_fields_set}
-    return ModelSpec.model_validate({**kept, "temperature": None, "max_tokens": None})
+    values = {name: getattr(spec, name) for name in spec.model_fields_set}
+    return ModelSpec.model_validate({**values, "temperature": None, "max_tokens": None})

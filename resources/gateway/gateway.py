@@ -120,27 +120,27 @@ class Gateway:
         return dict(self.accounts.by_role)
 
     def answer(
-        self, requests: Iterable[Request], *, on_progress: OnProgress | None = None, then: Then | None = None
+        self, requests: Iterable[Request], *, on_progress: OnProgress | None = None, follow_up: Then | None = None
     ) -> Outcome:
         """Make sure that every request has a response in the store, or a failure that says why not.
 
         Each response is committed before anything else happens to it, so a run that is killed or interrupted keeps
         what it had; a rerun asks the rest. Other runs over the same store may ask the same at the same time: each request is asked
         by one of them, and counts as replayed for the others. `on_progress` is called in this thread, a few times a second.
-        `then` is called in this thread too, as soon as requests are settled; what it says is asked as well, before what waits already.
+        `follow_up` is called in this thread too, as soon as requests are settled; what it says is asked as well, before what waits already.
 
         Raises:
             GatewayError: some model can not be asked at all (no key, no package, no price under a limit in dollars); nothing has
-                been asked then, unless `then` brought the model up.
+                been asked then, unless `follow_up` brought the model up.
             StoreError: the store cannot be read or written.
             KeyboardInterrupt: after calls in flight have been given `grace` seconds to end, and what they brought is committed.
         """
         queues: dict[_Asked, ModelQueue] = {}
-        intake = Intake(self.store, partial(self._get_queue, queues), then)
+        intake = Intake(self.store, partial(self._get_queue, queues), follow_up)
         for arrival in intake.take(requests):
             arrival.enter(in_front=False)
-        asked = [queue for queue in queues.values() if queue.unclaimed]
-        self._refuse_unaskable(asked)
+        waiting = [queue for queue in queues.values() if queue.unclaimed]
+        self._refuse_unaskable(waiting)
         lines: deque[str] = deque()
 
         def tell_lines() -> None:
@@ -153,38 +153,38 @@ class Gateway:
                 on_progress(tuple(queue.progress() for queue in list(queues.values())))
 
         report()
-        sent = 0
-        if asked:
+        n_sent = 0
+        if waiting:
             try:
-                sent = self._ask(asked, intake, lines.append, report)
+                n_sent = self._ask(waiting, intake, lines.append, report)
             finally:
                 tell_lines()
             report()
         self._note_costs(intake.failures)
-        return Outcome(intake.failures, asked=sent, replayed=sum(queue.replayed for queue in queues.values()))
+        return Outcome(intake.failures, asked=n_sent, replayed=sum(queue.replayed for queue in queues.values()))
 
     def _note_costs(self, failures: dict[str, Failure]) -> None:
         """Note with each failure what its calls cost or may have cost, those of earlier runs included."""
-        for key, lost in self.store.failure_costs(failures).items():
+        for key, cost in self.store.failure_costs(failures).items():
             failures[key] = replace(
                 failures[key],
-                cost_usd=lost.cost_usd,
-                unknown_cost_attempts=lost.unknown,
-                unknown_cost_usd_most=lost.most_usd,
+                cost_usd=cost.cost_usd,
+                unknown_cost_attempts=cost.unknown,
+                unknown_cost_usd_most=cost.most_usd,
             )
 
     def _ask(self, queues: list[ModelQueue], intake: Intake, tell: Callable[[str], None], report: Callable[[], None]) -> int:
         """Ask what is in the queues, and what follows from it; returns how many requests were sent."""
         scrub = Scrubber(self._environ, [queue.spec for queue in queues])
         writer, claims = ResponseWriter(self.store), Claims(self.store)
-        settled: deque[str] = deque()
+        settled_keys: deque[str] = deque()
 
         def settle(key: str) -> None:
-            settled.append(key)
+            settled_keys.append(key)
             thread.nudge()
 
-        followed = settle if intake.is_followed else None
-        dispatch = Dispatch(queues, writer, claims, self.accounts, self._rules, scrub, tell, followed)
+        on_settled = settle if intake.is_followed else None
+        dispatch = Dispatch(queues, writer, claims, self.accounts, self._rules, scrub, tell, on_settled)
         shares = ProviderShares(self.store, claims, first=FIRST_LIMIT, most=self._provider_limits)
         limits = SharedLimits(queues, shares, writer, partial(dispatch.enter, (), 0), dispatch.stop)
 
@@ -202,7 +202,7 @@ class Gateway:
             dispatch.stop()
 
         def tick() -> None:
-            if keys := [settled.popleft() for _ in range(len(settled))]:
+            if keys := [settled_keys.popleft() for _ in range(len(settled_keys))]:
                 arrivals = intake.follow(keys, dispatch.failures)
                 if further := _list_new_queues(arrivals, queues):
                     self._refuse_unaskable(further)
@@ -218,21 +218,21 @@ class Gateway:
 
     def _get_queue(self, queues: dict[_Asked, ModelQueue], model: ModelSpec, role: str) -> ModelQueue:
         """The queue among these of a model that is asked in a role, made where there is none."""
-        asked = model.variant, role == EMBEDDER
-        if (queue := queues.get(asked)) is None:
-            queue = queues[asked] = ModelQueue(self._get_state(model, asked), role)
+        key = model.variant, role == EMBEDDER
+        if (queue := queues.get(key)) is None:
+            queue = queues[key] = ModelQueue(self._get_state(model, key), role)
         return queue
 
-    def _get_state(self, spec: ModelSpec, asked: _Asked) -> ModelState:
+    def _get_state(self, spec: ModelSpec, key: _Asked) -> ModelState:
         if spec.is_computed:
             raise ValueError(f"{spec.name} is refused: its answers are computed, not requested")
-        if (state := self._models.get(asked)) is None:
+        if (state := self._models.get(key)) is None:
             if (slots := self.providers.get(find_provider(spec))) is None:
                 slots = self.providers[find_provider(spec)] = ProviderSlots(self._rules.limit, self._rules.backoff)
                 if not spec.is_local:
                     slots.share(0)  # until it has a part of what all runs may have in flight
-            transport = self._local if spec.is_local else self._hosted[is_direct(spec), asked[1]]
-            state = self._models[asked] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
+            transport = self._local if spec.is_local else self._hosted[is_direct(spec), key[1]]
+            state = self._models[key] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
         return state
 
     def _refuse_unaskable(self, queues: Sequence[ModelQueue]) -> None:
@@ -251,25 +251,25 @@ class Gateway:
         """
         refuse({queue.spec.name: find_sent_problem(queue.spec, queue.room) for queue in queues})
         for queue in queues:
-            checked = self._checked[queue.role]
-            if queue.spec.variant not in checked:
-                refuse_same_sent([*checked.values(), queue.spec], [queue.spec])
-                checked[queue.spec.variant] = queue.spec
+            specs = self._checked[queue.role]
+            if queue.spec.variant not in specs:
+                refuse_same_sent([*specs.values(), queue.spec], [queue.spec])
+                specs[queue.spec.variant] = queue.spec
                 for line in describe_altered_settings([queue.spec]):
                     self.tell(line)
 
 
 def _list_new_queues(arrivals: Sequence[Arrival], queues: Sequence[ModelQueue]) -> list[ModelQueue]:
     """The queues that are not asked yet."""
-    known = {id(queue) for queue in queues}
-    return list({id(one.queue): one.queue for one in arrivals if one.job is not None and id(one.queue) not in known}.values())
+    ids = {id(queue) for queue in queues}
+    return list({id(new.queue): new.queue for new in arrivals if new.job is not None and id(new.queue) not in ids}.values())
 
 
 class Intake:
     """Sorts requests into those to be asked and those that are settled. It lives in the caller's thread."""
 
-    def __init__(self, store: ResponseStore, queue_of: Callable[[ModelSpec, str], ModelQueue], then: Then | None) -> None:
-        self._store, self._queue_of, self._then = store, queue_of, then
+    def __init__(self, store: ResponseStore, queue_of: Callable[[ModelSpec, str], ModelQueue], follow_up: Then | None) -> None:
+        self._store, self._queue_of, self._then = store, queue_of, follow_up
         self._seen, self._settled = set[str](), set[str]()
         self.failures: dict[str, Failure] = {}
         """By request key."""
@@ -282,25 +282,25 @@ class Intake:
     def take(self, requests: Iterable[Request]) -> list[Arrival]:
         """What these become in the queues, and what follows from those that are settled already: the later in its episode, the earlier."""
         arrivals: list[Arrival] = []
-        settled, made = self._sort_requests(requests)
-        while settled and self._then is not None:
-            arrivals = made + arrivals
-            settled, made = self._sort_requests(self._then(settled, self.failures))
-        return made + arrivals
+        keys, new_arrivals = self._sort_requests(requests)
+        while keys and self._then is not None:
+            arrivals = new_arrivals + arrivals
+            keys, new_arrivals = self._sort_requests(self._then(keys, self.failures))
+        return new_arrivals + arrivals
 
-    def follow(self, settled: Sequence[str], failures: Mapping[str, Failure]) -> list[Arrival]:
+    def follow(self, keys: Sequence[str], failures: Mapping[str, Failure]) -> list[Arrival]:
         """What follows from requests that were settled just now. `failures`: all so far, by request key."""
-        self._settled.update(settled)
-        self.failures |= {key: failures[key] for key in settled if key in failures}
-        return self.take(self._then(settled, self.failures)) if self._then is not None else []
+        self._settled.update(keys)
+        self.failures |= {key: failures[key] for key in keys if key in failures}
+        return self.take(self._then(keys, self.failures)) if self._then is not None else []
 
     def _sort_requests(self, requests: Iterable[Request]) -> tuple[list[str], list[Arrival]]:
         """Keys that are settled, and what is new."""
-        replayed, arrived = list[str](), list[Arrival]()
+        stored_keys, replays = list[str](), list[Arrival]()
         if isinstance(requests, RequestList):
             for part in requests.parts:
-                replayed += part.stored
-                arrived += self._take_replayed(part)
+                stored_keys += part.stored
+                replays += self._take_replayed(part)
             requests = requests.iterate_missing()
         again, new = list[str](), dict[str, Request]()
         for request in requests:
@@ -308,18 +308,18 @@ class Intake:
                 again.append(request.key)
             elif request.key not in self._seen:
                 new[request.key] = request
-        known = self._store.find_known_keys(new)
-        missing = find_missing_imported(new, known)
+        known_keys = self._store.find_known_keys(new)
+        missing = find_missing_imported(new, known_keys)
         self.failures |= missing
         self._seen |= new.keys()
-        self._settled |= known | missing.keys()
+        self._settled |= known_keys | missing.keys()
         arrivals = [
-            Arrival(self._queue_of(request.model, request.role), None if key in known else Job(key, request))
+            Arrival(self._queue_of(request.model, request.role), None if key in known_keys else Job(key, request))
             for key, request in new.items()
             if key not in missing
         ]
-        settled = [*again, *(key for key in new if key in known or key in missing)]
-        return list(dict.fromkeys([*replayed, *settled])), arrived + arrivals
+        done_keys = [*again, *(key for key in new if key in known_keys or key in missing)]
+        return list(dict.fromkeys([*stored_keys, *done_keys])), replays + arrivals
 
     def _take_replayed(self, requests: RequestsOfModel) -> list[Arrival]:
         """Those that are known to be stored, and were not there before."""

@@ -47,13 +47,13 @@ _OBJECT = re.compile(r" ssl:default| (?:ssl:)?<[\w.]+ object at 0x[0-9a-f]+>")
 def make_status_error(
     spec: ModelSpec,
     status: int,
-    said: str,
+    detail: str,
     *,
     words: str,
     headers: Mapping[str, str],
     too_long: bool = False,
-    blocked: bool = False,
-    refused: bool = False,
+    is_blocked: bool = False,
+    is_refused: bool = False,
 ) -> CallError:
     """What an HTTP status other than success means.
 
@@ -66,14 +66,14 @@ def make_status_error(
         refused: the client knows that the key was refused, whatever the status.
     """
     wait = _parse_wait(headers, words)
-    message = f"{spec.name}: HTTP {status}: {said}"
-    if blame := _find_prompt_fault(status, words, too_long, blocked):
-        return CallError(f"{spec.name}: {blame} (HTTP {status}): {said}", Scope.REQUEST, of_prompt=True)
-    if refused or status in _MODEL_STATUSES or (status == 429 and _is_out_of_money(words, wait)):
+    message = f"{spec.name}: HTTP {status}: {detail}"
+    if blame := _find_prompt_fault(status, words, too_long, is_blocked):
+        return CallError(f"{spec.name}: {blame} (HTTP {status}): {detail}", Scope.REQUEST, of_prompt=True)
+    if is_refused or status in _MODEL_STATUSES or (status == 429 and _is_out_of_money(words, wait)):
         return CallError(message, Scope.MODEL)
     if status in _PASSING_STATUSES or status >= 500:
-        billed = status == 408 or (status >= 500 and status not in _NOT_TAKEN)
-        return CallError(message, Scope.PASSING, rate_limited=status == 429, retry_after=wait, billed=billed)
+        is_billed = status == 408 or (status >= 500 and status not in _NOT_TAKEN)
+        return CallError(message, Scope.PASSING, rate_limited=status == 429, retry_after=wait, billed=is_billed)
     return CallError(message, Scope.REQUEST)
 
 
@@ -133,17 +133,17 @@ def extract_message(text: str) -> str | None:
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             return None
     inner = body.get("error", body) if isinstance(body, dict) else None
-    found = inner.get("message") or inner.get("detail") if isinstance(inner, dict) else inner
-    return found if isinstance(found, str) and found else None
+    detail = inner.get("message") or inner.get("detail") if isinstance(inner, dict) else inner
+    return detail if isinstance(detail, str) and detail else None
 
 
-def _find_prompt_fault(status: int, words: str, too_long: bool, blocked: bool) -> str | None:
+def _find_prompt_fault(status: int, words: str, too_long: bool, is_blocked: bool) -> str | None:
     """Why this prompt gets no response, whoever asks: it is too long, or a filter stopped it."""
     if too_long or (status in _PROMPT_STATUSES and _TOO_LONG.search(words)):
         return "the prompt is too long for the model"
     if status == 429 and _TOO_LARGE.search(words):
         return "the prompt is larger than the rate limit"
-    if blocked or (status in _PROMPT_STATUSES and _BLOCKED.search(words)):
+    if is_blocked or (status in _PROMPT_STATUSES and _BLOCKED.search(words)):
         return "stopped by the provider's content filter"
     return None
 
@@ -156,7 +156,7 @@ def _is_out_of_money(words: str, wait: float | None) -> bool:
 
 def _parse_wait(headers: Mapping[str, str], words: str) -> float | None:
     """Seconds to wait by the Retry-After header, else by the delay that Gemini writes into the body."""
-    asked = retry_after(headers, datetime.now(UTC))
-    if asked is None and (delay := _RETRY_DELAY.search(words)):
-        asked = float(delay.group(1))
-    return asked
+    seconds = retry_after(headers, datetime.now(UTC))
+    if seconds is None and (delay := _RETRY_DELAY.search(words)):
+        seconds = float(delay.group(1))
+    return seconds

@@ -239,7 +239,7 @@ class LitellmEmbedding(LitellmTransport):
         answer = await call_in_time(spec, litellm.aembedding(**arguments), read_embedding_bill)
         bill = read_embedding_bill(spec, *read_stated_usage(answer))
         try:
-            vectors = decode_vectors([_convert_entry(one) for one in answer.data or ()], len(texts))
+            vectors = decode_vectors([_convert_entry(entry) for entry in answer.data or ()], len(texts))
         except ValueError as error:
             fault = make_unreadable_error(spec, str(error))
             fault.bill = bill.stated
@@ -252,30 +252,30 @@ class LitellmEmbedding(LitellmTransport):
         )
 
 
-def _convert_entry(one: Any) -> dict[str, Any]:
+def _convert_entry(raw: Any) -> dict[str, Any]:
     """One embedding of an answer, which is a mapping or an object by provider."""
     return (
-        one if isinstance(one, dict) else {"index": getattr(one, "index", None), "embedding": getattr(one, "embedding", None)}
+        raw if isinstance(raw, dict) else {"index": getattr(raw, "index", None), "embedding": getattr(raw, "embedding", None)}
     )
 
 
 def call_error(spec: ModelSpec, error: Exception) -> CallError:
     """What the exception means for this call and for further ones. The message names the model and quotes the server."""
-    answered = _find_first(error, httpx.HTTPStatusError)
-    if answered is None and (fault := _find_first(error, httpx.TransportError)):
+    http_error = _find_first(error, httpx.HTTPStatusError)
+    if http_error is None and (fault := _find_first(error, httpx.TransportError)):
         return _make_network_error(spec, fault)
-    status = answered.response.status_code if answered else getattr(error, "status_code", None)
-    if answered is None and _extract_text(error).rstrip(".") == _NOTHING_SAID:
+    status = http_error.response.status_code if http_error else getattr(error, "status_code", None)
+    if http_error is None and _extract_text(error).rstrip(".") == _NOTHING_SAID:
         # What the client says itself ("Connection error.") tells nothing; what it was raised from does.
         cause = list(_iterate_chain(error))[-1]
         return CallError(
             f"{spec.name}: no connection{format_address(spec)}: {describe_cause(cause)}", Scope.PASSING, reached=False
         )
-    if answered is None and status in (200, 500):
+    if http_error is None and status in (200, 500):
         return make_unreadable_error(spec, _extract_text(error))
     if not isinstance(status, int):
         return CallError(f"{spec.name}: {type(error).__name__}: {_extract_text(error)}", Scope.REQUEST, billed=True)
-    headers = answered.response.headers if answered else getattr(error, "litellm_response_headers", None) or {}
+    headers = http_error.response.headers if http_error else getattr(error, "litellm_response_headers", None) or {}
     kind = type(error).__name__
     return make_status_error(
         spec,
@@ -284,16 +284,16 @@ def call_error(spec: ModelSpec, error: Exception) -> CallError:
         words=f"{getattr(error, 'message', error)} {getattr(error, 'body', '')}",
         headers=headers,
         too_long=kind == "ContextWindowExceededError",
-        blocked=kind == "ContentPolicyViolationError",
+        is_blocked=kind == "ContentPolicyViolationError",
         # litellm knows some refused keys that come as another status than 401.
-        refused=getattr(error, "status_code", None) == 401,
+        is_refused=getattr(error, "status_code", None) == 401,
     )
 
 
 def read_error_usage(error: Exception) -> tuple[object, object]:
     """The `usage` that the body of an error's HTTP response states, and the cost that its headers state; None: nothing."""
-    for one in _iterate_chain(error):
-        response = getattr(one, "response", None)
+    for link in _iterate_chain(error):
+        response = getattr(link, "response", None)
         if not isinstance(response, httpx.Response):
             continue
         # litellm makes up some responses; the one that its client read has what the server sent.
@@ -305,8 +305,8 @@ def read_error_usage(error: Exception) -> tuple[object, object]:
 
 
 def _make_network_error(spec: ModelSpec, fault: httpx.TransportError) -> CallError:
-    if refused := _find_first(fault, ssl.SSLCertVerificationError):
-        return make_certificate_error(spec, refused)
+    if cause := _find_first(fault, ssl.SSLCertVerificationError):
+        return make_certificate_error(spec, cause)
     if isinstance(fault, httpx.ConnectTimeout):
         return make_connection_timeout(spec)
     if isinstance(fault, httpx.TimeoutException):
@@ -315,15 +315,15 @@ def _make_network_error(spec: ModelSpec, fault: httpx.TransportError) -> CallErr
 
 
 def _find_first(error: BaseException, kind: type[_E]) -> _E | None:
-    return next((one for one in _iterate_chain(error) if isinstance(one, kind)), None)
+    return next((link for link in _iterate_chain(error) if isinstance(link, kind)), None)
 
 
 def _iterate_chain(error: BaseException) -> Iterator[BaseException]:
     """The exception and what it came from: litellm wraps the provider's, which wraps the HTTP client's."""
-    seen: set[int] = set()
+    ids: set[int] = set()
     current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
+    while current is not None and id(current) not in ids:
+        ids.add(id(current))
         yield current
         current = current.__cause__ or current.__context__
 

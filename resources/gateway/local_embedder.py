@@ -56,7 +56,7 @@ def find_local_problem() -> str | None:
     return f"{' and '.join(missing)}; {_INSTALL}" if missing else None
 
 
-def embed_locally(texts: Sequence[str], tell: Callable[[int], None] = lambda done: None) -> list[LocalVector]:
+def embed_locally(texts: Sequence[str], tell: Callable[[int], None] = lambda count: None) -> list[LocalVector]:
     """The embedding of each text. A text has the same bits whatever texts stand beside it, and on however many threads.
 
     Args:
@@ -71,13 +71,13 @@ def embed_locally(texts: Sequence[str], tell: Callable[[int], None] = lambda don
     model = _load_model()
     pool = ThreadPoolExecutor(cores(), thread_name_prefix="local-embedder")
     try:
-        found: list[LocalVector] = []
-        for one in pool.map(model.embed, texts):
-            found.append(one)
-            if len(found) % _TELL_EVERY == 0:
-                tell(len(found))
-        tell(len(found))
-        return found
+        vectors: list[LocalVector] = []
+        for vector in pool.map(model.embed, texts):
+            vectors.append(vector)
+            if len(vectors) % _TELL_EVERY == 0:
+                tell(len(vectors))
+        tell(len(vectors))
+        return vectors
     finally:
         pool.shutdown(cancel_futures=True)
 

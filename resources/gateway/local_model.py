@@ -104,8 +104,8 @@ class LocalTransport:
         """The model stays loaded for the next run."""
 
     def _write(self, request: Request) -> Reply:
-        asked = request.max_tokens or max(_TEXT_TOKENS, request.answer_tokens or 0)
-        tokens = min(asked, _CONTEXT_TOKENS // 2)
+        limit = request.max_tokens or max(_TEXT_TOKENS, request.answer_tokens or 0)
+        tokens = min(limit, _CONTEXT_TOKENS // 2)
         budget = min(sum(len(message.text) for message in request.messages), _CHARACTERS_HELD)
         while True:
             turns = fit_conversation(request.messages, budget)
@@ -182,8 +182,8 @@ def extract_stem(user: str, choices: Sequence[str]) -> str:
     lines = user.rstrip().split("\n")
     last = len(choices) - 1
     for end in range(len(lines) - 1, last - 1, -1):
-        listed = lines[end - last : end + 1]
-        if all(line.rstrip().endswith(choice.strip()) for line, choice in zip(listed, choices, strict=True)):
+        block = lines[end - last : end + 1]
+        if all(line.rstrip().endswith(choice.strip()) for line, choice in zip(block, choices, strict=True)):
             return "\n".join(lines[: end - last]).rstrip()
     head, _, tail = user.rstrip().rpartition("\n\n")
     return head or tail
@@ -191,8 +191,8 @@ def extract_stem(user: str, choices: Sequence[str]) -> str:
 
 def prompt(stem: str, options: Sequence[str]) -> str:
     """A chat turn that is answered by one letter. Rotations share everything before the options, which is computed once."""
-    listed = "\n".join(f"{letter}. {option}" for letter, option in zip(_OPTION_LETTERS, options, strict=False))
-    turn = f"{stem}\n\n{listed}\n\nWhich answer would they choose? Reply with the letter only."
+    listing = "\n".join(f"{letter}. {option}" for letter, option in zip(_OPTION_LETTERS, options, strict=False))
+    turn = f"{stem}\n\n{listing}\n\nWhich answer would they choose? Reply with the letter only."
     return f"<|im_start|>user\n{strip_turn_marks(turn)}<|im_end|>\n<|im_start|>assistant\n"
 
 
@@ -274,9 +274,9 @@ def estimate_chat_tokens(messages: Sequence[Message]) -> int:
 
 def fit_conversation(messages: Sequence[Message], characters: int) -> list[Message]:
     """The conversation in about so many characters: the longest messages lose their middle, and a very long conversation its own."""
-    kept = list(messages) if len(messages) <= _MOST_TURNS else [messages[0], *messages[1 - _MOST_TURNS :]]
-    most = _compute_longest_allowed([len(message.text) for message in kept], characters)
-    return [Message(message.role, shorten_middle_of(message.text, most)) for message in kept]
+    turns = list(messages) if len(messages) <= _MOST_TURNS else [messages[0], *messages[1 - _MOST_TURNS :]]
+    most = _compute_longest_allowed([len(message.text) for message in turns], characters)
+    return [Message(message.role, shorten_middle_of(message.text, most)) for message in turns]
 
 
 def shorten_middle_of(text: str, budget: int) -> str:
@@ -291,10 +291,10 @@ def shorten_middle_of(text: str, budget: int) -> str:
 
 def _compute_longest_allowed(lengths: Sequence[int], total: int) -> int:
     """The length at which longer texts have to be cut so that all of them have `total` together; the longest, if none has to."""
-    left = total
+    remaining = total
     for place, length in enumerate(sorted(lengths)):
-        share = left // (len(lengths) - place)
+        share = remaining // (len(lengths) - place)
         if length > share:
             return share
-        left -= length
+        remaining -= length
     return max(lengths, default=0)

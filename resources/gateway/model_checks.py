@@ -24,23 +24,23 @@ ONLY_STORED = "only its stored responses are used, and this prompt has none"
 
 def refuse(problems: Mapping[str, str | None]) -> None:
     """Raises GatewayError when there is a problem. `problems`: by model name; None: there is none."""
-    if found := [f"{name}: {problem}" for name, problem in problems.items() if problem]:
-        raise GatewayError(f"no request was sent, because these models cannot be asked: {'; '.join(found)}")
+    if faults := [f"{name}: {problem}" for name, problem in problems.items() if problem]:
+        raise GatewayError(f"no request was sent, because these models cannot be asked: {'; '.join(faults)}")
 
 
-def find_missing_imported(wanted: Mapping[str, Request], known: Collection[str]) -> dict[str, Failure]:
+def find_missing_imported(requests: Mapping[str, Request], known_keys: Collection[str]) -> dict[str, Failure]:
     """By request key, of what is wanted and not known, the requests that nobody can be asked: their models' responses were made elsewhere."""
-    absent = {key: one for key, one in wanted.items() if one.model.is_imported and key not in known}
-    return {key: Failure(key, f"{one.model.name} is imported: {ONLY_STORED}", 0, "missing") for key, one in absent.items()}
+    absent = {key: call for key, call in requests.items() if call.model.is_imported and key not in known_keys}
+    return {key: Failure(key, f"{call.model.name} is imported: {ONLY_STORED}", 0, "missing") for key, call in absent.items()}
 
 
 def refuse_absent_imported(models: Iterable[ModelSpec], snapshot: str, store: ResponseStore) -> None:
     """Raises ConfigError for an imported model of which nothing was imported in the snapshot, as where its name is misspelled."""
     for spec in models:
         if spec.is_imported and not store.has(spec.variant, snapshot):
-            known = [one.name for one in store.models(snapshot) if one.variant.startswith(IMPORTED)]
+            names = [model.name for model in store.models(snapshot) if model.variant.startswith(IMPORTED)]
             raise ConfigError(
-                f"model {spec.name}: no responses of it were imported in snapshot {snapshot!r}; there are: {list_nearest(spec.name, known)}; "
+                f"model {spec.name}: no responses of it were imported in snapshot {snapshot!r}; there are: {list_nearest(spec.name, names)}; "
                 "`dtef import responses FILE` adds some"
             )
 
@@ -80,16 +80,16 @@ def refuse_early(
         GatewayError: a model that must be asked cannot be: no key, no package, settings that the provider refuses, no price under a limit in
             dollars; or two models would send the same request.
     """
-    asked = [spec for spec in models if not (spec.is_computed or spec.is_imported)]
-    problems = {spec.name: problem for spec in asked if (problem := find_quick_problem(spec, environ))}
-    looked_at = [spec for spec in asked if (spec.api_base or look_up_prices) and accounts.is_price_needed(spec.name)]
-    unpriced = [spec for spec in looked_at if price(spec) is None]
-    new = {spec.name for spec in asked if (spec.name in problems or spec in unpriced) and not store.has(spec.variant, snapshot)}
+    specs = [spec for spec in models if not (spec.is_computed or spec.is_imported)]
+    problems = {spec.name: problem for spec in specs if (problem := find_quick_problem(spec, environ))}
+    looked_at = [spec for spec in specs if (spec.api_base or look_up_prices) and accounts.is_price_needed(spec.name)]
+    no_price = [spec for spec in looked_at if price(spec) is None]
+    new = {spec.name for spec in specs if (spec.name in problems or spec in no_price) and not store.has(spec.variant, snapshot)}
     refuse({name: problem for name, problem in problems.items() if name in new})
-    never = [spec for spec in asked if is_translated(spec) and not store.has(spec.variant, snapshot)]
+    never = [spec for spec in specs if is_translated(spec) and not store.has(spec.variant, snapshot)]
     refuse({spec.name: find_sent_problem(spec) for spec in never})
-    refuse_same_sent(asked if never else (), never)
-    accounts.refuse_unpriced((spec, None) for spec in unpriced if spec.name in new)
+    refuse_same_sent(specs if never else (), never)
+    accounts.refuse_unpriced((spec, None) for spec in no_price if spec.name in new)
 
 
 class ModelRoute(NamedTuple):

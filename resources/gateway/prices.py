@@ -33,8 +33,8 @@ def price(spec: ModelSpec) -> Price | None:
     A server of one's own (`api_base`) has no price unless the models file gives one, whatever its model is called elsewhere.
     Discounts of batches and dearer tiers of very long prompts are not in it.
     """
-    if own := build_own_price(spec):
-        return own
+    if own_price := build_own_price(spec):
+        return own_price
     if spec.is_local or spec.is_computed or spec.is_imported:
         return FREE
     return None if spec.api_base else _find_listed_price(spec.model)

@@ -82,13 +82,13 @@ def keep_terminal() -> Iterator[None]:
     """For the length of a command, keep where its stderr goes: Dagster sends stderr of a running step to a file."""
     global _errors
     try:
-        kept = os.fdopen(os.dup(sys.stderr.fileno()), "w", buffering=1)
+        stream = os.fdopen(os.dup(sys.stderr.fileno()), "w", buffering=1)
     except OSError:  # no file behind it
         yield
         return
-    before, _errors = _errors, kept
+    before, _errors = _errors, stream
     try:
-        with kept:
+        with stream:
             yield
     finally:
         _errors = before
@@ -130,8 +130,8 @@ def waiting(title: str) -> Iterator[None]:
         yield
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(file=_errors, force_terminal=True), transient=True) as shown:
-        shown.add_task(title, total=None)
+    with Progress(*columns, console=Console(file=_errors, force_terminal=True), transient=True) as progress:
+        progress.add_task(title, total=None)
         yield
 
 
@@ -159,31 +159,31 @@ class RunProgress:
         """Whether more than what is known may follow from responses, so that nobody knows how long it takes."""
 
     def __call__(self, models: tuple[ModelProgress, ...]) -> None:
-        self._now.update((one.model, self._sum_windows(one)) for one in models)
+        self._now.update((line.model, self._sum_windows(line)) for line in models)
         self._show(tuple(self._now.values()))
 
     def window_done(self) -> None:
         """What was counted so far comes on top of what the next window counts."""
         self._before = dict(self._now)
 
-    def _sum_windows(self, one: ModelProgress) -> ModelProgress:
-        before = self._before.get(one.model)
+    def _sum_windows(self, line: ModelProgress) -> ModelProgress:
+        before = self._before.get(line.model)
         earlier = before.settled if before else 0
-        settled = one.settled + earlier
+        n_settled = line.settled + earlier
         # Replies that are asked for once more were not expected: they come on top.
-        expected = self._expected.get(one.model, 0)
-        total = max(expected, one.total + earlier)
-        counts = {name: getattr(one, name) + getattr(before, name, 0) for name in ("replayed", "done", "failed", "stopped")}
-        so_far = self._rate_so_far(one.model, counts["done"])
-        rate = one.rate or so_far
-        is_known = rate and not (self.is_open and one.total + earlier > expected)
-        return replace(one, total=total, **counts, rate=rate, seconds_left=(total - settled) / rate if is_known else None)
+        expected = self._expected.get(line.model, 0)
+        total = max(expected, line.total + earlier)
+        counts = {name: getattr(line, name) + getattr(before, name, 0) for name in ("replayed", "done", "failed", "stopped")}
+        so_far = self._rate_so_far(line.model, counts["done"])
+        rate = line.rate or so_far
+        is_known = rate and not (self.is_open and line.total + earlier > expected)
+        return replace(line, total=total, **counts, rate=rate, seconds_left=(total - n_settled) / rate if is_known else None)
 
-    def _rate_so_far(self, model: str, done: int) -> float:
+    def _rate_so_far(self, model: str, n_done: int) -> float:
         """Of a model that has not responded for half a minute, the mean rate since the run first had news of it."""
         now = self._clock()
         seconds = now - self._began.setdefault(model, now)
-        return done / seconds if seconds > 0 else 0.0
+        return n_done / seconds if seconds > 0 else 0.0
 
 
 _live_lines = False
@@ -201,11 +201,11 @@ class _LiveProgress:
             self._bars.console.file.write(_ERASED)
             _live_lines = True
             self._bars.start()
-        for one in models:
-            if one.model not in self._tasks:
-                self._tasks[one.model] = self._bars.add_task(one.model, total=one.total, note="")
+        for line in models:
+            if line.model not in self._tasks:
+                self._tasks[line.model] = self._bars.add_task(line.model, total=line.total, note="")
             self._bars.update(
-                self._tasks[one.model], completed=one.settled, total=one.total, note=", ".join(_list_model_details(one))
+                self._tasks[line.model], completed=line.settled, total=line.total, note=", ".join(_list_model_details(line))
             )
 
     def say(self, line: str) -> None:
@@ -281,13 +281,13 @@ class LogProgress:
         due = self._clock() - self._last >= self._every
         if due:
             self._last = self._clock()
-        for one in models:
-            finished = one.settled == one.total
+        for line in models:
+            is_finished = line.settled == line.total
             # A model that was finished goes on where more follows from its responses.
-            if (due or (finished and one.model not in self._finished)) and self._finished.get(one.model) != one.total:
-                self._log(format_progress(f"{self._head}{one.model}", one.settled, one.total, _list_model_details(one)))
-            if finished:
-                self._finished[one.model] = one.total
+            if (due or (is_finished and line.model not in self._finished)) and self._finished.get(line.model) != line.total:
+                self._log(format_progress(f"{self._head}{line.model}", line.settled, line.total, _list_model_details(line)))
+            if is_finished:
+                self._finished[line.model] = line.total
 
     def say(self, line: str) -> None:
         self._log(line)
@@ -327,37 +327,39 @@ class PartsProgress:
         if self._lines is not None:
             print(line, file=self._lines)
 
-    def __call__(self, done: int) -> None:
+    def __call__(self, n_done: int) -> None:
         now = self._clock()
         if now - self._last < self._every:
             return
         self._last = now
-        since = done - self._done_before
+        since = n_done - self._done_before
         rate = since / (now - self._began) if since and now > self._began else 0.0
-        left = (
-            [_format_pace(rate), f"{_format_duration((self._total - done) / rate)} left"] if rate and done < self._total else []
+        wait = (
+            [_format_pace(rate), f"{_format_duration((self._total - n_done) / rate)} left"]
+            if rate and n_done < self._total
+            else []
         )
-        self._show(done, format_progress(self._head, done, self._total, left))
+        self._show(n_done, format_progress(self._head, n_done, self._total, wait))
 
-    def resume(self, done: int) -> None:
+    def resume(self, n_done: int) -> None:
         """The work goes on after something else, whose time says nothing of the time left."""
-        self._began, self._done_before = self._clock(), done
+        self._began, self._done_before = self._clock(), n_done
 
     def begin(self, part: str) -> None:
         """The next part begins. Its name replaces the time left: parts with names take very different times."""
         self._parts_begun += 1
         self._show(self._parts_begun - 1, format_progress(self._head, self._parts_begun, self._total, [part]))
 
-    def _show(self, done: int, line: str) -> None:
+    def _show(self, n_done: int, line: str) -> None:
         if self._terminal is None:
             self._log(line)
         elif not _live_lines:
             columns = shutil.get_terminal_size().columns
             # A line that is broken cannot be replaced.
             width = max(_LEAST_WIDTH, min(_BAR_WIDTH, columns - len(line) - len("[] ") - 1))
-            filled = width * done // max(1, self._total)
-            shown = f"[{'#' * filled}{'.' * (width - filled)}] {line}"
-            self._write(f"\r{shown[: columns - 1]}\x1b[K")
+            n_filled = width * n_done // max(1, self._total)
+            text = f"[{'#' * n_filled}{'.' * (width - n_filled)}] {line}"
+            self._write(f"\r{text[: columns - 1]}\x1b[K")
 
     def close(self) -> None:
         """Take the line off the terminal."""

@@ -129,17 +129,17 @@ class ModelState:
         ):
             return
         bound = compute_bound(bill.reported_cost_usd, bill.prompt_tokens, bill.completion_tokens)
-        known = self._bound or bound
-        self._bound = self.price = Price(min(known.prompt, bound.prompt), min(known.completion, bound.completion))
+        current = self._bound or bound
+        self._bound = self.price = Price(min(current.prompt, bound.prompt), min(current.completion, bound.completion))
 
     def build_host_warning(self, host: str | None) -> str | None:
         """The line to tell when, for the first time, the host that served the model is not the pinned one."""
-        pinned = self.spec.provider
-        if self._has_warned_of_host or pinned is None or host is None or _is_same_host(pinned, host):
+        provider = self.spec.provider
+        if self._has_warned_of_host or provider is None or host is None or _is_same_host(provider, host):
             return None
         self._has_warned_of_host = True
         return (
-            f"{self.spec.name}: a response came from the host {host[:80]!r}, not from {pinned}, which the models file pins; "
+            f"{self.spec.name}: a response came from the host {host[:80]!r}, not from {provider}, which the models file pins; "
             "it is kept and scored"
         )
 
@@ -147,14 +147,14 @@ class ModelState:
         """A request was refused for good; True: so many in the same words, and nothing else, that the model is to blame."""
         if len(self._refusals) < SAME_REFUSALS:
             self._refusals.append(message)
-        same = len(self._refusals) == SAME_REFUSALS and len(set(self._refusals)) == 1
-        return same and not self.answered
+        is_same = len(self._refusals) == SAME_REFUSALS and len(set(self._refusals)) == 1
+        return is_same and not self.answered
 
 
-def _is_same_host(pinned: str, host: str) -> bool:
+def _is_same_host(provider: str, host: str) -> bool:
     """Whether the host of a reply (`Google AI Studio`) is the pinned one (`google-ai-studio`, `deepinfra/fp8`): letters and digits count."""
-    wanted, found = (re.sub(r"[^a-z0-9]", "", name.lower()) for name in (pinned.partition("/")[0], host))
-    return wanted.startswith(found) or found.startswith(wanted)
+    expected, actual = (re.sub(r"[^a-z0-9]", "", name.lower()) for name in (provider.partition("/")[0], host))
+    return expected.startswith(actual) or actual.startswith(expected)
 
 
 @dataclass
@@ -224,10 +224,10 @@ class ModelQueue:
     def take_for_claim(self, most: int) -> list[Job]:
         """Of what is unclaimed, what should be claimed next."""
         runs_out = len(self.ready) < self.spec.max_concurrency
-        taken: list[Job] = []
-        while self.unclaimed and len(taken) < most and (runs_out or self.unclaimed[0].follows):
-            taken.append(self.unclaimed.popleft())
-        return taken
+        jobs: list[Job] = []
+        while self.unclaimed and len(jobs) < most and (runs_out or self.unclaimed[0].follows):
+            jobs.append(self.unclaimed.popleft())
+        return jobs
 
     def may_send(self, now: float) -> bool:
         """There is something to send, and the model itself takes it now."""
@@ -273,7 +273,7 @@ class ModelQueue:
     def progress(self) -> ModelProgress:
         """Counts of this set; rate limits and cost of the whole run."""
         rate = self._rate()
-        left = self.total - self.replayed - self.done - self.failed - self.stopped
+        remaining = self.total - self.replayed - self.done - self.failed - self.stopped
         return ModelProgress(
             self.spec.name,
             self.total,
@@ -286,7 +286,7 @@ class ModelQueue:
             cost_usd=self.state.spent.known_usd,
             unknown_cost_attempts=self.state.spent.unpriced,
             unknown_cost_usd_most=self.state.spent.most_usd or None,
-            seconds_left=left / rate if rate else None,
+            seconds_left=remaining / rate if rate else None,
         )
 
     def _rate(self) -> float:
@@ -320,10 +320,10 @@ class Arrival(NamedTuple):
 
 def compute_usage(bill: Reply | Bill, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
     """What a call used; where the server does not say, the most that it may have used."""
-    used = Usage(1, cost_usd=bill.cost_usd) if bill.cost_usd is not None else count_unknown_cost(request, price, ceiling)
+    usage = Usage(1, cost_usd=bill.cost_usd) if bill.cost_usd is not None else count_unknown_cost(request, price, ceiling)
     if bill.prompt_tokens is None or bill.completion_tokens is None:
-        return replace(used, tokens=compute_max_usage(request, price, ceiling).tokens)
-    return replace(used, tokens=bill.prompt_tokens + bill.completion_tokens)
+        return replace(usage, tokens=compute_max_usage(request, price, ceiling).tokens)
+    return replace(usage, tokens=bill.prompt_tokens + bill.completion_tokens)
 
 
 def compute_failed_usage(error: CallError, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
@@ -333,16 +333,16 @@ def compute_failed_usage(error: CallError, request: Request, price: Price | None
     return count_unknown_cost(request, price, ceiling) if error.billed else Usage(calls=1)
 
 
-def make_unanswered_call(job: Job, used: Usage) -> UnansweredCall | None:
+def make_unanswered_call(job: Job, usage: Usage) -> UnansweredCall | None:
     """The row of the response store for a call that brought no response; None: it cost nothing."""
-    if not (used.cost_usd or used.unpriced):
+    if not (usage.cost_usd or usage.unpriced):
         return None
-    known = None if used.unpriced else used.cost_usd
-    return UnansweredCall(job.key, job.request.role, datetime.now(UTC), known, used.most_usd or None)
+    cost = None if usage.unpriced else usage.cost_usd
+    return UnansweredCall(job.key, job.request.role, datetime.now(UTC), cost, usage.most_usd or None)
 
 
-def make_response(job: Job, reply: Reply, latency: float, scrub: Scrubber, used: Usage) -> Response:
-    """The row of the response store. `used`: what the call used."""
+def make_response(job: Job, reply: Reply, latency: float, scrub: Scrubber, usage: Usage) -> Response:
+    """The row of the response store. `usage`: what the call used."""
     request = job.request
     return Response(
         request_key=job.key,
@@ -367,6 +367,6 @@ def make_response(job: Job, reply: Reply, latency: float, scrub: Scrubber, used:
         reported_cost_usd=reply.reported_cost_usd,
         cached_tokens=reply.cached_tokens,
         reasoning_tokens=reply.reasoning_tokens,
-        unknown_cost_attempts=used.unpriced,
-        unknown_cost_usd_most=used.most_usd or None,
+        unknown_cost_attempts=usage.unpriced,
+        unknown_cost_usd_most=usage.most_usd or None,
     )

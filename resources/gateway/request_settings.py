@@ -27,8 +27,8 @@ _INSTEAD = "allowed: a provider that litellm asks (openai/..., anthropic/..., op
 
 def find_provider_problem(spec: ModelSpec) -> str | None:
     """Why litellm cannot ask the provider of the model string, as far as is known without loading litellm."""
-    provider, _, rest = spec.model.partition("/")
-    if provider in _AT_AN_ADDRESS and not spec.api_base and "://" not in rest:
+    provider, _, tail = spec.model.partition("/")
+    if provider in _AT_AN_ADDRESS and not spec.api_base and "://" not in tail:
         return f"{spec.model!r} names no server: {provider} needs an api_base in the models file; {_INSTEAD}"
     if provider in _IN_PROCESS and not spec.api_base and find_spec(provider) is None:
         return f"{spec.model!r} would run in this process, and the package {provider} is not installed; {_INSTEAD}"
@@ -45,16 +45,16 @@ def build_sent_body(spec: ModelSpec, *without: str) -> dict[str, Any]:
 
     Raises whatever litellm raises for a value that it cannot translate.
     """
-    given = {key: value for key, value in build_sampling_body(spec).items() if key not in without}
+    settings = {key: value for key, value in build_sampling_body(spec).items() if key not in without}
     if not is_translated(spec):
-        return given
+        return settings
     litellm = load_litellm()
-    chosen = {key: given.pop(key) for key in ("provider",) if key in given}
+    host_settings = {key: settings.pop(key) for key in ("provider",) if key in settings}
     # litellm knows no list for a server of one's own: everything asked for is sent, and the server decides.
-    allowed = {"allowed_openai_params": list(given)} if spec.api_base else {}
+    options = {"allowed_openai_params": list(settings)} if spec.api_base else {}
     model, provider, *_ = litellm.get_llm_provider(spec.model)
-    sent = litellm.utils.get_optional_params(model=model, custom_llm_provider=provider, drop_params=True, **allowed, **given)
-    return {**sent, **chosen}
+    body = litellm.utils.get_optional_params(model=model, custom_llm_provider=provider, drop_params=True, **options, **settings)
+    return {**body, **host_settings}
 
 
 def find_altered_settings(spec: ModelSpec) -> dict[str, str | None]:
@@ -62,43 +62,43 @@ def find_altered_settings(spec: ModelSpec) -> dict[str, str | None]:
     if not is_translated(spec):
         return {}
     bodies = {key: _try_body(spec, key) for key in spec.sampling if key != "provider"}
-    if (whole := _try_body(spec)) is None:
+    if (full := _try_body(spec)) is None:
         return {}
-    added = {key: _find_added(whole, body) for key, body in bodies.items() if body is not None}
-    kept = {key: {spec.sampling[key], "disabled" if spec.sampling[key] == "none" else spec.sampling[key]} for key in added}
+    extras = {key: _find_added(full, body) for key, body in bodies.items() if body is not None}
+    expected = {key: {spec.sampling[key], "disabled" if spec.sampling[key] == "none" else spec.sampling[key]} for key in extras}
     return {
-        key: _format_value(found) if found else None
-        for key, found in added.items()
-        if kept[key].isdisjoint(_iterate_leaves(found))
+        key: _format_value(addition) if addition else None
+        for key, addition in extras.items()
+        if expected[key].isdisjoint(_iterate_leaves(addition))
     }
 
 
 def describe_altered_settings(specs: Iterable[ModelSpec]) -> Iterator[str]:
     """A line for each model some of whose settings are dropped, and one for each setting that is sent as something else."""
     for spec in specs:
-        found = find_altered_settings(spec)
-        if dropped := [key for key, sent in found.items() if sent is None]:
+        changes = find_altered_settings(spec)
+        if missing := [key for key, value in changes.items() if value is None]:
             direct = ", or `transport: direct` to send it" if spec.api_base and spec.model.startswith(OPENAI) else ""
             yield (
-                f"{spec.name}: the provider takes no {' and no '.join(dropped)}, so {'it is' if len(dropped) == 1 else 'they are'} not sent; "
-                f"in the models file say {' and '.join(f'`{key}: null`' for key in dropped)}{direct}"
+                f"{spec.name}: the provider takes no {' and no '.join(missing)}, so {'it is' if len(missing) == 1 else 'they are'} not sent; "
+                f"in the models file say {' and '.join(f'`{key}: null`' for key in missing)}{direct}"
             )
-        for key, sent in found.items():
-            if sent is not None:
-                yield f"{spec.name}: {key}={format_setting(spec.sampling[key])} is sent as {sent}"
+        for key, value in changes.items():
+            if value is not None:
+                yield f"{spec.name}: {key}={format_setting(spec.sampling[key])} is sent as {value}"
 
 
-def refuse_same_sent(specs: Iterable[ModelSpec], asked: Iterable[ModelSpec]) -> None:
-    """Raises GatewayError where one of the models that are `asked` sends the provider the same as another of `specs`."""
-    new = {spec.variant for spec in asked}
+def refuse_same_sent(specs: Iterable[ModelSpec], models: Iterable[ModelSpec]) -> None:
+    """Raises GatewayError where one of the models that are `models` sends the provider the same as another of `specs`."""
+    new = {spec.variant for spec in models}
     first: dict[str, ModelSpec] = {}
     for spec in {spec.variant: spec for spec in specs if is_translated(spec)}.values():
-        if (sent := _try_body(spec)) is None:
+        if (sent_body := _try_body(spec)) is None:
             continue
-        body = json.dumps([spec.model, spec.api_base, sent], sort_keys=True, default=str)
-        other = first.setdefault(body, spec)
-        if other is not spec and {other.variant, spec.variant} & new:
-            raise GatewayError(_describe_same(other, spec))
+        body = json.dumps([spec.model, spec.api_base, sent_body], sort_keys=True, default=str)
+        earlier = first.setdefault(body, spec)
+        if earlier is not spec and {earlier.variant, spec.variant} & new:
+            raise GatewayError(_describe_same(earlier, spec))
 
 
 def find_sent_problem(spec: ModelSpec, room: int | None = None) -> str | None:
@@ -126,10 +126,10 @@ def find_sent_problem(spec: ModelSpec, room: int | None = None) -> str | None:
     if not faults:
         return None
     tokens = {} if spec.max_tokens is None or spec.max_tokens > budget else {"max_tokens": budget + spec.max_tokens}
-    mended = ",".join(
+    remedy = ",".join(
         f"{key}={value}" for key, value in {**tokens, "reasoning_effort": spec.reasoning_effort, "temperature": 1}.items()
     )
-    return f"the provider refuses every request with reasoning_effort={spec.reasoning_effort}: {' and '.join(faults)}; write @{mended}"
+    return f"the provider refuses every request with reasoning_effort={spec.reasoning_effort}: {' and '.join(faults)}; write @{remedy}"
 
 
 def _find_chat_problem(spec: ModelSpec) -> str | None:
@@ -137,11 +137,11 @@ def _find_chat_problem(spec: ModelSpec) -> str | None:
     litellm = load_litellm()
     try:
         model, provider, *_ = litellm.get_llm_provider(spec.model)
-        known = litellm.utils.ProviderConfigManager.get_provider_chat_config(model, litellm.LlmProviders(provider))
+        config = litellm.utils.ProviderConfigManager.get_provider_chat_config(model, litellm.LlmProviders(provider))
     except Exception:  # no provider at all, which the transport says, or one that was added to litellm by hand
         return None
     # litellm has no settings of lemonade and asks it; it has some of openai_like and does not.
-    asks = known is not None or provider in litellm.openai_compatible_providers or provider == "lemonade"
+    asks = config is not None or provider in litellm.openai_compatible_providers or provider == "lemonade"
     return None if asks and provider != "openai_like" else f"litellm asks {provider} for no texts ({spec.model!r}); {_INSTEAD}"
 
 
@@ -171,13 +171,13 @@ def _describe_untranslated(spec: ModelSpec, error: Exception) -> str | None:
     return None
 
 
-def _describe_same(one: ModelSpec, other: ModelSpec) -> str:
-    names = (one.name, other.name) if one.name != other.name else (one.variant, other.variant)
-    differing = [key for key in {**one.sampling, **other.sampling} if one.sampling.get(key) != other.sampling.get(key)]
+def _describe_same(first: ModelSpec, second: ModelSpec) -> str:
+    names = (first.name, second.name) if first.name != second.name else (first.variant, second.variant)
+    differing = [key for key in {**first.sampling, **second.sampling} if first.sampling.get(key) != second.sampling.get(key)]
     how = [
-        f"{spec.name}: {key}={format_setting(spec.sampling[key])} is {'not sent' if sent is None else f'sent as {sent}'}"
-        for spec in (one, other)
-        for key, sent in find_altered_settings(spec).items()
+        f"{spec.name}: {key}={format_setting(spec.sampling[key])} is {'not sent' if value is None else f'sent as {value}'}"
+        for spec in (first, second)
+        for key, value in find_altered_settings(spec).items()
         if key in differing
     ]
     return (
@@ -194,21 +194,21 @@ def _try_body(spec: ModelSpec, *without: str) -> dict[str, Any] | None:
         return None
 
 
-def _find_added(whole: Any, part: Any) -> Any:
+def _find_added(full: Any, part: Any) -> Any:
     """What of nested mappings is not in the other one."""
-    if not isinstance(whole, Mapping) or not isinstance(part, Mapping):
-        return whole
-    return {key: _find_added(value, part.get(key)) for key, value in whole.items() if key not in part or part[key] != value}
+    if not isinstance(full, Mapping) or not isinstance(part, Mapping):
+        return full
+    return {key: _find_added(value, part.get(key)) for key, value in full.items() if key not in part or part[key] != value}
 
 
 def _iterate_leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping):
-        for one in value.values():
-            yield from _iterate_leaves(one)
+        for item in value.values():
+            yield from _iterate_leaves(item)
     elif not isinstance(value, bool):
         yield value
 
 
-def _format_value(added: Mapping[str, Any]) -> str:
+def _format_value(addition: Mapping[str, Any]) -> str:
     """As a body has it, without the quotes: `reasoning_effort: high`."""
-    return json.dumps(added)[1:-1].replace('"', "")
+    return json.dumps(addition)[1:-1].replace('"', "")

@@ -24,7 +24,7 @@ class SharedLimits:
         queues: Sequence[ModelQueue],
         shares: ProviderShares,
         writer: ResponseWriter,
-        changed: Callable[[], None],
+        on_change: Callable[[], None],
         stop: Callable[[], None],
     ) -> None:
         """
@@ -35,7 +35,7 @@ class SharedLimits:
             changed: called where more may be in flight now.
             stop: called where the database fails.
         """
-        self._queues, self._shares, self._writer, self._changed, self._stop = queues, shares, writer, changed, stop
+        self._queues, self._shares, self._writer, self._changed, self._stop = queues, shares, writer, on_change, stop
         self._told: dict[str, tuple[int, float]] = {}
         self._paused_by_others: dict[str, float] = {}
         self._fault: BaseException | None = None
@@ -67,9 +67,9 @@ class SharedLimits:
     async def look(self) -> None:
         """Report the use of the limits since the last call, and take the shares of this run."""
         slots = self._collect_slots()
-        reports = {name: self._report(name, one) for name, one in slots.items()}
-        taken = await self._writer.run(self._shares.take, reports)
-        self._apply(slots, taken)
+        reports = {name: self._report(name, slot) for name, slot in slots.items()}
+        shares = await self._writer.run(self._shares.take, reports)
+        self._apply(slots, shares)
         self._changed()
 
     def _collect_slots(self) -> dict[str, ProviderSlots]:
@@ -91,9 +91,9 @@ class SharedLimits:
             pause_s=max(0.0, slots.paused_until - now) if slots.paused_until != self._paused_by_others.get(name) else 0.0,
         )
 
-    def _apply(self, slots: Mapping[str, ProviderSlots], taken: Mapping[str, Share]) -> None:
+    def _apply(self, slots: Mapping[str, ProviderSlots], shares: Mapping[str, Share]) -> None:
         now = time.monotonic()
-        for name, share in taken.items():
+        for name, share in shares.items():
             # Let go here first: nothing is sent beyond the fair part, and what is in flight beyond it ends. Then another takes it.
             slots[name].share(min(share.calls, share.fair))
             if share.pause_s > 0 and now + share.pause_s > slots[name].paused_until:

@@ -39,11 +39,11 @@ class SingleFlight:
         queues: Sequence[ModelQueue],
         claims: Claiming,
         writer: ResponseWriter,
-        supplied: Callable[[], None],
-        settled: Callable[[str], None] = lambda key: None,
+        on_supply: Callable[[], None],
+        on_settled: Callable[[str], None] = lambda key: None,
     ) -> None:
-        """`queues` may grow meanwhile; `settled` takes the keys of requests to which other runs got a response."""
-        self._queues, self._claims, self._writer, self._supplied, self._settled = queues, claims, writer, supplied, settled
+        """`queues` may grow meanwhile; `on_settled` takes the keys of requests to which other runs got a response."""
+        self._queues, self._claims, self._writer, self._supplied, self._settled = queues, claims, writer, on_supply, on_settled
         self._needed = asyncio.Event()
         self._given_back: list[str] = []
         self._look_at = self._beat_at = time.monotonic()
@@ -77,10 +77,10 @@ class SingleFlight:
             self._look_at = now + _LOOK_EVERY_S
         keys = [job.key for _, chunk in chunks for job in chunk]
         if keys:
-            claimed = await self._writer.run(self._claims.claim, keys)
+            result = await self._writer.run(self._claims.claim, keys)
             for queue, chunk in chunks:
-                self._share_out(queue, chunk, claimed)
-            if looks and claimed.answered and any(queue.elsewhere for queue in self._queues):
+                self._share_out(queue, chunk, result)
+            if looks and result.answered and any(queue.elsewhere for queue in self._queues):
                 # Where some have been answered more may have been: the other run can be far ahead.
                 self._look_at = now
                 self._needed.set()
@@ -91,12 +91,12 @@ class SingleFlight:
             # Claiming is a sign of life as well.
             self._beat_at = now + _BEAT_EVERY_S
 
-    def _share_out(self, queue: ModelQueue, chunk: Sequence[Job], claimed: ClaimResult) -> None:
+    def _share_out(self, queue: ModelQueue, chunk: Sequence[Job], result: ClaimResult) -> None:
         for job in chunk:
             queue.claiming -= 1
-            if job.key in claimed.mine:
+            if job.key in result.mine:
                 (queue.ready.appendleft if job.follows else queue.ready.append)(job)
-            elif job.key in claimed.answered:
+            elif job.key in result.answered:
                 queue.replayed += 1
                 self._settled(job.key)
             else:

@@ -118,8 +118,8 @@ def build_sampling(request: Request) -> dict[str, Any]:
 
 def build_sampling_body(spec: ModelSpec) -> dict[str, Any]:
     """The model's parameters as a request body has them: the host as OpenRouter takes it, and no other one in its place."""
-    pinned = {} if spec.provider is None else {"provider": {"order": [spec.provider], "allow_fallbacks": False}}
-    return {**spec.sampling, **pinned}
+    host = {} if spec.provider is None else {"provider": {"order": [spec.provider], "allow_fallbacks": False}}
+    return {**spec.sampling, **host}
 
 
 def build_response_format(schema: str) -> dict[str, Any]:

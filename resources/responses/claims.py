@@ -51,17 +51,17 @@ class Claims:
 
     def claim(self, keys: Sequence[str]) -> ClaimOutcome:
         """Take those of the request keys that have no response and no living owner. Claiming again what is mine keeps it."""
-        wanted = self._database.keys(sorted(set(keys)))
+        parameters = self._database.keys(sorted(set(keys)))
 
         def work(connection: sa.Connection) -> ClaimOutcome:
             self._release_dead_claims(connection, self._write_sign_of_life(connection))
-            connection.execute(self._take, wanted)
-            mine = set(connection.scalars(self._held, wanted))
+            connection.execute(self._take, parameters)
+            mine = set(connection.scalars(self._held, parameters))
             # After the claims are taken: a response that is committed from now on was claimed, so it is not missed.
-            answered = set(connection.scalars(self._answered, wanted))
-            if mine & answered:
-                connection.execute(self._drop, self._database.keys(sorted(mine & answered)))
-            return ClaimOutcome(mine - answered, answered)
+            answered_keys = set(connection.scalars(self._answered, parameters))
+            if mine & answered_keys:
+                connection.execute(self._drop, self._database.keys(sorted(mine & answered_keys)))
+            return ClaimOutcome(mine - answered_keys, answered_keys)
 
         return self._database.write(work, alone=True) if keys else ClaimOutcome(set(), set())
 
@@ -96,8 +96,8 @@ class Claims:
     def read_living_owners(self, connection: sa.Connection) -> tuple[int, set[str]]:
         """Give a sign of life; the time, in microseconds since 1970, and all owners that are alive."""
         now = self._write_sign_of_life(connection)
-        known = connection.execute(sa.select(db.claimants)).all()
-        return now, {one.owner for one in known if one.owner == self._owner or not self._is_gone(one, now)}
+        rows = connection.execute(sa.select(db.claimants)).all()
+        return now, {row.owner for row in rows if row.owner == self._owner or not self._is_gone(row, now)}
 
     def beat(self) -> None:
         """Give a sign of life. To be called several times within `ttl_s`."""
@@ -120,15 +120,15 @@ class Claims:
 
     def _prepare_statements(self) -> None:
         """What is done with the keys of `listed`."""
-        listed, claims = self._database.listed, db.claims.c
+        key_query, claims = self._database.listed, db.claims.c
         # SQLite cannot tell ON CONFLICT from a join's ON after a SELECT without WHERE.
-        free = listed.add_columns(sa.literal(self._owner)).where(sa.true())
+        free = key_query.add_columns(sa.literal(self._owner)).where(sa.true())
         take = self._database.insert(db.claims).from_select(["request_key", "owner"], free)
         self._take = take.on_conflict_do_nothing(index_elements=["request_key"])
         is_listed = self._database.among(claims.request_key)
         self._held = sa.select(claims.request_key).where(claims.owner == self._owner, is_listed)
-        answered = db.responses.c.request_key
-        self._answered = sa.select(answered).where(self._database.among(answered))
+        response_key = db.responses.c.request_key
+        self._answered = sa.select(response_key).where(self._database.among(response_key))
         self._drop = sa.delete(db.claims).where(claims.owner == self._owner, is_listed)
 
     def _write_sign_of_life(self, connection: sa.Connection) -> int:
@@ -140,19 +140,19 @@ class Claims:
         return seen_at
 
     def _release_dead_claims(self, connection: sa.Connection, now: int) -> None:
-        others = connection.execute(sa.select(db.claimants).where(db.claimants.c.owner != self._owner)).all()
-        gone = [other.owner for other in others if self._is_gone(other, now)]
-        if gone:
-            connection.execute(sa.delete(db.claimants).where(db.claimants.c.owner.in_(gone)))
-        if gone or not self._orphans_are_gone:
+        claimants = connection.execute(sa.select(db.claimants).where(db.claimants.c.owner != self._owner)).all()
+        gone_owners = [claimant.owner for claimant in claimants if self._is_gone(claimant, now)]
+        if gone_owners:
+            connection.execute(sa.delete(db.claimants).where(db.claimants.c.owner.in_(gone_owners)))
+        if gone_owners or not self._orphans_are_gone:
             alive = sa.select(db.claimants.c.owner)
             connection.execute(sa.delete(db.claims).where(db.claims.c.owner.not_in(alive)))
             self._orphans_are_gone = True
 
-    def _is_gone(self, other: Any, now: int) -> bool:
+    def _is_gone(self, claimant: Any, now: int) -> bool:
         # Seen far in the future: the clock was put back since.
-        silent = abs(now - other.seen_at) > self._ttl_us
-        return silent or Process(other.machine, other.pid, other.started).is_dead()
+        silent = abs(now - claimant.seen_at) > self._ttl_us
+        return silent or Process(claimant.machine, claimant.pid, claimant.started).is_dead()
 
     def _read_clock(self, connection: sa.Connection) -> int:
         if self._now is not None:

@@ -23,11 +23,11 @@ def find_damage(path: Path, within_s: float) -> str | None:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{alone}", uri=True, timeout=within_s)) as connection:
             connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_LOOKS)
-            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            report = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     except sqlite3.OperationalError as error:
         if _INTERRUPTED in str(error) or "locked" in str(error):
             return None
         raise OSError(str(error)) from error
     except sqlite3.DatabaseError as error:
         return str(error)
-    return None if found == "ok" else str(found).strip().splitlines()[-1]
+    return None if report == "ok" else str(report).strip().splitlines()[-1]

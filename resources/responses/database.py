@@ -312,8 +312,10 @@ class ResponseDatabase:
     def _wait_for_turn(self) -> Iterator[None]:
         """Wait, without a connection, until fewer threads of this process write. Raises StoreError."""
         if not self._writers.acquire(timeout=self._patience_s):
-            waited = format_count(ceil(self._patience_s), "second")
-            raise StoreError(f"cannot write to the response store {self.name}: other processes have been writing for {waited}")
+            duration = format_count(ceil(self._patience_s), "second")
+            raise StoreError(
+                f"cannot write to the response store {self.name}: other processes have been writing for {duration}"
+            )
         try:
             yield
         finally:
@@ -335,9 +337,9 @@ class ResponseDatabase:
 
     def _build_store_error(self, action: str, error: sa.exc.SQLAlchemyError) -> StoreError:
         message = _format_one_line(str(getattr(error, "orig", None) or error))
-        if message == _CANNOT_OPEN and (refused := _find_refusal(Path(str(self._engine.url.database)))):
-            elsewhere = "; choose another place with DTEF_RESPONSES" if refused.errno in (errno.ENOENT, errno.ENOTDIR) else ""
-            message = f"{refused.strerror}{elsewhere}"
+        if message == _CANNOT_OPEN and (refusal := _find_refusal(Path(str(self._engine.url.database)))):
+            elsewhere = "; choose another place with DTEF_RESPONSES" if refusal.errno in (errno.ENOENT, errno.ENOTDIR) else ""
+            message = f"{refusal.strerror}{elsewhere}"
         return StoreError(f"cannot {action} the response store {self.name}: {message}")
 
     def _prepare(self) -> None:
@@ -351,10 +353,10 @@ class ResponseDatabase:
                 raise
 
     def _is_up_to_date(self, connection: sa.Connection) -> bool:
-        there = set(sa.inspect(connection).get_table_names())
+        tables = set(sa.inspect(connection).get_table_names())
         return (
             self._read_version(connection) == SCHEMA_VERSION
-            and there >= set(metadata.tables)
+            and tables >= set(metadata.tables)
             and not find_missing_columns(connection, responses)
         )
 
@@ -378,8 +380,8 @@ class ResponseDatabase:
 
 
 def _run_unless_committed(find_committed: Work[Returned | None], work: Work[Returned], connection: sa.Connection) -> Returned:
-    found = find_committed(connection)
-    return work(connection) if found is None else found
+    result = find_committed(connection)
+    return work(connection) if result is None else result
 
 
 def microseconds(moment: datetime) -> int:
@@ -393,11 +395,11 @@ def chunks(keys: Sequence[str]) -> Iterator[Sequence[str]]:
         yield keys[start : start + _CHUNK]
 
 
-def _format_one_line(said: str) -> str:
+def _format_one_line(message: str) -> str:
     """The lines of a message in one, without SQLAlchemy's statements and addresses to look up, and without what it asks the reader."""
-    lines = (line.strip() for line in said.splitlines())
-    others = (line for line in lines if not line.startswith(("[SQL: ", "(Background on this error")))
-    return " ".join(line for line in others if line and not line.endswith("?"))
+    lines = (line.strip() for line in message.splitlines())
+    relevant = (line for line in lines if not line.startswith(("[SQL: ", "(Background on this error")))
+    return " ".join(line for line in relevant if line and not line.endswith("?"))
 
 
 def _find_refusal(path: Path) -> OSError | None:

@@ -50,12 +50,12 @@ def create_engine_for(url: sa.URL, connects_within: int | None, patience_s: floa
     `patience_s`: seconds to wait for another writer of SQLite, or for one of the connections of this process.
     """
     if url.get_backend_name() != "sqlite":
-        given: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         if connects_within:
             # A server that is gone without a word is given up as soon on a connection that exists already.
-            given = {"connect_timeout": connects_within, "tcp_user_timeout": connects_within * 1000}
+            arguments = {"connect_timeout": connects_within, "tcp_user_timeout": connects_within * 1000}
         try:
-            return sa.create_engine(url, pool_pre_ping=True, pool_timeout=min(patience_s, _PLACE_S), connect_args=given)
+            return sa.create_engine(url, pool_pre_ping=True, pool_timeout=min(patience_s, _PLACE_S), connect_args=arguments)
         except ModuleNotFoundError as error:
             raise ConfigError(
                 f"response store: {url.drivername} needs the package {error.name!r}; {describe_installation('postgres')}"

@@ -65,11 +65,11 @@ def import_responses(store: ResponseStore, path: Path) -> ImportResult:
     """
     for _ in _read_pages(path):
         pass
-    added = total = 0
+    n_added = total = 0
     for page in _read_pages(path):
-        added += store.add(page)
+        n_added += store.add(page)
         total += len(page)
-    return ImportResult(added, total - added)
+    return ImportResult(n_added, total - n_added)
 
 
 def _find_suffix(path: Path) -> str:
@@ -80,25 +80,25 @@ def _find_suffix(path: Path) -> str:
 
 
 def _write_parquet(_: Path, file: BinaryIO, pages: Iterable[pa.Table]) -> int:
-    written = 0
+    n_written = 0
     with pq.ParquetWriter(file, RESPONSES, compression="zstd") as writer:
         for page in pages:
             writer.write_table(page)
-            written += len(page)
-    return written
+            n_written += len(page)
+    return n_written
 
 
 def _write_json_lines(path: Path, file: BinaryIO, pages: Iterable[pa.Table]) -> int:
-    written = 0
-    compressed = _find_suffix(path).endswith(".gz")
+    n_written = 0
+    is_compressed = _find_suffix(path).endswith(".gz")
     # No name and no time in the compressed file, which would make it other bytes each time.
-    opened = gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) if compressed else file
+    stream = gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) if is_compressed else file
     for page in pages:
-        opened.write("".join(map(_format_json_line, page.to_pylist())).encode())
-        written += len(page)
-    if compressed:
-        opened.close()
-    return written
+        stream.write("".join(map(_format_json_line, page.to_pylist())).encode())
+        n_written += len(page)
+    if is_compressed:
+        stream.close()
+    return n_written
 
 
 def _format_json_line(row: dict[str, Any]) -> str:
@@ -195,10 +195,10 @@ def _parse_response(where: str, row: object) -> Response:
     values["role"] = row.get("role", CANDIDATE)
     for column in RESPONSE_COLUMNS:
         name, value = column.name, values[column.name]
-        allowed, takes = _A_ROLE if name == "role" else _CHECKS[column.type]
+        choices, takes = _A_ROLE if name == "role" else _CHECKS[column.type]
         if not (column.nullable if value is None else takes(value)):
-            arrived = _truncate_value(row[name]) if name in row else "no such column"
-            raise StoreError(f"{where}: {name}: got {arrived}; allowed: {allowed}{' or null' if column.nullable else ''}")
+            text = _truncate_value(row[name]) if name in row else "no such column"
+            raise StoreError(f"{where}: {name}: got {text}; allowed: {choices}{' or null' if column.nullable else ''}")
     return _check_key(where, Response(**cast(dict[str, Any], values)))
 
 

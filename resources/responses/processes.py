@@ -45,11 +45,11 @@ def is_running_since(pid: int, moment: float) -> bool:
     """Whether process `pid` of this machine runs and was there at `moment` (seconds since 1970): no later one of the same number."""
     if Process(_identify_machine(), pid, None).is_dead():
         return False
-    started, booted = _read_start_time(pid), _find_boot_time()
-    if started is None or booted is None:
+    start, boot = _read_start_time(pid), _find_boot_time()
+    if start is None or boot is None:
         return True
     # The boot time is known to the second.
-    return booted + int(started) / os.sysconf("SC_CLK_TCK") <= moment + 2
+    return boot + int(start) / os.sysconf("SC_CLK_TCK") <= moment + 2
 
 
 def _find_boot_time() -> float | None:

@@ -98,26 +98,26 @@ class ProviderShares:
         name = limit["provider"]
         most = self._most.get(name, HIGHEST_LIMIT)
         rows = connection.execute(sa.select(_SHARE_ROWS).where(_SHARE_ROWS.c.provider == name)).all()
-        if gone := [row.owner for row in rows if row.owner not in alive]:
-            connection.execute(sa.delete(_SHARE_ROWS).where(_SHARE_ROWS.c.provider == name, _SHARE_ROWS.c.owner.in_(gone)))
+        if absent := [row.owner for row in rows if row.owner not in alive]:
+            connection.execute(sa.delete(_SHARE_ROWS).where(_SHARE_ROWS.c.provider == name, _SHARE_ROWS.c.owner.in_(absent)))
         mine = self._claims.owner
-        others = [row for row in rows if row.owner in alive and row.owner != mine]
-        if not others and now - limit["asked_at"] > KEPT_S * 1e6:
+        other_rows = [row for row in rows if row.owner in alive and row.owner != mine]
+        if not other_rows and now - limit["asked_at"] > KEPT_S * 1e6:
             # Nobody knows any more what the provider takes now.
             limit = self._create_limit(name) | {"paused_until": limit["paused_until"]}
         known_at = min(now, next((row.cut_known_at for row in rows if row.owner == mine), 0))
-        in_flight = report.in_flight + sum(row.in_flight for row in others)
+        in_flight = report.in_flight + sum(row.in_flight for row in other_rows)
         limit = _adapt_limit(limit, report, now, known_at, in_flight=in_flight, most=most)
-        wants = {mine: report.wants, **{row.owner: row.wants for row in others}}
+        wants = {mine: report.wants, **{row.owner: row.wants for row in other_rows}}
         fair = divide_calls(limit["calls"], wants, turn=now // int(TURN_S * 1e6))[mine]
-        held = max(report.holds, min(fair, limit["calls"] - sum(row.held for row in others)), 0)
+        n_held = max(report.holds, min(fair, limit["calls"] - sum(row.held for row in other_rows)), 0)
         limit["asked_at"] = now
         connection.execute(sa.update(_LIMIT_ROWS).where(_LIMIT_ROWS.c.provider == name).values(limit))
-        share = {"wants": report.wants, "held": held, "in_flight": report.in_flight}
+        share = {"wants": report.wants, "held": n_held, "in_flight": report.in_flight}
         share["cut_known_at"] = now if known_at < limit["cut_at"] else known_at
         insert = self._database.insert(_SHARE_ROWS).values({"provider": name, "owner": mine, **share})
         connection.execute(insert.on_conflict_do_update(index_elements=["provider", "owner"], set_=share))
-        return Share(held, fair, max(0.0, (limit["paused_until"] - now) / 1e6))
+        return Share(n_held, fair, max(0.0, (limit["paused_until"] - now) / 1e6))
 
 
 def _adapt_limit(
@@ -144,12 +144,12 @@ def _adapt_limit(
 
 def divide_calls(calls: int, wants: Mapping[str, int], *, turn: int = 0) -> dict[str, int]:
     """The calls among owners: each has what it wants, or as much as any other, but for one more that some have whose turn it is."""
-    parts, left, hungry = dict[str, int](), calls, sorted(wants, key=lambda owner: (wants[owner], owner))
-    while hungry and wants[hungry[0]] <= left // len(hungry):
+    parts, remaining, hungry = dict[str, int](), calls, sorted(wants, key=lambda owner: (wants[owner], owner))
+    while hungry and wants[hungry[0]] <= remaining // len(hungry):
         owner = hungry.pop(0)
         parts[owner] = wants[owner]
-        left -= parts[owner]
+        remaining -= parts[owner]
     for place, owner in enumerate(sorted(hungry)):
-        level, more = divmod(left, len(hungry))
+        level, more = divmod(remaining, len(hungry))
         parts[owner] = level + ((place + turn) % len(hungry) >= len(hungry) - more)
     return parts

@@ -31,10 +31,10 @@ class UnansweredCost(NamedTuple):
 
 def select_unanswered_costs() -> sa.Select[Any]:
     """A request key, and the columns of `UnansweredCost`."""
-    lost = db.lost_attempts.c
-    unknown = sa.func.count() - sa.func.count(lost.cost_usd)
-    sums = sa.func.sum(lost.cost_usd).label("cost_usd"), unknown.label("unknown"), sa.func.sum(lost.most_usd).label("most_usd")
-    return sa.select(lost.request_key, *sums).group_by(lost.request_key)
+    cols = db.lost_attempts.c
+    unknown = sa.func.count() - sa.func.count(cols.cost_usd)
+    sums = sa.func.sum(cols.cost_usd).label("cost_usd"), unknown.label("unknown"), sa.func.sum(cols.most_usd).label("most_usd")
+    return sa.select(cols.request_key, *sums).group_by(cols.request_key)
 
 
 def has_no_response() -> sa.ColumnElement[bool]:
@@ -43,16 +43,16 @@ def has_no_response() -> sa.ColumnElement[bool]:
     return ~sa.exists().where(responses.request_key == db.lost_attempts.c.request_key)
 
 
-def add_unanswered_cost(row: dict[str, Any], lost: UnansweredCost) -> dict[str, Any]:
+def add_unanswered_cost(row: dict[str, Any], unanswered: UnansweredCost) -> dict[str, Any]:
     """The row of a response with what was lost before it."""
-    most = [one for one in (row["unknown_cost_usd_most"], lost.most_usd) if one is not None]
-    cost, known = row["cost_usd"], lost.cost_usd or 0.0
-    if cost is None and known:
-        most.append(known)
+    most = [value for value in (row["unknown_cost_usd_most"], unanswered.most_usd) if value is not None]
+    cost, lost_cost = row["cost_usd"], unanswered.cost_usd or 0.0
+    if cost is None and lost_cost:
+        most.append(lost_cost)
     return {
         **row,
-        "cost_usd": None if cost is None else cost + known,
-        "unknown_cost_attempts": (row["unknown_cost_attempts"] or 0) + lost.unknown,
+        "cost_usd": None if cost is None else cost + lost_cost,
+        "unknown_cost_attempts": (row["unknown_cost_attempts"] or 0) + unanswered.unknown,
         "unknown_cost_usd_most": math.fsum(most) if most else None,
     }
 
@@ -100,11 +100,11 @@ def sum_removed_cost(database: ResponseDatabase) -> RemovedCost:
     return RemovedCost(calls, float(cost or 0.0))
 
 
-def add_removed_costs(database: ResponseDatabase, found: pa.Table) -> pa.Table:
+def add_removed_costs(database: ResponseDatabase, responses: pa.Table) -> pa.Table:
     """Responses, each at the cost of its request: with what earlier ones to it cost that were forgotten, as far as that is known."""
     if not database.read(_has_any):
-        return found
-    keys = found["request_key"].to_pylist()
+        return responses
+    keys = responses["request_key"].to_pylist()
     earlier = db.forgotten_responses.c
     statement = sa.select(earlier.request_key, sa.func.sum(earlier.cost_usd)).where(database.among(earlier.request_key))
     statement = statement.group_by(earlier.request_key)
@@ -113,9 +113,9 @@ def add_removed_costs(database: ResponseDatabase, found: pa.Table) -> pa.Table:
         costs.update(database.read(partial(_sum_costs, statement, database.keys(chunk))))
     paid = [
         None if cost is None else cost + (costs.get(key) or 0.0)
-        for key, cost in zip(keys, found["cost_usd"].to_pylist(), strict=True)
+        for key, cost in zip(keys, responses["cost_usd"].to_pylist(), strict=True)
     ]
-    return found.set_column(found.schema.get_field_index("cost_usd"), "cost_usd", pa.array(paid, pa.float64()))
+    return responses.set_column(responses.schema.get_field_index("cost_usd"), "cost_usd", pa.array(paid, pa.float64()))
 
 
 def _sum_costs(statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection) -> dict[str, float | None]:
@@ -130,13 +130,13 @@ def _has_any(connection: sa.Connection) -> bool:
 
 
 def _remove_rows(database: ResponseDatabase, keys: Sequence[str], connection: sa.Connection) -> int:
-    given = database.keys(keys)
+    parameters = database.keys(keys)
     now = sa.literal(db.microseconds(datetime.now(UTC)), sa.BigInteger)
-    meant = database.among(db.responses.c.request_key)
+    condition = database.among(db.responses.c.request_key)
     names = [column.name for column in db.forgotten_responses.columns]
-    kept = sa.insert(db.forgotten_responses).from_select(names, sa.select(*db.responses.columns, now).where(meant))
-    connection.execute(kept, given)
-    return connection.execute(sa.delete(db.responses).where(meant), given).rowcount
+    statement = sa.insert(db.forgotten_responses).from_select(names, sa.select(*db.responses.columns, now).where(condition))
+    connection.execute(statement, parameters)
+    return connection.execute(sa.delete(db.responses).where(condition), parameters).rowcount
 
 
 def _build_conditions(which: ResponseSelection) -> list[sa.ColumnElement[bool]]:

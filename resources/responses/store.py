@@ -106,7 +106,7 @@ class ResponseStore:
 
     def add_unanswered(self, attempts: Iterable[UnansweredCall]) -> None:
         """Commit calls that brought no response and may have been billed."""
-        rows = [{**asdict(one), "ended_at": db.microseconds(one.ended_at), "queue_id": self._queue_id} for one in attempts]
+        rows = [{**asdict(call), "ended_at": db.microseconds(call.ended_at), "queue_id": self._queue_id} for call in attempts]
         if rows:
             self.database.write(lambda connection: connection.execute(sa.insert(db.lost_attempts), rows) and None)
 
@@ -118,31 +118,31 @@ class ResponseStore:
         chunks = (self.database.keys(chunk) for chunk in db.chunks(list(dict.fromkeys(keys))))
         return {
             key: UnansweredCost(*sums)
-            for given in chunks
-            for key, *sums in self.database.read(partial(_query_rows, statement, given))
+            for parameters in chunks
+            for key, *sums in self.database.read(partial(_query_rows, statement, parameters))
         }
 
     def unknown_costs(self, keys: Iterable[str] | None = None) -> pa.Table:
         """UNKNOWN_COSTS of these requests; None: of all, for which the whole store is looked through."""
         column = db.responses.c
-        answered = sa.select(column.request_key, column.unknown_cost_attempts, column.unknown_cost_usd_most).where(
+        response_query = sa.select(column.request_key, column.unknown_cost_attempts, column.unknown_cost_usd_most).where(
             column.unknown_cost_attempts > 0
         )
-        unanswered = select_unanswered_costs().where(has_no_response())
-        given: Iterable[dict[str, Any]] = ({},)
+        failure_query = select_unanswered_costs().where(has_no_response())
+        chunks: Iterable[dict[str, Any]] = ({},)
         if keys is not None:
-            answered = answered.where(self.database.among(column.request_key))
-            unanswered = unanswered.where(self.database.among(db.lost_attempts.c.request_key))
-            given = [self.database.keys(chunk) for chunk in db.chunks(list(dict.fromkeys(keys)))]
-        found: dict[str, tuple[int, float | None]] = {}
-        for chosen in given:
-            for key, attempts, most in self.database.read(partial(_query_rows, answered, chosen)):
-                found[key] = attempts, most
-            for key, _, attempts, most in self.database.read(partial(_query_rows, unanswered, chosen)):
+            response_query = response_query.where(self.database.among(column.request_key))
+            failure_query = failure_query.where(self.database.among(db.lost_attempts.c.request_key))
+            chunks = [self.database.keys(chunk) for chunk in db.chunks(list(dict.fromkeys(keys)))]
+        costs: dict[str, tuple[int, float | None]] = {}
+        for parameters in chunks:
+            for key, attempts, most in self.database.read(partial(_query_rows, response_query, parameters)):
+                costs[key] = attempts, most
+            for key, _, attempts, most in self.database.read(partial(_query_rows, failure_query, parameters)):
                 if attempts:
-                    found[key] = attempts, most
+                    costs[key] = attempts, most
         return pa.Table.from_pylist(
-            [dict(zip(UNKNOWN_COSTS.names, (key, *cost_values), strict=True)) for key, cost_values in sorted(found.items())],
+            [dict(zip(UNKNOWN_COSTS.names, (key, *cost_values), strict=True)) for key, cost_values in sorted(costs.items())],
             UNKNOWN_COSTS,
         )
 
@@ -177,14 +177,14 @@ class ResponseStore:
 
         `columns`: those that are wanted, `request_key` among them; none: all.
         """
-        wanted = list(dict.fromkeys(keys))
+        key_list = list(dict.fromkeys(keys))
         schema = pa.schema([RESPONSES.field(name) for name in columns]) if columns else RESPONSES
         statement = sa.select(*(db.responses.c[name] for name in schema.names))
-        chunks = [_build_batch(rows, schema) for rows in self._select(statement, wanted) if rows]
-        found = pa.Table.from_batches(chunks, schema=schema).combine_chunks()
-        places = pc.index_in(pa.array(wanted, pa.string()), value_set=found["request_key"].combine_chunks())
-        found = found.take(places.drop_null())
-        return add_removed_costs(self.database, found) if "cost_usd" in schema.names else found
+        chunks = [_build_batch(rows, schema) for rows in self._select(statement, key_list) if rows]
+        table = pa.Table.from_batches(chunks, schema=schema).combine_chunks()
+        places = pc.index_in(pa.array(key_list, pa.string()), value_set=table["request_key"].combine_chunks())
+        table = table.take(places.drop_null())
+        return add_removed_costs(self.database, table) if "cost_usd" in schema.names else table
 
     def pages(self, *, models: Sequence[str] = (), snapshots: Sequence[str] = ()) -> Iterator[pa.Table]:
         """The responses in the order of their keys, `PAGE` at a time; of these models and snapshots only, if any are named.
@@ -193,8 +193,8 @@ class ResponseStore:
         """
         column = db.responses.c
         statement = sa.select(*db.response_fields).order_by(column.request_key).limit(PAGE)
-        for chosen, values in ((column.model, models), (column.snapshot, snapshots)):
-            statement = statement.where(chosen.in_(values)) if values else statement
+        for field, values in ((column.model, models), (column.snapshot, snapshots)):
+            statement = statement.where(field.in_(values)) if values else statement
         rows = self.database.read(partial(_query_rows, statement, {}))
         while rows:
             yield pa.Table.from_batches([_build_batch(rows, RESPONSES)])
@@ -212,11 +212,11 @@ class ResponseStore:
         parts = [
             _build_batch(rows, SUMMARY) for rows in self._select(_build_summary_query(), list(dict.fromkeys(keys))) if rows
         ]
-        whole = pa.Table.from_batches(parts, schema=SUMMARY)
+        table = pa.Table.from_batches(parts, schema=SUMMARY)
         names = SUMMARY.names[:3]
         sums = [(name, "max" if name == "last_answered" else "sum") for name in SUMMARY.names[3:]]
-        found = whole.group_by(names, use_threads=False).aggregate(sums).rename_columns(SUMMARY.names)
-        return found.cast(SUMMARY).sort_by([(name, "ascending") for name in names])
+        totals = table.group_by(names, use_threads=False).aggregate(sums).rename_columns(SUMMARY.names)
+        return totals.cast(SUMMARY).sort_by([(name, "ascending") for name in names])
 
     def list_keys_of_roles(self, roles: Sequence[str]) -> set[str]:
         """The request keys of all responses of models asked as one of these. The whole store is looked through."""
@@ -230,44 +230,44 @@ class ResponseStore:
         that arrived.
         """
         began = db.microseconds(since)
-        lost = db.lost_attempts.c
+        attempts = db.lost_attempts.c
         statements = [
             sa.select(sa.func.sum(_max_cost_column(column))).where(column.role == role, column.answered_at >= began)
             for column in (db.responses.c, db.forgotten_responses.c)
         ]
-        unanswered = sa.select(sa.func.sum(sa.func.coalesce(lost.cost_usd, lost.most_usd))).where(
-            lost.role == role, lost.ended_at >= began, has_no_response()
+        unanswered_query = sa.select(sa.func.sum(sa.func.coalesce(attempts.cost_usd, attempts.most_usd))).where(
+            attempts.role == role, attempts.ended_at >= began, has_no_response()
         )
-        parts = [self.database.read(partial(_query_rows, one, {}))[0][0] for one in (*statements, unanswered)]
+        parts = [self.database.read(partial(_query_rows, statement, {}))[0][0] for statement in (*statements, unanswered_query)]
         return math.fsum(float(part or 0.0) for part in parts)
 
     def sum_bought(self, keys: Iterable[str], queue_id: str) -> CostInStore:
         """What those of the responses to these request keys cost that the runs of an evaluation asked for themselves."""
-        column, asked = db.responses.c, db.evaluation_responses.c
-        of_evaluation = sa.select(asked.request_key).where(asked.queue_id == queue_id)
+        column, link = db.responses.c, db.evaluation_responses.c
+        of_evaluation = sa.select(link.request_key).where(link.queue_id == queue_id)
         unknown = (column.unknown_cost_attempts, column.unknown_cost_usd_most)
         statement = sa.select(column.prompt_tokens, column.completion_tokens, column.cost_usd, *unknown).where(
             column.request_key.in_(of_evaluation)
         )
-        wanted = list(dict.fromkeys(keys))
-        found = [row for rows in self._select(statement, wanted) for row in rows]
-        lost = self._list_unanswered_costs(wanted, queue_id)
-        known = [cost for cost in (*(row[2] for row in found), *(one.cost_usd for one in lost)) if cost is not None]
-        prompt, completion = (sum(row[place] or 0 for row in found) for place in (0, 1))
-        cost = math.fsum(known) if known or not found else None
-        unpriced = sum(max(row[3] or 0, row[2] is None) for row in found) + sum(one.unknown for one in lost)
-        most = [one for one in (*(row[4] for row in found), *(one.most_usd for one in lost)) if one is not None]
-        return CostInStore(len(found), prompt, completion, cost, unpriced, math.fsum(most) if most else None)
+        key_list = list(dict.fromkeys(keys))
+        responses = [row for rows in self._select(statement, key_list) for row in rows]
+        calls = self._list_unanswered_costs(key_list, queue_id)
+        costs = [cost for cost in (*(row[2] for row in responses), *(call.cost_usd for call in calls)) if cost is not None]
+        prompt, completion = (sum(row[place] or 0 for row in responses) for place in (0, 1))
+        cost = math.fsum(costs) if costs or not responses else None
+        n_unpriced = sum(max(row[3] or 0, row[2] is None) for row in responses) + sum(call.unknown for call in calls)
+        most = [value for value in (*(row[4] for row in responses), *(call.most_usd for call in calls)) if value is not None]
+        return CostInStore(len(responses), prompt, completion, cost, n_unpriced, math.fsum(most) if most else None)
 
     def _list_unanswered_costs(self, keys: Sequence[str], queue_id: str) -> list[UnansweredCost]:
         """What calls of an evaluation's runs cost that brought no response, of those of these requests that have none."""
-        lost = db.lost_attempts.c
+        attempts = db.lost_attempts.c
         statement = select_unanswered_costs().where(
-            self.database.among(lost.request_key), lost.queue_id == queue_id, has_no_response()
+            self.database.among(attempts.request_key), attempts.queue_id == queue_id, has_no_response()
         )
         chunks = (self.database.keys(chunk) for chunk in db.chunks(keys))
         return [
-            UnansweredCost(*sums) for given in chunks for _, *sums in self.database.read(partial(_query_rows, statement, given))
+            UnansweredCost(*sums) for batch in chunks for _, *sums in self.database.read(partial(_query_rows, statement, batch))
         ]
 
     def close(self) -> None:
@@ -282,32 +282,32 @@ class ResponseStore:
     def _add(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> int:
         if self._run is not None:
             run = self._run()
-            noted = self.database.insert(db.asking_runs).on_conflict_do_nothing()
+            statement = self.database.insert(db.asking_runs).on_conflict_do_nothing()
             run_id = run.run_id
-            connection.execute(noted, {"run_id": run_id, **run._asdict()})
+            connection.execute(statement, {"run_id": run_id, **run._asdict()})
             for row in rows:
                 row["run_id"] = run_id
-        added = self._insert_new(connection, self._add_unanswered_costs(connection, rows))
-        ended = sa.delete(db.claims).where(self.database.among(db.claims.c.request_key))
-        connection.execute(ended, self.database.keys([row["request_key"] for row in rows]))
-        return added
+        n_added = self._insert_new(connection, self._add_unanswered_costs(connection, rows))
+        release = sa.delete(db.claims).where(self.database.among(db.claims.c.request_key))
+        connection.execute(release, self.database.keys([row["request_key"] for row in rows]))
+        return n_added
 
     def _add_unanswered_costs(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The rows with what earlier calls of their requests cost, or may have cost, that brought no response."""
         statement = select_unanswered_costs().where(self.database.among(db.lost_attempts.c.request_key))
         keys = self.database.keys([row["request_key"] for row in rows])
-        lost = {key: UnansweredCost(*sums) for key, *sums in connection.execute(statement, keys)}
-        return [add_unanswered_cost(row, lost[row["request_key"]]) if row["request_key"] in lost else row for row in rows]
+        costs = {key: UnansweredCost(*sums) for key, *sums in connection.execute(statement, keys)}
+        return [add_unanswered_cost(row, costs[row["request_key"]]) if row["request_key"] in costs else row for row in rows]
 
     def _insert_new(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> int:
         """How many were not there. Only those are noted as asked for by the evaluation."""
         if self._queue_id is None:
             return connection.execute(self._insert, rows, execution_options={"preserve_rowcount": True}).rowcount
-        added = connection.execute(self._insert.returning(db.responses.c.request_key), rows).scalars().all()
-        if added:
-            noted = self.database.insert(db.evaluation_responses).on_conflict_do_nothing()
-            connection.execute(noted, [{"request_key": key, "queue_id": self._queue_id} for key in added])
-        return len(added)
+        new_keys = connection.execute(self._insert.returning(db.responses.c.request_key), rows).scalars().all()
+        if new_keys:
+            statement = self.database.insert(db.evaluation_responses).on_conflict_do_nothing()
+            connection.execute(statement, [{"request_key": key, "queue_id": self._queue_id} for key in new_keys])
+        return len(new_keys)
 
     def _select(self, columns: sa.Select[Any], keys: Sequence[str]) -> Iterator[Sequence[Sequence[Any]]]:
         statement = columns.where(self.database.among(db.responses.c.request_key))
@@ -323,10 +323,10 @@ def _max_cost_column(column: Any) -> sa.ColumnElement[float]:
 def _build_summary_query() -> sa.Select[Any]:
     """One row per model, snapshot and role: the columns of SUMMARY."""
     column = db.responses.c
-    sums = [sa.func.sum(summed) for summed in (column.prompt_tokens, column.completion_tokens, column.cost_usd)]
-    unpriced = sa.func.count() - sa.func.count(column.cost_usd)
+    sums = [sa.func.sum(field) for field in (column.prompt_tokens, column.completion_tokens, column.cost_usd)]
+    n_unpriced = sa.func.count() - sa.func.count(column.cost_usd)
     keys = (column.model, column.snapshot, column.role)
-    statement = sa.select(*keys, sa.func.count(), *sums, unpriced, sa.func.max(column.answered_at))
+    statement = sa.select(*keys, sa.func.count(), *sums, n_unpriced, sa.func.max(column.answered_at))
     return statement.group_by(*keys).order_by(*keys)
 
 

@@ -29,10 +29,10 @@ class ResponseWriter:
 
     def take(self, row: Response | UnansweredCall) -> asyncio.Future[None]:
         """As `commit`, for a caller that does not wait: done once the row is committed."""
-        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._pending.append((row, committed))
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pending.append((row, future))
         self._something.set()
-        return committed
+        return future
 
     async def run(self, work: Callable[..., Returned], *arguments: Any) -> Returned:
         """Do other work on the store in the writer's thread, so that this process never waits for its own lock."""
@@ -65,13 +65,13 @@ class ResponseWriter:
                 await loop.run_in_executor(self._thread, self._commit, [row for row, _ in batch])
             except Exception as error:
                 self._failure = error
-                for _, committed in batch:
-                    if not committed.done():
-                        committed.set_exception(error)
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(error)
             else:
-                for _, committed in batch:
-                    if not committed.done():
-                        committed.set_result(None)
+                for _, future in batch:
+                    if not future.done():
+                        future.set_result(None)
 
     def _commit(self, rows: Sequence[Response | UnansweredCall]) -> None:
         self._store.add_unanswered(row for row in rows if isinstance(row, UnansweredCall))

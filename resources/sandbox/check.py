@@ -85,8 +85,8 @@ class _End:
             raise NotPlain(f"a value of {size:,} bytes")
         if len(self.incoming) < _HEAD.size + size:
             return None
-        with memoryview(self.incoming) as held:
-            payload = bytes(held[_HEAD.size : _HEAD.size + size])
+        with memoryview(self.incoming) as view:
+            payload = bytes(view[_HEAD.size : _HEAD.size + size])
         del self.incoming[: _HEAD.size + size]
         return _Frame(letter, payload)
 
@@ -100,10 +100,10 @@ def check(task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: floa
             break
         except NotStarted as error:
             result = CheckResult("sandbox_error", str(error)[:300])
-        except _TesterLost as lost:
-            status = "crashed" if lost.replied else "sandbox_error"
+        except _TesterLost as loss:
+            status = "crashed" if loss.replied else "sandbox_error"
             result = CheckResult(
-                status, "the process of the tests ended" + (" on what the function gave back" * bool(lost.replied))
+                status, "the process of the tests ended" + (" on what the function gave back" * bool(loss.replied))
             )
         except Exception as error:  # the failure of one check never ends the others
             result = CheckResult("sandbox_error", replace_surrogates(f"{type(error).__name__}: {error}")[:300])
@@ -114,16 +114,16 @@ def check_once(
     task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: float, complaints: IO[bytes] | None = None
 ) -> CheckResult:
     """The verdict of two processes started for it. Raises NotStarted or _TesterLost."""
-    started: list[StartedProcess] = []
+    processes: list[StartedProcess] = []
     try:
         for role in ("candidate", "tester"):
             try:
-                started.append(start(way, python, role, timeout_s, complaints))
+                processes.append(start(way, python, role, timeout_s, complaints))
             except (OSError, RuntimeError) as error:
                 raise NotStarted(f"the {role} cannot be started: {error}") from None
-        return _Conversation(*(_End(process) for process in started)).verdict(task, timeout_s)
+        return _Conversation(*(_End(process) for process in processes)).verdict(task, timeout_s)
     finally:
-        for process in started:
+        for process in processes:
             process.end()
 
 
@@ -136,18 +136,18 @@ class _Conversation:
     def verdict(self, task: SandboxTask, timeout_s: float) -> CheckResult:
         until_ready = time.monotonic() + START_PATIENCE
         versions = [self._wait_until_ready(end, until_ready) for end in (self._candidate, self._tester)]
-        began, used = time.monotonic(), cpu_seconds(self._candidate.process.number)
+        began, cpu_time = time.monotonic(), cpu_seconds(self._candidate.process.number)
         self._candidate.put(b"P", encode_value((task.program, task.entry_point)))
         self._tester.put(b"P", encode_value((task.helpers, task.tests, task.entry_point)))
         try:
-            found = self._exchange_frames(began + timeout_s)
+            result = self._exchange_frames(began + timeout_s)
         except NotPlain as error:
-            found = CheckResult("exception", f"the function gave back {error}")
-        if found is None:
-            used = cpu_seconds(self._candidate.process.number) - used
-            found = CheckResult("timeout", f"not done within {timeout_s:g} s", cpu_seconds=used)
+            result = CheckResult("exception", f"the function gave back {error}")
+        if result is None:
+            cpu_time = cpu_seconds(self._candidate.process.number) - cpu_time
+            result = CheckResult("timeout", f"not done within {timeout_s:g} s", cpu_seconds=cpu_time)
         seconds = time.monotonic() - began
-        return replace(found, python=versions[0], seconds=seconds, calls=max(found.calls, self._calls))
+        return replace(result, python=versions[0], seconds=seconds, calls=max(result.calls, self._calls))
 
     def _wait_until_ready(self, end: _End, until: float) -> str:
         """The version that a process names when it is ready."""
@@ -170,8 +170,8 @@ class _Conversation:
                 self._calls += 1
                 self._candidate.put(b"C", frame.payload)
             while frame := self._candidate.frame():
-                if ended := self._handle_candidate_frame(frame):
-                    return ended
+                if result := self._handle_candidate_frame(frame):
+                    return result
             if not self._open[self._candidate]:
                 return CheckResult("crashed", "the process of the program ended")
             if not self._open[self._tester]:
@@ -197,8 +197,8 @@ class _Conversation:
 
     def _wait(self, until: float) -> bool:
         """Reads and writes what can be. False: the time is over."""
-        left = until - time.monotonic()
-        if left <= 0:
+        remaining = until - time.monotonic()
+        if remaining <= 0:
             return False
         with selectors.PollSelector() as ready:
             for end, is_open in self._open.items():
@@ -206,7 +206,7 @@ class _Conversation:
                     ready.register(end.process.stdout, selectors.EVENT_READ, end)
                 if end.outgoing:
                     ready.register(end.process.stdin, selectors.EVENT_WRITE, end)
-            for key, event in ready.select(left):
+            for key, event in ready.select(remaining):
                 end = key.data
                 if event & selectors.EVENT_WRITE:
                     end.write()
@@ -236,10 +236,10 @@ def cpu_seconds(process: int) -> float:
     """CPU seconds that a process and its descendants have used so far. Processes that cannot be read count as 0: the sum is never too high."""
     ticks, waiting = 0, [process]
     while waiting:
-        one = waiting.pop()
+        number = waiting.pop()
         try:
-            fields = Path(f"/proc/{one}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-            below = Path(f"/proc/{one}/task/{one}/children").read_text(encoding="utf-8").split()
+            fields = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            below = Path(f"/proc/{number}/task/{number}/children").read_text(encoding="utf-8").split()
             ticks += int(fields[11]) + int(fields[12])  # utime and stime: fields 14 and 15 of proc(5)
         except (OSError, ValueError, IndexError):
             continue

@@ -99,8 +99,8 @@ def find_interpreter() -> Interpreter:
     for path in _SYSTEM_PYTHONS:
         if Path(path).exists() and Path(path).resolve().is_relative_to("/usr"):
             return Interpreter(path, None)
-    own = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
-    return Interpreter(own, None if own.startswith("/usr/") else os.path.realpath(sys.base_prefix))
+    executable = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+    return Interpreter(executable, None if executable.startswith("/usr/") else os.path.realpath(sys.base_prefix))
 
 
 def list_ways(level: str, python: Interpreter) -> list[StartWay]:
@@ -111,8 +111,8 @@ def list_ways(level: str, python: Interpreter) -> list[StartWay]:
         return _list_unshare_ways()
     root = can_change_user()  # a change of user undoes what sandlock does so that no process outlives this one
     most = 1 if level == "rlimits" else None
-    own = [StartWay(level, (), own_user=True, dies_with_parent=True, most_tasks=most or _MOST_TASKS)] if root else []
-    return [*own, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root or level == "rlimits", most_tasks=most)]
+    ways = [StartWay(level, (), own_user=True, dies_with_parent=True, most_tasks=most or _MOST_TASKS)] if root else []
+    return [*ways, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root or level == "rlimits", most_tasks=most)]
 
 
 def _list_bwrap_ways(python: Interpreter) -> list[StartWay]:
@@ -133,14 +133,14 @@ def _list_bwrap_ways(python: Interpreter) -> list[StartWay]:
 
 
 def _list_system_folders() -> list[str]:
-    found = []
+    arguments = []
     for folder in _SYSTEM_FOLDERS:
         path = Path(folder)
         if path.is_symlink():
-            found += ["--symlink", str(path.readlink()), folder]
+            arguments += ["--symlink", str(path.readlink()), folder]
         elif path.is_dir():
-            found += ["--ro-bind", folder, folder]
-    return found
+            arguments += ["--ro-bind", folder, folder]
+    return arguments
 
 
 def _list_unshare_ways() -> list[StartWay]:
@@ -149,10 +149,10 @@ def _list_unshare_ways() -> list[StartWay]:
         return []
     spaces = ["--net", "--pid", "--ipc", "--uts", "--mount", "--fork", "--mount-proc", "--kill-child"]
     dying = [setpriv, "--pdeathsig", "KILL"]
-    mapped = ["--user", "--map-current-user", "--keep-caps"]  # which the process gives away when it has hidden the folders
-    users = StartWay("unshare", (*dying, *_build_nobody_command()[1:], name, *mapped, *spaces, "--"), hides_folders=True)
-    own = StartWay("unshare", (*dying, name, *spaces, "--"), own_user=True, hides_folders=True)
-    return [users, own] if can_change_user() else [users]
+    as_user = ["--user", "--map-current-user", "--keep-caps"]  # which the process gives away when it has hidden the folders
+    users = StartWay("unshare", (*dying, *_build_nobody_command()[1:], name, *as_user, *spaces, "--"), hides_folders=True)
+    root_way = StartWay("unshare", (*dying, name, *spaces, "--"), own_user=True, hides_folders=True)
+    return [users, root_way] if can_change_user() else [users]
 
 
 def _build_nobody_command() -> list[str]:
@@ -232,8 +232,8 @@ def _start_sandlock(command: list[str], python: Interpreter) -> StartedProcess:
         max_processes=1,
         cwd="/",
     )
-    piped, nowhere = sandlock.StdioMode.PIPED, sandlock.StdioMode.NULL
-    process = sandbox.popen(command, piped, piped, nowhere)
+    pipe, nowhere = sandlock.StdioMode.PIPED, sandlock.StdioMode.NULL
+    process = sandbox.popen(command, pipe, pipe, nowhere)
 
     def kill() -> None:
         process.kill()
@@ -250,9 +250,9 @@ def find_sandlock_problem() -> str | None:
         sandlock: Any = importlib.import_module("sandlock")
     except (ImportError, OSError) as error:
         return f"the package sandlock cannot be loaded: {error}"
-    found, needed = sandlock.landlock_abi_version(), sandlock.min_landlock_abi()
-    if found < needed:
-        return f"it needs Landlock ABI {needed} (Linux 6.12), and this kernel has {'none' if found < 0 else found}"
+    abi, least = sandlock.landlock_abi_version(), sandlock.min_landlock_abi()
+    if abi < least:
+        return f"it needs Landlock ABI {least} (Linux 6.12), and this kernel has {'none' if abi < 0 else abi}"
     return None
 
 
@@ -262,12 +262,12 @@ def can_change_user() -> bool:
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return False
     try:
-        mapped = sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text(encoding="utf-8").splitlines())
+        n_users = sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text(encoding="utf-8").splitlines())
         status = Path("/proc/self/status").read_text(encoding="utf-8")
     except (OSError, ValueError, IndexError):
         return True
     rights = int(status.partition("CapEff:")[2].split()[0], 16)
-    return mapped > NOBODY_UID and rights & _CHANGES_USER == _CHANGES_USER
+    return n_users > NOBODY_UID and rights & _CHANGES_USER == _CHANGES_USER
 
 
 def open_complaints_file() -> IO[bytes]:
@@ -324,21 +324,21 @@ def call_filter() -> bytes:
     kernel keeps, sockets of any family but the internet (those among the files, and VSOCK, by which a virtual machine reaches its
     host), and what looks into other processes or changes what is mounted.
     """
-    known = _MACHINES.get(platform.machine())
-    if known is None:
+    machine = _MACHINES.get(platform.machine())
+    if machine is None:
         return b""
-    refuse, again, unknown = (_REFUSE | one for one in (errno.EPERM, errno.EAGAIN, errno.ENOSYS))
+    refuse, again, unknown = (_REFUSE | code for code in (errno.EPERM, errno.EAGAIN, errno.ENOSYS))
     # An instruction is an operation, how many to pass over if it holds and if not, and a number.
-    steps = [(_LOAD, 0, 0, _MACHINE_AT), (_IS_EQUAL, 1, 0, known.mark), (_RETURN, 0, 0, refuse), (_LOAD, 0, 0, _NUMBER_AT)]
+    steps = [(_LOAD, 0, 0, _MACHINE_AT), (_IS_EQUAL, 1, 0, machine.mark), (_RETURN, 0, 0, refuse), (_LOAD, 0, 0, _NUMBER_AT)]
     steps += [(_FROM, 0, 1, _OTHER_NUMBERS_FROM), (_RETURN, 0, 0, refuse)]
-    for number in known.refused:
-        steps += [(_IS_EQUAL, 0, 1, number), (_RETURN, 0, 0, again if number in (57, 58) and known.clone == 56 else refuse)]
+    for number in machine.refused:
+        steps += [(_IS_EQUAL, 0, 1, number), (_RETURN, 0, 0, again if number in (57, 58) and machine.clone == 56 else refuse)]
     for number in _UNKNOWN_CALLS:
         steps += [(_IS_EQUAL, 0, 1, number), (_RETURN, 0, 0, unknown)]
-    steps += [(_IS_EQUAL, 0, 4, known.clone), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_ANY_BIT, 1, 0, _NEW_THREAD)]
+    steps += [(_IS_EQUAL, 0, 4, machine.clone), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_ANY_BIT, 1, 0, _NEW_THREAD)]
     steps += [(_RETURN, 0, 0, again), (_RETURN, 0, 0, _ALLOW)]
-    steps += [(_IS_EQUAL, 0, 5, known.socket), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_IS_EQUAL, 2, 0, _INTERNET)]
+    steps += [(_IS_EQUAL, 0, 5, machine.socket), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_IS_EQUAL, 2, 0, _INTERNET)]
     steps += [(_IS_EQUAL, 1, 0, _INTERNET_6), (_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
-    steps += [(_IS_EQUAL, 0, 4, known.socketpair), (_LOAD, 0, 0, _SECOND_ARGUMENT_AT), (_AND, 0, 0, 0xF)]
+    steps += [(_IS_EQUAL, 0, 4, machine.socketpair), (_LOAD, 0, 0, _SECOND_ARGUMENT_AT), (_AND, 0, 0, 0xF)]
     steps += [(_IS_EQUAL, 0, 1, _DATAGRAM), (_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)

@@ -81,14 +81,14 @@ def choose_level(level: str | None = None, *, trust_answers: bool = False) -> Sa
     if wish == "off":
         return SandboxLevel(None, {"sandbox": "DTEF_SANDBOX is off"})
     reasons: dict[str, str] = {}
-    for one in LEVELS if wish == "auto" else (wish,):
-        if one == "rlimits" and not trust_answers:
-            reasons[one] = "it needs --trust-answers, since a program can reach the network and files at it"
+    for name in LEVELS if wish == "auto" else (wish,):
+        if name == "rlimits" and not trust_answers:
+            reasons[name] = "it needs --trust-answers, since a program can reach the network and files at it"
             continue
-        found = find_usable_way(one)
-        if isinstance(found, StartWay):
-            return SandboxLevel(one, reasons)
-        reasons[one] = found
+        way = find_usable_way(name)
+        if isinstance(way, StartWay):
+            return SandboxLevel(name, reasons)
+        reasons[name] = way
     return SandboxLevel(None, reasons)
 
 
@@ -105,10 +105,10 @@ def run_checks(
     `level`: as `choose_level` takes it. `timeout_s`: seconds of wall time that one whole check may take. `workers`: how many
     checks run at once; None: as many as there are cores. Where no level is found every result is `sandbox_unavailable`.
     """
-    found = choose_level(level, trust_answers=trust_answers)
-    way = find_usable_way(found.level) if found.level else None
+    choice = choose_level(level, trust_answers=trust_answers)
+    way = find_usable_way(choice.level) if choice.level else None
     if not isinstance(way, StartWay):
-        yield from (CheckResult("sandbox_unavailable", f"sandbox: {found.words}"[:300]) for _ in tasks)
+        yield from (CheckResult("sandbox_unavailable", f"sandbox: {choice.words}"[:300]) for _ in tasks)
         return
     python = _interpreter()
     with ThreadPoolExecutor(workers or cores(), thread_name_prefix="check") as pool:
@@ -124,8 +124,8 @@ def run_checks_twice(
     result, which no other check beside it has slowed.
     """
     late: dict[str, SandboxTask] = {}
-    found = run_checks(list(tasks.values()), level=level, timeout_s=timeout_s, trust_answers=trust_answers)
-    for key, result in zip(tasks, found, strict=True):
+    results = run_checks(list(tasks.values()), level=level, timeout_s=timeout_s, trust_answers=trust_answers)
+    for key, result in zip(tasks, results, strict=True):
         if result.status == "timeout" and result.cpu_seconds < _LATE_BY_ITSELF * timeout_s:
             late[key] = tasks[key]
         yield key, None if key in late else result
@@ -159,11 +159,11 @@ def _try_way(way: StartWay) -> str:
     task = SandboxTask(_TRIED.replace("MAY_BE_ROOT", str(not can_change_user())), "tried", tests)
     with open_complaints_file() as complaints:
         try:
-            found = check_once(task, way, _interpreter(), 30.0, complaints)
+            result = check_once(task, way, _interpreter(), 30.0, complaints)
         except NotStarted as error:
             complaints.seek(0)
             lines = complaints.read(4000).decode("utf-8", "replace").strip().splitlines()
             return lines[-1][:200] if lines else str(error)
         except Exception as error:  # whatever keeps a level from working is a reason to take the next
             return f"{type(error).__name__}: {error}"[:200]
-    return "" if found.status == "passed" else f"{found.status}: {found.detail}"
+    return "" if result.status == "passed" else f"{result.status}: {result.detail}"

@@ -67,12 +67,12 @@ def encode_value(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
 
 def _list_items(value: Any) -> Any:
     """The pairs of a dict; those of an OrderedDict in its own order, which `dict.items` does not know."""
-    ordered = getattr(sys.modules.get("collections"), "OrderedDict", None)
-    return ordered.items(value) if ordered and issubclass(type(value), ordered) else dict.items(value)
+    base = getattr(sys.modules.get("collections"), "OrderedDict", None)
+    return base.items(value) if base and issubclass(type(value), base) else dict.items(value)
 
 
-def _encode_sized(tag: bytes, size: int, rest: bytes) -> bytes:
-    return tag + struct.pack(">I", size) + rest
+def _encode_sized(tag: bytes, size: int, payload: bytes) -> bytes:
+    return tag + struct.pack(">I", size) + payload
 
 
 def decode_value(raw: bytes) -> Any:
@@ -108,13 +108,13 @@ def _decode_at(raw: bytes, at: int, depth: int) -> tuple[Any, ...]:
         if tag == b"i":
             return int.from_bytes(part, "big", signed=True), at + size
         return part.decode("utf-8", "surrogatepass") if tag == b"s" else part, at + size
-    found = []
+    values = []
     for _ in range(2 * size if tag == b"d" else size):
         value, at = _decode_at(raw, at, depth + 1)
-        found.append(value)
+        values.append(value)
     if tag == b"d":
-        return {found[i]: found[i + 1] for i in range(0, len(found), 2)}, at
-    return (found if tag == b"l" else tuple(found) if tag == b"t" else set(found)), at
+        return {values[i]: values[i + 1] for i in range(0, len(values), 2)}, at
+    return (values if tag == b"l" else tuple(values) if tag == b"t" else set(values)), at
 
 
 class Pipe:
@@ -128,9 +128,9 @@ class Pipe:
         os.close(nothing)
 
     def send(self, letter: bytes, payload: bytes) -> None:
-        rest = memoryview(letter + struct.pack(">I", len(payload)) + payload)
-        while rest:
-            rest = rest[os.write(self._out, rest) :]
+        remaining = memoryview(letter + struct.pack(">I", len(payload)) + payload)
+        while remaining:
+            remaining = remaining[os.write(self._out, remaining) :]
 
     def receive(self) -> tuple[Any, ...]:
         letter, size = struct.unpack(">cI", self._read(5))
@@ -171,7 +171,7 @@ def find_failed_line(error: BaseException, tests: str) -> str:
 
 
 def limit(
-    limits: dict[str, int], uid: int, dies_with_parent: bool, hidden: tuple[list[str], str] | None, refused: bytes
+    limits: dict[str, int], uid: int, dies_with_parent: bool, hidden: tuple[list[str], str] | None, seccomp: bytes
 ) -> None:
     """Takes from this process what no program needs: files, another user, a parent to outlive, limits that only shrink, system calls."""
     import ctypes
@@ -196,33 +196,33 @@ def limit(
     if hidden:
         did(given_away)
     system.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
-    if refused:
-        steps = ctypes.create_string_buffer(refused, len(refused))
+    if seccomp:
+        steps = ctypes.create_string_buffer(seccomp, len(seccomp))
         # PR_SET_SECCOMP; a kernel without it goes without it.
-        system.prctl(22, 2, struct.pack("@HP", len(refused) // 8, ctypes.addressof(steps)), 0, 0)
+        system.prctl(22, 2, struct.pack("@HP", len(seccomp) // 8, ctypes.addressof(steps)), 0, 0)
 
 
-def shut(system: Any, hidden: list[str], shown: str) -> None:
-    """In a tree of mounts of its own: puts nothing in the place of these, but for `shown` in them, and lets nothing be written anywhere."""
+def shut(system: Any, hidden: list[str], visible: str) -> None:
+    """In a tree of mounts of its own: puts nothing in the place of these, but for `visible` in them, and lets nothing be written anywhere."""
     from ctypes import c_long
 
     for place in hidden:
         if os.path.isdir(place):  # noqa: PTH112 - pathlib is not worth its loading
-            held = os.open(shown, os.O_PATH) if shown.startswith(place + "/") else -1
+            fd = os.open(visible, os.O_PATH) if visible.startswith(place + "/") else -1
             did(system.mount(b"none", os.fsencode(place), b"tmpfs", c_long(14), b"size=64k,nr_inodes=32,mode=755"))
-            if held >= 0:
-                os.makedirs(shown)  # noqa: PTH103
-                did(system.mount(b"/proc/self/fd/%d" % held, os.fsencode(shown), None, c_long(4096), None))  # MS_BIND
-                os.close(held)
+            if fd >= 0:
+                os.makedirs(visible)  # noqa: PTH103
+                did(system.mount(b"/proc/self/fd/%d" % fd, os.fsencode(visible), None, c_long(4096), None))  # MS_BIND
+                os.close(fd)
         elif os.path.isfile(place):  # noqa: PTH113
             did(system.mount(b"/dev/null", os.fsencode(place), None, c_long(4096), None))
     # mount_setattr: MOUNT_ATTR_RDONLY of the root and of all below it.
     did(system.syscall(c_long(442), c_long(-100), b"/", c_long(0x8000), struct.pack("=QQQQ", 1, 0, 0, 0), c_long(32)))
 
 
-def did(came: int) -> None:
+def did(status: int) -> None:
     """Raises OSError for a system call that failed."""
-    if came != 0:
+    if status != 0:
         import ctypes
 
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -251,8 +251,8 @@ def candidate(pipe: Pipe, program: str, name: str) -> None:
         except BaseException as error:
             letter, reply_value = b"E", (type(error).__name__[:80], describe_message(error))
         try:
-            left = encode_value((args, named), as_base=True)
-            pipe.send(letter, encode_value((reply_value, None if left == payload else left), as_base=True))
+            state = encode_value((args, named), as_base=True)
+            pipe.send(letter, encode_value((reply_value, None if state == payload else state), as_base=True))
         except NotPlain as error:
             pipe.send(b"U", encode_value(words(error)))
         except BaseException as error:
@@ -275,11 +275,11 @@ class CalledFunction:
         letter, raw = self._pipe.receive()
         if letter == b"U":
             raise TypeError("the function gave back " + str(decode_value(raw))[:LONGEST_WORDS])
-        reply_value, left = decode_value(raw)
-        if left is not None:
-            changed, changed_named = decode_value(left)
+        reply_value, state = decode_value(raw)
+        if state is not None:
+            new_args, changed_named = decode_value(state)
             for place, before in enumerate(args):
-                put_back(before, changed[place])
+                put_back(before, new_args[place])
             for key, after in changed_named.items():
                 put_back(named.get(key), after)
         if letter == b"E":
@@ -308,25 +308,25 @@ def rebuild_error(name: str, message: str) -> BaseException:
 
 def tester(pipe: Pipe, helpers: str, tests: str, name: str) -> tuple[Any, ...]:
     """(status, words, number of calls) of the tests."""
-    called = CalledFunction(pipe)
+    function = CalledFunction(pipe)
     space: dict[str, Any] = {"__name__": "tests"}
     try:
         for source, file in ((helpers, "<helpers>"), (tests, TESTS_FILE)):
             exec(compile(source, file, "exec", 0, True), space)  # noqa: S102 - what this process is for
-        space[name] = called
+        space[name] = function
         check = space["check"]
     except BaseException as error:
         return "sandbox_error", "the tests cannot be loaded: " + words(error), 0
     try:
-        check(called)
+        check(function)
     except LostCandidate as error:
-        return "sandbox_error", str(error)[:LONGEST_WORDS], called.calls
+        return "sandbox_error", str(error)[:LONGEST_WORDS], function.calls
     except AssertionError as error:
         message = words(error) if describe_message(error) else words(error) + ": " + find_failed_line(error, tests)
-        return "assertion", message[:LONGEST_WORDS].rstrip(": "), called.calls
+        return "assertion", message[:LONGEST_WORDS].rstrip(": "), function.calls
     except BaseException as error:
-        return "exception", words(error), called.calls
-    return ("passed" if called.calls else "no_call"), "", called.calls
+        return "exception", words(error), function.calls
+    return ("passed" if function.calls else "no_call"), "", function.calls
 
 
 def main() -> None:

@@ -65,16 +65,16 @@ class DocumentSnapshot(NamedTuple):
     """In the order in which they were said: the last of a version holds."""
 
     def of(self, kind: GameDocumentKind) -> tuple[DocumentVersion, ...]:
-        return tuple(one for one in self.versions if one.kind == kind)
+        return tuple(version for version in self.versions if version.kind == kind)
 
     def map_statuses(self, kind: GameDocumentKind) -> dict[tuple[str, int], str]:
         """The status that holds, by id and version; versions of which nothing was said are left out."""
-        return {(one.id, one.version): one.status for one in self.statuses if one.kind == kind}
+        return {(entry.id, entry.version): entry.status for entry in self.statuses if entry.kind == kind}
 
     def revision(self, kind: GameDocumentKind, document_id: str) -> int:
         """How often something was stored of a document: it grows with every change."""
-        versions = sum((one.kind, one.id) == (kind, document_id) for one in self.versions)
-        return versions + sum((one.kind, one.id) == (kind, document_id) for one in self.statuses)
+        versions = sum((entry.kind, entry.id) == (kind, document_id) for entry in self.versions)
+        return versions + sum((entry.kind, entry.id) == (kind, document_id) for entry in self.statuses)
 
 
 DOCUMENT_SCHEMA_VERSION = 1
@@ -135,8 +135,8 @@ def read_documents_from(connection: sa.Connection, kind: str | None = None, docu
 
     def rows(table: sa.Table) -> Any:
         statement = sa.select(table).order_by(table.c.place)
-        for column, wanted in ((table.c.kind, kind), (table.c.id, document_id)):
-            statement = statement if wanted is None else statement.where(column == wanted)
+        for column, value in ((table.c.kind, kind), (table.c.id, document_id)):
+            statement = statement if value is None else statement.where(column == value)
         return connection.execute(statement).mappings()
 
     versions = [
@@ -181,7 +181,7 @@ class GameDocumentStore(DatabaseStore):
         document: Mapping[str, Any],
         who: str,
         *,
-        seen: int,
+        revision: int,
         before: Mapping[str, Any] | None = None,
     ) -> None:
         """Store a version with its first status.
@@ -195,13 +195,13 @@ class GameDocumentStore(DatabaseStore):
 
         Raises DocumentChanged, and stores nothing, where something of the document was stored since.
         """
-        self._write(kind, document, who, seen, before, is_version=True)
+        self._write(kind, document, who, revision, before, is_version=True)
 
     def say(
-        self, kind: GameDocumentKind, document: Mapping[str, Any], who: str, *, seen: int, before: Mapping[str, Any]
+        self, kind: GameDocumentKind, document: Mapping[str, Any], who: str, *, revision: int, before: Mapping[str, Any]
     ) -> None:
         """Store the status of a version; arguments and errors as those of `add`."""
-        self._write(kind, document, who, seen, before, is_version=False)
+        self._write(kind, document, who, revision, before, is_version=False)
 
     def add_all(
         self,
@@ -211,7 +211,7 @@ class GameDocumentStore(DatabaseStore):
         who: str,
         source: str,
         *,
-        seen: DocumentSnapshot,
+        snapshot: DocumentSnapshot,
     ) -> dict[str, int]:
         """Store versions with their statuses, and statuses of versions that are known, all of them or none.
 
@@ -229,20 +229,20 @@ class GameDocumentStore(DatabaseStore):
         now = self.clock()
         numbers = {f"{kind}_version": len(versions), f"{kind}_status": len(statuses)}
         new = {name: number for name, number in numbers.items() if number}
-        what, noted = f"{kind}_import", {"file": source, "new": new}
+        action, details = f"{kind}_import", {"file": source, "new": new}
 
         def work(connection: sa.Connection) -> bool:
-            if read_documents_from(connection, kind) != seen:
+            if read_documents_from(connection, kind) != snapshot:
                 raise DocumentChanged(f"a {kind} was changed by another request")
-            for one in versions:
-                _write_version_row(connection, kind, one, who, now)
-            for one in (*versions, *statuses):
-                _write_status_row(connection, kind, one, who, now)
-            record_action(connection, who, now, what, {}, noted)
+            for entry in versions:
+                _write_version_row(connection, kind, entry, who, now)
+            for entry in (*versions, *statuses):
+                _write_status_row(connection, kind, entry, who, now)
+            record_action(connection, who, now, action, {}, details)
             return True
 
         def find_committed(connection: sa.Connection) -> bool | None:
-            return find_noted_action(connection, who, now, what) == noted or None
+            return find_noted_action(connection, who, now, action) == details or None
 
         if new:
             self.database.write(work, alone=True, find_committed=find_committed)
@@ -253,25 +253,25 @@ class GameDocumentStore(DatabaseStore):
         kind: GameDocumentKind,
         document: Mapping[str, Any],
         who: str,
-        seen: int,
+        revision: int,
         before: Mapping[str, Any] | None,
         *,
         is_version: bool,
     ) -> None:
         now = self.clock()
-        what = f"{kind}_version" if is_version else f"{kind}_status"
+        action = f"{kind}_version" if is_version else f"{kind}_status"
 
         def work(connection: sa.Connection) -> bool:
-            if read_documents_from(connection).revision(kind, document["id"]) != seen:
+            if read_documents_from(connection).revision(kind, document["id"]) != revision:
                 raise DocumentChanged(f"the {kind} {document['id']} was changed by another request")
             if is_version:
                 _write_version_row(connection, kind, document, who, now)
             _write_status_row(connection, kind, document, who, now)
-            record_action(connection, who, now, what, before or {}, document)
+            record_action(connection, who, now, action, before or {}, document)
             return True
 
         def find_committed(connection: sa.Connection) -> bool | None:
-            return find_noted_action(connection, who, now, what) == document or None
+            return find_noted_action(connection, who, now, action) == document or None
 
         # Alone: no other writer comes between the look and the rows.
         self.database.write(work, alone=True, find_committed=find_committed)

@@ -84,29 +84,29 @@ class WaitingPairs:
         """
         with self._lock:
             self._refresh(self._clock() - self._looked_at >= _LOOKED_AT_EVERY_S)
-            found = self._choose_pair(reviewer_id, family, later)
-            if found is None and self._refresh(True):
-                found = self._choose_pair(reviewer_id, family, later)
-            return found
+            pair = self._choose_pair(reviewer_id, family, later)
+            if pair is None and self._refresh(True):
+                pair = self._choose_pair(reviewer_id, family, later)
+            return pair
 
     def pair(self, pair_id: str) -> BlindedPair:
         """One pair as reviewers get it. Raises UnknownPair, and StoreError as `choose_next`."""
         with self._lock:
             self._refresh(pair_id not in self._order.family_of)
-            if (found := self._serve_pair(pair_id)) is None:
+            if (view := self._serve_pair(pair_id)) is None:
                 raise UnknownPair(f"there is no pair {pair_id[:80]!r} that is served")
-            return found
+            return view
 
     def progress(self, reviewer_id: str) -> ReviewerProgress:
         """How many pairs the reviewer has voted on, and how many are left: exactly, where few are. Raises StoreError as `choose_next`."""
         with self._lock:
             self._refresh(self._clock() - self._looked_at >= _LOOKED_AT_EVERY_S)
             statement = sa.select(votes.c.pair_id).where(votes.c.reviewer_id == reviewer_id)
-            own = set(self._store.database.read(lambda connection: connection.scalars(statement).all()))
-            left = [one for one in self._order.family_of if one not in own and one not in self._kept.alike]
-            is_exact = len(left) <= _COUNTED_EXACTLY
-            number = sum(self._serve_pair(one) is not None for one in left) if is_exact else len(left)
-            return ReviewerProgress(len(own), number, is_exact)
+            own_ids = set(self._store.database.read(lambda connection: connection.scalars(statement).all()))
+            ids = [pair_id for pair_id in self._order.family_of if pair_id not in own_ids and pair_id not in self._kept.alike]
+            is_exact = len(ids) <= _COUNTED_EXACTLY
+            number = sum(self._serve_pair(pair_id) is not None for pair_id in ids) if is_exact else len(ids)
+            return ReviewerProgress(len(own_ids), number, is_exact)
 
     def voted(self, pair_id: str, reviewer_id: str) -> None:
         """Count a vote that the store has taken."""
@@ -123,9 +123,9 @@ class WaitingPairs:
         with self._lock:
             self._looked_at = -math.inf
 
-    def _refresh(self, asked: bool) -> bool:
+    def _refresh(self, is_due: bool) -> bool:
         """Bring in what is new, if the database is asked at all; returns whether anything is."""
-        if not asked and self._known.pairs >= 0:
+        if not is_due and self._known.pairs >= 0:
             return False
         database, before = self._store.database, self._known
         now = database.read(_read_counts)
@@ -134,35 +134,35 @@ class WaitingPairs:
         if now != before:
             family_of = self._order.family_of if now.pairs == before.pairs else database.read(_read_families)
             self._order = _Order(family_of, database.read(_count_votes_by_pair))
-            for held in self._in_hand.values():
-                self._order.count(held.pair_id, in_hand=1)
+            for entry in self._in_hand.values():
+                self._order.count(entry.pair_id, in_hand=1)
         self._known, self._looked_at = now, self._clock()
         return now != before
 
     def _choose_pair(self, reviewer_id: str, family: str | None, later: Sequence[str]) -> BlindedPair | None:
         self._release_late()
-        held, last = self._in_hand.get((reviewer_id, family)), frozenset(later)
-        first = [held.pair_id] if held and held.pair_id not in last else []
-        ids = (one for one in self._order.ids(family) if one not in last)
-        for some in _split_growing(chain(ids, self._order.only(later, family)), first):
-            own = self._find_voted(reviewer_id, some)
-            for pair_id in some:
-                if pair_id not in own and (found := self._serve_pair(pair_id)) is not None:
+        hold, last = self._in_hand.get((reviewer_id, family)), frozenset(later)
+        first = [hold.pair_id] if hold and hold.pair_id not in last else []
+        ids = (candidate for candidate in self._order.ids(family) if candidate not in last)
+        for chunk in _split_growing(chain(ids, self._order.only(later, family)), first):
+            voted_ids = self._find_voted(reviewer_id, chunk)
+            for pair_id in chunk:
+                if pair_id not in voted_ids and (pair := self._serve_pair(pair_id)) is not None:
                     self._hold((reviewer_id, family), pair_id)
-                    return found
+                    return pair
         return None
 
-    def _find_voted(self, reviewer_id: str, some: Sequence[str]) -> set[str]:
+    def _find_voted(self, reviewer_id: str, pair_ids: Sequence[str]) -> set[str]:
         database, vote = self._store.database, votes.c
         statement = sa.select(vote.pair_id).where(vote.reviewer_id == reviewer_id, vote.pair_id.in_(database.listed))
-        return set(database.read(lambda connection: connection.scalars(statement, database.keys(some)).all()))
+        return set(database.read(lambda connection: connection.scalars(statement, database.keys(pair_ids)).all()))
 
     def _serve_pair(self, pair_id: str) -> BlindedPair | None:
         """The pair as a reviewer gets it; None: its texts read alike."""
         if pair_id not in self._order.family_of or pair_id in self._kept.alike:
             return None
-        if (kept := self._kept.get(pair_id)) is not None:
-            return kept
+        if (hit := self._kept.get(pair_id)) is not None:
+            return hit
         pair = self._store.reviewer_view(pair_id, self._names)
         if normalize_text(pair.run_a) == normalize_text(pair.run_b):
             self._kept.alike.add(pair_id)
@@ -215,7 +215,7 @@ class _Order:
 
     def only(self, ids: Iterable[str], family: str | None) -> list[str]:
         """Those of the ids that are of pairs there are, in the order given; of one family only, if it is named."""
-        return [one for one in ids if one in self.family_of and family in (None, self.family_of[one])]
+        return [pair_id for pair_id in ids if pair_id in self.family_of and family in (None, self.family_of[pair_id])]
 
     def _find_place(self, pair_id: str) -> tuple[tuple[int, str], list[tuple[int, str]]]:
         has = self._votes[pair_id]
@@ -232,9 +232,9 @@ class _PairCache:
         self._characters = 0
 
     def get(self, pair_id: str) -> BlindedPair | None:
-        if (found := self._pairs.get(pair_id)) is not None:
+        if (pair := self._pairs.get(pair_id)) is not None:
             self._pairs.move_to_end(pair_id)
-        return found
+        return pair
 
     def keep(self, pair: BlindedPair) -> BlindedPair:
         self._pairs[pair.pair_id] = pair
@@ -247,15 +247,15 @@ class _PairCache:
 def _split_growing(ids: Iterator[str], first: Sequence[str]) -> Iterator[Sequence[str]]:
     """The ids in pieces that grow, `first` before them."""
     sizes = iter(_PAIRS_TOGETHER)
-    some = [*first, *islice(ids, _PAIRS_TOGETHER[0])]
-    while some:
-        yield some
-        some = list(islice(ids, next(sizes, _PAIRS_TOGETHER[-1])))
+    chunk = [*first, *islice(ids, _PAIRS_TOGETHER[0])]
+    while chunk:
+        yield chunk
+        chunk = list(islice(ids, next(sizes, _PAIRS_TOGETHER[-1])))
 
 
 def _read_counts(connection: sa.Connection) -> _Counts:
-    counted = (sa.select(sa.func.count()).select_from(table).scalar_subquery() for table in (paired_responses, pairs, votes))
-    return _Counts(*connection.execute(sa.select(*counted)).one())
+    counts = (sa.select(sa.func.count()).select_from(table).scalar_subquery() for table in (paired_responses, pairs, votes))
+    return _Counts(*connection.execute(sa.select(*counts)).one())
 
 
 def _read_families(connection: sa.Connection) -> dict[str, str]:

@@ -85,12 +85,12 @@ def map_pair_ids(connection: sa.Connection, database: ResponseDatabase, lines: L
 
     Stores with different salts give them different ids. A ballot is on what this store has shown, so it keeps its id.
     """
-    own = {_get_sides(line.record): line.record["pair_id"] for line in reversed(lines["pair"])}
+    pair_ids = {_get_sides(line.record): line.record["pair_id"] for line in reversed(lines["pair"])}
     columns = tables.pairs.c
     statement = sa.select(columns.pair_id, columns.left_id, columns.right_id).where(columns.left_id.in_(database.listed))
-    for row in tables.query_listed_rows(connection, database, statement, {left for left, _ in own}):
-        own[_get_sides(row)] = row["pair_id"]
-    own_id = {line.record["pair_id"]: own[_get_sides(line.record)] for line in lines["pair"]}
+    for row in tables.query_listed_rows(connection, database, statement, {left for left, _ in pair_ids}):
+        pair_ids[_get_sides(row)] = row["pair_id"]
+    own_id = {line.record["pair_id"]: pair_ids[_get_sides(line.record)] for line in lines["pair"]}
     return {
         kind: [
             line.replace_values(pair_id=own_id.get(line.record["pair_id"], line.record["pair_id"]))
@@ -124,15 +124,15 @@ def build_export_lines(store: VoteStore, where: str, who: str = "", *, justifica
     records = store.database.read(_read_all_records)
     records["reviewer"] = _merge_reviewers(records)
     if not justifications:
-        records["vote"] = [one | {"justification": ""} if one["reviewer_kind"] == "person" else one for one in records["vote"]]
+        records["vote"] = [row | {"justification": ""} if row["reviewer_kind"] == "person" else row for row in records["vote"]]
     contents = hash_export_contents(records)
     lines = sorted(
         (kind, str(record[get_key_field(kind)]), record_line(kind, record))
         for kind, rows in _hide_reviewers(records, export_names(contents, store.salt)).items()
         for record in rows
     )
-    done = {"file": where, "lines": len(lines), "contents": contents, "justifications": justifications}
-    store.database.write(lambda one: tables.record_action(one, who, store.clock(), EXPORT_ACTION, {}, done))
+    details = {"file": where, "lines": len(lines), "contents": contents, "justifications": justifications}
+    store.database.write(lambda connection: tables.record_action(connection, who, store.clock(), EXPORT_ACTION, {}, details))
     return [line for _, _, line in lines]
 
 
@@ -149,8 +149,8 @@ def read_lines(path: Path) -> Iterator[Line]:
     """The checked records of a file. Raises SourceError with file and line."""
     try:
         with path.open("rb") as file:
-            opened = gzip.GzipFile(fileobj=file) if _is_compressed(path) else file
-            yield from check_lines(str(path), cast(Iterable[bytes], opened))
+            stream = gzip.GzipFile(fileobj=file) if _is_compressed(path) else file
+            yield from check_lines(str(path), cast(Iterable[bytes], stream))
     except (OSError, EOFError, zlib.error) as error:
         raise StoreError(f"{path}: cannot be read: {error}") from None
 
@@ -164,18 +164,18 @@ def check_lines(where: str, lines: Iterable[bytes]) -> Iterator[Line]:
 
 def _read_all_records(connection: sa.Connection) -> dict[str, list[Record]]:
     """All records of one moment, by kind and in the order of their ids."""
-    found = {}
+    records = {}
     for kind, table in tables.TABLE_OF_KIND.items():
         rows = connection.execute(sa.select(table).order_by(*table.primary_key.columns)).mappings()
-        found[kind] = [tables.record_of(kind, row) for row in rows]
-    return found
+        records[kind] = [tables.record_of(kind, row) for row in rows]
+    return records
 
 
 def _merge_reviewers(records: Mapping[str, Sequence[Record]]) -> list[Record]:
     """What holds of each reviewer who voted or of whom something was said; of one without a word, that nothing was."""
-    found = tables.choose_latest_reviewers(records["reviewer"])
+    reviewers = tables.choose_latest_reviewers(records["reviewer"])
     for vote in records["vote"]:
-        found.setdefault(
+        reviewers.setdefault(
             vote["reviewer_id"],
             {
                 "reviewer_id": vote["reviewer_id"],
@@ -185,16 +185,16 @@ def _merge_reviewers(records: Mapping[str, Sequence[Record]]) -> list[Record]:
                 "said_at": None,
             },
         )
-    return [found[one] for one in sorted(found)]
+    return [reviewers[reviewer_id] for reviewer_id in sorted(reviewers)]
 
 
 def _hide_reviewers(records: Mapping[str, list[Record]], names: ExportNames) -> Mapping[str, list[Record]]:
     """The records as they are exported: reviewers who may not be shown are hidden, and so are their actions."""
-    hidden = {one["reviewer_id"] for one in records["reviewer"] if not is_shown(one)}
-    theirs = {one["vote_id"] for one in records["vote"] if one["reviewer_id"] in hidden}
+    hidden = {row["reviewer_id"] for row in records["reviewer"] if not is_shown(row)}
+    theirs = {row["vote_id"] for row in records["vote"] if row["reviewer_id"] in hidden}
     return {
         kind: [
-            names.hidden(kind, one) if one.get("reviewer_id") in hidden or one.get("vote_id") in theirs else one for one in rows
+            names.hidden(kind, row) if row.get("reviewer_id") in hidden or row.get("vote_id") in theirs else row for row in rows
         ]
         for kind, rows in records.items()
     }
@@ -216,9 +216,9 @@ def _write(path: Path, lines: Iterable[str]) -> None:
     # No name and no time in the compressed file, which would make it other bytes each time.
     with (
         open_whole_file(path) as file,
-        gzip.GzipFile("", "wb", 6, file, mtime=0) if _is_compressed(path) else nullcontext(file) as opened,
+        gzip.GzipFile("", "wb", 6, file, mtime=0) if _is_compressed(path) else nullcontext(file) as stream,
     ):
-        opened.writelines(f"{line}\n".encode() for line in lines)
+        stream.writelines(f"{line}\n".encode() for line in lines)
 
 
 def _is_compressed(path: Path) -> bool:
@@ -250,19 +250,19 @@ def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) ->
 
     def work(connection: sa.Connection) -> VoteImportResult:
         own_names = map_reviewer_names(connection, store.database, store.salt, by_kind)
-        here = map_pair_ids(connection, store.database, own_names)
-        fresh = {kind: _filter_new(connection, store.database, kind, of_kind) for kind, of_kind in here.items()}
+        local_lines = map_pair_ids(connection, store.database, own_names)
+        fresh = {kind: _filter_new(connection, store.database, kind, of_kind) for kind, of_kind in local_lines.items()}
         _check_references(connection, store.database, fresh)
         _check_judges(connection, store.database, fresh)
-        fresh["reviewer"] = _find_new_reviewers(fresh, here)
-        added = {
+        fresh["reviewer"] = _find_new_reviewers(fresh, local_lines)
+        counts = {
             kind: tables.add_rows(connection, store.database, kind, [line.record for line in of_kind])
             for kind, of_kind in fresh.items()
             if of_kind
         }
-        if added:
-            tables.record_action(connection, who, now, "import", {}, {"file": source, "new": added})
-        return VoteImportResult(added, len(lines) - sum(added.values()))
+        if counts:
+            tables.record_action(connection, who, now, "import", {}, {"file": source, "new": counts})
+        return VoteImportResult(counts, len(lines) - sum(counts.values()))
 
     return store.database.write(work, alone=True)
 
@@ -276,20 +276,20 @@ def _check_times(line: Line, now: datetime) -> None:
 
 def _filter_new(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> list[Line]:
     """The lines of a kind that are not there yet. Raises SourceError for one that contradicts what is there, or before it in the file."""
-    known: dict[Hashable, Record] = {}
+    by_key: dict[Hashable, Record] = {}
     for record in _read_existing(connection, database, kind, lines):
-        known |= dict.fromkeys(_list_record_keys(kind, record), record)
+        by_key |= dict.fromkeys(_list_record_keys(kind, record), record)
     fresh = []
     for line in lines:
         keys = _list_record_keys(kind, line.record)
-        earlier = [known[key] for key in keys if key in known]
+        earlier = [by_key[key] for key in keys if key in by_key]
         content = _extract_content(line, line.record)
         if any(_extract_content(line, record) != content for record in earlier):
             raise _make_refusal(
                 line, f"{kind} {line.record[get_key_field(kind)]} exists already with other content", _ALLOWED_AGAIN.get(kind)
             )
         if not earlier:
-            known |= dict.fromkeys(keys, line.record)
+            by_key |= dict.fromkeys(keys, line.record)
             fresh.append(line)
     return fresh
 
@@ -300,11 +300,11 @@ def _read_existing(connection: sa.Connection, database: ResponseDatabase, kind: 
     yield from _read_records(connection, database, kind, key, {line.record[key] for line in lines})
     if kind == "vote":
         # Pairs may have many more votes than those that are asked for. The ids of pairs are equally long, and looked up by an index.
-        vote, asked = tables.votes, database.listed.subquery()
-        pair_ids = sa.select(sa.func.substr(asked.c[0], 1, _LENGTH_OF_PAIR_ID))
-        same = sa.and_(vote.c.pair_id.in_(pair_ids), (vote.c.pair_id + vote.c.reviewer_id).in_(database.listed))
+        vote, subquery = tables.votes, database.listed.subquery()
+        pair_ids = sa.select(sa.func.substr(subquery.c[0], 1, _LENGTH_OF_PAIR_ID))
+        condition = sa.and_(vote.c.pair_id.in_(pair_ids), (vote.c.pair_id + vote.c.reviewer_id).in_(database.listed))
         keys = {line.record["pair_id"] + line.record["reviewer_id"] for line in lines}
-        for row in tables.query_listed_rows(connection, database, sa.select(vote).where(same), keys):
+        for row in tables.query_listed_rows(connection, database, sa.select(vote).where(condition), keys):
             yield tables.record_of(kind, row)
 
 
@@ -319,46 +319,46 @@ def _list_record_keys(kind: str, record: Record) -> tuple[Hashable, ...]:
 
 def _extract_content(line: Line, record: Record) -> Record:
     """What has to be the same in two records of one key. A vote under the same id may have come back under a pseudonym."""
-    ignored = _MAY_DIFFER.get(line.kind, frozenset()) | (_OF_THE_STORE if line.is_ballot else frozenset())
+    ignored_fields = _MAY_DIFFER.get(line.kind, frozenset()) | (_OF_THE_STORE if line.is_ballot else frozenset())
     if line.kind == "vote" and not line.is_ballot and not line.record["justification"]:
         # An export may have left it out.
-        ignored |= {"justification"}
-    content = {name: value for name, value in record.items() if name not in ignored}
+        ignored_fields |= {"justification"}
+    content = {name: value for name, value in record.items() if name not in ignored_fields}
     # "A" of left and right is "B" of right and left: what counts is which response was preferred.
     return content | {"preferred": vote_of(record).preferred} if line.kind == "vote" else content
 
 
 def _check_references(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
     """Raises SourceError for a record about something that is not there."""
-    for kind, name, other in (
+    for kind, name, target in (
         ("response", "manifest_id", "manifest"),
         ("request", "run_id", "run"),
         ("request", "response_id", "response"),
         ("vote", "pair_id", "pair"),
         ("void", "vote_id", "vote"),
     ):
-        wanted = {line.record[name] for line in fresh[kind]} - {None}
-        found = _find_records(connection, database, other, wanted, fresh)
+        ids = {line.record[name] for line in fresh[kind]} - {None}
+        records = _find_records(connection, database, target, ids, fresh)
         for line in fresh[kind]:
-            if line.record[name] is not None and line.record[name] not in found:
+            if line.record[name] is not None and line.record[name] not in records:
                 raise _make_refusal(line, f"{name}: {line.record[name]} {_NEITHER}")
     _check_requests(connection, database, fresh)
-    wanted = {line.record[name] for line in fresh["pair"] for name in ("left_id", "right_id")}
-    responses = _find_records(connection, database, "response", wanted, fresh)
+    ids = {line.record[name] for line in fresh["pair"] for name in ("left_id", "right_id")}
+    responses = _find_records(connection, database, "response", ids, fresh)
     for line in fresh["pair"]:
         for name in ("left_id", "right_id"):
             response = responses.get(line.record[name])
             if response is None:
                 raise _make_refusal(line, f"{name}: {line.record[name]} {_NEITHER}")
-            if any(response[one] != line.record[one] for one in _SHARED_BY_SIDES):
+            if any(response[column] != line.record[column] for column in _SHARED_BY_SIDES):
                 raise _make_refusal(line, f"{name}: {line.record[name]} is of another family, item or draw than the pair")
 
 
 def _check_requests(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
-    wanted = {line.record["response_id"] for line in fresh["request"]}
-    found = _find_records(connection, database, "response", wanted, fresh)
+    ids = {line.record["response_id"] for line in fresh["request"]}
+    responses = _find_records(connection, database, "response", ids, fresh)
     for line in fresh["request"]:
-        if line.record["request_key"] not in (keys := found[line.record["response_id"]]["request_keys"]):
+        if line.record["request_key"] not in (keys := responses[line.record["response_id"]]["request_keys"]):
             raise _make_refusal(line, "request_key: no request of the response has it", list_first_names(keys, 3) or "none")
 
 
@@ -379,37 +379,37 @@ def _check_judges(connection: sa.Connection, database: ResponseDatabase, fresh: 
 
 
 def _find_records(
-    connection: sa.Connection, database: ResponseDatabase, kind: str, wanted: Iterable[str], fresh: Lines
+    connection: sa.Connection, database: ResponseDatabase, kind: str, ids: Iterable[str], fresh: Lines
 ) -> dict[str, Record]:
     """The records of these ids that are in the file or there."""
     key = get_key_field(kind)
-    found = {line.record[key]: line.record for line in fresh[kind]}
-    there = _read_records(connection, database, kind, key, set(wanted) - found.keys())
-    return found | {record[key]: record for record in there}
+    records = {line.record[key]: line.record for line in fresh[kind]}
+    stored_records = _read_records(connection, database, kind, key, set(ids) - records.keys())
+    return records | {record[key]: record for record in stored_records}
 
 
 def _read_records(
-    connection: sa.Connection, database: ResponseDatabase, kind: str, name: str, wanted: set[str]
+    connection: sa.Connection, database: ResponseDatabase, kind: str, name: str, values: set[str]
 ) -> Iterator[Record]:
     """The stored records of a kind with one of these values in a field."""
     table = tables.TABLE_OF_KIND[kind]
     statement = sa.select(table).where(table.c[name].in_(database.listed))
-    return (tables.record_of(kind, row) for row in tables.query_listed_rows(connection, database, statement, wanted))
+    return (tables.record_of(kind, row) for row in tables.query_listed_rows(connection, database, statement, values))
 
 
 def _find_new_reviewers(fresh: Lines, by_kind: Lines) -> list[Line]:
     """The reviewers to add. A pseudonym all of whose votes are there already is somebody who is known by another name."""
     voting = {line.record["reviewer_id"] for line in fresh["vote"]}
-    voted = {line.record["reviewer_id"] for line in by_kind["vote"]}
+    voters = {line.record["reviewer_id"] for line in by_kind["vote"]}
     return [
         line
         for line in fresh["reviewer"]
-        if not line.record["pseudonymous"] or line.record["reviewer_id"] in voting or line.record["reviewer_id"] not in voted
+        if not line.record["pseudonymous"] or line.record["reviewer_id"] in voting or line.record["reviewer_id"] not in voters
     ]
 
 
-def _make_refusal(line: Line, problem: str, allowed: str | None = None) -> SourceError:
-    return SourceError(problem, where=line.where, line=line.number, allowed=allowed or "a record that agrees with all others")
+def _make_refusal(line: Line, problem: str, choices: str | None = None) -> SourceError:
+    return SourceError(problem, where=line.where, line=line.number, allowed=choices or "a record that agrees with all others")
 
 
 @dataclass(slots=True)
@@ -427,42 +427,42 @@ class _OwnNames:
 def map_reviewer_names(connection: sa.Connection, database: ResponseDatabase, salt: str, lines: Lines) -> Lines:
     """The lines with the ids and times that their votes have here, where they come from an export of this store. No vote comes in twice."""
     pseudonyms = {line.record["reviewer_id"] for line in lines["reviewer"] if line.record["pseudonymous"]}
-    known = _collect_own_names(connection, database, salt, pseudonyms) if pseudonyms else _OwnNames()
-    if not known.reviewers:
+    own_names = _collect_own_names(connection, database, salt, pseudonyms) if pseudonyms else _OwnNames()
+    if not own_names.reviewers:
         return lines
-    return {kind: [one for line in of_kind if (one := _restore_line(kind, line, known))] for kind, of_kind in lines.items()}
+    return {kind: [new for line in of_kind if (new := _restore_line(kind, line, own_names))] for kind, of_kind in lines.items()}
 
 
-def _restore_line(kind: str, line: Line, known: _OwnNames) -> Line | None:
+def _restore_line(kind: str, line: Line, own_names: _OwnNames) -> Line | None:
     """The line as the store would say it; None for a pseudonym of a reviewer who is known here by another name."""
     if kind == "reviewer":
-        return None if line.record["reviewer_id"] in known.reviewers else line
-    if kind not in ("vote", "void") or (vote := known.votes.get(line.record["vote_id"])) is None:
+        return None if line.record["reviewer_id"] in own_names.reviewers else line
+    if kind not in ("vote", "void") or (vote := own_names.votes.get(line.record["vote_id"])) is None:
         return line
     if kind == "vote":
         return line.replace_values(**{name: vote[name] for name in ("vote_id", "reviewer_id", "voted_at")})
-    voided = known.voided.get(vote["vote_id"], line.record)
-    return line.replace_values(vote_id=vote["vote_id"], void_id=void_id(vote["vote_id"]), voided_at=voided["voided_at"])
+    void = own_names.voided.get(vote["vote_id"], line.record)
+    return line.replace_values(vote_id=vote["vote_id"], void_id=void_id(vote["vote_id"]), voided_at=void["voided_at"])
 
 
 def _collect_own_names(connection: sa.Connection, database: ResponseDatabase, salt: str, pseudonyms: set[str]) -> _OwnNames:
-    found = _OwnNames()
+    result = _OwnNames()
     everybody = {
-        one
+        reviewer_id
         for table in (tables.votes, tables.reviewers)
-        for one in connection.scalars(sa.select(table.c.reviewer_id).distinct())
+        for reviewer_id in connection.scalars(sa.select(table.c.reviewer_id).distinct())
     }
     for names in _iterate_export_names(connection, salt):
-        own_names = {name: one for one in everybody if (name := names.reviewer(one)) in pseudonyms}
-        found.reviewers |= own_names.keys()
+        own_names = {name: reviewer_id for reviewer_id in everybody if (name := names.reviewer(reviewer_id)) in pseudonyms}
+        result.reviewers |= own_names.keys()
         for vote in _read_records(connection, database, "vote", "reviewer_id", set(own_names.values())):
-            found.votes[names.vote(vote["vote_id"])] = vote
-    by_id = {vote["vote_id"] for vote in found.votes.values()}
-    found.voided = {one["vote_id"]: one for one in _read_records(connection, database, "void", "vote_id", by_id)}
-    return found
+            result.votes[names.vote(vote["vote_id"])] = vote
+    by_id = {vote["vote_id"] for vote in result.votes.values()}
+    result.voided = {record["vote_id"]: record for record in _read_records(connection, database, "void", "vote_id", by_id)}
+    return result
 
 
 def _iterate_export_names(connection: sa.Connection, salt: str) -> Iterator[ExportNames]:
     exports = connection.scalars(sa.select(tables.actions.c.after).where(tables.actions.c.what == EXPORT_ACTION))
-    for contents in {json.loads(one)["contents"] for one in exports}:
+    for contents in {json.loads(text)["contents"] for text in exports}:
         yield export_names(contents, salt)

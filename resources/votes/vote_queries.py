@@ -180,23 +180,23 @@ def vote_counts(database: ResponseDatabase) -> VoteCounts:
         "voided": sa.select(sa.func.count().label("n")).select_from(tables.voids),
         "pairs": sa.select(sa.func.count().label("n")).select_from(tables.pairs),
     }
-    found = database.read(
-        lambda connection: {name: connection.execute(one).mappings().all() for name, one in statements.items()}
+    results = database.read(
+        lambda connection: {name: connection.execute(statement).mappings().all() for name, statement in statements.items()}
     )
-    choices, sides = _count_choices(found["choices"])
-    days = {row["day"]: row["n"] for row in found["days"]}
+    choices, sides = _count_choices(results["choices"])
+    days = {row["day"]: row["n"] for row in results["days"]}
     n_without_time = days.pop(None, 0)
     return VoteCounts(
         n_votes=sum(choices.values()),
-        n_voided=found["voided"][0]["n"],
-        n_pairs=found["pairs"][0]["n"],
+        n_voided=results["voided"][0]["n"],
+        n_pairs=results["pairs"][0]["n"],
         by_day={(tables.BEGINNING + timedelta(days=at)).date(): number for at, number in days.items()},
         n_without_time=n_without_time,
         by_choice=choices,
         by_side=sides,
         reviewers=[
             VotesOfReviewer(row["reviewer_id"], row["reviewer_kind"], row["n"], tables.decode_time(row["last"]))
-            for row in found["reviewers"]
+            for row in results["reviewers"]
         ],
     )
 
@@ -246,16 +246,16 @@ def _count_choices(rows: Sequence[Any]) -> tuple[dict[str, int], dict[str, int]]
 
 def find_judges(connection: sa.Connection, database: ResponseDatabase, ids: Collection[str]) -> set[str]:
     """Those of the ids that are of judges: they have the form of one, or a judge is known or has voted under them."""
-    found = {one for one in ids if is_id_of_judge(one)}
+    judges = {reviewer_id for reviewer_id in ids if is_id_of_judge(reviewer_id)}
     for table in (tables.reviewers, tables.votes):
         columns = table.c
-        known = sa.select(columns.reviewer_id).where(
+        query = sa.select(columns.reviewer_id).where(
             columns.reviewer_kind == JUDGE_KIND, columns.reviewer_id.in_(database.listed)
         )
-        found |= {
-            row["reviewer_id"] for row in tables.query_listed_rows(connection, database, known.distinct(), set(ids) - found)
+        judges |= {
+            row["reviewer_id"] for row in tables.query_listed_rows(connection, database, query.distinct(), set(ids) - judges)
         }
-    return found
+    return judges
 
 
 def refuse_judge(database: ResponseDatabase, reviewer_id: str, field: str = "reviewer_id") -> None:

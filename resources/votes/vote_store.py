@@ -91,36 +91,36 @@ class VoteStore(DatabaseStore):
         """Decides what is shown as A; never served, and in no export."""
 
     def add_pairs(
-        self, responses: Iterable[PairedResponse], made: Sequence[VotePair], manifest: RunManifest | None = None, who: str = ""
+        self, responses: Iterable[PairedResponse], pairs: Sequence[VotePair], manifest: RunManifest | None = None, who: str = ""
     ) -> int:
         """Store pairs with the responses they are of, under ids of this store; returns how many are new. `who`: makes them."""
         by_id = {response.response_id: response for response in responses}
-        made = [self.make_keyed(pair) for pair in made]
-        used = [by_id[one] for one in dict.fromkeys(side for pair in made for side in (pair.left, pair.right))]
+        pairs = [self.make_keyed(pair) for pair in pairs]
+        members = [by_id[key] for key in dict.fromkeys(side for pair in pairs for side in (pair.left, pair.right))]
         manifest_id = manifest.manifest_id if manifest else None
-        replaced = self.count_names([*by_id.values()], made)
+        name_counts = self.count_names([*by_id.values()], pairs)
         now = self.clock()
         records: dict[str, list[Record]] = {
             "manifest": [{"manifest_id": manifest_id, **manifest._asdict()}] if manifest else [],
-            "response": [build_response_record(response, manifest_id) for response in used],
-            "pair": [pair_record(pair, replaced[pair.pair_id], now) for pair in made],
+            "response": [build_response_record(response, manifest_id) for response in members],
+            "pair": [pair_record(pair, name_counts[pair.pair_id], now) for pair in pairs],
         }
 
         def work(connection: sa.Connection) -> int:
             every = records | _collect_runs(connection, self.database, records["response"])
-            added = {
+            counts = {
                 kind: tables.add_rows(connection, self.database, kind, every[kind])
                 for kind in tables.TABLE_OF_KIND
                 if kind in every
             }
-            tables.record_action(connection, who, now, "pairs", {}, {"new": added["pair"], "manifest_id": manifest_id})
-            return added["pair"]
+            tables.record_action(connection, who, now, "pairs", {}, {"new": counts["pair"], "manifest_id": manifest_id})
+            return counts["pair"]
 
         def find_committed(connection: sa.Connection) -> int | None:
-            found = tables.find_noted_action(connection, who, now, "pairs")
-            return found["new"] if found else None
+            action = tables.find_noted_action(connection, who, now, "pairs")
+            return action["new"] if action else None
 
-        return self.database.write(work, find_committed=find_committed) if made else 0
+        return self.database.write(work, find_committed=find_committed) if pairs else 0
 
     def make_keyed(self, pair: VotePair) -> VotePair:
         """The pair under the id that it gets here."""
@@ -149,30 +149,30 @@ class VoteStore(DatabaseStore):
         latter come from other tools, or their texts differed only in names that were not known yet when the pairs were made.
         """
         pair, vote = tables.pairs.c, tables.votes.c
-        counted = sa.select(vote.pair_id, sa.func.count().label("n")).group_by(vote.pair_id).subquery()
-        own = sa.select(vote.vote_id).where(vote.pair_id == pair.pair_id, vote.reviewer_id == reviewer_id)
+        counts = sa.select(vote.pair_id, sa.func.count().label("n")).group_by(vote.pair_id).subquery()
+        own_votes = sa.select(vote.vote_id).where(vote.pair_id == pair.pair_id, vote.reviewer_id == reviewer_id)
         statement = (
             join_sides(sa.select(pair.pair_id))
-            .join(counted, counted.c.pair_id == pair.pair_id, isouter=True)
-            .where(LEFT_SIDE.c.text != RIGHT_SIDE.c.text, ~own.exists())
-            .order_by(sa.func.coalesce(counted.c.n, 0), pair.pair_id)
+            .join(counts, counts.c.pair_id == pair.pair_id, isouter=True)
+            .where(LEFT_SIDE.c.text != RIGHT_SIDE.c.text, ~own_votes.exists())
+            .order_by(sa.func.coalesce(counts.c.n, 0), pair.pair_id)
         )
         if family is not None:
             statement = statement.where(pair.family == family)
         ids = [row["pair_id"] for row in self.rows(statement)]
-        found, names = list[str](), self.hidden_names()
+        result, names = list[str](), self.hidden_names()
         for start in range(0, len(ids), _LOOKED_AT_TOGETHER):
-            if len(found) >= most:
+            if len(result) >= most:
                 break
-            some = ids[start : start + _LOOKED_AT_TOGETHER]
-            texts = {row["pair_id"]: row for row in self.rows(build_texts_query(some))}
-            found += islice((one for one in some if not read_alike(texts[one], names)), most - len(found))
-        return found
+            chunk = ids[start : start + _LOOKED_AT_TOGETHER]
+            texts = {row["pair_id"]: row for row in self.rows(build_texts_query(chunk))}
+            result += islice((pair_id for pair_id in chunk if not read_alike(texts[pair_id], names)), most - len(result))
+        return result
 
     def next_pair(self, reviewer_id: str, family: str | None = None) -> BlindedPair | None:
         """The next pair for a reviewer; None: there is none left."""
-        found = self.waiting(reviewer_id, family=family)
-        return self.reviewer_view(found[0]) if found else None
+        ids = self.waiting(reviewer_id, family=family)
+        return self.reviewer_view(ids[0]) if ids else None
 
     def take(self, ballot: Ballot, reviewer_kind: str = "person") -> str:
         """Store a vote under the time of now; returns its id. Of two at once for one pair and reviewer exactly one is stored.
@@ -186,9 +186,9 @@ class VoteStore(DatabaseStore):
         record = self.vote_record(ballot, self.clock(), reviewer_kind)
 
         def find_committed(connection: sa.Connection) -> int | None:
-            own = sa.select(tables.votes).where(tables.votes.c.vote_id == record["vote_id"])
-            stored = connection.execute(own).mappings().one_or_none()
-            return 1 if stored and tables.record_of("vote", stored) == record else None
+            statement = sa.select(tables.votes).where(tables.votes.c.vote_id == record["vote_id"])
+            row = connection.execute(statement).mappings().one_or_none()
+            return 1 if row and tables.record_of("vote", row) == record else None
 
         def work(connection: sa.Connection) -> int:
             return tables.add_rows(connection, self.database, "vote", [record])
@@ -199,13 +199,13 @@ class VoteStore(DatabaseStore):
 
     def _explain_duplicate(self, ballot: Ballot) -> str:
         vote, voids = tables.votes, tables.voids
-        voided = (
+        statement = (
             sa.select(voids.c.void_id)
             .join(vote)
             .where(vote.c.pair_id == ballot.pair_id, vote.c.reviewer_id == ballot.reviewer_id)
         )
         who = f"reviewer {ballot.reviewer_id} has voted on the pair {ballot.pair_id} already"
-        if self.rows(voided):
+        if self.rows(statement):
             return f"{who}, and that vote is void and cannot be replaced; other pairs are open to the reviewer"
         return f"{who}; the first vote stays, and an administrator can void it"
 
@@ -225,21 +225,21 @@ class VoteStore(DatabaseStore):
 
     def build_imported_vote(self, pair_id: str, reviewer_id: str, choice: Choice, side: Side, confidence: int | None) -> Record:
         """The vote of another tool, which showed `side` as A and says nothing of when."""
-        found = self.vote_record(Ballot(pair_id, reviewer_id, choice, confidence or 1), None)
-        return found | {"shown_as_a": side, "confidence": confidence}
+        record = self.vote_record(Ballot(pair_id, reviewer_id, choice, confidence or 1), None)
+        return record | {"shown_as_a": side, "confidence": confidence}
 
-    def count_names(self, responses: Sequence[PairedResponse], made: Sequence[VotePair]) -> dict[str, int]:
+    def count_names(self, responses: Sequence[PairedResponse], pairs: Sequence[VotePair]) -> dict[str, int]:
         """By pair, how many names stand in its texts: of these responses, and of all there are."""
         names = self.hidden_names(responses)
         by_id = {response.response_id: response for response in responses}
-        return count_replaced_names(names, [(pair.pair_id, by_id[pair.left], by_id[pair.right]) for pair in made])
+        return count_replaced_names(names, [(pair.pair_id, by_id[pair.left], by_id[pair.right]) for pair in pairs])
 
     def void(self, vote_id: str, admin: str, reason: str) -> None:
         """Let a vote count no more. It stays where it is, with this beside it.
 
         Raises UnknownVote, VoidedAlready, or BallotError for a blank reason.
         """
-        if (found := self._vote(vote_id)) is None:
+        if (vote := self._vote(vote_id)) is None:
             raise UnknownVote(f"there is no vote {vote_id[:80]!r}; `dtef preference votes` lists those there are")
         if not reason.strip():
             raise BallotError("a vote is voided for a reason; give one")
@@ -253,10 +253,10 @@ class VoteStore(DatabaseStore):
         }
 
         def work(connection: sa.Connection) -> int:
-            added = tables.add_rows(connection, self.database, "void", [record])
-            if added:
-                tables.record_action(connection, admin, now, "void", found, record)
-            return added
+            n_added = tables.add_rows(connection, self.database, "void", [record])
+            if n_added:
+                tables.record_action(connection, admin, now, "void", vote, record)
+            return n_added
 
         def find_committed(connection: sa.Connection) -> int | None:
             return 1 if tables.find_noted_action(connection, admin, now, "void") else None
@@ -290,20 +290,20 @@ class VoteStore(DatabaseStore):
 
     def reviewer(self, reviewer_id: str) -> Record | None:
         """What holds of one reviewer; None: nothing was said."""
-        asked = sa.select(tables.reviewers).where(tables.reviewers.c.reviewer_id == reviewer_id)
-        return tables.choose_latest_reviewers(tables.record_of("reviewer", row) for row in self.rows(asked)).get(reviewer_id)
+        query = sa.select(tables.reviewers).where(tables.reviewers.c.reviewer_id == reviewer_id)
+        return tables.choose_latest_reviewers(tables.record_of("reviewer", row) for row in self.rows(query)).get(reviewer_id)
 
     def votes(self, family: str | None = None) -> list[tuple[str, Vote, bool]]:
         """(vote id, vote, whether it is voided) of all votes, by id."""
-        joined = (
+        statement = (
             sa.select(tables.votes, tables.voids.c.void_id).join(tables.voids, isouter=True).order_by(tables.votes.c.vote_id)
         )
         if family is not None:
-            joined = joined.join(tables.pairs, tables.pairs.c.pair_id == tables.votes.c.pair_id).where(
+            statement = statement.join(tables.pairs, tables.pairs.c.pair_id == tables.votes.c.pair_id).where(
                 tables.pairs.c.family == family
             )
         return [
-            (row["vote_id"], vote_of(tables.record_of("vote", row)), row["void_id"] is not None) for row in self.rows(joined)
+            (row["vote_id"], vote_of(tables.record_of("vote", row)), row["void_id"] is not None) for row in self.rows(statement)
         ]
 
     def audit(self, vote_id: str) -> list[dict[str, Any]]:
@@ -315,18 +315,18 @@ class VoteStore(DatabaseStore):
 
         Raises BallotError for a vote that is not there.
         """
-        found = [dict(row) for row in self.rows(build_audit_query(vote_id))]
-        for row in found:
+        rows = [dict(row) for row in self.rows(build_audit_query(vote_id))]
+        for row in rows:
             row |= {name: tables.decode_time(row[name]) for name in ("voted_at", "answered_at")} | {
                 "reason": find_incomplete_reason(row)
             }
-        if not found:
+        if not rows:
             raise BallotError(f"there is no vote {vote_id[:80]!r}; `dtef preference votes` lists those there are")
-        return found
+        return rows
 
-    def note(self, who: str, what: str) -> None:
+    def note(self, who: str, action: str) -> None:
         """A row of the log of actions for what changes nothing else, such as a login."""
-        self.database.write(lambda one: tables.record_action(one, who, self.clock(), what, {}, {}))
+        self.database.write(lambda connection: tables.record_action(connection, who, self.clock(), action, {}, {}))
 
     def actions(self, after: int = 0, most: int | None = None) -> list[dict[str, Any]]:
         """What administrators did, the first first: who, done_at (microseconds since 1970 UTC), what, before, after (JSON).
@@ -338,26 +338,26 @@ class VoteStore(DatabaseStore):
         return [dict(row) for row in self.rows(statement)]
 
     def _pair_row(self, pair_id: str) -> Mapping[str, Any]:
-        found = self.rows(sa.select(tables.pairs).where(tables.pairs.c.pair_id == pair_id))
-        if not found:
+        rows = self.rows(sa.select(tables.pairs).where(tables.pairs.c.pair_id == pair_id))
+        if not rows:
             raise UnknownPair(f"there is no pair {pair_id[:80]!r}; `dtef preference vote` serves those there are")
-        return dict(found[0])
+        return dict(rows[0])
 
     def _vote(self, vote_id: str) -> Record | None:
-        found = self.rows(sa.select(tables.votes).where(tables.votes.c.vote_id == vote_id))
-        return tables.record_of("vote", found[0]) if found else None
+        rows = self.rows(sa.select(tables.votes).where(tables.votes.c.vote_id == vote_id))
+        return tables.record_of("vote", rows[0]) if rows else None
 
     def hidden_names(self, further: Iterable[PairedResponse] = ()) -> Blinding:
         """Of all names in the store: a text may name another model than the one that wrote it."""
         rows = self.rows(sa.select(tables.paired_responses.c.names).distinct())
-        stored = {name for row in rows for name in json.loads(row["names"])}
-        return build_blinding(stored.union(*(response.names for response in further)))
+        stored_names = {name for row in rows for name in json.loads(row["names"])}
+        return build_blinding(stored_names.union(*(response.names for response in further)))
 
 
 def read_alike(row: Mapping[str, Any], names: Blinding) -> bool:
     """Whether the texts of a row of `build_texts_query` differ in nothing but case and white space, as reviewers read them."""
-    shown = names.add_pair_names([*json.loads(row["left_names"]), *json.loads(row["right_names"])])
-    left, right = (normalize_for_comparison(row[f"{side}_text"], row[f"{side}_player"], shown) for side in ("left", "right"))
+    blinding = names.add_pair_names([*json.loads(row["left_names"]), *json.loads(row["right_names"])])
+    left, right = (normalize_for_comparison(row[f"{side}_text"], row[f"{side}_player"], blinding) for side in ("left", "right"))
     return left == right
 
 
@@ -388,14 +388,14 @@ def _get_preference(row: Mapping[str, Any] | sa.RowMapping) -> Literal["left", "
 
 def read_pairs_and_votes(store: VoteStore) -> tuple[list[PlayersPair], list[CastVote]]:
     """The pairs and the votes of one moment, voided ones too. Raises StoreError when the store cannot be read."""
-    found, votes = store.database.read(
-        lambda connection: tuple(connection.execute(one).mappings().all() for one in (_ALL_PAIRS, _ALL_CAST))
+    pair_rows, votes = store.database.read(
+        lambda connection: tuple(connection.execute(statement).mappings().all() for statement in (_ALL_PAIRS, _ALL_CAST))
     )
-    made = [
+    pairs = [
         PlayersPair(row["pair_id"], row["family"], row["item_id"], row["left"], row["right"], row["replaced"] > 0)
-        for row in found
+        for row in pair_rows
     ]
-    return made, [_build_cast_vote(dict(row)) for row in votes]
+    return pairs, [_build_cast_vote(dict(row)) for row in votes]
 
 
 def _build_cast_vote(row: Mapping[str, Any] | sa.RowMapping) -> CastVote:
@@ -431,7 +431,7 @@ def _collect_runs(connection: sa.Connection, database: ResponseDatabase, paired:
         for key in dict.fromkeys(record["request_keys"])
         if key in asked_by
     ]
-    return {"run": [run_record(one) for one in sorted(set(asked_by.values()))], "request": requests}
+    return {"run": [run_record(asking_run) for asking_run in sorted(set(asked_by.values()))], "request": requests}
 
 
 class JudgeVote(NamedTuple):
@@ -452,7 +452,7 @@ def list_own_pairs(store: VoteStore, reviewer_id: str, own_servers: Collection[s
     """Ids of the pairs with a response of the judge's own maker; `own_servers`: as of `is_self_judged`."""
     statement = join_sides(sa.select(tables.pairs.c.pair_id, LEFT_SIDE.c.player, RIGHT_SIDE.c.player))
     rows = store.database.read(lambda connection: connection.execute(statement).all())
-    return frozenset(pair_id for pair_id, one, other in rows if is_own_pair(reviewer_id, one, other, own_servers))
+    return frozenset(pair_id for pair_id, first, second in rows if is_own_pair(reviewer_id, first, second, own_servers))
 
 
 def count_impersonated_pairs(store: VoteStore, reviewer_id: str, family: str | None = None) -> int:
@@ -464,13 +464,13 @@ def count_impersonated_pairs(store: VoteStore, reviewer_id: str, family: str | N
     return int(store.database.read(lambda connection: connection.scalar(statement)) or 0)
 
 
-def store_judge_votes(store: VoteStore, reviewer_id: str, judged: Sequence[JudgeVote]) -> int:
+def store_judge_votes(store: VoteStore, reviewer_id: str, votes: Sequence[JudgeVote]) -> int:
     """Store a judge's votes under the time of now, in one transaction; returns how many are new. On each pair its first vote stays."""
     now = store.clock()
     records: list[Record] = [
-        store.vote_record(Ballot(one.pair_id, reviewer_id, one.choice, 1, one.justification), now, JUDGE_KIND)
+        store.vote_record(Ballot(vote.pair_id, reviewer_id, vote.choice, 1, vote.justification), now, JUDGE_KIND)
         | {"confidence": None}
-        for one in judged
+        for vote in votes
     ]
 
     def work(connection: sa.Connection) -> int:

@@ -188,8 +188,8 @@ def make_vote_tables(database: ResponseDatabase) -> str:
 
     Raises StoreError when code of another version wrote them.
     """
-    found = database.read(_find_salt)
-    return found if found is not None else database.write(_make_salt, alone=True)
+    salt = database.read(_find_salt)
+    return salt if salt is not None else database.write(_make_salt, alone=True)
 
 
 def _find_salt(connection: sa.Connection) -> str | None:
@@ -205,8 +205,8 @@ def _find_salt(connection: sa.Connection) -> str | None:
 
 def _make_salt(connection: sa.Connection) -> str:
     """A second process waits for the first, and finds what it made."""
-    if (found := _find_salt(connection)) is not None:
-        return found
+    if (earlier := _find_salt(connection)) is not None:
+        return earlier
     vote_metadata.create_all(connection)
     connection.execute(sa.insert(vote_versions).values(schema_version=VOTE_SCHEMA_VERSION))
     salt = secrets.token_hex(32)
@@ -219,9 +219,9 @@ def microseconds(time: datetime) -> int:
     return (time - BEGINNING) // timedelta(microseconds=1)
 
 
-def decode_time(kept: int | None) -> datetime | None:
+def decode_time(value: int | None) -> datetime | None:
     """The time that was kept as microseconds."""
-    return None if kept is None else BEGINNING + timedelta(microseconds=kept)
+    return None if value is None else BEGINNING + timedelta(microseconds=value)
 
 
 def encode_row(record: Record) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def record_of(kind: str, row: Mapping[str, Any] | sa.RowMapping) -> Record:
 
 def add_rows(connection: sa.Connection, database: ResponseDatabase, kind: str, records: Sequence[Record]) -> int:
     """How many records are new; those that are there already stay as they are."""
-    added = _add(connection, database, TABLE_OF_KIND[kind], [encode_row(record) for record in records])
+    n_added = _add(connection, database, TABLE_OF_KIND[kind], [encode_row(record) for record in records])
     if kind == "response":
         requests = [
             {"response_id": record["response_id"], "place": place, "request_key": key}
@@ -259,29 +259,29 @@ def add_rows(connection: sa.Connection, database: ResponseDatabase, kind: str, r
         ]
         _add(connection, database, paired_requests, requests)
     if kind == "vote":
-        judged = [
+        links = [
             {"vote_id": record["vote_id"], "place": place, "request_key": key}
             for record in records
             if record["reviewer_kind"] == "judge"
             for place, key in enumerate(parse_request_keys(record["justification"]))
         ]
-        _add(connection, database, judging_requests, judged)
-    return added
+        _add(connection, database, judging_requests, links)
+    return n_added
 
 
 def _add(connection: sa.Connection, database: ResponseDatabase, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> int:
     statement = database.insert(table).on_conflict_do_nothing()
-    added = 0
+    n_added = 0
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         chunk = list(rows[start : start + _ROWS_AT_ONCE])
-        added += connection.execute(statement, chunk, execution_options={"preserve_rowcount": True}).rowcount
-    return added
+        n_added += connection.execute(statement, chunk, execution_options={"preserve_rowcount": True}).rowcount
+    return n_added
 
 
-def record_action(connection: sa.Connection, who: str, when: datetime, what: str, before: object, after: object) -> None:
+def record_action(connection: sa.Connection, who: str, when: datetime, kind: str, before: object, after: object) -> None:
     """One row per action of an administrator, in the transaction of the action itself."""
-    states = [json.dumps(one, ensure_ascii=False, sort_keys=True, default=_format_time) for one in (before, after)]
-    row = {"who": replace_surrogates(who), "done_at": microseconds(when), "what": what, "before": states[0], "after": states[1]}
+    states = [json.dumps(state, ensure_ascii=False, sort_keys=True, default=_format_time) for state in (before, after)]
+    row = {"who": replace_surrogates(who), "done_at": microseconds(when), "what": kind, "before": states[0], "after": states[1]}
     connection.execute(sa.insert(actions).values(**row))
 
 
@@ -290,12 +290,12 @@ def _format_time(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def find_noted_action(connection: sa.Connection, who: str, when: datetime, what: str) -> dict[str, Any] | None:
+def find_noted_action(connection: sa.Connection, who: str, when: datetime, kind: str) -> dict[str, Any] | None:
     """The result of an action at this time, as `record_action` stored it; None: no such action is stored."""
     row = actions.c
-    noted = sa.select(row.after).where(row.who == replace_surrogates(who), row.done_at == microseconds(when), row.what == what)
-    found = connection.scalar(noted.order_by(row.place.desc()).limit(1))
-    return None if found is None else dict(json.loads(found))
+    query = sa.select(row.after).where(row.who == replace_surrogates(who), row.done_at == microseconds(when), row.what == kind)
+    text = connection.scalar(query.order_by(row.place.desc()).limit(1))
+    return None if text is None else dict(json.loads(text))
 
 
 def choose_latest_reviewers(reviewer_rows: Iterable[Record]) -> dict[str, Record]:

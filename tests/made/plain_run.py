@@ -45,7 +45,7 @@ class _Inputs(StageInputs):
     def warn(self, line: str) -> None:
         """Nobody reads it."""
 
-    def embed(self, texts: Sequence[str], spec: ModelSpec, known: int) -> EmbeddingResult:
+    def embed(self, texts: Sequence[str], spec: ModelSpec, n_known: int) -> EmbeddingResult:
         vectors = {hash_text(text): (np.array([1.0, len(text)], np.float32), 1) for text in texts}
         return EmbeddingResult(build_vector_table(identify_embedder(spec), vectors), {}, Usage())
 

@@ -105,12 +105,12 @@ class KnownDocuments:
     def load_documents(
         cls, of: DocumentsOfKind, settings: Settings, store: GameDocumentStore, document_id: str | None = None
     ) -> KnownDocuments:
-        stored, conflicts = store.all(of.kind, document_id), dict[str, str]()
-        return cls(of, of.known(settings, stored, conflicts), stored, conflicts)
+        snapshot, conflicts = store.all(of.kind, document_id), dict[str, str]()
+        return cls(of, of.known(settings, snapshot, conflicts), snapshot, conflicts)
 
     def latest(self) -> dict[str, Versioned]:
         """The latest version of each document, by id, in the order of ids."""
-        return {name: one for (name, _), one in self.versions.items()}
+        return {name: document for (name, _), document in self.versions.items()}
 
     def current_versions(self) -> dict[str, Versioned]:
         """The version of each document that evaluations take, by id: the latest that is past the first status."""
@@ -123,10 +123,10 @@ class KnownDocuments:
             raise Problem(404, f"there is no {self.of.kind} {document_id[:80]!r}; those there are: GET /api/{self.of.plural}")
         if version is None:
             return latest
-        if (found := self.versions.get((document_id, version))) is None:
-            there = ", ".join(str(number) for name, number in self.versions if name == document_id)
-            raise Problem(404, f"the {self.of.kind} {document_id} has no version {version}; there are: {there}")
-        return found
+        if (document := self.versions.get((document_id, version))) is None:
+            numbers = ", ".join(str(number) for name, number in self.versions if name == document_id)
+            raise Problem(404, f"the {self.of.kind} {document_id} has no version {version}; there are: {numbers}")
+        return document
 
     def revision(self, document_id: str) -> int:
         return self.stored.revision(self.of.kind, document_id)
@@ -134,22 +134,22 @@ class KnownDocuments:
     def history(self, document_id: str) -> list[VersionOfDocument]:
         """All versions of a document, in their order. A version from a file has no author and no time. Raises Problem 404."""
         self.one(document_id)
-        made = {one.version: one for one in self.stored.of(self.of.kind) if one.id == document_id}
-        statuses = [one for one in self.stored.statuses if (one.kind, one.id) == (self.of.kind, document_id)]
+        entries = {entry.version: entry for entry in self.stored.of(self.of.kind) if entry.id == document_id}
+        statuses = [status for status in self.stored.statuses if (status.kind, status.id) == (self.of.kind, document_id)]
         return [
             VersionOfDocument(
                 version=version,
-                status=one.status,
-                kept_in="store" if version in made else "file",
-                made_by=made[version].who if version in made else None,
-                made_at=made[version].made_at if version in made else None,
+                status=document.status,
+                kept_in="store" if version in entries else "file",
+                made_by=entries[version].who if version in entries else None,
+                made_at=entries[version].made_at if version in entries else None,
                 statuses=[
-                    SpokenStatus(status=each.status, who=each.who, said_at=each.said_at)
-                    for each in statuses
-                    if each.version == version
+                    SpokenStatus(status=step.status, who=step.who, said_at=step.said_at)
+                    for step in statuses
+                    if step.version == version
                 ],
             )
-            for (name, version), one in self.versions.items()
+            for (name, version), document in self.versions.items()
             if name == document_id
         ]
 
@@ -159,15 +159,15 @@ def build_document_body(document: Versioned) -> dict[str, Any]:
     return document.model_dump(mode="json")
 
 
-def make(of: DocumentsOfKind, services: Services, given: object, who: str) -> dict[str, Any]:
+def make(of: DocumentsOfKind, services: Services, body: object, who: str) -> dict[str, Any]:
     """Store version 1 of what was sent, with the first status. Raises Problem: 422 for faults, 409 for an id that is there."""
-    document = _parse_document(of, given, 1)
-    known = KnownDocuments.now(of, services, document.id)
-    if document.id in known.latest():
+    document = _parse_document(of, body, 1)
+    docs = KnownDocuments.now(of, services, document.id)
+    if document.id in docs.latest():
         raise _make_conflict(of, document.id)
     _require_playable(of, document)
     try:
-        services.documents.add(of.kind, build_document_body(document), who, seen=known.revision(document.id))
+        services.documents.add(of.kind, build_document_body(document), who, revision=docs.revision(document.id))
     except DocumentChanged:
         raise _make_conflict(of, document.id) from None
     return build_document_body(document)
@@ -179,23 +179,23 @@ def _make_conflict(of: DocumentsOfKind, document_id: str) -> Problem:
 
 
 def change(
-    of: DocumentsOfKind, services: Services, document_id: str, given: object, who: str, if_match: str | None
+    of: DocumentsOfKind, services: Services, document_id: str, body: object, who: str, if_match: str | None
 ) -> dict[str, Any]:
     """Store what was sent as the next version, with the first status.
 
     Raises Problem: 404 unknown, 428 without If-Match, 412 where that names another state than the latest version's, 422 for faults and for
     another id.
     """
-    known = KnownDocuments.now(of, services, document_id)
-    before = known.one(document_id)
+    docs = KnownDocuments.now(of, services, document_id)
+    before = docs.one(document_id)
     require_match(if_match, compute_weak_etag(build_document_body(before)))
-    document = _parse_document(of, given, before.version + 1)
+    document = _parse_document(of, body, before.version + 1)
     if document.id != document_id:
         raise make_fault_problem([BodyFault("id", f"got {document.id!r}; allowed: {document_id}, as the path has it")])
     _require_playable(of, document)
     try:
         services.documents.add(
-            of.kind, build_document_body(document), who, seen=known.revision(document_id), before=build_document_body(before)
+            of.kind, build_document_body(document), who, revision=docs.revision(document_id), before=build_document_body(before)
         )
     except DocumentChanged:
         etag = compute_weak_etag(build_document_body(KnownDocuments.now(of, services, document_id).one(document_id)))
@@ -220,28 +220,28 @@ def import_documents(
     Raises DocumentChanged, Problem 503, and SourceError, with the line, for what is no such document, contradicts what is there or cannot be
     played.
     """
-    given = read_document_lines(of.kind, data, where)
-    known = KnownDocuments.load_documents(of, settings, store)
-    new = find_new_documents(given, known.versions.values(), where, of.statuses)
-    versions = {line: one for line, one in new.items() if (one.id, one.version) not in known.versions}
+    entries = read_document_lines(of.kind, data, where)
+    docs = KnownDocuments.load_documents(of, settings, store)
+    new = find_new_documents(entries, docs.versions.values(), where, of.statuses)
+    versions = {line: document for line, document in new.items() if (document.id, document.version) not in docs.versions}
     _require_importable(of, versions, where, most)
-    later = [build_document_body(one) for line, one in new.items() if line not in versions]
-    bodies = [build_document_body(one) for one in versions.values()]
-    added = store.add_all(of.kind, bodies, later, who, source or where, seen=known.stored)
-    return AddedRecords(added=added, known=len(given) - len(new))
+    later = [build_document_body(document) for line, document in new.items() if line not in versions]
+    bodies = [build_document_body(document) for document in versions.values()]
+    n_added = store.add_all(of.kind, bodies, later, who, source or where, snapshot=docs.stored)
+    return AddedRecords(added=n_added, known=len(entries) - len(new))
 
 
 def _require_importable(of: DocumentsOfKind, versions: Mapping[int, Versioned], where: str, most: int | None) -> None:
     """Raises SourceError for the first line with what cannot be stored or played."""
-    for line, one in versions.items():
-        if one.version > LARGEST_VERSION:
-            raise SourceError(f"version: got {one.version}", where=where, line=line, allowed=f"at most {LARGEST_VERSION}")
+    for line, document in versions.items():
+        if document.version > LARGEST_VERSION:
+            raise SourceError(f"version: got {document.version}", where=where, line=line, allowed=f"at most {LARGEST_VERSION}")
     if most is not None and len(versions) > most:
         message = f"{of.kind} {most + 1} of those that are new, which all are tried by their engines"
         raise SourceError(message, where=where, line=sorted(versions)[most], allowed=f"{most} new ones in a request")
-    for line, one in versions.items():
-        if found := of.faults(one):
-            message = "; ".join(f"{each.path}: {each.message}" for each in found)
+    for line, document in versions.items():
+        if faults := of.faults(document):
+            message = "; ".join(f"{fault.path}: {fault.message}" for fault in faults)
             raise SourceError(message, where=where, line=line)
 
 
@@ -257,18 +257,18 @@ def move(
 
     Raises Problem: 404 unknown, 409 for a status that does not follow the present one, 412 where an If-Match names another state.
     """
-    (status, version), known = step, KnownDocuments.now(of, services, document_id)
-    before = known.one(document_id, version)
+    (status, version), docs = step, KnownDocuments.now(of, services, document_id)
+    before = docs.one(document_id, version)
     if if_match is not None:
         require_match(if_match, compute_weak_etag(build_document_body(before)))
     steps = list_next_statuses(of, before.status)
     if status not in steps:
-        allowed = ", ".join(steps) or "none, as this is the last"
+        choices = ", ".join(steps) or "none, as this is the last"
         message = f"the {of.kind} {document_id}, version {before.version}, is {before.status} and cannot become {status}"
-        raise Problem(409, f"{message}; allowed: {allowed}", allowed=list(steps))
+        raise Problem(409, f"{message}; allowed: {choices}", allowed=list(steps))
     after = {**build_document_body(before), "status": status}
     try:
-        services.documents.say(of.kind, after, who, seen=known.revision(document_id), before=build_document_body(before))
+        services.documents.say(of.kind, after, who, revision=docs.revision(document_id), before=build_document_body(before))
     except DocumentChanged:
         raise Problem(409, f"the {of.kind} {document_id} has changed meanwhile; look at it again") from None
     return after
@@ -280,19 +280,19 @@ def list_next_statuses(of: DocumentsOfKind, status: str) -> Sequence[str]:
     return of.statuses[at + 1 : at + 2]
 
 
-def _parse_document(of: DocumentsOfKind, given: object, version: int) -> Versioned:
+def _parse_document(of: DocumentsOfKind, body: object, version: int) -> Versioned:
     """The document of a body as `version`, with the first status. Raises Problem 422."""
-    known = [name for name in of.model.model_fields if name not in MADE_HERE]
-    if not isinstance(given, Mapping):
-        arrived = "no JSON" if isinstance(given, bytes) else json.dumps(given, ensure_ascii=False)[:_ECHOED_OF_BODY]
+    names = [name for name in of.model.model_fields if name not in MADE_HERE]
+    if not isinstance(body, Mapping):
+        excerpt = "no JSON" if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False)[:_ECHOED_OF_BODY]
         raise make_fault_problem(
-            [BodyFault("body", f"got {arrived}; allowed: application/json, a mapping with {', '.join(known)}")]
+            [BodyFault("body", f"got {excerpt}; allowed: application/json, a mapping with {', '.join(names)}")]
         )
-    fault_message = f"unknown key; known: {', '.join(known)}"
-    faults = [BodyFault(name[:_ECHOED_OF_BODY], fault_message) for name in given if name not in known][:_MOST_FAULTS]
+    fault_message = f"unknown key; known: {', '.join(names)}"
+    faults = [BodyFault(name[:_ECHOED_OF_BODY], fault_message) for name in body if name not in names][:_MOST_FAULTS]
     if version > LARGEST_VERSION:
         raise Problem(409, f"the {of.kind} has version {version - 1}, after which there is no other")
-    values = {name: one for name, one in given.items() if name in known}
+    values = {name: value for name, value in body.items() if name in names}
     try:
         document = of.model.model_validate({**values, "version": version, "status": of.statuses[0]})
     except ValidationError as error:
@@ -305,5 +305,5 @@ def _parse_document(of: DocumentsOfKind, given: object, version: int) -> Version
 
 
 def _require_playable(of: DocumentsOfKind, document: Versioned) -> None:
-    if found := of.faults(document):
-        raise make_fault_problem(found)
+    if faults := of.faults(document):
+        raise make_fault_problem(faults)

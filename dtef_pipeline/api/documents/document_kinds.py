@@ -22,10 +22,10 @@ MOST_SCENARIOS_IMPORTED = 20
 _TURNING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
-def _load_personas(settings: Settings, stored: DocumentSnapshot, conflicts: dict[str, str]) -> ByVersion:
+def _load_personas(settings: Settings, snapshot: DocumentSnapshot, conflicts: dict[str, str]) -> ByVersion:
     from assets.games.game_catalog import load_known_persona_versions
 
-    return {(one.id, one.version): one for one in load_known_persona_versions(settings, stored, conflicts).values()}
+    return {(entry.id, entry.version): entry for entry in load_known_persona_versions(settings, snapshot, conflicts).values()}
 
 
 def _check_persona(persona: Versioned) -> list[BodyFault]:
@@ -59,10 +59,10 @@ PERSONAS = DocumentsOfKind(
 )
 
 
-def _load_scenarios(settings: Settings, stored: DocumentSnapshot, conflicts: dict[str, str]) -> ByVersion:
+def _load_scenarios(settings: Settings, snapshot: DocumentSnapshot, conflicts: dict[str, str]) -> ByVersion:
     from assets.games.game_catalog import load_scenario_versions
 
-    return load_scenario_versions(settings, stored, conflicts)
+    return load_scenario_versions(settings, snapshot, conflicts)
 
 
 def _check_scenario(manifest: Versioned) -> list[BodyFault]:

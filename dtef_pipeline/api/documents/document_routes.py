@@ -83,10 +83,10 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
     ) -> Response:
         """The latest version of each, of files and made here, in the order of ids."""
         require_status(of, status, "query.status")
-        found = [one for one in KnownDocuments.now(of, services).latest().values() if status in (None, one.status)]
-        rest = [one for one in found if cursor is None or one.id > cursor]
-        after = rest[limit - 1].id if len(rest) > limit else None
-        return build_tagged_response(request, {of.plural: [build_document_body(one) for one in rest[:limit]], "next": after})
+        documents = [doc for doc in KnownDocuments.now(of, services).latest().values() if status in (None, doc.status)]
+        later = [doc for doc in documents if cursor is None or doc.id > cursor]
+        after = later[limit - 1].id if len(later) > limit else None
+        return build_tagged_response(request, {of.plural: [build_document_body(doc) for doc in later[:limit]], "next": after})
 
     @router.post(
         "",
@@ -104,8 +104,8 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
     def export_documents(services: Used, _: Operating) -> Response:
         """All versions of all, of files and made here, the same bytes as of `dtef export`."""
         lines = write_document_lines(of.kind, KnownDocuments.now(of, services).versions.values())
-        sent = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{of.plural}.jsonl"'}
-        return Response(lines, headers=sent, media_type="application/jsonl")
+        headers = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{of.plural}.jsonl"'}
+        return Response(lines, headers=headers, media_type="application/jsonl")
 
     @router.post(".jsonl", status_code=201, response_model=AddedRecords, openapi_extra=LINES_SENT)
     async def add_documents(request: Request, services: Used, holder: Operating) -> Response:
@@ -141,7 +141,7 @@ def _add_routes_of_one(router: APIRouter, of: DocumentsOfKind) -> None:
         """Who made which version, and who said what of its status."""
         versions = KnownDocuments.now(of, services, document_id).history(document_id)
         return build_tagged_response(
-            request, convert_to_json({"id": document_id, "versions": [one.model_dump(by_alias=True) for one in versions]})
+            request, convert_to_json({"id": document_id, "versions": [entry.model_dump(by_alias=True) for entry in versions]})
         )
 
     @router.put(
@@ -160,8 +160,8 @@ def _add_routes_of_one(router: APIRouter, of: DocumentsOfKind) -> None:
     def move_document(request: Request, services: Used, holder: Operating, document_id: Id, step: DocumentStep) -> Response:
         """Give a version its next status: approve or promote it, or retire it."""
         require_status(of, step.status, "status")
-        known = read_header(request, "if-match")
-        return _build_changed_response(move(of, services, document_id, (step.status, step.version), holder.name, known))
+        etag = read_header(request, "if-match")
+        return _build_changed_response(move(of, services, document_id, (step.status, step.version), holder.name, etag))
 
 
 def _build_changed_response(

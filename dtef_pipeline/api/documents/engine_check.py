@@ -59,8 +59,8 @@ def _reserve_place() -> Iterator[None]:
 
 def _run_check(manifest: ScenarioManifest, patience_s: float, worker: Sequence[str]) -> list[BodyFault]:
     try:
-        found = json.loads(_run_worker(json.dumps(manifest.model_dump()).encode(), patience_s, worker))
-        return [BodyFault(path, message[:_LONGEST_TOLD]) for path, message in found]
+        faults = json.loads(_run_worker(json.dumps(manifest.model_dump()).encode(), patience_s, worker))
+        return [BodyFault(path, message[:_LONGEST_TOLD]) for path, message in faults]
     except subprocess.TimeoutExpired:
         reason = f"its engine {manifest.adapter_name} took longer than {patience_s:g} s to be made and to play one seed"
     except (subprocess.CalledProcessError, ValueError, TypeError) as error:
@@ -69,16 +69,16 @@ def _run_check(manifest: ScenarioManifest, patience_s: float, worker: Sequence[s
     return [BodyFault("adapter", f"{reason}; allowed: a manifest that its engine can play")]
 
 
-def _run_worker(given: bytes, patience_s: float, worker: Sequence[str]) -> bytes:
+def _run_worker(data: bytes, patience_s: float, worker: Sequence[str]) -> bytes:
     """What the process writes. It leads a group, which is ended with it."""
     with subprocess.Popen(  # noqa: S603 - a command of ours
         worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-    ) as started:
+    ) as process:
         try:
-            worker_output, _ = started.communicate(given, timeout=patience_s)
+            worker_output, _ = process.communicate(data, timeout=patience_s)
         finally:
             with suppress(ProcessLookupError):
-                os.killpg(started.pid, signal.SIGKILL)
-    if started.returncode != 0:
-        raise subprocess.CalledProcessError(started.returncode, worker)
+                os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, worker)
     return worker_output

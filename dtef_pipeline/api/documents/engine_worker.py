@@ -11,15 +11,15 @@ import sys
 from typing import BinaryIO
 
 
-def check_manifest(given: BinaryIO, output: BinaryIO) -> None:
+def check_manifest(source: BinaryIO, output: BinaryIO) -> None:
     """Reads a manifest with version and status, writes a list of [path, message]."""
     from dtef_pipeline.documents import format_path
     from dtef_pipeline.games.manifest import ScenarioManifest
     from dtef_pipeline.games.pack_files import check_manifest_engine
 
-    manifest = ScenarioManifest.model_validate(json.load(given))
-    found = [[format_path(place), message] for place, message in check_manifest_engine(manifest)]
-    output.write(json.dumps(found).encode())
+    manifest = ScenarioManifest.model_validate(json.load(source))
+    faults = [[format_path(place), message] for place, message in check_manifest_engine(manifest)]
+    output.write(json.dumps(faults).encode())
     output.flush()
 
 

@@ -54,26 +54,26 @@ def scenario_templates(settings: Settings) -> list[dict[str, Any]]:
     """
     from assets.games.game_catalog import load_known_scenarios
 
-    known = load_known_scenarios(settings)
-    found = []
+    scenarios = load_known_scenarios(settings)
+    templates = []
     for name, maker in sorted(adapters().items()):
         # Its own scenario before others that it plays.
         of_engine = sorted(
-            (one for one in known.values() if one.adapter_name == name), key=lambda one: (one.id != name, one.id)
+            (game for game in scenarios.values() if game.adapter_name == name), key=lambda game: (game.id != name, game.id)
         )
         try:
-            manifest = _make_template(of_engine[0] if of_engine else _make_blank_manifest(name), name, known)
+            manifest = _make_template(of_engine[0] if of_engine else _make_blank_manifest(name), name, scenarios)
         except ValidationError:  # its name is none that a manifest can say
             continue
-        found.append({"adapter": name, "package": str(maker), "description": manifest["description"], "manifest": manifest})
-    return found
+        templates.append({"adapter": name, "package": str(maker), "description": manifest["description"], "manifest": manifest})
+    return templates
 
 
-def _make_template(manifest: ScenarioManifest, adapter: str, known: Container[str]) -> dict[str, Any]:
+def _make_template(manifest: ScenarioManifest, adapter: str, names: Container[str]) -> dict[str, Any]:
     """The manifest under an id that is free, with the engine said."""
-    free = next(name for number in count(2) if (name := f"{adapter}-{number}") not in known)
-    found = manifest.model_copy(update={"id": free, "adapter": adapter})
-    return {field: value for field, value in build_document_body(found).items() if field not in MADE_HERE}
+    free = next(name for number in count(2) if (name := f"{adapter}-{number}") not in names)
+    draft = manifest.model_copy(update={"id": free, "adapter": adapter})
+    return {field: value for field, value in build_document_body(draft).items() if field not in MADE_HERE}
 
 
 def _make_blank_manifest(adapter: str) -> ScenarioManifest:

@@ -35,7 +35,7 @@ class ChangedMember(NamedTuple):
 @router.get("/actions")
 def actions_page(request: Request, services: Used, held: Administering, before: _Place = None) -> Response:
     """The log of actions, the last first."""
-    found = list_latest_actions(services.votes.database, _ACTIONS_A_PAGE, before)
+    rows = list_latest_actions(services.votes.database, _ACTIONS_A_PAGE, before)
     actions = [
         {
             "at": decode_time(row["done_at"]),
@@ -43,9 +43,9 @@ def actions_page(request: Request, services: Used, held: Administering, before: 
             "what": row["what"],
             "changes": changes(json.loads(row["before"]), json.loads(row["after"])),
         }
-        for row in found
+        for row in rows
     ]
-    older = f"/actions?before={found[-1]['place']}" if len(found) == _ACTIONS_A_PAGE else None
+    older = f"/actions?before={rows[-1]['place']}" if len(rows) == _ACTIONS_A_PAGE else None
     return page(request, "actions", "Actions", actions=actions, older=older)
 
 
@@ -56,10 +56,10 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Changed
 
 
 def _flatten_document(document: Mapping[str, Any], above: str = "") -> dict[str, str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, value in document.items():
         if isinstance(value, dict) and value:
-            found |= _flatten_document(value, f"{above}{name}.")
+            texts |= _flatten_document(value, f"{above}{name}.")
         else:
-            found[f"{above}{name}"] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return found
+            texts[f"{above}{name}"] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return texts

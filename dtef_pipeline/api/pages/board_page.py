@@ -31,14 +31,14 @@ def board_page(request: Request, services: Used, held: Operating, family: str | 
     warehouse = Warehouse(services.settings.warehouse)
     is_made = bool(warehouse.tables(["preference_scores"]))
     boards = _load_boards(warehouse) if is_made else {}
-    shown = family if family in boards else next(iter(boards), None)
+    choice = family if family in boards else next(iter(boards), None)
     return page(
         request,
         "board",
         "Preference board",
         families={name: family_title(name) for name in boards},
-        family=shown,
-        sections=boards[shown] if shown is not None else [],
+        family=choice,
+        sections=boards[choice] if choice is not None else [],
         changed=_describe_vote_change(warehouse if is_made else None, services),
     )
 
@@ -51,15 +51,15 @@ def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
     from dtef_pipeline.site.content import drop_empty_sections
     from dtef_pipeline.site.preference_page import PREFERENCE_READ, build_preference_sections
 
-    found: dict[str, list[Section]] = {}
-    for family, metrics in ({one.name: one.paired.metrics for one in FAMILIES if one.paired} | {ELSEWHERE: ()}).items():
+    boards: dict[str, list[Section]] = {}
+    for family, metrics in ({entry.name: entry.paired.metrics for entry in FAMILIES if entry.paired} | {ELSEWHERE: ()}).items():
         tables = {*PREFERENCE_READ, *(name for metric in metrics for name in metric.tables)}
         sections = warehouse.query(
             partial(build_preference_sections, family=family, metrics=metrics, names=_names_of(family)),
             only=sorted(tables),
         )
-        found |= {family: drop_empty_sections([_remove_charts(one) for one in sections])} if sections else {}
-    return found
+        boards |= {family: drop_empty_sections([_remove_charts(section) for section in sections])} if sections else {}
+    return boards
 
 
 def _names_of(family: str) -> FamilyNames:
@@ -73,10 +73,10 @@ def _remove_charts(section: Section) -> Section:
     """The policy of these pages lets no chart evaluate its definition; the report has them."""
     from dtef_pipeline.site.content import Chart, Fold
 
-    kept = [one for one in section.blocks if not isinstance(one, Chart)]
+    blocks = [item for item in section.blocks if not isinstance(item, Chart)]
     parts = [
-        replace(one, blocks=[each for each in one.blocks if not isinstance(each, Chart)]) if isinstance(one, Fold) else one
-        for one in kept
+        replace(item, blocks=[part for part in item.blocks if not isinstance(part, Chart)]) if isinstance(item, Fold) else item
+        for item in blocks
     ]
     return replace(section, blocks=parts)
 

@@ -48,38 +48,38 @@ class DocumentPages:
 
     def router(self) -> APIRouter:
         """The routes of the pages."""
-        found, of = build_page_router(), self.of
+        routes, of = build_page_router(), self.of
         Id = Annotated[str, Depends(of.id_in_path)]
 
-        @found.get(f"/{of.plural}")
+        @routes.get(f"/{of.plural}")
         def show_list(request: Request, services: Used, held: Operating, status: str | None = None) -> Response:
             require_status(of, status, "query.status")
             return self.list_page(request, services, status, {}, NOT_REFUSED)
 
-        @found.post(f"/{of.plural}")
+        @routes.post(f"/{of.plural}")
         def make_document(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
             return self.make(request, services, form, held.name)
 
-        @found.get(f"/{of.plural}{of.place}")
+        @routes.get(f"/{of.plural}{of.place}")
         def show_document(request: Request, services: Used, held: Operating, one: Id, version: VersionAsked = None) -> Response:
             return self.one_page(request, services, one, version, {}, NOT_REFUSED)
 
-        @found.post(f"/{of.plural}{of.place}")
+        @routes.post(f"/{of.plural}{of.place}")
         def change_document(request: Request, services: Used, held: Operating, one: Id, form: SentForm) -> Response:
             return self.change(request, services, one, form, held.name)
 
-        @found.post(f"/{of.plural}{of.place}/status")
+        @routes.post(f"/{of.plural}{of.place}/status")
         def move_document(request: Request, services: Used, held: Operating, one: Id, form: SentForm) -> Response:
             return self.move(services, one, form, held.name)
 
-        return found
+        return routes
 
     def list_page(
         self, request: Request, services: Services, status: str | None, form: TypedForm, refusal: Refusal
     ) -> Response:
         """The list, and the form of a new one."""
-        known = KnownDocuments.now(self.of, services)
-        documents, in_play = list(known.latest().values()), known.current_versions()
+        docs = KnownDocuments.now(self.of, services)
+        documents, in_play = list(docs.latest().values()), docs.current_versions()
         return page(
             request,
             "documents",
@@ -87,8 +87,8 @@ class DocumentPages:
             status=refusal.status,
             of=self.of,
             chosen=status,
-            numbers={one: sum(each.status == one for each in documents) for one in self.of.statuses},
-            documents=[(one, self.name_of(one), in_play[one.id]) for one in documents if status in (None, one.status)],
+            numbers={label: sum(entry.status == label for entry in documents) for label in self.of.statuses},
+            documents=[(item, self.name_of(item), in_play[item.id]) for item in documents if status in (None, item.status)],
             **self._form_values(services, form, None, refusal),
         )
 
@@ -96,24 +96,24 @@ class DocumentPages:
         self, request: Request, services: Services, document_id: str, version: int | None, form: TypedForm, refusal: Refusal
     ) -> Response:
         """One document, with the form of its next version."""
-        known = KnownDocuments.now(self.of, services, document_id)
-        shown, latest = known.one(document_id, version), known.one(document_id)
+        docs = KnownDocuments.now(self.of, services, document_id)
+        doc, latest = docs.one(document_id, version), docs.one(document_id)
         return page(
             request,
             "document",
             f"{self.of.kind.capitalize()} {document_id}",
             status=refusal.status,
             of=self.of,
-            shown=shown,
+            shown=doc,
             latest=latest,
-            shown_tag=compute_weak_etag(build_document_body(shown)),
-            steps=[(one, _STEP_WORDS.get(one, one)) for one in document_history.list_next_statuses(self.of, shown.status)],
+            shown_tag=compute_weak_etag(build_document_body(doc)),
+            steps=[(step, _STEP_WORDS.get(step, step)) for step in document_history.list_next_statuses(self.of, doc.status)],
             is_after_step=_AFTER_A_STEP in request.query_params,
-            history=list(reversed(known.history(document_id))),
-            conflict=known.conflicts.get(document_id),
+            history=list(reversed(docs.history(document_id))),
+            conflict=docs.conflicts.get(document_id),
             seen=_choose_etag(latest, read_field(form, "seen"), refusal),
-            whole=build_document_body(shown) if self.is_whole else None,
-            **self.values_of(shown),
+            whole=build_document_body(doc) if self.is_whole else None,
+            **self.values_of(doc),
             **self._form_values(services, form, latest, refusal),
         )
 
@@ -130,32 +130,32 @@ class DocumentPages:
 
     def make(self, request: Request, services: Services, form: TypedForm, who: str) -> Response:
         """A new document, whose page follows; or the form again with why it was not taken."""
-        given: object = None
+        body: object = None
         try:
-            given = self.document(form, None)
-            made = document_history.make(self.of, services, given, who)
+            body = self.document(form, None)
+            document = document_history.make(self.of, services, body, who)
         except (Problem, DtefError) as error:
             is_there = isinstance(error, Problem) and error.status == HTTPStatus.CONFLICT
-            refusal = self._make_conflict_refusal(given) if is_there else self._refusal(request, error)
+            refusal = self._make_conflict_refusal(body) if is_there else self._refusal(request, error)
             return self.list_page(request, services, None, form, refusal)
-        return redirect_to_page(f"/{self.of.plural}/{made['id']}")
+        return redirect_to_page(f"/{self.of.plural}/{document['id']}")
 
     def change(self, request: Request, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
         """The next version of a document, whose page follows; or the form again with why it was not taken."""
         try:
-            given = self.document(form, document_id)
-            document_history.change(self.of, services, document_id, given, who, read_field(form, "seen"))
+            body = self.document(form, document_id)
+            document_history.change(self.of, services, document_id, body, who, read_field(form, "seen"))
         except (Problem, DtefError) as error:
             is_changed = isinstance(error, Problem) and error.status == HTTPStatus.PRECONDITION_FAILED
-            changed = Refusal(412, [BodyFault("", _CHANGED_MEANWHILE)])
-            refusal = changed if is_changed else self._refusal(request, error)
+            conflict = Refusal(412, [BodyFault("", _CHANGED_MEANWHILE)])
+            refusal = conflict if is_changed else self._refusal(request, error)
             return self.one_page(request, services, document_id, None, form, refusal)
         return redirect_to_page(f"/{self.of.plural}/{document_id}")
 
-    def _make_conflict_refusal(self, given: object) -> Refusal:
-        known = str(given["id"]) if isinstance(given, Mapping) else ""
-        words = f"there is the {self.of.kind} {known} already: choose another id, or make its next version on its page"
-        see = f"/{self.of.plural}/{known}", f"The {self.of.kind} {known}"
+    def _make_conflict_refusal(self, body: object) -> Refusal:
+        document_id = str(body["id"]) if isinstance(body, Mapping) else ""
+        words = f"there is the {self.of.kind} {document_id} already: choose another id, or make its next version on its page"
+        see = f"/{self.of.plural}/{document_id}", f"The {self.of.kind} {document_id}"
         return Refusal(409, [BodyFault(self._first_field, words)], see)
 
     @property
@@ -177,13 +177,13 @@ class DocumentPages:
         except Problem as error:
             if error.status != HTTPStatus.PRECONDITION_FAILED:
                 raise
-            what = f"somebody changed the {self.of.kind} {document_id} after you opened its page"
-            raise Problem(412, f"{what}, so that nothing was done; look at it again") from None
+            reason = f"somebody changed the {self.of.kind} {document_id} after you opened its page"
+            raise Problem(412, f"{reason}, so that nothing was done; look at it again") from None
         return redirect_to_page(f"/{self.of.plural}/{document_id}" + (f"?version={number}&{_AFTER_A_STEP}=1" if number else ""))
 
 
-def _choose_etag(document: Versioned, sent: str, refusal: Refusal) -> str:
+def _choose_etag(document: Versioned, etag: str, refusal: Refusal) -> str:
     """The ETag of the version that the form was made from, kept when the form is shown again. After a refusal because of a change in the
     meantime it is that of the present version, which the user has seen."""
     was_shown = refusal.status == HTTPStatus.PRECONDITION_FAILED
-    return compute_weak_etag(build_document_body(document)) if was_shown or not sent else sent
+    return compute_weak_etag(build_document_body(document)) if was_shown or not etag else etag

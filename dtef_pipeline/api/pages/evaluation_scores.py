@@ -21,26 +21,26 @@ _MODELS_SHOWN = 5
 _log = logging.getLogger(__name__)
 
 
-def main_values(services: Services, shown: EvaluationView) -> Table | None:
+def main_values(services: Services, view: EvaluationView) -> Table | None:
     """Of an evaluation that has ended, the first value of each model in each of its first runs: a row for each run and way to ask."""
-    if not shown.is_over:
+    if not view.is_over:
         return None
     from dtef_pipeline.site.content import Column, Estimate, Link, Table
 
-    family = shown.evaluation.family
+    family = view.evaluation.family
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     models: dict[str, str] = {}
-    for run in shown.evaluation.runs[:RUNS_WITH_VALUES]:
-        for one in _select_first_metrics(services, run.run_id):
+    for run in view.evaluation.runs[:RUNS_WITH_VALUES]:
+        for item in _select_first_metrics(services, run.run_id):
             names = {
                 "persona": ", ".join(persona_words([run.asks["persona"]])) if "persona" in run.asks else "",
-                "way": way_words(family, one),
-                "metric": metric_words(family, one["metric"]),
+                "way": way_words(family, item),
+                "metric": metric_words(family, item["metric"]),
             }
             link = Link(part_words(family, run.key), f"runs/{run.run_id}")
             row = rows.setdefault((run.run_id, *names.values()), {"run": link, **names})
-            row[models.setdefault(one["model"], f"model {len(models)}")] = Estimate(one["value"], one["low"], one["high"])
-    named = [Column(*one) for one in (("run", "Partition"), ("persona", "Persona"), ("way", "Asked"))]
+            row[models.setdefault(item["model"], f"model {len(models)}")] = Estimate(item["value"], item["low"], item["high"])
+    named = [Column(*entry) for entry in (("run", "Partition"), ("persona", "Persona"), ("way", "Asked"))]
     named.append(Column("metric", "Metric", always=True))
     of_models = [Column(name, model, "score", more=at >= _MODELS_SHOWN) for at, (model, name) in enumerate(models.items())]
     caption = "The first value of each model, with its 95% interval; the page of each run says more"
@@ -55,9 +55,9 @@ def _select_first_metrics(services: Services, run_id: str) -> list[Mapping[str, 
         _log.exception("the values of the run %s cannot be read", run_id)
         return []
     first: dict[tuple[Any, ...], Mapping[str, Any]] = {}
-    for one in metrics:
-        if one["value"] is not None:
-            first.setdefault((one["model"], one.get("context_level"), one.get("condition")), one)
+    for item in metrics:
+        if item["value"] is not None:
+            first.setdefault((item["model"], item.get("context_level"), item.get("condition")), item)
     return list(first.values())
 
 
@@ -67,12 +67,12 @@ def build_value_rows(family: str, metrics: Sequence[Mapping[str, Any]]) -> list[
 
     return [
         {
-            "model": one["model"],
-            "metric": metric_words(family, one["metric"]),
-            "way": way_words(family, one),
-            "value": Estimate(one["value"], one["low"], one["high"]),
-            "n": f"{one['n']:,}" if one["n_asked"] in (None, one["n"]) else f"{one['n']:,} of {one['n_asked']:,}",
-            "note": format_remarks(one["reason"], one["remark"]) or "",
+            "model": item["model"],
+            "metric": metric_words(family, item["metric"]),
+            "way": way_words(family, item),
+            "value": Estimate(item["value"], item["low"], item["high"]),
+            "n": f"{item['n']:,}" if item["n_asked"] in (None, item["n"]) else f"{item['n']:,} of {item['n_asked']:,}",
+            "note": format_remarks(item["reason"], item["remark"]) or "",
         }
-        for one in metrics
+        for item in metrics
     ]

@@ -48,32 +48,32 @@ class Steps(NamedTuple):
     words: str
 
 
-def describe_state(shown: EvaluationView) -> str | None:
+def describe_state(view: EvaluationView) -> str | None:
     """Its place in the queue; None: it waits no more."""
-    if shown.before is None or shown.state != "queued":
+    if view.before is None or view.state != "queued":
         return None
-    return f"{format_count(shown.before, 'evaluation')} before it" if shown.before else "the next to start"
+    return f"{format_count(view.before, 'evaluation')} before it" if view.before else "the next to start"
 
 
-def steps(shown: EvaluationView) -> Steps | None:
+def steps(view: EvaluationView) -> Steps | None:
     """How far it is; None: there is nothing to tell yet, or nothing was done."""
-    found = shown.progress.steps
-    if not found.of or (shown.is_over and not found.done):
+    counts = view.progress.steps
+    if not counts.of or (view.is_over and not counts.done):
         return None
-    is_asking = not shown.is_over and found.asked and found.answered is not None
-    notes = [f"{found.done:,} of {format_count(found.of, 'part')} done"]
-    notes += [f"{found.failed:,} failed"] if found.failed else []
-    notes += [f"stage {found.stage}"] if not shown.is_over and found.stage else []
-    notes += [f"{found.answered:,} of {format_count(found.asked or 0, 'call')} answered"] if is_asking else []
+    is_asking = not view.is_over and counts.asked and counts.answered is not None
+    notes = [f"{counts.done:,} of {format_count(counts.of, 'part')} done"]
+    notes += [f"{counts.failed:,} failed"] if counts.failed else []
+    notes += [f"stage {counts.stage}"] if not view.is_over and counts.stage else []
+    notes += [f"{counts.answered:,} of {format_count(counts.asked or 0, 'call')} answered"] if is_asking else []
     # The stage that asks moves with its calls: the others are quick.
-    share = (found.answered or 0) / (found.asked or 1) if is_asking else 0.0
-    return Steps(float(f"{min(found.done + share, found.of):.4g}"), found.of, "; ".join(notes))
+    share = (counts.answered or 0) / (counts.asked or 1) if is_asking else 0.0
+    return Steps(float(f"{min(counts.done + share, counts.of):.4g}"), counts.of, "; ".join(notes))
 
 
 def format_calls(calls: Mapping[str, Any]) -> str:
     """`21 of 24 calls answered, 2 failed, 1 left out`."""
-    others = [f"{calls[name]:,} {words}" for name, words in (("failed", "failed"), ("skipped", "left out")) if calls[name]]
-    return ", ".join([f"{calls['answered']:,} of {format_count(calls['asked'], 'call')} answered", *others])
+    notes = [f"{calls[name]:,} {words}" for name, words in (("failed", "failed"), ("skipped", "left out")) if calls[name]]
+    return ", ".join([f"{calls['answered']:,} of {format_count(calls['asked'], 'call')} answered", *notes])
 
 
 def format_calls_by_stage(calls: Mapping[str, Any] | None) -> list[str]:
@@ -81,52 +81,52 @@ def format_calls_by_stage(calls: Mapping[str, Any] | None) -> list[str]:
     if not calls:
         return []
     stages = calls.get("stages") or {}
-    by_stage = [f"{stage}: {format_calls(one)}" for stage, one in stages.items()] if len(stages) > 1 else []
+    by_stage = [f"{stage}: {format_calls(counts)}" for stage, counts in stages.items()] if len(stages) > 1 else []
     return [format_calls(calls), *by_stage]
 
 
 def format_call_cost(cost: Mapping[str, Any]) -> str:
     """`0.0120 US dollars, 40 calls (3 attempts of unknown cost, at most $0.0120)`. `cost`: the fields of `UsageTotals`."""
-    known = "cost not known" if cost["usd"] is None else f"{cost['usd']:.4f} US dollars"
+    amount = "cost not known" if cost["usd"] is None else f"{cost['usd']:.4f} US dollars"
     unknown = describe_unknown_cost(cost["unpriced"], cost.get("unpriced_usd_most"))
-    return f"{known}, {format_count(cost['calls'], 'call')}{f' ({unknown})' if unknown else ''}"
+    return f"{amount}, {format_count(cost['calls'], 'call')}{f' ({unknown})' if unknown else ''}"
 
 
-def build_story(shown: EvaluationView) -> list[Happening | StageStory]:
+def build_story(view: EvaluationView) -> list[Happening | StageStory]:
     """What happened, the last first: each stage once, where it was heard of last."""
     stages: dict[str, list[Event]] = {}
-    found: dict[int, Happening | StageStory] = {}
-    for event in shown.events:
+    story: dict[int, Happening | StageStory] = {}
+    for event in view.events:
         stage = event.data.get("stage")
         if event.kind == "item" and isinstance(stage, str):
             stages.setdefault(stage, []).append(event)
         else:
-            words = _describe_event(event, shown.evaluation.family)
-            found[event.seq] = Happening(event.happened_at, event.kind, words)
-    found |= {events[-1].seq: _build_stage_story(stage, events, shown) for stage, events in stages.items()}
-    return [found[seq] for seq in sorted(found, reverse=True)]
+            words = _describe_event(event, view.evaluation.family)
+            story[event.seq] = Happening(event.happened_at, event.kind, words)
+    story |= {events[-1].seq: _build_stage_story(stage, events, view) for stage, events in stages.items()}
+    return [story[seq] for seq in sorted(story, reverse=True)]
 
 
-def _build_stage_story(stage: str, events: Sequence[Event], shown: EvaluationView) -> StageStory:
+def _build_stage_story(stage: str, events: Sequence[Event], view: EvaluationView) -> StageStory:
     parts = {event.data["key"]: event.data.get("status") for event in events if "key" in event.data}
-    done, n_keys = sum(one == "done" for one in parts.values()), len(shown.evaluation.plan.get("keys", ()))
-    failed = sum(one == "failed" for one in parts.values())
-    parts_in_words = [f"{done:,} of {format_count(max(n_keys, len(parts)), 'part')} done"] if parts else []
-    parts_in_words += [f"{failed:,} failed"] if failed else []
-    family = shown.evaluation.family
+    n_done, n_keys = sum(status == "done" for status in parts.values()), len(view.evaluation.plan.get("keys", ()))
+    n_failed = sum(status == "failed" for status in parts.values())
+    parts_in_words = [f"{n_done:,} of {format_count(max(n_keys, len(parts)), 'part')} done"] if parts else []
+    parts_in_words += [f"{n_failed:,} failed"] if n_failed else []
+    family = view.evaluation.family
     calls = next(
-        (_describe_event(one, family) for one in reversed(events) if "calls" in one.data or "answered" in one.data), None
+        (_describe_event(item, family) for item in reversed(events) if "calls" in item.data or "answered" in item.data), None
     )
-    is_left = shown.progress.steps.stage != stage and not failed
+    is_left = view.progress.steps.stage != stage and not n_failed
     return StageStory(
         stage=stage,
         summary="; ".join([*parts_in_words, *([calls] if calls else [])]),
-        is_over=shown.is_over or is_left or 0 < n_keys <= done,
+        is_over=view.is_over or is_left or 0 < n_keys <= n_done,
         began=events[0].happened_at,
         at=events[-1].happened_at,
         lines=[
-            Happening(one.happened_at, _kind_of(one), _describe_event(one, family))
-            for one in reversed(events[-_LINES_OF_STAGE:])
+            Happening(item.happened_at, _kind_of(item), _describe_event(item, family))
+            for item in reversed(events[-_LINES_OF_STAGE:])
         ],
         n_left_out=max(0, len(events) - _LINES_OF_STAGE),
     )
@@ -162,5 +162,5 @@ def _describe_event(event: Event, family: str) -> str:
 def _describe_end(data: Mapping[str, Any]) -> str:
     by = f"asked for by {data['by']}" if "by" in data else None
     calls = format_calls(data["calls"]) if data.get("calls") else None
-    bought = f"bought: {format_call_cost(data['bought'])}" if data.get("bought") else None
-    return "; ".join(str(one) for one in (data.get("reason"), by, calls, data.get("warning"), bought) if one)
+    cost = f"bought: {format_call_cost(data['bought'])}" if data.get("bought") else None
+    return "; ".join(str(text) for text in (data.get("reason"), by, calls, data.get("warning"), cost) if text)

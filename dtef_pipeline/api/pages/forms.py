@@ -83,16 +83,16 @@ class Refusal(NamedTuple):
 
     def of(self, place: str) -> list[str]:
         """What is wrong with a field, and with which part of it where the field has several."""
-        return [_with_part(one, place) for one in self.faults if one.is_of(place)]
+        return [_with_part(fault, place) for fault in self.faults if fault.is_of(place)]
 
     def beside(self, fields: Collection[FormField]) -> list[BodyFault]:
         """What stands beside none of these fields."""
-        return [one for one in self.faults if not any(one.is_of(field.place) for field in fields)]
+        return [fault for fault in self.faults if not any(fault.is_of(field.place) for field in fields)]
 
     def nest_under(self, field: str) -> Refusal:
         """The same, of a field that has the whole document."""
-        parts = {one: "" if one.path == "body" else one.path for one in self.faults}
-        return Refusal(self.status, [BodyFault(f"{field}.{part}".rstrip("."), one.message) for one, part in parts.items()])
+        parts = {fault: "" if fault.path == "body" else fault.path for fault in self.faults}
+        return Refusal(self.status, [BodyFault(f"{field}.{part}".rstrip("."), fault.message) for fault, part in parts.items()])
 
 
 NOT_REFUSED = Refusal(200, ())
@@ -110,7 +110,7 @@ def build_refusal(request: Request, error: Exception, fields: Collection[str]) -
         raise error
     problem = json.loads(bytes(answer.body))
     if problem.get("errors"):
-        return Refusal(answer.status_code, [BodyFault(**one) for one in problem["errors"]])
+        return Refusal(answer.status_code, [BodyFault(**fault) for fault in problem["errors"]])
     field, _, message = problem["detail"].partition(": ")
     return Refusal(answer.status_code, [BodyFault(field, message) if field in fields else BodyFault("", problem["detail"])])
 
@@ -132,16 +132,16 @@ def read_json(words: str) -> Any:
     if not words:
         raise Problem(422, IS_NEEDED)
     try:
-        found = json.loads(words)
-        json.dumps(found, ensure_ascii=False).encode()
+        value = json.loads(words)
+        json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        rest = words[error.pos : error.pos + _SHOWN_OF_JSON].strip()
-        there = f"before {rest!r}" if rest else "at the end of the text"
-        raise Problem(422, f"no JSON in line {error.lineno}, column {error.colno}: {error.msg}, {there}") from None
+        tail = words[error.pos : error.pos + _SHOWN_OF_JSON].strip()
+        place = f"before {tail!r}" if tail else "at the end of the text"
+        raise Problem(422, f"no JSON in line {error.lineno}, column {error.colno}: {error.msg}, {place}") from None
     except UnicodeEncodeError:
         raise Problem(422, "it has half a surrogate pair, which is not text") from None
     except ValueError as error:
         raise Problem(422, f"no JSON: {error}") from None
     except RecursionError:
         raise Problem(422, "no JSON: too many brackets in one another") from None
-    return found
+    return value

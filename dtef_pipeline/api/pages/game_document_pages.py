@@ -55,10 +55,10 @@ def _parse_persona(form: TypedForm, persona_id: str | None) -> dict[str, Any]:
     """The document that a form stands for. Raises Problem."""
     texts = {name: read_field(form, name) for name in ("id", "display_name", "system_prompt")}
     texts["system_prompt"] = texts["system_prompt"].replace("\r\n", "\n")
-    known = {"id": persona_id} if persona_id is not None else {}
+    identity = {"id": persona_id} if persona_id is not None else {}
     traits, faults = _parse_traits(read_field(form, "traits"))
-    document = {**texts, **known, "traits": traits}
-    own_faults = [*find_name_faults(texts["display_name"]), *(BodyFault("traits", one) for one in faults)]
+    document = {**texts, **identity, "traits": traits}
+    own_faults = [*find_name_faults(texts["display_name"]), *(BodyFault("traits", fault) for fault in faults)]
     if own_faults:
         raise make_fault_problem([*_check_fields(document), *own_faults])
     return document
@@ -75,7 +75,7 @@ def _check_fields(document: dict[str, Any]) -> list[BodyFault]:
 
 def _parse_traits(words: str) -> tuple[dict[str, Any], list[str]]:
     """`risk: low` a line: numbers and true or false are what they say, all else is text. With what is wrong with other lines."""
-    found: dict[str, Any] = {}
+    traits: dict[str, Any] = {}
     faults = []
     for number, line in enumerate(words.splitlines(), 1):
         name, colon, value = (part.strip() for part in line.partition(":"))
@@ -83,10 +83,10 @@ def _parse_traits(words: str) -> tuple[dict[str, Any], list[str]]:
             continue
         if not (name and colon and value):
             faults.append(f"line {number}: got {line.strip()[:_SHOWN_OF_LINE]!r}; allowed: NAME: VALUE, such as risk: low")
-        elif name in found:
+        elif name in traits:
             faults.append(f"line {number}: {name[:_SHOWN_OF_LINE]!r} occurs twice")
-        found[name] = _parse_simple(value)
-    return found, faults
+        traits[name] = _parse_simple(value)
+    return traits, faults
 
 
 def _parse_simple(words: str) -> Any:
@@ -112,23 +112,23 @@ def _scenario_values(scenario: ScenarioManifest) -> dict[str, Any]:
 def _build_scenario_fields(form: TypedForm, before: ScenarioManifest | Mapping[str, Any] | None) -> list[FormField]:
     """A text with the whole manifest. `before`: the version before, or a template."""
     start: Mapping[str, Any] = build_document_body(before) if isinstance(before, ScenarioManifest) else before or {}
-    kept = {field: value for field, value in start.items() if field not in MADE_HERE}
-    words = read_field(form, "manifest") if form else json.dumps(kept, ensure_ascii=False, indent=2)
+    fields = {field: value for field, value in start.items() if field not in MADE_HERE}
+    words = read_field(form, "manifest") if form else json.dumps(fields, ensure_ascii=False, indent=2)
     hint = "Its version and status follow by themselves. Its id is LEAGUE/NAME: lower-case letters, digits and -."
     return [FormField("manifest", "Manifest (JSON)", "code", [words], hint, rows=24)]
 
 
 def _scenario_templates(services: Services) -> dict[str, Any]:
-    return {one["adapter"]: one["manifest"] for one in scenario_templates(services.settings)}
+    return {template["adapter"]: template["manifest"] for template in scenario_templates(services.settings)}
 
 
 persona_router = DocumentPages(
-    PERSONAS, False, lambda one: one.display_name, _persona_values, _parse_persona, _build_persona_fields
+    PERSONAS, False, lambda item: item.display_name, _persona_values, _parse_persona, _build_persona_fields
 ).router()
 scenario_router = DocumentPages(
     SCENARIOS,
     True,
-    lambda one: one.description,
+    lambda item: item.description,
     _scenario_values,
     lambda form, _: read_json(read_field(form, "manifest")),
     _build_scenario_fields,

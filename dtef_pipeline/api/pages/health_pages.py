@@ -35,15 +35,15 @@ async def health_as_json(look: LookedAt, held: Operating) -> JSONResponse:
 @pages_of_health.get("/health")
 async def health_page(request: Request, look: LookedAt, held: Operating) -> Response:
     """The same for people."""
-    found = await look.now()
-    times = (found.daemon.last_heartbeat_at, found.daemon.last_tick_at, found.evaluations.last_event_at)
+    health = await look.now()
+    times = (health.daemon.last_heartbeat_at, health.daemon.last_tick_at, health.evaluations.last_event_at)
     return page(
         request,
         "health",
         "Health",
-        health=found,
-        ago={time: format_span(found.at - time) for time in times if time},
-        size=None if found.database.bytes is None else format_bytes(found.database.bytes),
+        health=health,
+        ago={time: format_span(health.at - time) for time in times if time},
+        size=None if health.database.bytes is None else format_bytes(health.database.bytes),
         days=format_count(FAILURES_OF_DAYS, "day"),
         sensor=QUEUE_SENSOR,
     )

@@ -25,8 +25,8 @@ router = build_page_router()
 @router.get("/")
 async def first_page(request: Request) -> Response:
     """The page that is most used by who asks."""
-    held = find_holder(request)
-    return redirect_to_page(LOGIN_PATH if held is None else _choose_home(held))
+    holder = find_holder(request)
+    return redirect_to_page(LOGIN_PATH if holder is None else _choose_home(holder))
 
 
 @router.get(LOGIN_PATH)
@@ -39,19 +39,19 @@ async def login_form(request: Request, next: str = "") -> Response:
 async def log_in(request: Request) -> Response:
     """Takes the token of the form; a wrong one is not said again."""
     form = await read_form_fields(request)
-    token, wanted = form.get("token", "").strip(), form.get("next", "")
+    token, target = form.get("token", "").strip(), form.get("next", "")
     services = get_services(request)
-    held = services.tokens.holder(token)
-    if held is None:
+    holder = services.tokens.holder(token)
+    if holder is None:
         count_failure(request)
-        return _render_login(request, wanted, "This token is not known here, or was taken back.", status=401)
-    answer = redirect_to_page(wanted if is_own_path(wanted) else _choose_home(held))
+        return _render_login(request, target, "This token is not known here, or was taken back.", status=401)
+    answer = redirect_to_page(target if is_own_path(target) else _choose_home(holder))
     is_secure = request.url.scheme == "https"
-    session = services.sessions.begin(held.sha256)
+    session = services.sessions.begin(holder.sha256)
     answer.set_cookie(
         SESSION_COOKIE, session, max_age=LOGGED_IN_S, httponly=True, samesite="strict", secure=is_secure, path="/"
     )
-    answer.background = BackgroundTask(_log_action, services, held.name, "log in")
+    answer.background = BackgroundTask(_log_action, services, holder.name, "log in")
     return answer
 
 
@@ -60,18 +60,18 @@ async def log_out(request: Request) -> Response:
     """Ends the login, here and in the browser."""
     services, answer = get_services(request), redirect_to_page(LOGIN_PATH)
     sha256 = services.sessions.end(request.cookies.get(SESSION_COOKIE, ""))
-    if sha256 is not None and (held := services.tokens.held(sha256)) is not None:
-        answer.background = BackgroundTask(_log_action, services, held.name, "log out")
+    if sha256 is not None and (holder := services.tokens.held(sha256)) is not None:
+        answer.background = BackgroundTask(_log_action, services, holder.name, "log out")
     answer.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return answer
 
 
-def _log_action(services: Services, who: str, what: str) -> None:
+def _log_action(services: Services, who: str, action: str) -> None:
     """A row of the log of actions, made behind the answer: a database that is away keeps nobody from logging in."""
     try:
-        services.votes.note(who, what)
+        services.votes.note(who, action)
     except DtefError as error:
-        _log.error("%s of %s is not in the log of actions: %s", what, who, error)
+        _log.error("%s of %s is not in the log of actions: %s", action, who, error)
 
 
 def is_own_path(path: str) -> bool:
@@ -81,10 +81,10 @@ def is_own_path(path: str) -> bool:
     return path.isascii() and path.isprintable() and "\\" not in path
 
 
-def _choose_home(held: HeldToken) -> str:
-    return "/queue" if held.may("operator") else "/review"
+def _choose_home(holder: HeldToken) -> str:
+    return "/queue" if holder.may("operator") else "/review"
 
 
-def _render_login(request: Request, wanted: str, fault: str = "", status: int = 200) -> Response:
-    """The form. `wanted`: where to go from it."""
-    return page(request, "login", "Log in", status=status, fault=fault, wanted=wanted if is_own_path(wanted) else "")
+def _render_login(request: Request, target: str, fault: str = "", status: int = 200) -> Response:
+    """The form. `target`: where to go from it."""
+    return page(request, "login", "Log in", status=status, fault=fault, wanted=target if is_own_path(target) else "")

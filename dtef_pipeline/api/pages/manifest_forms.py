@@ -53,7 +53,7 @@ class _Member(NamedTuple):
 
     @property
     def types(self) -> set[str]:
-        return {one.get("type", "") for one in self.schema.get("anyOf", [self.schema])}
+        return {option.get("type", "") for option in self.schema.get("anyOf", [self.schema])}
 
     @property
     def is_list(self) -> bool:
@@ -79,25 +79,25 @@ def _list_members(plans: Plans) -> list[_Member]:
     """Those that have a field: bounds of single models and roles are left to manifests as JSON."""
     schema = resolve_schema_refs(plans.form.model_json_schema())
     required = schema.get("required", ())
-    found = [_Member(name, one, name in required) for name, one in schema["properties"].items() if name != "family"]
-    return [one for one in found if "object" not in one.types]
+    members = [_Member(name, details, name in required) for name, details in schema["properties"].items() if name != "family"]
+    return [member for member in members if "object" not in member.types]
 
 
 def read_manifest_form(family: str, plans: Plans, form: TypedForm) -> dict[str, Any]:
     """The manifest that a form stands for. What is not a number stays as it was typed, for the check to refuse."""
-    found: dict[str, Any] = {"family": family}
-    for one in _list_members(plans):
-        if one.is_list:
-            listed = _read_lines(form, one.name) + _read_lines(form, f"{_TYPED_BESIDE}{one.name}")
-            found |= {one.name: listed} if listed or one.is_required else {}
-        elif one.is_flag:
-            found |= {one.name: True} if form.get(one.name) else {}
-        elif typed := read_field(form, one.name):
-            found[one.name] = typed if "string" in one.types else parse_number(typed)
-        elif one.name in form and one.usual() and "null" in one.types:
-            found[one.name] = None
+    manifest: dict[str, Any] = {"family": family}
+    for member in _list_members(plans):
+        if member.is_list:
+            values = _read_lines(form, member.name) + _read_lines(form, f"{_TYPED_BESIDE}{member.name}")
+            manifest |= {member.name: values} if values or member.is_required else {}
+        elif member.is_flag:
+            manifest |= {member.name: True} if form.get(member.name) else {}
+        elif typed := read_field(form, member.name):
+            manifest[member.name] = typed if "string" in member.types else parse_number(typed)
+        elif member.name in form and member.usual() and "null" in member.types:
+            manifest[member.name] = None
     bounds = {name: parse_number(typed) for name in _BUDGET if (typed := read_field(form, name))}
-    return found | ({"budget": bounds} if bounds else {})
+    return manifest | ({"budget": bounds} if bounds else {})
 
 
 def _read_lines(form: TypedForm, name: str) -> list[str]:
@@ -108,14 +108,14 @@ def _read_lines(form: TypedForm, name: str) -> list[str]:
 def manifest_form(family: str, plans: Plans, settings: Settings, form: TypedForm) -> ManifestForm:
     """The form with what was typed, or with what is usual. Raises ConfigError where a models file has a fault."""
     choices = _list_choices(family, plans, settings)
-    found = ManifestForm([], [])
-    for one in _list_members(plans):
-        fields = list(_build_fields(one, choices.get(one.name, []), form))
-        (found.main if one.is_required or one.name in _MAIN or one.name in choices else found.further).extend(fields)
+    result = ManifestForm([], [])
+    for member in _list_members(plans):
+        fields = list(_build_fields(member, choices.get(member.name, []), form))
+        (result.main if member.is_required or member.name in _MAIN or member.name in choices else result.further).extend(fields)
     # Those with boxes first, as they are as wide as the page, and the models after what they are asked.
-    found.main.sort(key=lambda field: (field.kind != "boxes", field.name == "models"))
-    found.main.extend(_build_budget_fields(settings, form))
-    return found
+    result.main.sort(key=lambda field: (field.kind != "boxes", field.name == "models"))
+    result.main.extend(_build_budget_fields(settings, form))
+    return result
 
 
 def _build_fields(member: _Member, choices: Sequence[Choice], form: TypedForm) -> list[FormField]:
@@ -133,14 +133,14 @@ def _build_fields(member: _Member, choices: Sequence[Choice], form: TypedForm) -
 def _build_text_field(member: _Member, typed: list[str], hint: str) -> FormField:
     if member.is_flag:
         return FormField(member.name, member.label, "box", typed, hint, [Choice("yes", member.label)])
-    if allowed := member.schema.get("enum"):
-        return FormField(member.name, member.label, "choice", typed, hint, [Choice(str(one), str(one)) for one in allowed])
+    if names := member.schema.get("enum"):
+        return FormField(member.name, member.label, "choice", typed, hint, [Choice(str(name), str(name)) for name in names])
     kind: FieldKind = "lines" if member.is_list else "line"
     return FormField(member.name, member.label, kind, typed, f"{hint} One a line." if member.is_list else hint, rows=2)
 
 
 def _build_budget_fields(settings: Settings, form: TypedForm) -> list[FormField]:
-    usual = compute_default_budget([one.spec for one in list_model_choices(settings) if one.lacks is None])
+    usual = compute_default_budget([choice.spec for choice in list_model_choices(settings) if choice.lacks is None])
     return [
         FormField(
             name,
@@ -156,31 +156,31 @@ def _build_budget_fields(settings: Settings, form: TypedForm) -> list[FormField]
 def _list_choices(family: str, plans: Plans, settings: Settings) -> dict[str, list[Choice]]:
     """What can be ticked, by member."""
     baselines = [Choice("baselines", "all baselines")] if family in _WITH_BASELINES else []
-    offered = [Choice(one.spec.name, one.spec.name, one.mark, one.lacks or "") for one in list_model_choices(settings)]
-    found = {"models": [*baselines, *offered]}
+    models = [Choice(item.spec.name, item.spec.name, item.mark, item.lacks or "") for item in list_model_choices(settings)]
+    choices = {"models": [*baselines, *models]}
     if family == "games":
-        return found | _list_games_choices(settings)
+        return choices | _list_games_choices(settings)
     assert isinstance(plans, FamilyPlans)
     space = plans.source.space
-    known = list_known_partitions(settings, space)
+    keys = list_known_partitions(settings, space)
     is_whole = not space.second or plans.field == FamilyPlans.field
-    names = known if is_whole else list(dict.fromkeys(space.split(key)[0] for key in known))
-    return found | {plans.field: [Choice(one, one) for one in names]}
+    names = keys if is_whole else list(dict.fromkeys(space.split(key)[0] for key in keys))
+    return choices | {plans.field: [Choice(name, name) for name in names]}
 
 
 def _list_games_choices(settings: Settings) -> dict[str, list[Choice]]:
     """Personas that are approved, and scenarios that are not retired."""
     from assets.games.game_catalog import load_known_personas, load_known_scenarios
 
-    unplayed = dict[str, str]()
+    conflicts = dict[str, str]()
     personas = [
-        Choice(name, f"{one.display_name} ({name}, version {one.version})")
-        for name, one in load_known_personas(settings, conflicts=unplayed).items()
-        if name == one.id and one.status == "approved"
+        Choice(name, f"{persona.display_name} ({name}, version {persona.version})")
+        for name, persona in load_known_personas(settings, conflicts=conflicts).items()
+        if name == persona.id and persona.status == "approved"
     ]
     scenarios = [
-        Choice(name, f"{name}, version {one.version}", one.status)
-        for name, one in load_known_scenarios(settings, conflicts=unplayed).items()
-        if one.status != "retired"
+        Choice(name, f"{name}, version {scenario.version}", scenario.status)
+        for name, scenario in load_known_scenarios(settings, conflicts=conflicts).items()
+        if scenario.status != "retired"
     ]
     return {"persona_ids": [*personas, Choice("none", "none: the model as itself")], "scenario_ids": scenarios}

@@ -70,18 +70,18 @@ def _find_plans(family: str) -> Any:
     return plans[family]
 
 
-def _start(services: Services, held: Operating, values: dict[str, Any], form: TypedForm) -> Response:
+def _start(services: Services, holder: Operating, values: dict[str, Any], form: TypedForm) -> Response:
     """The page of the evaluation that was started."""
-    answer = post_evaluation(services, held, values, read_field(form, "once") or None)
+    answer = post_evaluation(services, holder, values, read_field(form, "once") or None)
     return redirect_to_page(f"/queue/{json.loads(bytes(answer.body))['queue_id']}")
 
 
 def _parse_object(words: str) -> dict[str, Any]:
     """The object of a JSON text. Raises Problem."""
-    found = read_json(words)
-    if not isinstance(found, dict):
+    value = read_json(words)
+    if not isinstance(value, dict):
         raise Problem(422, f"got {words[:80]!r}; allowed: an object, such as the example")
-    return found
+    return value
 
 
 def _render_new_page(request: Request, services: Services, family: str, form: TypedForm, refusal: Refusal) -> Response:
@@ -99,7 +99,7 @@ def _render_new_page(request: Request, services: Services, family: str, form: Ty
         status=refusal.status,
         family=family,
         families={
-            name: _TITLES.get(name, name) for name in [*_TITLES, *(one for one in load_all_plans() if one not in _TITLES)]
+            name: _TITLES.get(name, name) for name in [*_TITLES, *(key for key in load_all_plans() if key not in _TITLES)]
         },
         form=fields,
         manifest=FormField("manifest", "Manifest (JSON)", "code", [words], hint, rows=16),

@@ -88,12 +88,12 @@ async def _render_error(request: Request, error: Exception) -> Response:
     if words == problem["title"]:
         words = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
     heading = _HEADING_OF_STATUS.get(status, problem["title"])
-    kept = await _collect_resend_fields(request, status)
+    fields = await _collect_resend_fields(request, status)
     is_logged_out = status == HTTPStatus.UNAUTHORIZED
     ways = _list_ways_back(request)
-    shown = page(request, "error", heading, status=status, words=words, kept=kept, is_logged_out=is_logged_out, ways=ways)
-    shown.headers.update({name: answer.headers[name] for name in _KEPT_OF_PROBLEM if name in answer.headers})
-    return shown
+    response = page(request, "error", heading, status=status, words=words, kept=fields, is_logged_out=is_logged_out, ways=ways)
+    response.headers.update({name: answer.headers[name] for name in _KEPT_OF_PROBLEM if name in answer.headers})
+    return response
 
 
 async def _collect_resend_fields(request: Request, status: int) -> dict[str, list[str]] | None:
@@ -105,13 +105,13 @@ async def _collect_resend_fields(request: Request, status: int) -> dict[str, lis
 
 def _list_ways_back(request: Request) -> dict[str, str]:
     """By address, what leads to the page that was left, to the part of the pages that the address is of, and to the first page."""
-    here, held = request.url.path, find_holder(request)
-    open_to = [one for one in NAVIGATION if held and held.may(one.role)]
-    area = next((one for one in open_to if one.holds(here)), open_to[0] if len(open_to) == 1 else None)
-    left = urlsplit(request.headers.get("referer", ""))
-    is_own = left.netloc == request.headers.get("host") and left.path != here
+    path, holder = request.url.path, find_holder(request)
+    open_to = [entry for entry in NAVIGATION if holder and holder.may(entry.role)]
+    area = next((entry for entry in open_to if entry.holds(path)), open_to[0] if len(open_to) == 1 else None)
+    referer = urlsplit(request.headers.get("referer", ""))
+    is_own = referer.netloc == request.headers.get("host") and referer.path != path
     return {
-        **({left.path: "Back to the page before"} if is_own else {}),
-        **({area.path: f"To the page {area.title}"} if area and area.path != here else {}),
+        **({referer.path: "Back to the page before"} if is_own else {}),
+        **({area.path: f"To the page {area.title}"} if area and area.path != path else {}),
         "/": "To the first page",
     }

@@ -21,7 +21,7 @@ def site_of(family: str) -> FamilySite | None:
     """The family's place on the site, which knows the words. It brings pandas: the first page loads it, not who starts the server."""
     from dtef_pipeline.sites import load_family_sites
 
-    return next((one for one in load_family_sites() if one.family == family), None)
+    return next((site for site in load_family_sites() if site.family == family), None)
 
 
 def family_title(family: str) -> str:
@@ -53,13 +53,13 @@ def way_words(family: str, row: Mapping[str, Any]) -> str:
 
 def persona_words(names: Sequence[str]) -> list[str]:
     """Personas, and `itself` of none."""
-    return [ITSELF if one in _AS_NOBODY else one for one in names]
+    return [ITSELF if name in _AS_NOBODY else name for name in names]
 
 
 def describe_run_request(family: str, asks: Mapping[str, Any]) -> str:
     """What a run was asked to do, in one line: `Persona: calm:v2; seeds: 1-40`. Of a long list the beginning; `–`: there is nothing to tell."""
-    shown = {_label(name): words for name, one in asks.items() if (words := _value_words(family, name, one))}
-    return "; ".join(f"{name}: {words}" for name, words in shown.items()) or "–"
+    texts = {_label(name): words for name, value in asks.items() if (words := _value_words(family, name, value))}
+    return "; ".join(f"{name}: {words}" for name, words in texts.items()) or "–"
 
 
 def _label(name: str) -> str:

@@ -92,63 +92,63 @@ def cancel(request: Request, queue_id: QueueId, services: Used, held: Operating)
 
 def _list_values(services: Services, look: HealthLook, before: str, status: _Status, words: str) -> dict[str, Any]:
     """The evaluations of one page of the queue."""
-    found = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None, status or None, words)
-    shown = load_evaluation_views(services.evaluations, found)
-    chosen = {name: one for name, one in (("status", status), ("q", words)) if one}
-    older = {**chosen, "before": found[-1].queue_id} if len(found) == EVALUATIONS_A_PAGE else None
-    here = {**chosen, "before": before} if before else chosen
+    evaluations = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None, status or None, words)
+    views = load_evaluation_views(services.evaluations, evaluations)
+    query = {name: value for name, value in (("status", status), ("q", words)) if value}
+    older = {**query, "before": evaluations[-1].queue_id} if len(evaluations) == EVALUATIONS_A_PAGE else None
+    params = {**query, "before": before} if before else query
     return {
-        "rows": [_build_row(one) for one in shown],
-        "why_they_wait": _find_wait_reason(shown, look),
+        "rows": [_build_row(view) for view in views],
+        "why_they_wait": _find_wait_reason(views, look),
         "chosen": status,
         "words": words,
-        "now": f"/queue/now?{urlencode(here)}" if here else "/queue/now",
+        "now": f"/queue/now?{urlencode(params)}" if params else "/queue/now",
         "older": f"/queue?{urlencode(older)}" if older else None,
     }
 
 
-def _find_wait_reason(shown: Sequence[EvaluationView], look: HealthLook) -> str | None:
+def _find_wait_reason(views: Sequence[EvaluationView], look: HealthLook) -> str | None:
     """Why those that are queued do not start; None: none is, or nothing is known to be in the way."""
-    return look.find_start_problem() if any(one.progress.status == "queued" for one in shown) else None
+    return look.find_start_problem() if any(view.progress.status == "queued" for view in views) else None
 
 
-def _build_row(shown: EvaluationView) -> dict[str, Any]:
-    calls = shown.progress.calls
+def _build_row(view: EvaluationView) -> dict[str, Any]:
+    calls = view.progress.calls
     return {
-        **_state_values(shown),
-        "subject": describe_subject(shown.evaluation, partial(part_words, shown.evaluation.family)),
-        "personas": _personas_beside(shown),
-        "models": describe_models(shown.evaluation),
+        **_state_values(view),
+        "subject": describe_subject(view.evaluation, partial(part_words, view.evaluation.family)),
+        "personas": _personas_beside(view),
+        "models": describe_models(view.evaluation),
         "calls": format_calls(calls) if calls else None,
     }
 
 
-def _personas_beside(shown: EvaluationView) -> str:
+def _personas_beside(view: EvaluationView) -> str:
     """Which personas play; nothing where none does."""
-    names = describe_personas(shown.evaluation)
+    names = describe_personas(view.evaluation)
     return "" if names == ["none"] else list_first_names(persona_words(names), _KEYS_NAMED)
 
 
-def _state_values(shown: EvaluationView) -> dict[str, Any]:
+def _state_values(view: EvaluationView) -> dict[str, Any]:
     """What a row of the queue and the page of an evaluation both say. The badge is green only where nothing was left unanswered."""
-    progress = shown.progress
+    progress = view.progress
     return {
-        "evaluation": shown.evaluation,
-        "family": family_title(shown.evaluation.family),
-        "state": shown.state,
-        "tone": "partly" if shown.is_over and progress.warning else "",
-        "place": describe_state(shown),
-        "whys": [one for one in (progress.reason, progress.warning) if one],
-        "steps": steps(shown),
-        "is_over": shown.is_over,
-        "last_at": shown.last_at,
-        "events": None if shown.is_over else f"/api/evaluations/queue/{shown.evaluation.queue_id}/events",
+        "evaluation": view.evaluation,
+        "family": family_title(view.evaluation.family),
+        "state": view.state,
+        "tone": "partly" if view.is_over and progress.warning else "",
+        "place": describe_state(view),
+        "whys": [reason for reason in (progress.reason, progress.warning) if reason],
+        "steps": steps(view),
+        "is_over": view.is_over,
+        "last_at": view.last_at,
+        "events": None if view.is_over else f"/api/evaluations/queue/{view.evaluation.queue_id}/events",
     }
 
 
 def _evaluation_values(services: Services, queue_id: str, look: HealthLook) -> dict[str, Any]:
-    shown = load_evaluation_view(services.evaluations, queue_id)
-    progress, evaluation = shown.progress, shown.evaluation
+    view = load_evaluation_view(services.evaluations, queue_id)
+    progress, evaluation = view.progress, view.evaluation
     runs = [
         {
             "run": run,
@@ -159,26 +159,26 @@ def _evaluation_values(services: Services, queue_id: str, look: HealthLook) -> d
         for run in evaluation.runs
     ]
     return {
-        **_state_values(shown),
+        **_state_values(view),
         "progress": progress,
         "calls": format_calls_by_stage(progress.calls),
         "bought": format_call_cost(progress.bought) if progress.bought else None,
-        "cancelled_by": shown.cancelled_by,
-        "why_they_wait": _find_wait_reason([shown], look),
+        "cancelled_by": view.cancelled_by,
+        "why_they_wait": _find_wait_reason([view], look),
         "runs": runs,
         "has_asks": any(set(run.asks) - {"partition"} for run in evaluation.runs),
-        "failures": _group_failures(shown),
-        "values": main_values(services, shown),
-        "story": build_story(shown),
+        "failures": _group_failures(view),
+        "values": main_values(services, view),
+        "story": build_story(view),
     }
 
 
-def _group_failures(shown: EvaluationView) -> list[tuple[str, str]]:
+def _group_failures(view: EvaluationView) -> list[tuple[str, str]]:
     """Each reason why runs failed, once, with the partitions that it holds for before it."""
     keys: dict[str, list[str]] = {}
-    for run in shown.evaluation.runs:
-        found = shown.progress.runs[run.run_id]
-        if found.status == "failed":
-            words = part_words(shown.evaluation.family, run.key)
-            keys.setdefault(found.reason or "no reason was given", []).append(words)
+    for run in view.evaluation.runs:
+        outcome = view.progress.runs[run.run_id]
+        if outcome.status == "failed":
+            words = part_words(view.evaluation.family, run.key)
+            keys.setdefault(outcome.reason or "no reason was given", []).append(words)
     return [(list_first_names(list(dict.fromkeys(of)), _KEYS_NAMED), why) for why, of in keys.items()]

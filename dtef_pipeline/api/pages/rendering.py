@@ -56,10 +56,10 @@ def environment() -> Environment:
 
     site = site_environment()
     assert site.loader is not None
-    found = site.overlay(loader=ChoiceLoader([PackageLoader("dtef_pipeline.api"), site.loader]))
-    found.filters = {**site.filters, "as_json": _format_json_lines}
-    found.globals = {**site.globals, "Column": Column, "Table": Table, "counted": format_count, "longest_brief": LONGEST_BRIEF}
-    return found
+    env = site.overlay(loader=ChoiceLoader([PackageLoader("dtef_pipeline.api"), site.loader]))
+    env.filters = {**site.filters, "as_json": _format_json_lines}
+    env.globals = {**site.globals, "Column": Column, "Table": Table, "counted": format_count, "longest_brief": LONGEST_BRIEF}
+    return env
 
 
 def _format_json_lines(value: Any) -> str:
@@ -76,14 +76,14 @@ def page(
     request: Request, template: str, title: str, *, status: int = 200, scripts: Sequence[str] = (), **values: Any
 ) -> HTMLResponse:
     """A page: a template that extends `base.html.j2`, with its values. `scripts`: names of files under `/static/`."""
-    held = find_holder(request)
+    holder = find_holder(request)
     shared = {
         "title": title,
         "scripts": scripts,
         "path": request.url.path,
-        "held": held,
+        "held": holder,
         "open_to_all": get_services(request).open_to_all,
-        "navigation": [one for one in NAVIGATION if held and held.may(one.role)],
+        "navigation": [area for area in NAVIGATION if holder and holder.may(area.role)],
     }
     return HTMLResponse(render(template, shared | values), status, {"Cache-Control": "no-store"})
 

@@ -59,8 +59,8 @@ def _read_hashes(root: str | Path) -> Mapping[str, str]:
     from resources.site_writer import PAGES_LIST, find_site_folder
 
     warehouse = _warehouse(root)
-    found = warehouse.fs.get_file_info(f"{find_site_folder(warehouse)}/{PAGES_LIST}")
-    return _hashes_as_of(root, found.mtime_ns, found.size) if found.type == FileType.File else {}
+    info = warehouse.fs.get_file_info(f"{find_site_folder(warehouse)}/{PAGES_LIST}")
+    return _hashes_as_of(root, info.mtime_ns, info.size) if info.type == FileType.File else {}
 
 
 @lru_cache(maxsize=4)

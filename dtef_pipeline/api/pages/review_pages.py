@@ -122,20 +122,20 @@ class _Review:
             return self.pair_page(pair, form, _format_vote_error(error), 422)
         except Problem as problem:
             return self._show_refusal(pair, form, problem)
-        return _redirect_to_review("voted", tuple(one for one in form.skipped if one != form.pair_id))
+        return _redirect_to_review("voted", tuple(pair_id for pair_id in form.skipped if pair_id != form.pair_id))
 
-    def next_page(self, skipped: tuple[str, ...], said: str, status: int = 200) -> Response:
+    def next_page(self, skipped_ids: tuple[str, ...], message: str, status: int = 200) -> Response:
         """The next pair, or that there is none."""
-        pair = self.feedback.waiting.choose_next(self.held.name, later=skipped)
+        pair = self.feedback.waiting.choose_next(self.held.name, later=skipped_ids)
         if pair is None:
-            return self.page(status, skipped=skipped, progress=self._load_progress(), said=f"{said} {ALL_DONE}".strip())
-        if pair.pair_id in skipped:
-            said = f"{said} You skipped this pair before.".strip()
-        return self.pair_page(pair, FilledForm(pair.pair_id, skipped=skipped), said, status)
+            return self.page(status, skipped=skipped_ids, progress=self._load_progress(), said=f"{message} {ALL_DONE}".strip())
+        if pair.pair_id in skipped_ids:
+            message = f"{message} You skipped this pair before.".strip()
+        return self.pair_page(pair, FilledForm(pair.pair_id, skipped=skipped_ids), message, status)
 
-    def pair_page(self, pair: BlindedPair, form: FilledForm, said: str, status: int) -> Response:
+    def pair_page(self, pair: BlindedPair, form: FilledForm, message: str, status: int) -> Response:
         """One pair with what the reviewer has filled in."""
-        return self.page(status, pair=pair, form=form, skipped=form.skipped, progress=self._load_progress(), said=said)
+        return self.page(status, pair=pair, form=form, skipped=form.skipped, progress=self._load_progress(), said=message)
 
     def page(self, status: int, **values: Any) -> Response:
         """The page. `pair` and `form`: what is voted on; `progress`: how far the reviewer is; `said`: what became of the vote before."""
@@ -168,14 +168,14 @@ class _Review:
         if problem.status != 429 or wait is None:
             raise problem
         message = f"You vote faster than votes are taken. Nothing is lost: vote again in {format_count(int(wait), 'second')}."
-        shown = self.pair_page(pair, form, message, problem.status)
-        shown.headers["Retry-After"] = wait
-        return shown
+        response = self.pair_page(pair, form, message, problem.status)
+        response.headers["Retry-After"] = wait
+        return response
 
 
-def _ballot_values(form: FilledForm, held: HeldToken) -> Mapping[str, Any]:
+def _ballot_values(form: FilledForm, holder: HeldToken) -> Mapping[str, Any]:
     certain: str | int = int(form.confidence) if re.fullmatch(r"[0-9]{1,3}", form.confidence) else form.confidence
-    values = {"pair_id": form.pair_id, "reviewer_id": held.name, "choice": form.choice, "confidence": certain}
+    values = {"pair_id": form.pair_id, "reviewer_id": holder.name, "choice": form.choice, "confidence": certain}
     return {**values, "justification": form.justification}
 
 
@@ -198,15 +198,15 @@ def read_form(fields: Mapping[str, str]) -> FilledForm:
 
 def read_skipped(words: str) -> tuple[str, ...]:
     """Ids between dots, each once; what is not an id is left out."""
-    ids = (one for one in words[-33 * MOST_SKIPPED :].split(".") if _PAIR_ID.fullmatch(one))
+    ids = (pair_id for pair_id in words[-33 * MOST_SKIPPED :].split(".") if _PAIR_ID.fullmatch(pair_id))
     return tuple(dict.fromkeys(ids))[-MOST_SKIPPED:]
 
 
-def add_skipped(skipped: tuple[str, ...], pair_id: str) -> tuple[str, ...]:
+def add_skipped(skipped_ids: tuple[str, ...], pair_id: str) -> tuple[str, ...]:
     """The pair comes after all others that were skipped."""
-    return read_skipped(".".join((*(one for one in skipped if one != pair_id), pair_id)))
+    return read_skipped(".".join((*(entry for entry in skipped_ids if entry != pair_id), pair_id)))
 
 
-def _redirect_to_review(said: str, skipped: tuple[str, ...]) -> Response:
-    later = f"&skipped={'.'.join(skipped)}" if skipped else ""
-    return redirect_to_page(f"{REVIEW_PATH}?said={said}{later}")
+def _redirect_to_review(message: str, skipped_ids: tuple[str, ...]) -> Response:
+    later = f"&skipped={'.'.join(skipped_ids)}" if skipped_ids else ""
+    return redirect_to_page(f"{REVIEW_PATH}?said={message}{later}")

@@ -37,7 +37,7 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
     """One run with its results so far."""
     run, results = asked.run, results_kept.get_results(asked)
     state = compute_progress(asked.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
-    cost, bought = (format_call_cost(one._asdict()) for one in (results.cost, results.bought))
+    cost, purchase = (format_call_cost(usage._asdict()) for usage in (results.cost, results.bought))
     return page(
         request,
         "run",
@@ -50,33 +50,33 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
             "Snapshot": asked.snapshot,
             "Outcomes": _format_outcomes(results.outcomes),
             "Cost": f"{cost}, paid by this run or by others" if results.traces else _NOT_KNOWN_YET,
-            "Bought by this evaluation": bought if results.traces else _NOT_KNOWN_YET,
+            "Bought by this evaluation": purchase if results.traces else _NOT_KNOWN_YET,
         },
         warning=results.outcomes["warning"],
         caption=_format_with_rest(format_count(len(results.metrics), "metric"), len(results.metrics), _METRICS_SHOWN),
         metrics=build_value_rows(asked.evaluation.family, results.metrics[:_METRICS_SHOWN]),
-        traces={one: f"/runs/{run.run_id}/traces/{quote(one, safe='')}" for one in results.traces[:_TRACES_SHOWN]},
+        traces={trace: f"/runs/{run.run_id}/traces/{quote(trace, safe='')}" for trace in results.traces[:_TRACES_SHOWN]},
         n_traces=_format_with_rest(format_count(len(results.traces), "trace"), len(results.traces), _TRACES_SHOWN),
     )
 
 
-def _format_with_rest(words: str, number: int, shown: int) -> str:
-    return words if number <= shown else f"{words}; the first {shown} are shown, the JSON has all"
+def _format_with_rest(words: str, number: int, limit: int) -> str:
+    return words if number <= limit else f"{words}; the first {limit} are shown, the JSON has all"
 
 
-def _format_outcomes(found: Mapping[str, Any]) -> str:
-    asked = "not known yet" if found["asked"] is None else format_count(found["asked"], found["unit"])
-    return f"asked for: {asked}; " + ", ".join(
-        f"{found[name]:,} {name}" for name in ("answered", "failed", "skipped", "scored")
+def _format_outcomes(outcomes: Mapping[str, Any]) -> str:
+    total = "not known yet" if outcomes["asked"] is None else format_count(outcomes["asked"], outcomes["unit"])
+    return f"asked for: {total}; " + ", ".join(
+        f"{outcomes[name]:,} {name}" for name in ("answered", "failed", "skipped", "scored")
     )
 
 
 @router.get("/runs/{run_id}/traces/{trace_id}")
 def trace_page(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
     """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
-    run_id, found = asked.run.run_id, {**load_trace(asked, trace_id)}
-    del found["run_id"]
-    members = build_trace_members(format_episode(found) if "turns" in found else found)
+    run_id, trace = asked.run.run_id, {**load_trace(asked, trace_id)}
+    del trace["run_id"]
+    members = build_trace_members(format_episode(trace) if "turns" in trace else trace)
     return page(
         request,
         "trace",
@@ -90,9 +90,9 @@ def trace_page(request: Request, held: Operating, asked: Asked, trace_id: str) -
 def format_episode(episode: Mapping[str, Any]) -> dict[str, Any]:
     """The episode with its moves as an object, not as JSON, and its turns without what stands beside them."""
     turns = episode["turns"]
-    repeated = {name for name in episode if all(turn.get(name) == episode[name] for turn in turns)}
-    own = [{name: one for name, one in turn.items() if name not in repeated} for turn in turns]
-    return {**episode, "trace": json.loads(episode["trace"] or "null"), "turns": own}
+    names = {name for name in episode if all(turn.get(name) == episode[name] for turn in turns)}
+    rows = [{name: value for name, value in turn.items() if name not in names} for turn in turns]
+    return {**episode, "trace": json.loads(episode["trace"] or "null"), "turns": rows}
 
 
 class TraceMembers(NamedTuple):
@@ -109,12 +109,12 @@ class TraceRows(NamedTuple):
     rows: list[list[Any]]
 
 
-def build_trace_members(found: Mapping[str, Any]) -> TraceMembers:
+def build_trace_members(values: Mapping[str, Any]) -> TraceMembers:
     """The members of an object that have a value."""
-    known = {name: one for name, one in found.items() if one not in (None, "", [], {})}
-    long = {name: one for name, one in known.items() if _is_part(one)}
-    short = {_format_label(name): _format_value(name, one) for name, one in known.items() if name not in long}
-    return TraceMembers(short, {_format_label(name): _build_part(one) for name, one in long.items()})
+    fields = {name: value for name, value in values.items() if value not in (None, "", [], {})}
+    long = {name: value for name, value in fields.items() if _is_part(value)}
+    short = {_format_label(name): _format_value(name, value) for name, value in fields.items() if name not in long}
+    return TraceMembers(short, {_format_label(name): _build_part(value) for name, value in long.items()})
 
 
 def _is_part(value: Any) -> bool:
@@ -124,7 +124,7 @@ def _is_part(value: Any) -> bool:
 
 
 def _is_list_of_objects(value: Any) -> bool:
-    return isinstance(value, list) and any(isinstance(one, dict) for one in value)
+    return isinstance(value, list) and any(isinstance(entry, dict) for entry in value)
 
 
 def _build_part(value: Any) -> str | TraceMembers | TraceRows | list[TraceMembers]:
@@ -132,7 +132,7 @@ def _build_part(value: Any) -> str | TraceMembers | TraceRows | list[TraceMember
         return value
     if isinstance(value, dict):
         return build_trace_members(value)
-    if any(_is_list_of_objects(one) for row in value for one in row.values()):
+    if any(_is_list_of_objects(entry) for row in value for entry in row.values()):
         return [build_trace_members(row) for row in value]
     names = dict.fromkeys(name for row in value for name in row)
     columns = [column for column in names if any(row.get(column) not in (None, "", []) for row in value)] or list(names)
@@ -161,7 +161,7 @@ def _format_value(name: str, value: Any) -> str | datetime:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list):
-        return ", ".join(format_four_digits(one) for one in value)
+        return ", ".join(format_four_digits(entry) for entry in value)
     return format_four_digits(value)
 
 

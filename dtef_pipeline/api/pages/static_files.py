@@ -35,18 +35,18 @@ class StaticFile(NamedTuple):
 @router.get("/static/{name}")
 async def static_file(name: str, request: Request) -> Response:
     """The file, which browsers keep and ask for again by its tag. Async, so that it waits for no thread."""
-    found = static_files().get(name)
-    if found is None:
+    file = static_files().get(name)
+    if file is None:
         raise Problem(404, "there is no such file")
-    return apply_etag(request, Response(found.content, media_type=found.media_type), found.etag)
+    return apply_etag(request, Response(file.content, media_type=file.media_type), file.etag)
 
 
 @cache
 def static_files() -> dict[str, StaticFile]:
     """By name, all there are."""
-    own = [one for one in files("dtef_pipeline.api").joinpath("static").iterdir() if PurePath(one.name).suffix in MEDIA_TYPES]
+    paths = [one for one in files("dtef_pipeline.api").joinpath("static").iterdir() if PurePath(one.name).suffix in MEDIA_TYPES]
     shared = [files("dtef_pipeline.site").joinpath("static", name) for name in _OF_THE_SITE]
-    texts = {one.name: one.read_text(encoding="utf-8") for one in [*shared, *own]}
+    texts = {path.name: path.read_text(encoding="utf-8") for path in [*shared, *paths]}
     votes = files("dtef_pipeline.site").joinpath("templates", "vote_page.css").read_text(encoding="utf-8")
     texts[_REVIEW_STYLE] = f"{votes}\n{texts[_REVIEW_STYLE]}"
     return {name: _make_static_file(text, PurePath(name).suffix) for name, text in texts.items()}

@@ -54,29 +54,29 @@ def votes_page(request: Request, services: Used, held: Operating, made: _Made = 
 def make_pairs_by_form(request: Request, services: Used, feedback: UsedForVotes, held: Operating, form: SentForm) -> Response:
     """Makes pairs, as POST /api/feedback/pairs does."""
     try:
-        done = make_pairs(_parse_pairs_form(form), held, services, feedback)
+        result = make_pairs(_parse_pairs_form(form), held, services, feedback)
     except (Problem, DtefError) as error:
         return _render_votes_page(request, services, form, build_refusal(request, error, _PAIRING_FIELDS))
-    return redirect_to_page(f"/votes?made={done.pairs}")
+    return redirect_to_page(f"/votes?made={result.pairs}")
 
 
 def _render_votes_page(
-    request: Request, services: Services, form: TypedForm, refusal: Refusal, made: int | None = None
+    request: Request, services: Services, form: TypedForm, refusal: Refusal, n_pairs: int | None = None
 ) -> Response:
-    found = vote_counts(services.votes.database)
+    counts = vote_counts(services.votes.database)
     first = start_of_days(services.votes.clock(), DAYS_OF_VOTES).date()
     return page(
         request,
         "votes",
         "Votes",
         status=refusal.status,
-        made=made,
-        terms_of_votes=_describe_terms(found),
-        chart=_build_day_chart(found.by_day, first),
+        made=n_pairs,
+        terms_of_votes=_describe_terms(counts),
+        chart=_build_day_chart(counts.by_day, first),
         n_days=format_count(DAYS_OF_VOTES, "day"),
-        reviewers=_build_reviewer_rows(services, found),
-        n_reviewers=format_count(len(found.reviewers), "reviewer"),
-        by_day=[{"day": day.isoformat(), "votes": number} for day, number in sorted(found.by_day.items(), reverse=True)],
+        reviewers=_build_reviewer_rows(services, counts),
+        n_reviewers=format_count(len(counts.reviewers), "reviewer"),
+        by_day=[{"day": day.isoformat(), "votes": number} for day, number in sorted(counts.by_day.items(), reverse=True)],
         fields=_build_pairing_fields(form),
         refusal=refusal,
     )
@@ -97,7 +97,7 @@ def _build_pairing_fields(form: TypedForm) -> list[FormField]:
     # The families bring pandas, which the API starts without.
     from dtef_pipeline.families import FAMILIES
 
-    families = [Choice(one.name, one.name) for one in FAMILIES if one.paired]
+    families = [Choice(family.name, family.name) for family in FAMILIES if family.paired]
     baselines = Choice("yes", "Pair the answers of baselines too")
     return [
         FormField("family", "Family", "choice", form.get("family", ()), choices=families),
@@ -106,21 +106,21 @@ def _build_pairing_fields(form: TypedForm) -> list[FormField]:
     ]
 
 
-def _describe_terms(found: VoteCounts) -> dict[str, str]:
-    decided = sum(found.by_side.values())
-    votes = [f"{found.n_votes:,}"]
-    votes += [f"{found.n_voided:,} of them voided, which the figures below count too"] if found.n_voided else []
+def _describe_terms(counts: VoteCounts) -> dict[str, str]:
+    total = sum(counts.by_side.values())
+    votes = [f"{counts.n_votes:,}"]
+    votes += [f"{counts.n_voided:,} of them voided, which the figures below count too"] if counts.n_voided else []
     votes += (
-        [f"{found.n_without_time:,} without a time, as another tool took them: no day counts these"]
-        if found.n_without_time
+        [f"{counts.n_without_time:,} without a time, as another tool took them: no day counts these"]
+        if counts.n_without_time
         else []
     )
     return {
         "Votes": "; ".join(votes),
-        "Pairs": f"{found.n_pairs:,}",
-        "Reviewers": f"{len(found.reviewers):,}",
-        "Choices": "; ".join(f"{choice} {_format_share(n, found.n_votes)}" for choice, n in found.by_choice.items()),
-        "For the side": "; ".join(f"{side} {_format_share(n, decided)}" for side, n in found.by_side.items()),
+        "Pairs": f"{counts.n_pairs:,}",
+        "Reviewers": f"{len(counts.reviewers):,}",
+        "Choices": "; ".join(f"{choice} {_format_share(n, counts.n_votes)}" for choice, n in counts.by_choice.items()),
+        "For the side": "; ".join(f"{side} {_format_share(n, total)}" for side, n in counts.by_side.items()),
     }
 
 
@@ -128,19 +128,19 @@ def _format_share(number: int, of: int) -> str:
     return f"{number:,} ({number / of:.1%})" if of else "0"
 
 
-def _build_reviewer_rows(services: Services, found: VoteCounts) -> list[dict[str, Any]]:
+def _build_reviewer_rows(services: Services, counts: VoteCounts) -> list[dict[str, Any]]:
     """Who has voted, those with the most votes first: under the own name only who agreed to that."""
-    known = services.votes.reviewers()
+    reviewers = services.votes.reviewers()
     return [
         {
-            "reviewer": one.reviewer_id
-            if one.reviewer_kind == "judge" or known.get(one.reviewer_id, {}).get("consent")
-            else hash_reviewer(one.reviewer_id, services.votes.salt),
-            "kind": one.reviewer_kind,
-            "votes": one.n_votes,
-            "last": one.last_at and f"{one.last_at:%Y-%m-%d %H:%M:%S}",
+            "reviewer": reviewer.reviewer_id
+            if reviewer.reviewer_kind == "judge" or reviewers.get(reviewer.reviewer_id, {}).get("consent")
+            else hash_reviewer(reviewer.reviewer_id, services.votes.salt),
+            "kind": reviewer.reviewer_kind,
+            "votes": reviewer.n_votes,
+            "last": reviewer.last_at and f"{reviewer.last_at:%Y-%m-%d %H:%M:%S}",
         }
-        for one in found.reviewers[:_REVIEWERS_SHOWN]
+        for reviewer in counts.reviewers[:_REVIEWERS_SHOWN]
     ]
 
 

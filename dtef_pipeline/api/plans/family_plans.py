@@ -92,62 +92,62 @@ class FamilyPlans:
         Raises UnknownName for partitions and models that are not there, and UnfitManifest for models and settings that cannot be asked so.
         """
         source = self.source
-        given, asked = manifest.model_dump(), self.settings(manifest)
-        named = self.named(given, asked, server)
+        values, settings = manifest.model_dump(), self.settings(manifest)
+        named = self.named(values, settings, server)
         runs = build_runs(named.keys, self.field)
-        for field, draws in self.draws(asked).items():
-            require_few_draws(field, draws, self.count_prompts(asked, named.keys, self.warehouse(server)))
-        require_label(server, source.answers, source.space, named.keys, asked.snapshot)
-        warnings = self.require_askable(asked, named, server)
+        for field, draws in self.draws(settings).items():
+            require_few_draws(field, draws, self.count_prompts(settings, named.keys, self.warehouse(server)))
+        require_label(server, source.answers, source.space, named.keys, settings.snapshot)
+        warnings = self.require_askable(settings, named, server)
         all_made = list_made_partitions(server, source.items, source.space).issuperset(named.keys)
-        config = self.config(asked, named, all_made)
+        config = self.config(settings, named, all_made)
         return PlannedEvaluation(
-            f"{source.name}_pipeline", source.space.name, named.keys, config, asked.snapshot, runs, warnings=warnings
+            f"{source.name}_pipeline", source.space.name, named.keys, config, settings.snapshot, runs, warnings=warnings
         )
 
-    def refuse_names(self, given: Mapping[str, Any], server: Settings) -> None:
+    def refuse_names(self, values: Mapping[str, Any], server: Settings) -> None:
         """Raises RefusedManifest with all names that are not there, of those fields of a manifest that have their form."""
-        self.named(given, self.source.settings.model_construct(**given), server)
+        self.named(values, self.source.settings.model_construct(**values), server)
 
-    def named(self, given: Mapping[str, Any], asked: Any, server: Settings) -> NamedForRun:
+    def named(self, values: Mapping[str, Any], settings: Any, server: Settings) -> NamedForRun:
         """Raises RefusedManifest with all names that cannot be, of models and of partitions. Without any, no partition is meant."""
         refusals, keys = Refusals(), list[str]()
         with refusals.kept():
-            models = load_named_models(server, "models", given.get("models") or ())
-        self.require_judges(refusals, asked, server)
-        if self.names_partitions(given):
+            models = load_named_models(server, "models", values.get("models") or ())
+        self.require_judges(refusals, settings, server)
+        if self.names_partitions(values):
             with refusals.kept():
-                keys = self._choose_partitions(given, asked, server)
+                keys = self._choose_partitions(values, settings, server)
         refusals.raise_all()
         return NamedForRun(models, keys)
 
-    def _choose_partitions(self, given: Mapping[str, Any], asked: Any, server: Settings) -> list[str]:
+    def _choose_partitions(self, values: Mapping[str, Any], settings: Any, server: Settings) -> list[str]:
         """The partitions that a manifest names. Raises UnknownName, also where Dagster knows none."""
         source = self.source
-        if not (known := list_known_partitions(server, source.space)):
-            made = list_made_partitions(server, source.items, source.space)
-            raise UnknownName(self.field, _describe_unknown_partitions(made) if made else self.nothing_added)
+        if not (keys := list_known_partitions(server, source.space)):
+            partitions = list_made_partitions(server, source.items, source.space)
+            raise UnknownName(self.field, _describe_unknown_partitions(partitions) if partitions else self.nothing_added)
         try:
-            return self.choose(given, asked, known)
+            return self.choose(values, settings, keys)
         except ConfigError as error:
             field, _, message = str(error).partition(": ")
             raise UnknownName(field.rpartition(".")[2], message) from None
 
-    def names_partitions(self, given: Mapping[str, Any]) -> bool:
-        return bool(given.get(self.field))
+    def names_partitions(self, values: Mapping[str, Any]) -> bool:
+        return bool(values.get(self.field))
 
-    def choose(self, given: Mapping[str, Any], asked: Any, known: Sequence[str]) -> list[str]:
+    def choose(self, values: Mapping[str, Any], settings: Any, keys: Sequence[str]) -> list[str]:
         """The partitions that are named among those that are known. Raises ConfigError, which begins with the field."""
-        return filter_by_patterns(known, given[self.field], f"{self.field}:")
+        return filter_by_patterns(keys, values[self.field], f"{self.field}:")
 
-    def require_judges(self, refusals: Refusals, asked: Any, server: Settings) -> None:
+    def require_judges(self, refusals: Refusals, settings: Any, server: Settings) -> None:
         """Keeps what is refused of the names of judges and of others that are asked beside the models."""
 
-    def draws(self, asked: Any) -> Mapping[str, int]:
+    def draws(self, settings: Any) -> Mapping[str, int]:
         """By field, how often each prompt is asked."""
-        return {"draws": getattr(asked, "draws", 1)}
+        return {"draws": getattr(settings, "draws", 1)}
 
-    def count_prompts(self, asked: Any, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
+    def count_prompts(self, settings: Any, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
         """By partition, of those that were made."""
         for key in keys:
             yield len(warehouse.read_or_empty(self.source.items, **self.source.space.levels(key)))
@@ -156,25 +156,27 @@ class FamilyPlans:
         """What a run of the manifest is given."""
         return manifest.settings(self.source.settings)
 
-    def config(self, asked: Any, named: NamedForRun, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
+    def config(self, settings: Any, named: NamedForRun, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
         """By stage, its configuration: these stages are run. `all_made`: the first stage has made all partitions already."""
-        return run_config(asked, self.stages(asked, all_made))
+        return run_config(settings, self.stages(settings, all_made))
 
-    def stages(self, asked: Any, all_made: bool) -> Mapping[str, Sequence[str]]:
+    def stages(self, settings: Any, all_made: bool) -> Mapping[str, Sequence[str]]:
         """Those that run, with their settings."""
         first, *_ = self.source.stages
         return {name: names for name, names in self.source.stages.items() if not (all_made and name == first)}
 
-    def require_askable(self, asked: Any, named: NamedForRun, server: Settings) -> list[str]:
+    def require_askable(self, settings: Any, named: NamedForRun, server: Settings) -> list[str]:
         """Refuses models that cannot be asked; the warnings of `manifest_base.require_askable`."""
         with rejections("models"):
-            specs = named.models.resolve(list(getattr(asked, "models", ())))
-        return self.require_within_budget({"models": specs}, asked, server)
+            specs = named.models.resolve(list(getattr(settings, "models", ())))
+        return self.require_within_budget({"models": specs}, settings, server)
 
-    def require_within_budget(self, specs: Mapping[str, Sequence[ModelSpec]], asked: Any, server: Settings) -> list[str]:
+    def require_within_budget(self, specs: Mapping[str, Sequence[ModelSpec]], settings: Any, server: Settings) -> list[str]:
         """The warnings of `require_askable` of models by the field that names them, all of which the budget of the run is for."""
-        budget = Accounts(Budget(max_cost_usd=asked.max_cost_usd), {})
-        return [line for field, some in specs.items() for line in require_askable(field, some, asked.snapshot, server, budget)]
+        budget = Accounts(Budget(max_cost_usd=settings.max_cost_usd), {})
+        return [
+            line for field, group in specs.items() for line in require_askable(field, group, settings.snapshot, server, budget)
+        ]
 
     @staticmethod
     def warehouse(server: Settings) -> Warehouse:
@@ -183,10 +185,10 @@ class FamilyPlans:
         return Warehouse(server.warehouse)
 
 
-def _describe_unknown_partitions(made: Collection[str]) -> str:
+def _describe_unknown_partitions(partitions: Collection[str]) -> str:
     """Of partitions that the warehouse has."""
     return (
-        f"the warehouse of this server holds {list_first_names(sorted(made), 3)}, but Dagster's home does not list them: "
+        f"the warehouse of this server holds {list_first_names(sorted(partitions), 3)}, but Dagster's home does not list them: "
         "they were added with another "
         "DAGSTER_HOME, or it was begun anew; who runs the server adds them again"
     )

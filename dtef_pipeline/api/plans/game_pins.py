@@ -22,12 +22,12 @@ class PinnedScenario(NamedTuple):
     """As items have them; empty: the scenario has one seat."""
 
 
-def pin_scenario(found: Pack, seeds: str | None, opponents: Iterable[str]) -> PinnedScenario:
+def pin_scenario(pack: Pack, seeds: str | None, opponents: Iterable[str]) -> PinnedScenario:
     """Of a scenario as it is now, and what the manifest gives. Raises ConfigError where a scenario of several seats has no opponents."""
-    manifest = found.manifest
-    own = f"{manifest.seeds.first}-{manifest.seeds.first + manifest.seeds.count - 1}"
-    names = resolve_opponents([name_opponent_item(found, one) for one in opponents], manifest)
-    return PinnedScenario(manifest.version, own if seeds is None else seeds, [one for one in names if one != NO_OPPONENT])
+    manifest = pack.manifest
+    span = f"{manifest.seeds.first}-{manifest.seeds.first + manifest.seeds.count - 1}"
+    names = resolve_opponents([name_opponent_item(pack, opponent) for opponent in opponents], manifest)
+    return PinnedScenario(manifest.version, span if seeds is None else seeds, [name for name in names if name != NO_OPPONENT])
 
 
 def pin_personas(named: Iterable[str], personas: Mapping[str, Persona]) -> dict[str, int]:
@@ -35,17 +35,17 @@ def pin_personas(named: Iterable[str], personas: Mapping[str, Persona]) -> dict[
 
     The version does not go into the name: an opponent's name is part of item ids.
     """
-    ids = [one.partition("@")[0] for one in named if "@" in one]
-    return {one: personas[one].version for one in ids if one in personas and personas[one].id == one}
+    ids = [name.partition("@")[0] for name in named if "@" in name]
+    return {name: personas[name].version for name in ids if name in personas and personas[name].id == name}
 
 
 def apply_pins(settings: GamesSettings, scenarios: Mapping[str, PinnedScenario], personas: Mapping[str, int]) -> GamesSettings:
     """The settings with what is pinned."""
     return settings.model_copy(
         update={
-            "scenario_versions": {key: one.scenario_version for key, one in scenarios.items()},
-            "scenario_seeds": {key: one.seeds for key, one in scenarios.items()},
-            "scenario_opponents": {key: one.opponents for key, one in scenarios.items()},
+            "scenario_versions": {key: pin.scenario_version for key, pin in scenarios.items()},
+            "scenario_seeds": {key: pin.seeds for key, pin in scenarios.items()},
+            "scenario_opponents": {key: pin.opponents for key, pin in scenarios.items()},
             "persona_versions": dict(personas),
         }
     )

@@ -57,33 +57,33 @@ _LONGEST_SEEDS = 2_000
 """Characters of the text."""
 
 
-def _validate_seeds(given: Any) -> Any:
-    if given is None:
+def _validate_seeds(value: Any) -> Any:
+    if value is None:
         return None
-    if isinstance(given, str):
-        return _expand_seeds(given)
-    if not isinstance(given, list) or not all(type(one) is int for one in given):
-        raise ValueError(f"got {format_value(given)}; allowed: text such as 1-20, or a list of whole numbers")
-    if wrong := [one for one in given if not 0 <= one <= _LARGEST_ASKED_SEED]:
+    if isinstance(value, str):
+        return _expand_seeds(value)
+    if not isinstance(value, list) or not all(type(seed) is int for seed in value):
+        raise ValueError(f"got {format_value(value)}; allowed: text such as 1-20, or a list of whole numbers")
+    if wrong := [seed for seed in value if not 0 <= seed <= _LARGEST_ASKED_SEED]:
         raise ValueError(f"got {str(wrong[0])[:80]}; allowed: whole numbers from 0 to {_LARGEST_ASKED_SEED}")
-    if not given:
+    if not value:
         raise ValueError("got an empty list; allowed: one or more seeds, or none given: those of each scenario")
-    return require_unique(given)
+    return require_unique(value)
 
 
-def _expand_seeds(given: str) -> str:
-    if not given:
-        raise ValueError(f"got {given!r}; allowed: text such as 1-20, or a list of whole numbers")
-    if len(given) > _LONGEST_SEEDS:
-        raise ValueError(f"got a text of {format_count(len(given), 'character')}; allowed: 1 to {_LONGEST_SEEDS:,}")
+def _expand_seeds(text: str) -> str:
+    if not text:
+        raise ValueError(f"got {text!r}; allowed: text such as 1-20, or a list of whole numbers")
+    if len(text) > _LONGEST_SEEDS:
+        raise ValueError(f"got a text of {format_count(len(text), 'character')}; allowed: 1 to {_LONGEST_SEEDS:,}")
     try:
-        spans = sorted(parse_seed_spans(given))
+        spans = sorted(parse_seed_spans(text))
     except ConfigError as error:
-        raise ValueError(f"got {repr(given)[:80]}; allowed: {str(error).partition('allowed: ')[2]}") from None
+        raise ValueError(f"got {repr(text)[:80]}; allowed: {str(error).partition('allowed: ')[2]}") from None
     for (_, last), (first, _) in pairwise(spans):
         if first <= last:
             raise ValueError(f"got {first} more than once; allowed: each once")
-    return given
+    return text
 
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -129,44 +129,44 @@ class GamesPlans:
         retired, UnfitManifest for what else cannot be played, and ConfigError where a file of the installation has a fault.
         """
         named = _NamedGames(manifest.model_dump(), server)
-        packs, names = named.packs, [AS_ITSELF if one is None else one.name for one in named.chosen.values()]
+        packs, names = named.packs, [AS_ITSELF if choice is None else choice.name for choice in named.chosen.values()]
         _require_fitting(manifest, named)
-        entered, episodes = list[_Entry](), 0
-        for one in packs.values():
-            entered.append(_resolve_entry(manifest, one, named, names))
-            episodes += _count_episodes(manifest, entered[-1], MOST_ASKED_EPISODES - episodes)
-        warnings = _require_askable(manifest, entered, server)
-        _require_played(names, [player for one in entered for player in one.players])
+        entries, episodes = list[_Entry](), 0
+        for game in packs.values():
+            entries.append(_resolve_entry(manifest, game, named, names))
+            episodes += _count_episodes(manifest, entries[-1], MOST_ASKED_EPISODES - episodes)
+        warnings = _require_askable(manifest, entries, server)
+        _require_played(names, [player for entry in entries for player in entry.players])
         settings = _build_settings(manifest, names)
-        pinned = {key: pin_scenario(one, settings.seeds, manifest.opponents) for key, one in packs.items()}
+        pins = {key: pin_scenario(game, settings.seeds, manifest.opponents) for key, game in packs.items()}
         runs = [
             RunSpec(
                 scenario,
                 {
                     "persona_id": persona,
                     "scenario_id": scenario,
-                    "persona": found.name if found else "",
-                    **pinned[scenario]._asdict(),
+                    "persona": record.name if record else "",
+                    **pins[scenario]._asdict(),
                 },
             )
-            for persona, found in named.chosen.items()
+            for persona, record in named.chosen.items()
             for scenario in packs
         ]
         personas = pin_personas([*manifest.models, *manifest.opponents], named.personas)
-        config = run_config(apply_pins(settings, pinned, personas), GAMES_STAGE_SETTINGS)
+        config = run_config(apply_pins(settings, pins, personas), GAMES_STAGE_SETTINGS)
         return PlannedEvaluation(
             "games_pipeline", LEAGUE_SPACE.name, list(packs), config, manifest.snapshot, runs, new_keys=True, warnings=warnings
         )
 
-    def refuse_names(self, given: Mapping[str, Any], server: Settings) -> None:
+    def refuse_names(self, values: Mapping[str, Any], server: Settings) -> None:
         """Raises RefusedManifest with all names that cannot be, of those fields of a manifest that have their form."""
-        _NamedGames(given, server)
+        _NamedGames(values, server)
 
 
 class _NamedGames:
     """What the names in a manifest, or in part of one, stand for."""
 
-    def __init__(self, given: Mapping[str, Any], server: Settings) -> None:
+    def __init__(self, values: Mapping[str, Any], server: Settings) -> None:
         """Raises RefusedManifest with all names that cannot be, also those of models and opponents."""
         # The families bring pandas, which the API starts without.
         from dtef_pipeline.families import COMPUTED_MODELS
@@ -176,18 +176,18 @@ class _NamedGames:
         """None: the model as itself."""
         self.packs: dict[str, Pack] = {}
         scenarios, refusals = load_known_scenarios(server), Refusals()
-        for one in refusals.take_until_full(given.get("persona_ids") or ()):
+        for name in refusals.take_until_full(values.get("persona_ids") or ()):
             with refusals.kept():
-                self.chosen[one] = _find_persona(one, self.personas)
-        wanted = given.get("scenario_ids") or ()
-        for one in refusals.take_until_full(wanted):
+                self.chosen[name] = _find_persona(name, self.personas)
+        scenario_ids = values.get("scenario_ids") or ()
+        for name in refusals.take_until_full(scenario_ids):
             with refusals.kept():
-                self.packs[one] = _find_pack(one, scenarios)
+                self.packs[name] = _find_pack(name, scenarios)
         # An opponent may be a baseline of any of the scenarios.
-        for path in ("models", "opponents") if 0 < len(wanted) == len(self.packs) else ("models",):
-            for one in refusals.take_until_full(given.get(path) or ()):
+        for path in ("models", "opponents") if 0 < len(scenario_ids) == len(self.packs) else ("models",):
+            for name in refusals.take_until_full(values.get(path) or ()):
                 with refusals.kept():
-                    self._require_player(path, one, server)
+                    self._require_player(path, name, server)
         refusals.raise_all()
 
     def _require_player(self, path: str, name: str, server: Settings) -> None:
@@ -196,7 +196,7 @@ class _NamedGames:
         as_persona = bool(at) and before in self.personas
         require_offered(path, behind if as_persona else name, self.models, server)
         packs = list(self.packs.values())
-        if path == "opponents" and any(name_opponent_item(one, name).startswith(BASELINE_PREFIX) for one in packs):
+        if path == "opponents" and any(name_opponent_item(game, name).startswith(BASELINE_PREFIX) for game in packs):
             return  # each scenario reports separately whether it has the baseline
         with rejections(path, UnfitManifest if as_persona or _is_resolvable(before, self.models) else UnknownName):
             refuse_unknown_models(packs, self.models, self.personas, [name])
@@ -214,10 +214,10 @@ def _find_persona(name: str, personas: Mapping[str, Persona]) -> Persona | None:
         return None
     if name not in personas:
         raise UnknownName("persona_ids", f"there is no persona {name!r}; known: {AS_ITSELF}, {list_nearest(name, personas)}")
-    found = personas[name]
-    if found.status != APPROVED:
-        raise NotApproved("persona_ids", f"persona {found.name} is {found.status}; allowed: an approved persona")
-    return found
+    persona = personas[name]
+    if persona.status != APPROVED:
+        raise NotApproved("persona_ids", f"persona {persona.name} is {persona.status}; allowed: an approved persona")
+    return persona
 
 
 def _find_pack(name: str, scenarios: Mapping[str, ScenarioManifest]) -> Pack:
@@ -246,7 +246,7 @@ def _build_settings(manifest: GamesManifest, personas: Sequence[str]) -> GamesSe
 def _require_fitting(manifest: GamesManifest, named: _NamedGames) -> None:
     """Raises UnfitManifest and UnknownName for names that are known and do not go with each other."""
     packs = named.packs
-    if len({one and one.name for one in named.chosen.values()}) < len(named.chosen):
+    if len({persona and persona.name for persona in named.chosen.values()}) < len(named.chosen):
         raise UnfitManifest("persona_ids", "a persona stands there twice, once by its id and once by its version")
     require_weighable(packs.values())
     if (runs := len(manifest.persona_ids) * len(manifest.scenario_ids)) > MOST_ASKED_RUNS:
@@ -257,7 +257,7 @@ def _require_fitting(manifest: GamesManifest, named: _NamedGames) -> None:
         raise UnfitManifest("opponents", f"{', '.join(packs)}: one seat and no opponents; allowed: none")
     with rejections("models", UnknownName):
         absent = list_absent_by_scenario(packs, manifest.models)
-    if nobody := [key for key, found in absent.items() if len(found) == len(manifest.models)]:
+    if nobody := [key for key, names in absent.items() if len(names) == len(manifest.models)]:
         raise UnfitManifest("models", f"no player for {', '.join(nobody)}: there is no {' and no '.join(absent[nobody[0]])}")
 
 
@@ -269,30 +269,30 @@ class _Entry(NamedTuple):
     opponents: Sequence[Player]
 
 
-def _resolve_entry(manifest: GamesManifest, found: Pack, named: _NamedGames, personas: Sequence[str]) -> _Entry:
+def _resolve_entry(manifest: GamesManifest, game: Pack, named: _NamedGames, personas: Sequence[str]) -> _Entry:
     """Raises UnfitManifest, UnknownName and NotApproved for who cannot play it."""
     with rejections("models"):
-        players = resolve_entrants(found, named.models, named.personas, manifest.models, personas)
-    given = [name_opponent_item(found, one) for one in manifest.opponents]
-    if twice := {one for one in given if given.count(one) > 1}:
-        same = [one for one in manifest.opponents if name_opponent_item(found, one) in twice]
-        raise UnfitManifest("opponents", f"got {' and '.join(same)}, the same player more than once; allowed: each once")
+        players = resolve_entrants(game, named.models, named.personas, manifest.models, personas)
+    items = [name_opponent_item(game, opponent) for opponent in manifest.opponents]
+    if twice := {item for item in items if items.count(item) > 1}:
+        duplicates = [opponent for opponent in manifest.opponents if name_opponent_item(game, opponent) in twice]
+        raise UnfitManifest("opponents", f"got {' and '.join(duplicates)}, the same player more than once; allowed: each once")
     with rejections("opponents"):
-        names = [one for one in resolve_opponents(given, found.manifest) if one != NO_OPPONENT]
+        names = [name for name in resolve_opponents(items, game.manifest) if name != NO_OPPONENT]
     with rejections("opponents", UnknownName):
-        opponents = [resolve_opponent(found, named.models, named.personas, one) for one in names]
-    for path, some in (("models", players), ("opponents", opponents)):
+        opponents = [resolve_opponent(game, named.models, named.personas, name) for name in names]
+    for path, group in (("models", players), ("opponents", opponents)):
         with rejections(path, NotApproved):
-            require_approved(some)
-    return _Entry(found, players, opponents)
+            require_approved(group)
+    return _Entry(game, players, opponents)
 
 
-def _count_episodes(manifest: GamesManifest, entered: _Entry, most: int) -> int:
+def _count_episodes(manifest: GamesManifest, entry: _Entry, most: int) -> int:
     """How many are asked for. Raises UnfitManifest for more than `most`."""
-    seats: list[Player | None] = list(entered.opponents) or [None]
-    meets = [Match(GameItem(0, 0, NO_OPPONENT), player, opponent) for player in entered.players for opponent in seats]
-    per_deal = sum([1 if one.asks_nobody else manifest.draws for one in meets])
-    scenario = entered.pack.manifest
+    seats: list[Player | None] = list(entry.opponents) or [None]
+    meets = [Match(GameItem(0, 0, NO_OPPONENT), player, opponent) for player in entry.players for opponent in seats]
+    per_deal = sum([1 if match.asks_nobody else manifest.draws for match in meets])
+    scenario = entry.pack.manifest
     episodes = _count_seeds(manifest, scenario) * len(scenario.seats) * per_deal
     if episodes > most:
         raise UnfitManifest("seeds", f"more episodes than a manifest may ask for; allowed: at most {MOST_ASKED_EPISODES:,}")
@@ -308,10 +308,10 @@ def _count_seeds(manifest: GamesManifest, scenario: ScenarioManifest) -> int:
     return sum(last + 1 - first for first, last in parse_seed_spans(manifest.seeds))
 
 
-def _require_askable(manifest: GamesManifest, entered: Sequence[_Entry], server: Settings) -> list[str]:
+def _require_askable(manifest: GamesManifest, entries: Sequence[_Entry], server: Settings) -> list[str]:
     """The warnings of `require_askable`. Raises UnfitManifest and UnknownName for models that cannot be asked."""
     limit = Budget(max_cost_usd=manifest.budget.max_cost_usd if manifest.budget else None)
-    by_path = {"models": [one.players for one in entered], "opponents": [one.opponents for one in entered]}
+    by_path = {"models": [entry.players for entry in entries], "opponents": [entry.opponents for entry in entries]}
     warnings: list[str] = []
     for path, groups in by_path.items():
         specs = list_player_models([player for players in groups for player in players])
@@ -321,7 +321,7 @@ def _require_askable(manifest: GamesManifest, entered: Sequence[_Entry], server:
 
 def _require_played(names: Sequence[str], players: Sequence[Player]) -> None:
     """Raises UnfitManifest for a persona that no player plays."""
-    if idle := [one for one in names if one != AS_ITSELF and all(player.persona_name != one for player in players)]:
+    if idle := [name for name in names if name != AS_ITSELF and all(player.persona_name != name for player in players)]:
         raise UnfitManifest(
             "models",
             f"no player for {', '.join(idle)}: personas are played by models; allowed: a model, or persona_ids: {AS_ITSELF}",

@@ -95,13 +95,13 @@ class EvaluationAsked(Part):
 
     def settings(self, model: type[FamilySettings]) -> FamilySettings:
         """The settings of the family's runs that the manifest asks for."""
-        given = self.model_dump(exclude_unset=True, include=set(model.model_fields))
-        return build_settings(model, given | self.bounds)
+        values = self.model_dump(exclude_unset=True, include=set(model.model_fields))
+        return build_settings(model, values | self.bounds)
 
 
 def build_manifest_model(base: type[EvaluationAsked], name: str, model: type[RunSettings]) -> type[EvaluationAsked]:
     """The form of a family's manifests: what `base` has, and the settings of runs that the API takes."""
-    names = [one for one in list_settings_at(model, Door.API) if one not in base.model_fields]
+    names = [setting for setting in list_settings_at(model, Door.API) if setting not in base.model_fields]
     return build_form(base, name, model, names)
 
 
@@ -124,7 +124,7 @@ def list_made_partitions(settings: Settings, table: str, space: Space) -> set[st
     firsts = warehouse.values(table, space.first)
     if not space.second:
         return set(firsts)
-    return {space.key(first, one) for first in firsts for one in warehouse.values(table, space.second, **{space.first: first})}
+    return {space.key(first, sub) for first in firsts for sub in warehouse.values(table, space.second, **{space.first: first})}
 
 
 @contextmanager
@@ -152,12 +152,12 @@ def require_offered(field: str, selector: str, models: Models, settings: Setting
         raise UnfitManifest(field, f"got {selector[:80]!r}, which holds an address; allowed: names of models, without ://")
     with rejections(field):
         base = strip_settings(selector)
-    listed = {*models.specs, *models.collections, *(spec.model for spec in models.specs.values())}
-    if "/" not in base or base in listed or base.startswith(_ASKS_NO_SERVER) or settings.api_any_model:
+    names = {*models.specs, *models.collections, *(spec.model for spec in models.specs.values())}
+    if "/" not in base or base in names or base.startswith(_ASKS_NO_SERVER) or settings.api_any_model:
         return
     raise UnfitManifest(
         field,
-        f"{base[:80]!r} is in no models file of this server; allowed: {list_nearest(base, listed)}; who runs the server adds a model to the "
+        f"{base[:80]!r} is in no models file of this server; allowed: {list_nearest(base, names)}; who runs the server adds a model to the "
         f"file that DTEF_MODELS names, or sets {API_ANY_MODEL}=1, and any litellm string is taken",
     )
 
@@ -214,13 +214,13 @@ def require_askable(
     from resources.gateway.request_settings import describe_altered_settings
     from resources.responses.store import ResponseStore
 
-    if not (asked := [spec for spec in specs if not spec.is_computed]):
+    if not (models := [spec for spec in specs if not spec.is_computed]):
         return []
     with ResponseStore(settings.responses_url) as store:
         with rejections(field, UnknownName):
-            refuse_absent_imported(asked, snapshot, store)
+            refuse_absent_imported(models, snapshot, store)
         try:
-            refuse_early(asked, snapshot, accounts or Accounts(Budget(), {}), store, os.environ, look_up_prices=True)
+            refuse_early(models, snapshot, accounts or Accounts(Budget(), {}), store, os.environ, look_up_prices=True)
         except UnpricedModels as error:
             if accounts is None or accounts.run.limits.max_cost_usd is None:
                 raise UnfitManifest(field, str(error)) from None
@@ -230,24 +230,24 @@ def require_askable(
             ) from None
         except (ConfigError, GatewayError) as error:
             raise UnfitManifest(
-                field, f"{error}{_format_alternatives(asked, settings) if _KEY_NOT_SET in str(error) else ''}"
+                field, f"{error}{_format_alternatives(models, settings) if _KEY_NOT_SET in str(error) else ''}"
             ) from None
-    return list(describe_altered_settings(asked))
+    return list(describe_altered_settings(models))
 
 
-def _format_alternatives(asked: Sequence[ModelSpec], settings: Settings) -> str:
+def _format_alternatives(models: Sequence[ModelSpec], settings: Settings) -> str:
     """What is allowed in place of models without a key: of those that need no look at litellm, which takes seconds."""
     from dtef_pipeline.families import COMPUTED_MODELS
     from resources.gateway.model_checks import find_quick_problem
 
-    known = load_known_models(settings, COMPUTED_MODELS).specs
+    specs = load_known_models(settings, COMPUTED_MODELS).specs
     able = [
         name
-        for name, spec in known.items()
+        for name, spec in specs.items()
         if (spec.api_key_env or spec.api_base or spec.is_local) and find_quick_problem(spec, os.environ) is None
     ]
-    others = f", such as {list_nearest(asked[0].name, able)}" if able else ""
-    return f"; allowed: a model that can be asked{others}; or have the variable set on the server"
+    hint = f", such as {list_nearest(models[0].name, able)}" if able else ""
+    return f"; allowed: a model that can be asked{hint}; or have the variable set on the server"
 
 
 def require_few_draws(field: str, draws: int, prompts: Iterable[int]) -> None:

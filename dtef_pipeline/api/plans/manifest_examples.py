@@ -15,15 +15,15 @@ def manifest_examples(settings: Settings) -> Mapping[str, Mapping[str, Any]]:
     Raises ConfigError where a models file has a fault.
     """
     model = choose_askable(list_model_choices(settings))
-    asked = [model.name] if model else []
+    models = [model.name] if model else []
     budget = compute_default_budget([model] if model else [])
-    replayed = {"models": ["stored/amber", "stored/birch"], "budget": {"max_calls": 0}}
+    replay = {"models": ["stored/amber", "stored/birch"], "budget": {"max_calls": 0}}
     return {
         "games": {
             "family": "games",
-            "persona_ids": ["cautious", "none"] if asked else ["none"],
+            "persona_ids": ["cautious", "none"] if models else ["none"],
             "scenario_ids": ["poker/kuhn"],
-            "models": [*asked, "baselines"],
+            "models": [*models, "baselines"],
             "seeds": "1-20",
             "budget": {**budget, "max_calls": USUAL_CALLS},
             "snapshot": "base",
@@ -31,19 +31,19 @@ def manifest_examples(settings: Settings) -> Mapping[str, Mapping[str, Any]]:
         "survey": {
             "family": "survey",
             "rounds": ["S1"],
-            "models": asked or ["baselines"],
+            "models": models or ["baselines"],
             "context_levels": ["0"],
             "budget": budget,
         },
         "rubric": {
             "family": "rubric",
             "blueprints": ["demo-facts"],
-            **({"models": asked, "budget": budget} if asked else replayed),
+            **({"models": models, "budget": budget} if models else replay),
         },
         "qa": {
             "family": "qa",
             "suites": ["demo-*"],
-            "models": asked or ["local/smollm2-135m"],
+            "models": models or ["local/smollm2-135m"],
             "judge": "none",
             "budget": budget,
         },

@@ -30,7 +30,7 @@ class Plans(Protocol):
     def plan(self, manifest: Any, server: Settings) -> PlannedEvaluation:
         """Raises UnknownName, NotApproved or UnfitManifest, and ConfigError where the installation has a fault."""
 
-    def refuse_names(self, given: Mapping[str, Any], server: Settings) -> None:
+    def refuse_names(self, values: Mapping[str, Any], server: Settings) -> None:
         """Raises RefusedManifest for names that cannot be in those fields of a manifest that have their form."""
 
 
@@ -43,8 +43,8 @@ def load_all_plans() -> dict[str, Plans]:
     # Only now: what families are made of takes a moment to load.
     from dtef_pipeline.families import FAMILIES
 
-    others = {one.name: FamilyPlans.build_for_family(one) for one in FAMILIES if one.name not in _OWN_PLANS}
-    return {**_OWN_PLANS, **others}
+    plans = {family.name: FamilyPlans.build_for_family(family) for family in FAMILIES if family.name not in _OWN_PLANS}
+    return {**_OWN_PLANS, **plans}
 
 
 class ManifestRequest(NamedTuple):
@@ -73,18 +73,18 @@ def read_manifest(values: Mapping[str, Any], settings: Settings) -> ManifestRequ
         return ManifestRequest(family, form.model_validate(values))
     except ValidationError as error:
         errors = convert_faults(reasons(error, form))
-    at_fault = {one.path.partition(".")[0] for one in errors}
-    given = {name: one for name, one in values.items() if name not in at_fault and one is not None}
+    at_fault = {fault.path.partition(".")[0] for fault in errors}
+    fields = {name: value for name, value in values.items() if name not in at_fault and value is not None}
     try:
-        plans[family].refuse_names(given, settings)
-    except RefusedManifest as refused:
-        errors += refused.faults
+        plans[family].refuse_names(fields, settings)
+    except RefusedManifest as refusal:
+        errors += refusal.faults
     raise make_fault_problem(errors)
 
 
 def use_manifest_schema(schema: dict[str, Any]) -> None:
     """The JSON schema of a manifest: that of any family."""
-    forms = [resolve_schema_refs(one.form.model_json_schema()) for one in load_all_plans().values()]
+    forms = [resolve_schema_refs(plans.form.model_json_schema()) for plans in load_all_plans().values()]
     schema.clear()
     schema |= {"type": "object", "oneOf": forms}
 
@@ -96,8 +96,8 @@ def resolve_schema_refs(schema: dict[str, Any]) -> dict[str, Any]:
     def fill_references(value: Any) -> Any:
         if isinstance(value, dict):
             named = parts.get(str(value.get("$ref")).rpartition("/")[2])
-            return fill_references(named) if named else {key: fill_references(one) for key, one in value.items()}
-        return [fill_references(one) for one in value] if isinstance(value, list) else value
+            return fill_references(named) if named else {key: fill_references(entry) for key, entry in value.items()}
+        return [fill_references(entry) for entry in value] if isinstance(value, list) else value
 
-    found: dict[str, Any] = fill_references(schema)
-    return found
+    result: dict[str, Any] = fill_references(schema)
+    return result

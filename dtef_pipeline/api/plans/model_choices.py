@@ -35,20 +35,22 @@ def list_model_choices(settings: Settings) -> list[ModelChoice]:
 
     specs = load_known_models(settings, COMPUTED_MODELS).specs.values()
     return [
-        ModelChoice(one, find_quick_problem(one, os.environ)) for one in specs if not (one.is_computed or _is_embedder(one))
+        ModelChoice(spec, find_quick_problem(spec, os.environ))
+        for spec in specs
+        if not (spec.is_computed or _is_embedder(spec))
     ]
 
 
-def choose_askable(offered: Iterable[ModelChoice]) -> ModelSpec | None:
+def choose_askable(choices: Iterable[ModelChoice]) -> ModelSpec | None:
     """The first that can be asked, one of a server before one in this process; None: there is none."""
-    askable = [one.spec for one in offered if one.lacks is None and not one.spec.is_imported]
-    return next((one for one in askable if not one.is_local), next(iter(askable), None))
+    askable = [choice.spec for choice in choices if choice.lacks is None and not choice.spec.is_imported]
+    return next((spec for spec in askable if not spec.is_local), next(iter(askable), None))
 
 
 def compute_default_budget(specs: Iterable[ModelSpec]) -> dict[str, int]:
     """What asking these models may use where nobody says: dollars, or calls where no bound in dollars can be kept."""
     # A model at an address of its own has no price but that of the models file.
-    is_priced = all(not one.api_base or one.input_price is not None for one in specs)
+    is_priced = all(not spec.api_base or spec.input_price is not None for spec in specs)
     return {"max_cost_usd": 5} if is_priced else {"max_calls": USUAL_CALLS}
 
 

@@ -47,7 +47,7 @@ class RefusedManifest(DtefError):
     def __init__(self, path: str, message: str, further: Sequence[BodyFault] = ()) -> None:
         self.message = _OPTIONS_OF_SHELLS.sub(r"\1s: ", strip_commands(message.removeprefix(f"{path}: ")))
         self.faults = [BodyFault(path, self.message), *further]
-        super().__init__("; ".join(f"{one.path}: {one.message}" for one in self.faults))
+        super().__init__("; ".join(f"{fault.path}: {fault.message}" for fault in self.faults))
 
 
 class UnknownName(RefusedManifest):
@@ -89,9 +89,9 @@ class PlannedEvaluation(NamedTuple):
 
     def build_plan_json(self) -> dict[str, Any]:
         """What is stored as the plan of an evaluation."""
-        kept = {name: value for name, value in self._asdict().items() if name not in ("asked", "warnings")}
+        base = {name: value for name, value in self._asdict().items() if name not in ("asked", "warnings")}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
-        return {**kept, **warnings, "keys": list(self.keys), "config": {stage: dict(one) for stage, one in self.config.items()}}
+        return {**base, **warnings, "keys": list(self.keys), "config": {stage: dict(one) for stage, one in self.config.items()}}
 
 
 class Refusals:
@@ -108,18 +108,18 @@ class Refusals:
         except RefusedManifest as error:
             self._found.append(error)
 
-    def take_until_full(self, given: Iterable[Listed]) -> Iterator[Listed]:
+    def take_until_full(self, items: Iterable[Listed]) -> Iterator[Listed]:
         """These one by one, until there are as many faults as are reported."""
-        return takewhile(lambda _: len(self._found) < _MOST_REFUSALS_TOLD, given)
+        return takewhile(lambda _: len(self._found) < _MOST_REFUSALS_TOLD, items)
 
     @property
     def faults(self) -> list[BodyFault]:
-        return [fault for one in self._found for fault in one.faults]
+        return [fault for refusal in self._found for fault in refusal.faults]
 
     def raise_all(self) -> None:
         """Raises all of them as one error: of their own kind where they are of one, else UnfitManifest; nothing where nothing was refused."""
         if self._found:
-            kinds = {type(one) for one in self._found}
+            kinds = {type(refusal) for refusal in self._found}
             first, *further = self.faults[:_MOST_REFUSALS_TOLD]
             raise (kinds.pop() if len(kinds) == 1 else UnfitManifest)(*first, further)
 
@@ -132,8 +132,8 @@ def validate_snapshot(label: str) -> str:
         raise ValueError(str(error)) from None
 
 
-def require_unique(given: list[Listed]) -> list[Listed]:
+def require_unique(values: list[Listed]) -> list[Listed]:
     """For validators of lists. Raises ValueError for what occurs twice."""
-    if twice := [one for one, number in Counter(given).items() if number > 1]:
+    if twice := [value for value, number in Counter(values).items() if number > 1]:
         raise ValueError(f"got {repr(twice[0])[:80]} more than once; allowed: each once")
-    return given
+    return values

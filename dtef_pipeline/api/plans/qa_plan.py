@@ -55,76 +55,76 @@ class QaPlans(FamilyPlans):
     nothing_added = "no suite of questions was added on this server yet"
     form = QaEvaluation
 
-    def names_partitions(self, given: Mapping[str, Any]) -> bool:
-        return bool(given.get("suites") or given.get("parts"))
+    def names_partitions(self, values: Mapping[str, Any]) -> bool:
+        return bool(values.get("suites") or values.get("parts"))
 
-    def choose(self, given: Mapping[str, Any], asked: QaSettings, known: Sequence[str]) -> list[str]:
-        return select_panel_parts(asked, known)
+    def choose(self, values: Mapping[str, Any], settings: QaSettings, keys: Sequence[str]) -> list[str]:
+        return select_panel_parts(settings, keys)
 
-    def require_judges(self, refusals: Refusals, asked: QaSettings, server: Settings) -> None:
+    def require_judges(self, refusals: Refusals, settings: QaSettings, server: Settings) -> None:
         with refusals.kept(), rejections("judge"):
-            self._resolve_arbiter(asked, server)
+            self._resolve_arbiter(settings, server)
 
-    def _resolve_arbiter(self, asked: QaSettings, server: Settings) -> Arbiter | None:
+    def _resolve_arbiter(self, settings: QaSettings, server: Settings) -> Arbiter | None:
         """Who judges; None: nobody."""
         from assets.qa.stages import resolve_run_arbiter
 
-        models = load_named_models(server, "judge", [asked.judge] if asked.judge and asked.judge != NOBODY else [])
-        return resolve_run_arbiter(models, asked)
+        models = load_named_models(server, "judge", [settings.judge] if settings.judge and settings.judge != NOBODY else [])
+        return resolve_run_arbiter(models, settings)
 
-    def count_prompts(self, asked: QaSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
+    def count_prompts(self, settings: QaSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
         for key in keys:
             items = len(warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))
-            yield items if asked.limit is None else min(items, asked.limit)
+            yield items if settings.limit is None else min(items, settings.limit)
 
-    def require_askable(self, asked: QaSettings, named: NamedForRun, server: Settings) -> list[str]:
+    def require_askable(self, settings: QaSettings, named: NamedForRun, server: Settings) -> list[str]:
         """Refuses models, the judge, and ways of asking that a part does not allow whose items are known."""
-        warehouse, how, known = self.warehouse(server), asked.how, list_made_partitions(server, "qa_items", QA_SPACE)
-        made = [key for key in named.keys if key in known]
-        judged = _require_parts(warehouse, made, how, server)
+        warehouse, how, partitions = self.warehouse(server), settings.how, list_made_partitions(server, "qa_items", QA_SPACE)
+        keys = [key for key in named.keys if key in partitions]
+        is_judged = _require_parts(warehouse, keys, how, server)
         with rejections("filter"):
             filter_faults(
-                made,
+                keys,
                 how,
                 lambda key, columns: warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key)),
                 "got",
             )
-        specs = named.models.resolve(asked.models)
-        if computed := [spec.name for spec in specs if spec.is_computed]:
-            raise UnfitManifest("models", f"{', '.join(computed)}: it is computed from surveys; allowed: a model that is asked")
-        warnings = self.require_within_budget({"models": specs}, asked, server)
-        return [*warnings, *(self._require_judge(asked, server) if judged else ())]
+        specs = named.models.resolve(settings.models)
+        if names := [spec.name for spec in specs if spec.is_computed]:
+            raise UnfitManifest("models", f"{', '.join(names)}: it is computed from surveys; allowed: a model that is asked")
+        warnings = self.require_within_budget({"models": specs}, settings, server)
+        return [*warnings, *(self._require_judge(settings, server) if is_judged else ())]
 
-    def _require_judge(self, asked: QaSettings, server: Settings) -> list[str]:
+    def _require_judge(self, settings: QaSettings, server: Settings) -> list[str]:
         from assets.qa.part_checks import refuse_unpriced_judge
 
-        if (arbiter := self._resolve_arbiter(asked, server)) is None:
+        if (arbiter := self._resolve_arbiter(settings, server)) is None:
             return []
         with rejections("judge"):
-            refuse_unpriced_judge(arbiter, asked.allow_unpriced, "allow_unpriced:")
+            refuse_unpriced_judge(arbiter, settings.allow_unpriced, "allow_unpriced:")
         try:
             return require_askable("judge", [arbiter.model], judge_snapshot(None), server)
         except UnfitManifest as error:
-            allowed = "" if "; allowed: " in error.message else "; allowed: another judge"
-            raise UnfitManifest("judge", f"{error.message}{allowed}, or none (no judging)") from None
+            hint = "" if "; allowed: " in error.message else "; allowed: another judge"
+            raise UnfitManifest("judge", f"{error.message}{hint}, or none (no judging)") from None
 
 
-def _require_parts(warehouse: Warehouse, made: Sequence[str], how: AskSettings, server: Settings) -> bool:
+def _require_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings, server: Settings) -> bool:
     """Whether some of the items are for a judge. Raises UnfitManifest where a part cannot be asked so, with the setting that is in its way."""
     from assets.qa.part_checks import check_parts, require_server
 
-    found = check_parts(warehouse, made, how)
-    for key, error in found.refused.items():
+    checks = check_parts(warehouse, keys, how)
+    for key, error in checks.refused.items():
         usual = AskSettings()
         for field in _SHOWN_BY_PARTS:
             without = check_parts(warehouse, [key], replace(how, **{field: getattr(usual, field)}))
             if str(without.refused.get(key)) != str(error):
                 raise UnfitManifest(field, str(error))
         raise UnfitManifest("parts", str(error))
-    if found.about_documents:
+    if checks.about_documents:
         with rejections("retriever"):
             require_server(how.retriever, server)
-    return found.judged
+    return checks.judged
 
 
 QA_PLANS = QaPlans(PlanSource("qa", QA_SPACE, QaSettings, QA_STAGE_SETTINGS, "qa_items", "qa_responses"))

@@ -42,53 +42,53 @@ class RubricPlans(FamilyPlans):
     nothing_added = "no blueprint was added on this server yet"
     form = RubricEvaluation
 
-    def choose(self, given: Mapping[str, Any], asked: RubricSettings, known: Sequence[str]) -> list[str]:
-        return select_panel_blueprints(asked, known)
+    def choose(self, values: Mapping[str, Any], settings: RubricSettings, keys: Sequence[str]) -> list[str]:
+        return select_panel_blueprints(settings, keys)
 
-    def require_judges(self, refusals: Refusals, asked: RubricSettings, server: Settings) -> None:
+    def require_judges(self, refusals: Refusals, settings: RubricSettings, server: Settings) -> None:
         """Refuses judges that are not written APPROACH=MODEL, or whose model is not known or cannot be, and analysts likewise."""
         judges = Refusals()
-        for one in judges.take_until_full(asked.judges):
+        for judge in judges.take_until_full(settings.judges):
             with judges.kept():
-                model = one.partition("=")[2]
+                model = judge.partition("=")[2]
                 models = load_named_models(server, "judges", [model] if model else [])
                 with rejections("judges"):
-                    parse_judges([one], models)
+                    parse_judges([judge], models)
         with refusals.kept():
             judges.raise_all()
         with refusals.kept():
-            load_named_models(server, "analysts", asked.analysts)
+            load_named_models(server, "analysts", settings.analysts)
 
-    def draws(self, asked: RubricSettings) -> Mapping[str, int]:
+    def draws(self, settings: RubricSettings) -> Mapping[str, int]:
         """Responses, and judgements of a criterion by a judge."""
-        again = {"judge_draws": asked.draws * asked.judge_draws} if asked.judge_draws > 1 else {}
-        return {"draws": asked.draws} | again
+        again = {"judge_draws": settings.draws * settings.judge_draws} if settings.judge_draws > 1 else {}
+        return {"draws": settings.draws} | again
 
-    def count_prompts(self, asked: RubricSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
+    def count_prompts(self, settings: RubricSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
         for key in keys:
             rows = warehouse.read_or_empty("rubric_prompts", columns=["systems", "temperatures"], blueprint=key).to_pylist()
-            yield sum(max(1, len(one["systems"] or ())) * len(one["temperatures"]) for one in rows)
+            yield sum(max(1, len(row["systems"] or ())) * len(row["temperatures"]) for row in rows)
 
-    def stages(self, asked: RubricSettings, all_made: bool) -> Mapping[str, Sequence[str]]:
-        return super().stages(asked, all_made and not asked.extract_points)
+    def stages(self, settings: RubricSettings, all_made: bool) -> Mapping[str, Sequence[str]]:
+        return super().stages(settings, all_made and not settings.extract_points)
 
-    def require_askable(self, asked: RubricSettings, named: NamedForRun, server: Settings) -> list[str]:
+    def require_askable(self, settings: RubricSettings, named: NamedForRun, server: Settings) -> list[str]:
         with rejections("models"):
-            candidates = Candidates(named.models, asked.models)
+            candidates = Candidates(named.models, settings.models)
         # These bring pandas, which the API starts without.
         from dtef_pipeline.rubric.summaries.extractions import choose_extracting_model
         from dtef_pipeline.rubric.summaries.summary_rows import choose_analysts
 
         with rejections("analysts"):
-            analysts = choose_analysts(asked.analysts, named.models)
-            if asked.extract_points:
-                analysts = (choose_extracting_model(asked.analysts, named.models), *analysts)
-        specs, judges = self._specs(asked, named, candidates, self.warehouse(server))
-        given = {"models": specs, "judges": judges, "analysts": analysts if asked.analysts else ()}
-        return self.require_within_budget(given, asked, server)
+            analysts = choose_analysts(settings.analysts, named.models)
+            if settings.extract_points:
+                analysts = (choose_extracting_model(settings.analysts, named.models), *analysts)
+        specs, judges = self._specs(settings, named, candidates, self.warehouse(server))
+        by_field = {"models": specs, "judges": judges, "analysts": analysts if settings.analysts else ()}
+        return self.require_within_budget(by_field, settings, server)
 
     def _specs(
-        self, asked: RubricSettings, named: NamedForRun, candidates: Candidates, warehouse: Warehouse
+        self, settings: RubricSettings, named: NamedForRun, candidates: Candidates, warehouse: Warehouse
     ) -> tuple[list[ModelSpec], list[ModelSpec]]:
         """The models that answer the prompts of these blueprints, at their temperatures, and those that judge; of what was made so far.
 
@@ -99,13 +99,13 @@ class RubricPlans(FamilyPlans):
         temperatures, judges = set[float](), dict[str, ModelSpec]()
         for key in named.keys:
             prompts = warehouse.read_or_empty("rubric_prompts", columns=["prompt", "ideal", "temperatures"], blueprint=key)
-            temperatures.update(one for each in prompts["temperatures"].to_pylist() for one in each)
+            temperatures.update(value for group in prompts["temperatures"].to_pylist() for value in group)
             criteria = warehouse.read_or_empty("rubric_criteria", columns=["prompt", "kind"], blueprint=key)
-            if is_to_be_judged(prompts, criteria, extracting=asked.extract_points):
+            if is_to_be_judged(prompts, criteria, extracting=settings.extract_points):
                 heads = warehouse.read_or_empty("rubric_blueprints", columns=["judges"], blueprint=key)["judges"].to_pylist()
                 with rejections("judges"):
-                    found = choose_judges(asked.judges, heads[0] if heads else [], named.models, asked.scale)
-                judges |= {one.model.variant: one.model for one in found}
+                    choices = choose_judges(settings.judges, heads[0] if heads else [], named.models, settings.scale)
+                judges |= {judge.model.variant: judge.model for judge in choices}
         return candidates.resolve_at(sorted(temperatures)), list(judges.values())
 
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 def _require_prompts(conditions: list[str]) -> None:
     """Raises ConfigError for system prompts in words of one's own: these are given to `dtef run` alone."""
-    for one in conditions:
-        BlueprintOptions.parse_condition(one)
+    for condition in conditions:
+        BlueprintOptions.parse_condition(condition)
 
 
 class SurveyManifest(EvaluationAsked):
@@ -60,32 +60,32 @@ class SurveyPlans(FamilyPlans):
         assert isinstance(manifest, SurveyManifest)
         return manifest.settings(SurveySettings).model_copy(update={"context_levels": manifest.context_levels})
 
-    def names_partitions(self, given: Mapping[str, Any]) -> bool:
-        return bool(given.get("rounds") or given.get("segments"))
+    def names_partitions(self, values: Mapping[str, Any]) -> bool:
+        return bool(values.get("rounds") or values.get("segments"))
 
-    def choose(self, given: Mapping[str, Any], asked: SurveySettings, known: Sequence[str]) -> list[str]:
-        return select_panel_partitions(asked, known)
+    def choose(self, values: Mapping[str, Any], settings: SurveySettings, keys: Sequence[str]) -> list[str]:
+        return select_panel_partitions(settings, keys)
 
-    def count_prompts(self, asked: SurveySettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
+    def count_prompts(self, settings: SurveySettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
         """By partition, of the questions that are drawn."""
         from dtef_pipeline.survey.question_draw import DRAW_ORDERS
 
-        ways = len(asked.conditions) * len(asked.context_levels)
+        ways = len(settings.conditions) * len(settings.context_levels)
         for key in keys:
             survey = warehouse.read_or_empty("survey_responses", columns=["question_id", *DRAW_ORDERS], **SPACE.levels(key))
-            yield ways * len(asked.sample.select_questions(survey))
+            yield ways * len(settings.sample.select_questions(survey))
 
-    def require_askable(self, asked: SurveySettings, named: NamedForRun, server: Settings) -> list[str]:
+    def require_askable(self, settings: SurveySettings, named: NamedForRun, server: Settings) -> list[str]:
         """Within the budgets of the models, too."""
         with rejections("budgets"):
-            own = resolve_panel_models(asked, named.models)
-        specs = named.models.resolve(own.models)
-        budgets = {spec.name: spec.budget for spec in specs} | own.budgets
-        in_all = Budget(max_cost_usd=asked.max_cost_usd)
-        return require_askable("models", specs, asked.snapshot, server, Accounts(in_all, budgets))
+            panel = resolve_panel_models(settings, named.models)
+        specs = named.models.resolve(panel.models)
+        budgets = {spec.name: spec.budget for spec in specs} | panel.budgets
+        in_all = Budget(max_cost_usd=settings.max_cost_usd)
+        return require_askable("models", specs, settings.snapshot, server, Accounts(in_all, budgets))
 
-    def config(self, asked: SurveySettings, named: NamedForRun, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
-        return build_survey_run_config(resolve_panel_models(asked, named.models))
+    def config(self, settings: SurveySettings, named: NamedForRun, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
+        return build_survey_run_config(resolve_panel_models(settings, named.models))
 
 
 SURVEY_PLANS = SurveyPlans(

@@ -69,12 +69,12 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
     items = [event.data for event in events if event.kind == "item"]
     stage = next((item["stage"] for item in reversed(items) if "stage" in item), None)
     items_by_key = {(item.get("stage"), item["key"]): item for item in items if "key" in item}
-    failed = sum(item.get("status") == "failed" for item in items_by_key.values())
+    n_failed = sum(item.get("status") == "failed" for item in items_by_key.values())
     by_key: dict[Any, dict[Any, Mapping[str, Any]]] = {}
     for (item_stage, key), item in items_by_key.items():
         by_key.setdefault(key, {})[item_stage] = item
     stages = list(evaluation.plan.get("config", ()))
-    answered, asked = _count_requests([item for item in items if item.get("stage") == stage])
+    n_answered, n_asked = _count_requests([item for item in items if item.get("stage") == stage])
     return EvaluationProgress(
         status=status,
         last_event=last.seq if last else 0,
@@ -83,11 +83,11 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
         reason=_read_reason(end.data) if end else None,
         steps=EvaluationSteps(
             stage=stage,
-            done=len(items_by_key) - failed,
+            done=len(items_by_key) - n_failed,
             of=max(len(evaluation.plan.get("keys", ())) * len(stages), len(items_by_key)),
-            failed=failed,
-            answered=answered,
-            asked=asked,
+            failed=n_failed,
+            answered=n_answered,
+            asked=n_asked,
         ),
         calls=_sum_calls(end, events),
         bought=end.data.get("bought") if end else None,
@@ -125,20 +125,20 @@ def _run_progress(
     run: EvaluationRun,
     status: ProgressStatus,
     end: Event | None,
-    own: Mapping[Any, Mapping[str, Any]],
+    reports: Mapping[Any, Mapping[str, Any]],
     stages: Sequence[str],
 ) -> PartProgress:
-    """The state of the run's partition where it is known, else that of the evaluation. `own`: the reports on its partition, by stage."""
+    """The state of the run's partition where it is known, else that of the evaluation. `reports`: the reports on its partition, by stage."""
     failures = (end.data.get("failed") or {}) if end else {}
     if run.key in failures:
         return PartProgress("failed", str(failures[run.key]))
-    for item in own.values():
+    for item in reports.values():
         if item.get("status") == "failed":
             return PartProgress("failed", _read_reason(item))
     calls = (end.data.get("calls") or {}) if end else {}
     if calls.get("asked") and not calls.get("answered"):
         return PartProgress(status, _read_reason(end.data) if end else None)
-    if stages and all(own.get(stage, {}).get("status") == "done" for stage in stages):
+    if stages and all(reports.get(stage, {}).get("status") == "done" for stage in stages):
         return PartProgress("completed")
     return PartProgress(status, _read_reason(end.data) if end else None)
 

@@ -77,15 +77,15 @@ def post_evaluation(
     idempotency_key: _IdempotencyKey = None,
 ) -> JSONResponse:
     """Submit a manifest. It is checked now and run by Dagster: follow it at the path in Location."""
-    sent, store = read_manifest(values, services.settings), services.evaluations
-    found = None if idempotency_key is None else store.find_submitted(sent.family, sent.values, holder.name, idempotency_key)
+    form, store = read_manifest(values, services.settings), services.evaluations
+    entry = None if idempotency_key is None else store.find_submitted(form.family, form.values, holder.name, idempotency_key)
     is_new = False
-    if found is None:
+    if entry is None:
         _refuse_more_than_wait(store, holder.name)
-        plan = sent.planned(services.settings)
-        found, is_new = store.submit(sent.family, sent.values, plan.build_plan_json(), plan.asked, holder.name, idempotency_key)
-    body = _build_queued_body(found, "queued" if is_new else compute_progress(found, store.events(found.queue_id)).status)
-    return JSONResponse(body, 202, {"Location": f"{QUEUE_PATH}/{found.queue_id}", "Cache-Control": "no-store"})
+        plan = form.planned(services.settings)
+        entry, is_new = store.submit(form.family, form.values, plan.build_plan_json(), plan.asked, holder.name, idempotency_key)
+    body = _build_queued_body(entry, "queued" if is_new else compute_progress(entry, store.events(entry.queue_id)).status)
+    return JSONResponse(body, 202, {"Location": f"{QUEUE_PATH}/{entry.queue_id}", "Cache-Control": "no-store"})
 
 
 def _refuse_more_than_wait(store: EvaluationStore, who: str) -> None:
@@ -95,14 +95,14 @@ def _refuse_more_than_wait(store: EvaluationStore, who: str) -> None:
         raise Problem(429, f"{message}; wait until one has ended, or cancel one", {"Retry-After": "60"})
 
 
-def _build_queued_body(found: Evaluation, status: ProgressStatus) -> dict[str, Any]:
-    runs = [{"run_id": one.run_id, "key": one.key, "asks": dict(one.asks)} for one in found.runs]
+def _build_queued_body(evaluation: Evaluation, status: ProgressStatus) -> dict[str, Any]:
+    runs = [{"run_id": run.run_id, "key": run.key, "asks": dict(run.asks)} for run in evaluation.runs]
     return {
-        "queue_id": found.queue_id,
-        "run_ids": [one.run_id for one in found.runs],
+        "queue_id": evaluation.queue_id,
+        "run_ids": [run.run_id for run in evaluation.runs],
         "status": status,
-        "events": f"{QUEUE_PATH}/{found.queue_id}/events",
-        "family": found.family,
+        "events": f"{QUEUE_PATH}/{evaluation.queue_id}/events",
+        "family": evaluation.family,
         "runs": runs,
-        "warnings": list(found.plan.get("warnings", ())),
+        "warnings": list(evaluation.plan.get("warnings", ())),
     }

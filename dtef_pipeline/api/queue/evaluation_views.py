@@ -38,36 +38,36 @@ class EvaluationView(NamedTuple):
         return self.events[-1].happened_at if self.events else self.evaluation.submitted_at
 
 
-def load_evaluation_views(store: EvaluationStore, found: Sequence[Evaluation]) -> list[EvaluationView]:
+def load_evaluation_views(store: EvaluationStore, evaluations: Sequence[Evaluation]) -> list[EvaluationView]:
     """The evaluations with their events, in their order; events of single items, which are many, only of those that run."""
-    return _build_views(store, found, store.list_brief_events([one.queue_id for one in found]))
+    return _build_views(store, evaluations, store.list_brief_events([evaluation.queue_id for evaluation in evaluations]))
 
 
 def load_evaluation_view(store: EvaluationStore, queue_id: str) -> EvaluationView:
     """One evaluation with all its events. Raises UnknownEvaluation."""
-    one = store.evaluation(queue_id)
-    return _build_views(store, [one], {queue_id: store.events(queue_id)})[0]
+    evaluation = store.evaluation(queue_id)
+    return _build_views(store, [evaluation], {queue_id: store.events(queue_id)})[0]
 
 
 def _build_views(
-    store: EvaluationStore, found: Sequence[Evaluation], events: Mapping[str, Sequence[Event]]
+    store: EvaluationStore, evaluations: Sequence[Evaluation], events: Mapping[str, Sequence[Event]]
 ) -> list[EvaluationView]:
-    cancels = store.cancels([one.queue_id for one in found])
-    progress = {one.queue_id: compute_progress(one, events[one.queue_id]) for one in found}
-    waits = any(one.status == "queued" for one in progress.values())
+    cancels = store.cancels([evaluation.queue_id for evaluation in evaluations])
+    progress = {evaluation.queue_id: compute_progress(evaluation, events[evaluation.queue_id]) for evaluation in evaluations}
+    waits = any(state.status == "queued" for state in progress.values())
     places = {queue_id: place for place, queue_id in enumerate(store.waiting() if waits else ())}
     # An evaluation that started after its events were read is still shown as it was then: first in the queue.
-    before = {name: places.get(name, 0) for name, one in progress.items() if one.status == "queued"}
+    before = {name: places.get(name, 0) for name, state in progress.items() if state.status == "queued"}
     return [
-        EvaluationView(one, events[one.queue_id], progress[one.queue_id], cancels.get(one.queue_id), before.get(one.queue_id))
-        for one in found
+        EvaluationView(job, events[job.queue_id], progress[job.queue_id], cancels.get(job.queue_id), before.get(job.queue_id))
+        for job in evaluations
     ]
 
 
 def describe_subject(evaluation: Evaluation, words: Callable[[str], str] = str) -> str:
     """What is asked: scenarios or partitions. `words`: what each is called."""
-    given = _list_names(evaluation.manifest, "scenario_ids") or sorted({str(key) for key in evaluation.plan.get("keys", ())})
-    return list_first_names([words(one) for one in given], _NAMED_AT_MOST)
+    names = _list_names(evaluation.manifest, "scenario_ids") or sorted({str(key) for key in evaluation.plan.get("keys", ())})
+    return list_first_names([words(name) for name in names], _NAMED_AT_MOST)
 
 
 def describe_models(evaluation: Evaluation) -> str:
@@ -83,5 +83,5 @@ def describe_personas(evaluation: Evaluation) -> list[str]:
 def _list_names(manifest: Mapping[str, Any], field: str) -> list[str]:
     value = manifest.get(field)
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [str(one) for one in value]
+        return [str(entry) for entry in value]
     return [] if value is None else [str(value)]

@@ -67,8 +67,8 @@ class Watchers:
 
 def get_watchers(request: Request) -> Watchers:
     """Those of the application that serves the request."""
-    found: Watchers = request.app.state.watchers
-    return found
+    watchers: Watchers = request.app.state.watchers
+    return watchers
 
 
 def is_server_closing() -> bool:

@@ -66,8 +66,8 @@ def list_evaluations(
 
     `calls` counts requests to models: asked, answered, failed, and skipped because a budget ended; `warning` says which were not answered.
     """
-    found, rest = _list_page(services.evaluations, status, cursor, limit)
-    return build_tagged_response(request, {"evaluations": found, "next": rest})
+    evaluations, next_cursor = _list_page(services.evaluations, status, cursor, limit)
+    return build_tagged_response(request, {"evaluations": evaluations, "next": next_cursor})
 
 
 @router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=WholeEvaluation, responses=UNCHANGED)
@@ -86,10 +86,10 @@ async def read_evaluation(
     waiting any more. `restarts`: how often Dagster has restarted its run.
     """
     read = partial(build_evaluation_body, services.evaluations, queue_id)
-    known = read_header(request, "if-none-match")
-    if not (wait and known):
+    etag = read_header(request, "if-none-match")
+    if not (wait and etag):
         return build_tagged_response(request, await run_in_threadpool(read))
-    body = await _wait_for_change(request, read, known, wait)
+    body = await _wait_for_change(request, read, etag, wait)
     require_operator(request)
     return build_tagged_response(request, body)
 
@@ -131,22 +131,22 @@ def list_events(
     return build_tagged_response(request, {"events": rows, "next": events[-1].seq if events else after})
 
 
-async def _wait_for_change(request: Request, read: Callable[[], dict[str, Any]], known: str, wait: float) -> dict[str, Any]:
-    """The evaluation as soon as its tag changes, if `known` names it; else as it is after `wait` seconds, or when the client has gone."""
+async def _wait_for_change(request: Request, read: Callable[[], dict[str, Any]], etag: str, wait: float) -> dict[str, Any]:
+    """The evaluation as soon as its tag changes, if `etag` names it; else as it is after `wait` seconds, or when the client has gone."""
     watchers, deadline = get_watchers(request), anyio.current_time() + wait
     with watchers.place():
         while True:
             body = await watchers.read(read)
             is_over = anyio.current_time() >= deadline or is_server_closing()
-            if is_over or not matches(known, compute_weak_etag(body)) or await request.is_disconnected():
+            if is_over or not matches(etag, compute_weak_etag(body)) or await request.is_disconnected():
                 return body
             await anyio.sleep(min(EVENTS_EVERY_S, max(0.0, deadline - anyio.current_time())))
 
 
 def build_evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, Any]:
     """What is said of one evaluation: the same by every server, whenever it is asked. Raises UnknownEvaluation."""
-    shown = load_evaluation_view(evaluations, queue_id)
-    parts = shown.progress.runs
+    view = load_evaluation_view(evaluations, queue_id)
+    parts = view.progress.runs
     runs = [
         {
             "run_id": run.run_id,
@@ -155,26 +155,26 @@ def build_evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[s
             "status": parts[run.run_id].status,
             "reason": parts[run.run_id].reason,
         }
-        for run in shown.evaluation.runs
+        for run in view.evaluation.runs
     ]
     return {
-        **_build_summary(shown),
-        "cancel_asked_by": shown.cancelled_by,
-        "manifest": shown.evaluation.manifest,
-        "restarts": shown.progress.restarts,
-        "progress": shown.progress.steps.model_dump(),
+        **_build_summary(view),
+        "cancel_asked_by": view.cancelled_by,
+        "manifest": view.evaluation.manifest,
+        "restarts": view.progress.restarts,
+        "progress": view.progress.steps.model_dump(),
         "runs": runs,
     }
 
 
-def _build_summary(shown: EvaluationView) -> dict[str, Any]:
-    evaluation, progress = shown.evaluation, shown.progress
-    here = f"{QUEUE_PATH}/{evaluation.queue_id}"
-    found = {
+def _build_summary(view: EvaluationView) -> dict[str, Any]:
+    evaluation, progress = view.evaluation, view.progress
+    path = f"{QUEUE_PATH}/{evaluation.queue_id}"
+    summary = {
         "queue_id": evaluation.queue_id,
         "family": evaluation.family,
         "status": progress.status,
-        "waiting_before": shown.before,
+        "waiting_before": view.before,
         "submitted_by": evaluation.submitted_by,
         "submitted_at": evaluation.submitted_at,
         "started_at": progress.started_at,
@@ -185,9 +185,9 @@ def _build_summary(shown: EvaluationView) -> dict[str, Any]:
         "warning": progress.warning,
         "calls": progress.calls,
         "bought": progress.bought,
-        "links": {"self": here, "events": f"{here}/events", "history": f"{here}/events/history"},
+        "links": {"self": path, "events": f"{path}/events", "history": f"{path}/events/history"},
     }
-    evaluation_json: dict[str, Any] = convert_to_json(found)
+    evaluation_json: dict[str, Any] = convert_to_json(summary)
     return evaluation_json
 
 
@@ -196,14 +196,14 @@ def _list_page(
 ) -> tuple[list[dict[str, Any]], str | None]:
     """The evaluations of a page, and the cursor of the next."""
     page = _find_older(evaluations, status, cursor, limit + 1)
-    here = page[:limit]
-    found = []
-    for shown in load_evaluation_views(evaluations, here):
+    items = page[:limit]
+    bodies = []
+    for view in load_evaluation_views(evaluations, items):
         # It may have gone on since it was found.
-        if status in (None, shown.progress.status):
-            counted = None if shown.is_over else shown.progress.steps.model_dump()
-            found.append({**_build_summary(shown), "progress": counted, "run_count": shown.evaluation.run_count})
-    return found, here[-1].queue_id if len(page) > limit else None
+        if status in (None, view.progress.status):
+            steps = None if view.is_over else view.progress.steps.model_dump()
+            bodies.append({**_build_summary(view), "progress": steps, "run_count": view.evaluation.run_count})
+    return bodies, items[-1].queue_id if len(page) > limit else None
 
 
 def _find_older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, most: int) -> list[Evaluation]:

@@ -56,11 +56,11 @@ class FamilyResults:
         self.run, self.family = run, FAMILY_BY_NAME[run.evaluation.family]
         self.answers = self.answers or self.family.calls.tables[0].table
         self.named_by = self.named_by or self._usual_names()
-        self.called = self.called or tuple(one.table for one in self.family.calls.tables)
+        self.called = self.called or tuple(source.table for source in self.family.calls.tables)
 
     def _usual_names(self) -> tuple[str, ...]:
         schemas = [TABLES[table].schema for table in (self.answers, self.family.scored)]
-        return tuple(name for name in _USUAL_NAMES if all(one is None or name in one.names for one in schemas))
+        return tuple(name for name in _USUAL_NAMES if all(schema is None or name in schema.names for schema in schemas))
 
     @property
     def source_tables(self) -> tuple[str, ...]:
@@ -95,14 +95,14 @@ class FamilyResults:
 
     def counts(self) -> dict[Hashable, OutcomeCounts]:
         """What was asked for and what came, by who was asked and how."""
-        scored = self.find_scored_names()
-        rows = ((self.way_of(row), row[self.status], self.name_of(row) in scored) for row in self.read_outcome_rows())
+        names = self.find_scored_names()
+        rows = ((self.way_of(row), row[self.status], self.name_of(row) in names) for row in self.read_outcome_rows())
         return count_by_group(rows, self.count_planned())
 
     def read_outcome_rows(self) -> list[Row]:
         """The answers by what became of them."""
-        found: list[Row] = self.own(self.answers, (*self.named_by, *self.way, self.status)).to_pylist()
-        return found
+        rows: list[Row] = self.own(self.answers, (*self.named_by, *self.way, self.status)).to_pylist()
+        return rows
 
     def find_scored_names(self) -> set[tuple[Any, ...]]:
         """The names of rows that have a score."""
@@ -125,7 +125,7 @@ class FamilyResults:
         groups: dict[tuple[str, str], list[Row]] = {}
         for row in rows:
             groups.setdefault((row["model"], row.get("metric") or "score"), []).append(row)
-        return [self._build_mean(metric, some, counts) for (_, metric), some in groups.items()]
+        return [self._build_mean(metric, group, counts) for (_, metric), group in groups.items()]
 
     def _build_mean(self, metric: str, rows: Sequence[Row], counts: Counts) -> Row:
         """The mean over items, with an interval over clusters, or items where there are none."""
@@ -133,13 +133,13 @@ class FamilyResults:
         for place, row in enumerate(rows):
             if row["score"] is not None:
                 sums.setdefault(row.get("cluster") or row.get("item_id") or place, []).append(row["score"])
-        totals = np.array([[sum(some), len(some)] for some in sums.values()]).reshape(-1, 2)
-        found = estimate_ratios(totals[:, :1], totals[:, 1:])
-        (low,), (high,) = found.interval()
+        totals = np.array([[sum(scores), len(scores)] for scores in sums.values()]).reshape(-1, 2)
+        estimate = estimate_ratios(totals[:, :1], totals[:, 1:])
+        (low,), (high,) = estimate.interval()
         why = None if len(sums) >= MIN_CLUSTERS else f"no interval: {len(sums)} clusters, at least {MIN_CLUSTERS} are needed"
         n = (int(totals[:, 1].sum()), len(rows))
         reason = why if sums else None
-        return self.metric(rows[0], metric, found.value[0], n, (low, high), reason, self.remark(counts, rows[0]))
+        return self.metric(rows[0], metric, estimate.value[0], n, (low, high), reason, self.remark(counts, rows[0]))
 
     def metric(
         self,
@@ -154,7 +154,7 @@ class FamilyResults:
     ) -> Row:
         """A member of `metrics`. `n`: what the value is a mean over, and over what it was to be. NaN and NA are None."""
         number, low, high = map(convert_to_json, (value, *ends))
-        n_known, n_asked = (None if one is None else int(one) for one in n)
+        n_known, n_asked = (None if count is None else int(count) for count in n)
         members = {
             "model": row["model"],
             "metric": metric,
@@ -174,14 +174,14 @@ class FamilyResults:
 
     def remark(self, counts: Counts, row: Mapping[Any, Any], *further: str | None) -> str | None:
         """What is missing of the answers of who was asked so, and what else is to be said."""
-        own = counts.get(self.way_of(row))
-        return format_remarks(own.in_words(self.unit) if own else None, *further)
+        outcomes = counts.get(self.way_of(row))
+        return format_remarks(outcomes.in_words(self.unit) if outcomes else None, *further)
 
     def further(self) -> Counter[tuple[Any, ...]]:
         """By who was asked and how, answers that the run did not ask for, such as further draws: a board takes them in."""
-        whole = filter_models(self.run.rows(self.answers, self.way), self.models)
-        own = self.own(self.answers, self.way)
-        return Counter(map(self.way_of, whole.to_pylist())) - Counter(map(self.way_of, own.to_pylist()))
+        answers = filter_models(self.run.rows(self.answers, self.way), self.models)
+        own_answers = self.own(self.answers, self.way)
+        return Counter(map(self.way_of, answers.to_pylist())) - Counter(map(self.way_of, own_answers.to_pylist()))
 
     def cost(self) -> UsageTotals:
         """What the calls cost that the rows of the run rest on, each once. What a request used may stand at a row of another run."""
@@ -190,10 +190,10 @@ class FamilyResults:
             for table in self.called:
                 connection.register(table, self._filter_keys(table, keys))
             count_calls_once(connection, self.family.calls, self.run.response_finder(), self.run.unknown_costs(keys))
-            found = sum_usage(connection)
-        usd = 0.0 if found["cost_usd"] is None and not found["calls"] else found["cost_usd"]
-        unpriced, most = max(found["unpriced"], found["unknown_cost_attempts"]), found["unknown_cost_usd_most"]
-        return UsageTotals(usd, found["calls"], found["prompt_tokens"], found["completion_tokens"], unpriced, most)
+            usage = sum_usage(connection)
+        usd = 0.0 if usage["cost_usd"] is None and not usage["calls"] else usage["cost_usd"]
+        n_unpriced, most = max(usage["unpriced"], usage["unknown_cost_attempts"]), usage["unknown_cost_usd_most"]
+        return UsageTotals(usd, usage["calls"], usage["prompt_tokens"], usage["completion_tokens"], n_unpriced, most)
 
     def _filter_keys(self, table: str, keys: set[str]) -> pa.Table:
         schema, column = TABLES[table].schema, self._key_columns[table]
@@ -204,53 +204,53 @@ class FamilyResults:
 
     @cached_property
     def _key_columns(self) -> Mapping[str, str]:
-        return {one.table: one.keys for one in self.family.calls.tables}
+        return {source.table: source.keys for source in self.family.calls.tables}
 
     def request_keys(self) -> set[str]:
         """The keys of the calls that the rows of the run rest on."""
-        found = set[str]()
+        keys = set[str]()
         for table in self.called:
             column = self._key_columns[table]
-            for one in self.own(table, (column,))[column].drop_null().to_pylist():
-                found.update([one] if isinstance(one, str) else one)
-        return found
+            for value in self.own(table, (column,))[column].drop_null().to_pylist():
+                keys.update([value] if isinstance(value, str) else value)
+        return keys
 
     def trace_id(self, row: Mapping[str, Any]) -> str | None:
         """Of a row of the answers; None: there is no trace of it."""
-        found: str | None = row[self.trace_columns[0]]
-        return found
+        value: str | None = row[self.trace_columns[0]]
+        return value
 
     def traces(self) -> list[str]:
         """The ids of all traces, sorted."""
         rows = self.own(self.answers, self.trace_columns).to_pylist()
-        return sorted({found for row in rows if (found := self.trace_id(row)) is not None})
+        return sorted({trace_id for row in rows if (trace_id := self.trace_id(row)) is not None})
 
     def trace(self, trace_id: str) -> Row | None:
         """What was asked and answered, as JSON; None: it is no trace of the run."""
         rows = self.own(self.answers)
         named = [self.trace_id(row) == trace_id for row in rows.select(self.trace_columns).to_pylist()]
-        found = rows.filter(pa.array(named, pa.bool_())).to_pylist()
-        return self.build_trace(found) if found else None
+        answers = rows.filter(pa.array(named, pa.bool_())).to_pylist()
+        return self.build_trace(answers) if answers else None
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """`answers`: the rows that rest on the response."""
         return self.response_of(answers) | {
-            "scores": [convert_to_json(one) for row in answers for one in self.find_related_rows(row, self.family.scored)]
+            "scores": [convert_to_json(score) for row in answers for score in self.find_related_rows(row, self.family.scored)]
         }
 
     def response_of(self, answers: Sequence[Row]) -> Row:
         """The part of a trace that is about the response. Usage stands at one of the rows that share it."""
-        row = max(answers, key=lambda one: one["prompt_tokens"] or 0)
+        row = max(answers, key=lambda answer: answer["prompt_tokens"] or 0)
         members = {"status": row["call_status"], "text": row["response"], "reason": row["error"]}
         return ResponseOfRun.select_columns(row) | members
 
     def list_related_bodies(self, row: Mapping[str, Any], table: str, body: type[RowBody]) -> list[Row]:
         """The rows of another table that are about the same answer, as answers have them."""
-        return [body.select_columns(one) for one in self.find_related_rows(row, table)]
+        return [body.select_columns(entry) for entry in self.find_related_rows(row, table)]
 
     def find_related_rows(self, row: Mapping[str, Any], table: str) -> list[Row]:
         """The rows of another table that are about the same answer."""
-        return [one for one in self.run.rows(table).to_pylist() if self.name_of(one) == self.name_of(row)]
+        return [entry for entry in self.run.rows(table).to_pylist() if self.name_of(entry) == self.name_of(row)]
 
 
 def filter_models(rows: pa.Table, names: set[str]) -> pa.Table:

@@ -147,8 +147,8 @@ def read_run(request: Request, services: Used, held: Operating, asked: Asked) ->
     return build_tagged_response(request, body)
 
 
-def _build_cost_body(spent: UsageTotals) -> dict[str, Any]:
-    return {**spent._asdict(), "usd": round_dollars(spent.usd)}
+def _build_cost_body(usage: UsageTotals) -> dict[str, Any]:
+    return {**usage._asdict(), "usd": round_dollars(usage.usd)}
 
 
 @router.get(f"{RUN_PATH}/traces", response_model=PageOfTraces, responses=UNCHANGED)
@@ -169,12 +169,12 @@ def read_trace(request: Request, held: Operating, asked: Asked, trace_id: str) -
     return build_tagged_response(request, load_trace(asked, trace_id))
 
 
-def load_trace(asked: RunContext, trace_id: str) -> dict[str, Any]:
+def load_trace(context: RunContext, trace_id: str) -> dict[str, Any]:
     """A trace of the run, as the API tells it. Raises Problem where there is none."""
-    found = load_results(asked).trace(trace_id) if len(trace_id) <= _LONGEST_TRACE_ID else None
-    if found is None:
-        raise Problem(404, f"there is no trace {trace_id[:80]!r} of the run {asked.run.run_id}")
-    return {"trace_id": trace_id, "run_id": asked.run.run_id, **found}
+    trace = load_results(context).trace(trace_id) if len(trace_id) <= _LONGEST_TRACE_ID else None
+    if trace is None:
+        raise Problem(404, f"there is no trace {trace_id[:80]!r} of the run {context.run.run_id}")
+    return {"trace_id": trace_id, "run_id": context.run.run_id, **trace}
 
 
 def build_trace_uri(run_id: str, trace_id: str) -> str:
@@ -182,14 +182,14 @@ def build_trace_uri(run_id: str, trace_id: str) -> str:
     return f"/api/evaluations/{run_id}/traces/{quote(trace_id, safe='')}"
 
 
-def _build_page(asked: RunContext, traces: list[str], after: str, limit: int) -> dict[str, Any]:
+def _build_page(context: RunContext, traces: list[str], after: str, limit: int) -> dict[str, Any]:
     """At most `limit` URIs, and that of the next page (None: there is none)."""
-    run_id = asked.run.run_id
-    rest = traces[bisect_right(traces, after) :]
-    is_last = len(rest) <= limit
+    run_id = context.run.run_id
+    later = traces[bisect_right(traces, after) :]
+    is_last = len(later) <= limit
     return {
-        "traces": [build_trace_uri(run_id, trace_id) for trace_id in rest[:limit]],
+        "traces": [build_trace_uri(run_id, trace_id) for trace_id in later[:limit]],
         "traces_next": None
         if is_last
-        else f"/api/evaluations/{run_id}/traces?after={quote(rest[limit - 1], safe='')}&limit={limit}",
+        else f"/api/evaluations/{run_id}/traces?after={quote(later[limit - 1], safe='')}&limit={limit}",
     }

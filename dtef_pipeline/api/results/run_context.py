@@ -48,8 +48,8 @@ class RunContext(NamedTuple):
 
     def stage_config(self, stage: str) -> Mapping[str, Any]:
         """The configuration of a stage in the plan."""
-        found: Mapping[str, Any] = self.evaluation.plan.get("config", {}).get(stage, {})
-        return found
+        config: Mapping[str, Any] = self.evaluation.plan.get("config", {}).get(stage, {})
+        return config
 
     def levels(self, table: str) -> dict[str, str]:
         """Of the run's partition, and of its snapshot where the table is kept by snapshots."""
@@ -67,9 +67,9 @@ class RunContext(NamedTuple):
         """What tells whether results are still what they were: the run's files in these tables, and models, scenarios and settings."""
         from pyarrow import fs
 
-        folders = [fs.FileSelector(self.house.folder(one, **self.levels(one)), allow_not_found=True) for one in tables]
-        files = [found for folder in folders for found in self.house.fs.get_file_info(folder)]
-        return (config_hash(self.settings), *((one.path, one.mtime_ns, one.size) for one in files))
+        folders = [fs.FileSelector(self.house.folder(table, **self.levels(table)), allow_not_found=True) for table in tables]
+        files = [info for folder in folders for info in self.house.fs.get_file_info(folder)]
+        return (config_hash(self.settings), *((file.path, file.mtime_ns, file.size) for file in files))
 
     @property
     def models(self) -> Models:
@@ -78,26 +78,26 @@ class RunContext(NamedTuple):
 
     def find_computed_models(self, selectors: Iterable[str]) -> set[str]:
         """The names of those of these models that are computed, and not asked."""
-        found = set[str]()
+        names = set[str]()
         for selector in selectors:
             with suppress(ConfigError):
-                found.update(spec.name for spec in self.models.resolve([selector]) if spec.is_computed)
-        return found
+                names.update(spec.name for spec in self.models.resolve([selector]) if spec.is_computed)
+        return names
 
     def variants(self, selectors: Iterable[str]) -> Counter[str]:
         """How many variants of each model the selectors stand for, by the name in tables. One that is no longer known stands for itself."""
-        models, found = self.models, dict[str, str]()
+        models, by_variant = self.models, dict[str, str]()
         for selector in selectors:
             try:
-                found.update((spec.variant, spec.name) for spec in models.resolve([selector]))
+                by_variant.update((spec.variant, spec.name) for spec in models.resolve([selector]))
             except ConfigError:
-                found[selector] = selector
-        return Counter(found.values())
+                by_variant[selector] = selector
+        return Counter(by_variant.values())
 
     def names(self, selectors: Iterable[str]) -> set[str]:
         """The names that models have in tables which these selectors stand for, and the selectors themselves."""
-        given = list(selectors)
-        return {*given, *self.variants(given)}
+        texts = list(selectors)
+        return {*texts, *self.variants(texts)}
 
     def response_finder(self) -> Callable[[Sequence[str]], pa.Table]:
         """Finds the stored responses to request keys, where rows share some of their calls."""
@@ -105,9 +105,9 @@ class RunContext(NamedTuple):
 
     def sum_bought(self, keys: Iterable[str]) -> UsageTotals:
         """What those of the calls cost that were answered in a Dagster run of this evaluation."""
-        found = self._read_store(lambda store: store.sum_bought(keys, self.run.queue_id))
+        totals = self._read_store(lambda store: store.sum_bought(keys, self.run.queue_id))
         return UsageTotals(
-            found.cost_usd, found.calls, found.prompt_tokens, found.completion_tokens, found.unpriced, found.most_usd
+            totals.cost_usd, totals.calls, totals.prompt_tokens, totals.completion_tokens, totals.unpriced, totals.most_usd
         )
 
     def unknown_costs(self, keys: Iterable[str]) -> pa.Table:

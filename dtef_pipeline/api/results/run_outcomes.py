@@ -38,29 +38,27 @@ class OutcomeCounts(NamedTuple):
 
     def in_words(self, unit: Unit) -> str | None:
         """How much is missing and why, in words; None where all that was asked for was answered, and something of it is scored."""
-        unscored = (
-            f"none of {format_count(self.answered, unit.noun)} has a score" if self.answered and not self.scored else None
-        )
-        return format_remarks(describe_shortfall(self.asked or 0, self.answered, self.skipped, self.failed, unit), unscored)
+        remark = f"none of {format_count(self.answered, unit.noun)} has a score" if self.answered and not self.scored else None
+        return format_remarks(describe_shortfall(self.asked or 0, self.answered, self.skipped, self.failed, unit), remark)
 
 
 def count_by_group(
-    rows: Iterable[tuple[Hashable, str, bool]], planned: Mapping[Hashable, int] | None
+    rows: Iterable[tuple[Hashable, str, bool]], plan: Mapping[Hashable, int] | None
 ) -> dict[Hashable, OutcomeCounts]:
-    """Of each group: `rows` are its name, the status of a row, and whether it is scored. `planned`: rows of each group; None: not known.
+    """Of each group: `rows` are its name, the status of a row, and whether it is scored. `plan`: rows of each group; None: not known.
 
     More rows than planned were asked for at another time, and count.
     """
-    came: dict[Hashable, Counter[str]] = {group: Counter() for group in planned or ()}
+    outcomes: dict[Hashable, Counter[str]] = {group: Counter() for group in plan or ()}
     for group, status, is_scored in rows:
-        own = came.setdefault(group, Counter())
-        own[ITEM_OUTCOMES.get(status, "failed")] += 1
-        own["scored"] += is_scored
+        counts = outcomes.setdefault(group, Counter())
+        counts[ITEM_OUTCOMES.get(status, "failed")] += 1
+        counts["scored"] += is_scored
     return {
         group: OutcomeCounts(
-            max((planned or {}).get(group, 0), sum(own[name] for name in ("answered", "failed", "skipped"))), **own
+            max((plan or {}).get(group, 0), sum(counts[name] for name in ("answered", "failed", "skipped"))), **counts
         )
-        for group, own in came.items()
+        for group, counts in outcomes.items()
     }
 
 
@@ -68,16 +66,16 @@ def sum_counts(counts: Mapping[Hashable, OutcomeCounts]) -> OutcomeCounts:
     """The sum of the groups."""
     if not counts:
         return OutcomeCounts(None)
-    return OutcomeCounts(*(sum(one[place] or 0 for one in counts.values()) for place in range(len(OutcomeCounts._fields))))
+    return OutcomeCounts(*(sum(group[place] or 0 for group in counts.values()) for place in range(len(OutcomeCounts._fields))))
 
 
 def build_outcomes_body(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) -> dict[str, Any]:
     """The member `outcomes` of a run."""
-    found = sum_counts(counts)
+    total = sum_counts(counts)
     nothing = (
-        f"no {unit.noun} is asked for here: the sample, or what the models go by, leaves none" if found.asked == 0 else None
+        f"no {unit.noun} is asked for here: the sample, or what the models go by, leaves none" if total.asked == 0 else None
     )
-    return {"unit": unit.noun, **found._asdict(), "warning": nothing or found.in_words(unit)}
+    return {"unit": unit.noun, **total._asdict(), "warning": nothing or total.in_words(unit)}
 
 
 def format_further(further: int, noun: str) -> str | None:

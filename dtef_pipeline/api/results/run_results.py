@@ -29,9 +29,9 @@ def load_results(run: RunContext) -> FamilyResults:
 
 def _load_results_class(family: str) -> type[FamilyResults]:
     module = f"run_results_{family}" if family in _OWN_CLASSES else "family_results"
-    found = importlib.import_module(f"dtef_pipeline.api.results.{module}")
-    made: type[FamilyResults] = getattr(found, _OWN_CLASSES.get(family, "FamilyResults"))
-    return made
+    source = importlib.import_module(f"dtef_pipeline.api.results.{module}")
+    results_class: type[FamilyResults] = getattr(source, _OWN_CLASSES.get(family, "FamilyResults"))
+    return results_class
 
 
 def add_board_columns(schema: dict[str, Any]) -> None:
@@ -40,14 +40,14 @@ def add_board_columns(schema: dict[str, Any]) -> None:
 
     columns: dict[str, dict[str, Any]] = {}
     for family in _OWN_CLASSES:
-        made = _load_results_class(family)
-        for name in made.beside:
-            schema_of_board = TABLES[made.board].schema
-            assert schema_of_board is not None, made.board
-            found = column_schema(schema_of_board.field(name))
-            known = columns.setdefault(name, found | {"description": ""})
-            known["description"] += f"{'; ' if known['description'] else ''}{found['description']} ({family})"
-    schema["properties"] |= {name: one for name, one in columns.items() if name not in schema["properties"]}
+        results_class = _load_results_class(family)
+        for name in results_class.beside:
+            schema_of_board = TABLES[results_class.board].schema
+            assert schema_of_board is not None, results_class.board
+            details = column_schema(schema_of_board.field(name))
+            entry = columns.setdefault(name, details | {"description": ""})
+            entry["description"] += f"{'; ' if entry['description'] else ''}{details['description']} ({family})"
+    schema["properties"] |= {name: column for name, column in columns.items() if name not in schema["properties"]}
 
 
 class Results(NamedTuple):
@@ -71,8 +71,8 @@ def make_results(family: FamilyResults) -> Results:
     counts, traces = family.counts(), family.traces()
     # What was bought for rows that are not there yet is nobody's cost: the evaluation as a whole knows it.
     unknown = UsageTotals(usd=None)
-    cost, bought = (family.cost(), family.run.sum_bought(family.request_keys())) if traces else (unknown, unknown)
-    return Results(family.metrics(counts), build_outcomes_body(counts, family.unit), cost, bought, traces)
+    cost, purchase = (family.cost(), family.run.sum_bought(family.request_keys())) if traces else (unknown, unknown)
+    return Results(family.metrics(counts), build_outcomes_body(counts, family.unit), cost, purchase, traces)
 
 
 class ResultsCache:
@@ -91,18 +91,18 @@ class ResultsCache:
             alone = self._at_work.setdefault(run_id, threading.Lock())
         with alone:
             family = load_results(run)
-            written = run.source_stamp(family.source_tables)
-            before, found = self._found.get(run_id, ((), None))
-            if found is None or before != written:
-                found = self._make(family)
+            stamp = run.source_stamp(family.source_tables)
+            before, results = self._found.get(run_id, ((), None))
+            if results is None or before != stamp:
+                results = self._make(family)
             with self._lock:
-                self._keep(run_id, written, found)
-        return found
+                self._keep(run_id, stamp, results)
+        return results
 
-    def _keep(self, run_id: str, written: tuple[Any, ...], found: Results) -> None:
-        self._found[run_id] = written, found
+    def _keep(self, run_id: str, stamp: tuple[Any, ...], results: Results) -> None:
+        self._found[run_id] = stamp, results
         self._found.move_to_end(run_id)
-        size = sum(one.size for _, one in self._found.values())
+        size = sum(entry.size for _, entry in self._found.values())
         while size > self._most and len(self._found) > 1:
-            _, (_, dropped) = self._found.popitem(last=False)
-            size -= dropped.size
+            _, (_, oldest) = self._found.popitem(last=False)
+            size -= oldest.size

@@ -92,7 +92,7 @@ class GamesResults(FamilyResults):
 
     def find_scored_names(self) -> set[tuple[Any, ...]]:
         scores = self.run.rows("episode_scores", ["episode_id", "status"])
-        return {(one,) for one in scores.filter(pc.equal(scores["status"], "scored"))["episode_id"].to_pylist()}
+        return {(episode_id,) for episode_id in scores.filter(pc.equal(scores["status"], "scored"))["episode_id"].to_pylist()}
 
     def count_planned(self) -> dict[Hashable, int] | None:
         """None where a scenario, a persona or a model is no longer known."""
@@ -100,43 +100,43 @@ class GamesResults(FamilyResults):
 
         asks, config, key = self.run.run.asks, self.config, self.run.run.key
         try:
-            found = pack(key, {key: find_scenario_version(self.run.settings, key, asks["scenario_version"])})
-            items = build_game_items(found.manifest, asks["seeds"], asks["opponents"])
+            game = pack(key, {key: find_scenario_version(self.run.settings, key, asks["scenario_version"])})
+            items = build_game_items(game.manifest, asks["seeds"], asks["opponents"])
             personas = load_known_personas(self.run.settings, config.get("persona_versions", {}))
-            players = resolve_entrants(found, self.run.models, personas, config.get("players", ()), [self.persona or AS_ITSELF])
+            players = resolve_entrants(game, self.run.models, personas, config.get("players", ()), [self.persona or AS_ITSELF])
         except ConfigError:
             return None
-        of_models = sum(one.opponent != NO_OPPONENT and not one.opponent.startswith(BASELINE_PREFIX) for one in items)
+        of_models = sum(item.opponent != NO_OPPONENT and not item.opponent.startswith(BASELINE_PREFIX) for item in items)
         episodes = Counter[Hashable]()
         for player in players:
             asks_all = player.model is not None
             if not asks_all or player.persona_name == self.persona:
-                repeated = len(items) if asks_all else of_models
-                episodes[(player.model_name,)] += len(items) + repeated * (self.draws - 1)
+                n_repeats = len(items) if asks_all else of_models
+                episodes[(player.model_name,)] += len(items) + n_repeats * (self.draws - 1)
         return dict(episodes)
 
     def metrics(self, counts: Counts) -> list[Row]:
         """The means over all opponents, as `dtef games board` has them."""
-        own = self._select_played("episode_scores", _COLUMNS_OF_RESULTS, and_all_baselines=True)
-        if not len(own):
+        scores = self._select_played("episode_scores", _COLUMNS_OF_RESULTS, and_all_baselines=True)
+        if not len(scores):
             return []
         turns = self.run.rows("episode_turns", ["episode_id", "request_key", "under_test", "call_status", *_PLAYED_BY])
         with duckdb.connect() as connection:
             connection.execute("SET threads = 1")
-            connection.register("episode_scores", own)
+            connection.register("episode_scores", scores)
             connection.register(
-                "episode_turns", turns.filter(is_one_of(turns["episode_id"], set(own["episode_id"].to_pylist())))
+                "episode_turns", turns.filter(is_one_of(turns["episode_id"], set(scores["episode_id"].to_pylist())))
             )
-            found = compute_results_of(connection, "episode_scores")
-        rows = found[found["opponent"] == ALL_OPPONENTS].to_dict("records")
+            results = compute_results_of(connection, "episode_scores")
+        rows = results[results["opponent"] == ALL_OPPONENTS].to_dict("records")
         return [self._metric(row, counts) for row in rows if self._is_shown(row["model"])]
 
     def _is_shown(self, model: str) -> bool:
         return model in self.models or (model.startswith(BASELINE_PREFIX) and self._all_baselines)
 
     def _metric(self, row: Mapping[Any, Any], counts: Counts) -> Row:
-        formed = [
-            words.format(spelled(row[name])) for name, (words, spelled) in _FORM_IN_WORDS.items() if convert_to_json(row[name])
+        remarks = [
+            words.format(text_of(row[name])) for name, (words, text_of) in _FORM_IN_WORDS.items() if convert_to_json(row[name])
         ]
         return self.metric(
             row,
@@ -145,13 +145,13 @@ class GamesResults(FamilyResults):
             (row["n_episodes"], self._count_asked(row, counts)),
             (row["low"], row["high"]),
             row["reason"],
-            self.remark(counts, row, *formed),
+            self.remark(counts, row, *remarks),
         )
 
     def _count_asked(self, row: Mapping[Any, Any], counts: Counts) -> int | None:
         """Episodes of the plan; None of a metric that an episode may say nothing of."""
-        own = counts.get(self.way_of(row))
-        return own.asked if own and row["metric"] in _OF_EVERY_EPISODE and row["n_episodes"] == own.answered else None
+        tally = counts.get(self.way_of(row))
+        return tally.asked if tally and row["metric"] in _OF_EVERY_EPISODE and row["n_episodes"] == tally.answered else None
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """The episode, the messages before its first text, and its turns in their order."""
@@ -163,8 +163,8 @@ class GamesResults(FamilyResults):
             if all(row[name] == episode[name] for name in ("item_id", "version", "persona"))
         ]
         episode_parts = {"opening": opening[0] if opening else [], "turns": sorted(turns, key=_turn_key)}
-        found: Row = convert_to_json(episode | episode_parts)
-        return found
+        trace: Row = convert_to_json(episode | episode_parts)
+        return trace
 
 
 def _turn_key(turn: Mapping[str, Any]) -> tuple[int, int, int]:

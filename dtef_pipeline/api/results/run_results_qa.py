@@ -62,8 +62,8 @@ class QaResults(FamilyResults):
         prompts, types = run.rows("qa_prompts", ["item_id", "condition"]), run.rows("qa_items", ["type"])
         about_documents = bool(len(run.rows("qa_documents", ["doc_id"])))
         try:
-            shown = {name: config[name] for name in _HOW_SHOWN if name in config}
-            how = AskSettings(**shown, filter=parse_filter(config.get("filter", [])))
+            options = {name: config[name] for name in _HOW_SHOWN if name in config}
+            how = AskSettings(**options, filter=parse_filter(config.get("filter", [])))
             condition = how.condition(types["type"].to_pylist(), about_documents=about_documents)
         except ConfigError:
             return prompts.slice(0, 0)
@@ -72,8 +72,8 @@ class QaResults(FamilyResults):
     def count_planned(self) -> dict[Hashable, int] | None:
         if not len(self.prompts):
             return None
-        each = len(self.prompts) * self.draws
-        return {(name,): number * each for name, number in self.run.variants(self.config.get("models", ())).items()}
+        count = len(self.prompts) * self.draws
+        return {(name,): number * count for name, number in self.run.variants(self.config.get("models", ())).items()}
 
     def metrics(self, counts: Counts) -> list[Row]:
         """As in `dtef qa board --by part`."""
@@ -83,11 +83,11 @@ class QaResults(FamilyResults):
         with duckdb.connect() as connection:
             connection.execute("SET threads = 1")
             connection.register("qa_scores", rows)
-            found = compute_qa_results(load_qa_scores(connection))
+            frame = compute_qa_results(load_qa_scores(connection))
         # A random sample leaves out items that the metric is not to be measured of.
         left_out = pc.and_(pc.equal(rows["status"].cast(pa.string()), SKIPPED_SAMPLE), pc.is_null(rows["score"]))
         n_asked = count_different_items(rows.filter(pc.invert(left_out)), _OF_A_METRIC, "item_id")
-        return [self._metric(row, n_asked, counts) for row in found.to_dict("records")]
+        return [self._metric(row, n_asked, counts) for row in frame.to_dict("records")]
 
     def _metric(self, row: Mapping[Any, Any], n_asked: Counter[tuple[str, ...]], counts: Counts) -> Row:
         return self.metric(
@@ -117,14 +117,14 @@ class QaResults(FamilyResults):
 
 def _describe_unread(row: Mapping[Any, Any]) -> list[str]:
     """What counts 0 for want of an answer that can be read, and what has no score."""
-    unread, whole = int(row[f"n_{UNPARSEABLE_STATUS}"]), format_count(int(row["n_total"]), "response")
+    unread, total = int(row[f"n_{UNPARSEABLE_STATUS}"]), format_count(int(row["n_total"]), "response")
     why = {status: int(row[f"n_{status}"]) for status in NULL_STATUSES if status not in _SAID_OF_CALLS}
-    unscored = [
+    reasons = [
         f"{number:,} {_IN_PLAIN_WORDS.get(status, status.replace('_', ' '))}" for status, number in why.items() if number
     ]
     remarks = []
     if unread:
-        remarks.append(f"{unread:,} of {whole} could not be read and {'counts' if unread == 1 else 'count'} 0")
-    if unscored:
-        remarks.append(f"{sum(why.values()):,} of {whole} without a score: {', '.join(unscored)}")
+        remarks.append(f"{unread:,} of {total} could not be read and {'counts' if unread == 1 else 'count'} 0")
+    if reasons:
+        remarks.append(f"{sum(why.values()):,} of {total} without a score: {', '.join(reasons)}")
     return remarks

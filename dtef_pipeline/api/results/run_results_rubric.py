@@ -45,8 +45,8 @@ class RubricResults(FamilyResults):
     @cached_property
     def models(self) -> set[str]:
         """Those that the manifest names; a litellm string stands for the model of the models file that has it."""
-        selectors = [str(one) for one in self.config.get("models", ())]
-        return self.run.names([*selectors, *(resolve_known_selector(one, self.run.models) for one in selectors)])
+        selectors = [str(value) for value in self.config.get("models", ())]
+        return self.run.names([*selectors, *(resolve_known_selector(selector, self.run.models) for selector in selectors)])
 
     @cached_property
     def others(self) -> str | None:
@@ -55,17 +55,17 @@ class RubricResults(FamilyResults):
         Another run of the same snapshot takes the place of what is stored. Where the manifest names nobody, the run's own judges are those of
         the blueprint, by the models that are known now. Where these are not known any more, what is stored is taken for the run's own.
         """
-        own = dict.fromkeys((one.name for one in self.judges or ()), self._judge_draws)
+        draws = dict.fromkeys((judge.name for judge in self.judges or ()), self._judge_draws)
         rows = self.run.rows("rubric_judgements", ["judge", "judge_draw"]).group_by(["judge", "judge_draw"]).aggregate([])
-        stored = Counter(rows["judge"].to_pylist())
-        if not own or not stored:
+        counts = Counter(rows["judge"].to_pylist())
+        if not draws or not counts:
             return None
-        if stored != own:
-            return f"judged by others: what is stored is by {_format_judges(stored)}, not by {_format_judges(own)}"
+        if counts != draws:
+            return f"judged by others: what is stored is by {_format_judges(counts)}, not by {_format_judges(draws)}"
         lists = self.run.rows("rubric_runs", ["judges"])["judges"].to_pylist()
-        scored = {name for names in lists for name in names if name.partition("(")[0] in APPROACHES}
-        if scored and scored != set(own):
-            return f"judged by others: the scores are by {', '.join(sorted(scored))}, not by {_format_judges(own)}"
+        scorers = {name for names in lists for name in names if name.partition("(")[0] in APPROACHES}
+        if scorers and scorers != set(draws):
+            return f"judged by others: the scores are by {', '.join(sorted(scorers))}, not by {_format_judges(draws)}"
         return None
 
     @cached_property
@@ -87,22 +87,22 @@ class RubricResults(FamilyResults):
         """The request keys of what the run's own judges said, found in the response store: their rows have gone."""
         tables = [self.run.rows(name) for name in ("rubric_responses", "rubric_criteria", "rubric_prompts")]
         episodes = list(iterate_judgings(tables[0], tables[1], tables[2], self.judges or (), self._judge_draws))
-        played = play(episodes, lambda requests: {}, self.run.response_finder())
-        return {response.request_key for one in played for response in one.responses}
+        outcomes = play(episodes, lambda requests: {}, self.run.response_finder())
+        return {response.request_key for outcome in outcomes for response in outcome.responses}
 
     def own(self, table: str, columns: Sequence[str] | None = None) -> Any:
         """Whole tables of analysts, and no judgement where others judged since."""
         if table in _ANALYSTS_TABLES:
             return self.run.rows(table, columns)
-        found = super().own(table, columns)
-        return found.slice(0, 0) if table == "rubric_judgements" and self.others else found
+        rows = super().own(table, columns)
+        return rows.slice(0, 0) if table == "rubric_judgements" and self.others else rows
 
     def counts(self) -> dict[Hashable, OutcomeCounts]:
-        """Counts by model. `scored` is read from the model rows of `rubric_scores`; 0 where other judges have judged since."""
-        scored = Counter[Hashable]()
+        """Counts by model. `totals` is read from the model rows of `rubric_scores`; 0 where other judges have judged since."""
+        totals = Counter[Hashable]()
         for row in [] if self.others else self._read_model_rows("n_responses_scored"):
-            scored[self.way_of(row)] += row["n_responses_scored"]
-        return {way: own._replace(scored=scored[way]) for way, own in super().counts().items()}
+            totals[self.way_of(row)] += row["n_responses_scored"]
+        return {way: outcome._replace(scored=totals[way]) for way, outcome in super().counts().items()}
 
     def find_scored_names(self) -> set[tuple[Any, ...]]:
         return set()
@@ -132,22 +132,22 @@ class RubricResults(FamilyResults):
             connection.execute("SET threads = 1")
             connection.register("rows_of_run", rows)
             frame = connection.execute("FROM rows_of_run").df()
-        found = board(frame, [self.run.snapshot], {}, "blueprint").to_dict("records")
+        records = board(frame, [self.run.snapshot], {}, "blueprint").to_dict("records")
         reasons = {
             row["model"]: ", ".join(f"{reason}: {format_count(n, 'response')}" for reason, n in row["reasons"] or ())
             for row in self._read_model_rows("reasons")
         }
         further = self.further()
         return [
-            one
-            for row in found
+            part
+            for row in records
             if row["model"] in self.models
-            for one in self._build_parts(row, reasons, self._remark(row, counts, further))
+            for part in self._build_parts(row, reasons, self._remark(row, counts, further))
         ]
 
     def _remark(self, row: Mapping[Any, Any], counts: Counts, further: Counter[tuple[Any, ...]]) -> str | None:
-        unscored, whole = int(row["n_responses"] - row["n_responses_scored"]), format_count(int(row["n_responses"]), "response")
-        missing = f"{unscored:,} of {whole} without a score" if unscored else None
+        gap, total = int(row["n_responses"] - row["n_responses_scored"]), format_count(int(row["n_responses"]), "response")
+        missing = f"{gap:,} of {total} without a score" if gap else None
         return self.remark(counts, row, missing, format_further(further[self.way_of(row)], "response"))
 
     def _build_parts(self, row: Mapping[Any, Any], reasons: Mapping[str, str], remark: str | None) -> Iterator[Row]:
@@ -180,7 +180,7 @@ class RubricResults(FamilyResults):
         response_part = {"status": row["status"], "text": row["text"], "reason": row["error"]}
         response_part |= {name: convert_to_json(row[name]) for name in ("prompt", "system_index", "transcript")}
         bodies = {"points": ("rubric_points", PointOfRubric), "judgements": ("rubric_judgements", VerdictOfRubric)}
-        beside = {name: [] if self.others else self.list_related_bodies(row, *one) for name, one in bodies.items()}
+        beside = {name: [] if self.others else self.list_related_bodies(row, *source) for name, source in bodies.items()}
         return (
             ResponseOfRun.select_columns({**row, "prompt_id": row["asked_hash"]})
             | response_part

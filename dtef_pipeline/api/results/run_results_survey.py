@@ -57,24 +57,24 @@ class SurveyResults(FamilyResults):
 
     def _filter_ways(self, rows: pa.Table) -> pa.Table:
         for column, values in (("condition", "conditions"), ("context_level", "context_levels")):
-            chosen = self.config.get(values)
-            rows = rows.filter(is_one_of(rows[column], set(chosen))) if chosen else rows
+            choices = self.config.get(values)
+            rows = rows.filter(is_one_of(rows[column], set(choices))) if choices else rows
         return rows
 
     def _filter_drawn(self, rows: pa.Table) -> pa.Table:
         sample = Sample(self.config.get("questions"), self.config.get("sample_segments"))
         if sample == EVERYTHING:
             return rows
-        drawn = sample.select_questions(self.run.rows("survey_responses", ["question_id", *DRAW_ORDERS]))
-        return rows.filter(is_one_of(rows["question_id"], set(drawn.to_pylist())))
+        questions = sample.select_questions(self.run.rows("survey_responses", ["question_id", *DRAW_ORDERS]))
+        return rows.filter(is_one_of(rows["question_id"], set(questions.to_pylist())))
 
     @cached_property
     def silent(self) -> list[Row]:
         """Predictions that a computed model could not make, such as one from the round before where there is none; `error` says why."""
         rows = self.own("predictions", (*self.way, "call_status", "error"))
         rows = rows.filter(pc.equal(rows["call_status"].cast(pa.string()), _MISSING))
-        found: list[Row] = filter_models(rows, self.run.find_computed_models(self.config.get("models", ()))).to_pylist()
-        return found
+        predictions: list[Row] = filter_models(rows, self.run.find_computed_models(self.config.get("models", ()))).to_pylist()
+        return predictions
 
     def read_outcome_rows(self) -> list[Row]:
         """Where a computed model has nothing to go by, none is asked of it."""
@@ -83,16 +83,16 @@ class SurveyResults(FamilyResults):
 
     def count_planned(self) -> dict[Hashable, int] | None:
         """0 where no question is drawn; None where prompts are not made yet."""
-        made = self._filter_ways(self.run.rows("blueprints", [KEYS.item, *KEYS.asked]))
-        if not len(made):
+        blueprints = self._filter_ways(self.run.rows("blueprints", [KEYS.item, *KEYS.asked]))
+        if not len(blueprints):
             return None
-        every, drawn = (
+        every, sample = (
             Counter(zip(rows["condition"].to_pylist(), rows["context_level"].to_pylist(), strict=True))
-            for rows in (made, self._filter_drawn(made))
+            for rows in (blueprints, self._filter_drawn(blueprints))
         )
         variants, silent = self.run.variants(self.config.get("models", ())), Counter(map(self.way_of, self.silent))
-        asked = {(name, *way): drawn[way] * times * self.draws for name, times in variants.items() for way in every}
-        return {way: number - silent[way] for way, number in asked.items()}
+        totals = {(name, *way): sample[way] * times * self.draws for name, times in variants.items() for way in every}
+        return {way: number - silent[way] for way, number in totals.items()}
 
     def metrics(self, counts: Counts) -> list[Row]:
         """The mean scores of the segment, as `dtef board --by segment --snapshot` shows them."""
@@ -100,11 +100,11 @@ class SurveyResults(FamilyResults):
             return []
         round_id, segment = SPACE.split(self.run.run.key)
         options = SurveyBoardOptions(rounds=(round_id,), segments=(segment,), snapshot=self.run.snapshot)
-        found = self.run.house.query(lambda made: view(made, "segment", options), only=HELD, first=[round_id])
-        chosen = found[
-            found["model"].isin(self.models)
-            & found["condition"].isin(self.config.get("conditions") or found["condition"])
-            & found["context_level"].isin(self.config.get("context_levels") or found["context_level"])
+        frame = self.run.house.query(lambda connection: view(connection, "segment", options), only=HELD, first=[round_id])
+        rows = frame[
+            frame["model"].isin(self.models)
+            & frame["condition"].isin(self.config.get("conditions") or frame["condition"])
+            & frame["context_level"].isin(self.config.get("context_levels") or frame["context_level"])
         ]
         n_asked, statuses, further = self._count_asked_questions(), self._count_statuses(), self.further()
         silent = {self.way_of(row): row["error"] for row in self.silent}
@@ -124,7 +124,7 @@ class SurveyResults(FamilyResults):
                 ),
                 direction="higher",
             )
-            for row in chosen.to_dict("records")
+            for row in rows.to_dict("records")
         ]
 
     def _read_scored(self, *columns: str) -> pa.Table:
@@ -138,18 +138,18 @@ class SurveyResults(FamilyResults):
 
     def _count_statuses(self) -> dict[tuple[Any, ...], Counter[str]]:
         """How many predictions of each model, asked in each way, have each status."""
-        found: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
+        statuses: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
         for row in self._read_scored("status").to_pylist():
-            found[self.way_of(row)][row["status"]] += 1
-        return found
+            statuses[self.way_of(row)][row["status"]] += 1
+        return statuses
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """The response, and of each question that it answers what was read of it and its score."""
         scores = filter_models(self.run.rows("scores"), {answers[0]["model"]}).to_pylist()
-        scored = {self.name_of(one): one for one in scores}
+        by_name = {self.name_of(score): score for score in scores}
         named = ("question_id", "condition", "context_level")
         questions = [
-            PredictedQuestion.select_columns({**scored.get(self.name_of(row), {}), **{name: row[name] for name in named}})
+            PredictedQuestion.select_columns({**by_name.get(self.name_of(row), {}), **{name: row[name] for name in named}})
             | {"prompt_id": row["prompt_id"]}
             for row in answers
         ]

@@ -101,14 +101,14 @@ def check_family(family: str) -> str:
     """For validators. Raises ValueError for a name of none."""
     from dtef_pipeline.families import FAMILIES
 
-    return _require_one_of([one.name for one in FAMILIES], family)
+    return _require_one_of([record.name for record in FAMILIES], family)
 
 
 def check_voted_family(family: str) -> str:
     """Likewise, for votes: those of other tools have a family of their own."""
     from dtef_pipeline.families import FAMILIES
 
-    return _require_one_of([*(one.name for one in FAMILIES), ELSEWHERE], family)
+    return _require_one_of([*(record.name for record in FAMILIES), ELSEWHERE], family)
 
 
 def _require_one_of(names: list[str], family: str) -> str:

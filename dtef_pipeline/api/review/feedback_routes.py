@@ -52,7 +52,7 @@ class TakenVote(Part):
     vote_id: str
 
 
-async def _require_json(request: Request, held: Reviewing) -> None:
+async def _require_json(request: Request, holder: Reviewing) -> None:
     if not is_json(request):
         raise make_not_json_problem(request)
 
@@ -68,9 +68,9 @@ def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: U
         done = pair_stored(services.votes, warehouse, services.settings, wanted, held.name)
     feedback.waiting.refresh_pairs()
     if not done.new:
-        found = f"{format_count(done.responses, 'stored response')} found" if done.responses else "no stored response fits"
+        count = f"{format_count(done.responses, 'stored response')} found" if done.responses else "no stored response fits"
         also = "; there are baselines, which are paired with baselines: true" if done.computed and not done.responses else ""
-        raise Problem(409, f"nothing is left to pair: {found}{also}")
+        raise Problem(409, f"nothing is left to pair: {count}{also}")
     return NewPairs(pairs=done.new, pair_ids=list(done.pair_ids))
 
 
@@ -110,7 +110,7 @@ def take_vote(values: Annotated[Any, Body()], held: Reviewing, services: Used, f
     return JSONResponse({"vote_id": vote_id}, 201, _NOT_KEPT)
 
 
-def _require_own_id(held: HeldToken, reviewer_id: str) -> None:
+def _require_own_id(holder: HeldToken, reviewer_id: str) -> None:
     """An operator's token serves many reviewers, as of a study with pages of its own; a reviewer's is for one."""
-    if not held.may("operator") and reviewer_id != held.name:
-        raise Problem(403, f"reviewer_id: the token is of {held.name}, who can vote only under that id")
+    if not holder.may("operator") and reviewer_id != holder.name:
+        raise Problem(403, f"reviewer_id: the token is of {holder.name}, who can vote only under that id")

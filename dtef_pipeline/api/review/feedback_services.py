@@ -39,8 +39,8 @@ async def get_feedback(request: Request) -> Feedback:
     state = request.app.state
     if not hasattr(state, "feedback"):
         state.feedback = Feedback(get_services(request).votes)
-    found: Feedback = state.feedback
-    return found
+    feedback: Feedback = state.feedback
+    return feedback
 
 
 UsedForVotes = Annotated[Feedback, Depends(get_feedback)]

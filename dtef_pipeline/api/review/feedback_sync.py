@@ -43,8 +43,8 @@ class VoidReason(Part):
 def export_over_http(held: Administering, services: Used, justifications: bool = True) -> Response:
     """All pairs, responses and votes, the same bytes as of `dtef export votes`. Reviewers without consent stand under pseudonyms."""
     lines = build_export_lines(services.votes, OVER_HTTP, held.name, justifications=justifications)
-    sent = {"Cache-Control": "no-store", "Content-Disposition": 'attachment; filename="votes.jsonl"'}
-    return StreamingResponse(_encode_blocks(lines), headers=sent, media_type="application/jsonl")
+    headers = {"Cache-Control": "no-store", "Content-Disposition": 'attachment; filename="votes.jsonl"'}
+    return StreamingResponse(_encode_blocks(lines), headers=headers, media_type="application/jsonl")
 
 
 @router.post(
@@ -59,11 +59,11 @@ async def import_over_http(request: Request, held: Administering, services: Used
 
     def add() -> dict[str, Any]:
         try:
-            done = add_lines(services.votes, list(check_lines(SENT_BODY, lines)), held.name, OVER_HTTP)
+            result = add_lines(services.votes, list(check_lines(SENT_BODY, lines)), held.name, OVER_HTTP)
         except SourceError as error:
             raise make_line_problem(error) from None
         feedback.waiting.refresh_pairs()
-        return done._asdict()
+        return result._asdict()
 
     return JSONResponse(await run_in_threadpool(add), 201)
 

@@ -35,18 +35,18 @@ class PairingResult(NamedTuple):
     """How many fit besides, of baselines, which were not let in."""
 
 
-def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, asked: PairsWanted, who: str) -> PairingResult:
+def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, request: PairsWanted, who: str) -> PairingResult:
     """Make pairs of stored responses. Raises ConfigError, WarehouseError and StoreError for what cannot be read."""
-    every = _read_responses(warehouse, settings, FAMILY_BY_NAME[asked.family], asked)
-    found = [one for one in every if asked.baselines or not is_computed(one.player)]
-    left_out = len(every) - len(found)
-    if not found:
+    every = _read_responses(warehouse, settings, FAMILY_BY_NAME[request.family], request)
+    responses = [response for response in every if request.baselines or not is_computed(response.player)]
+    left_out = len(every) - len(responses)
+    if not responses:
         return PairingResult(0, (), 0, left_out)
-    before = store.pairs(asked.family)
-    made = make_new_pairs(found, before, names=store.hidden_names(found), per_item=asked.per_item, most=asked.most)
-    manifest = RunManifest(asked.family, asked.snapshot, code_version(), config_hash(settings))
-    new = store.add_pairs(found, made, manifest, who)
-    return PairingResult(new, tuple(store.make_keyed(pair).pair_id for pair in made), len(found), left_out)
+    before = store.pairs(request.family)
+    pairs = make_new_pairs(responses, before, names=store.hidden_names(responses), per_item=request.per_item, most=request.most)
+    manifest = RunManifest(request.family, request.snapshot, code_version(), config_hash(settings))
+    new = store.add_pairs(responses, pairs, manifest, who)
+    return PairingResult(new, tuple(store.make_keyed(pair).pair_id for pair in pairs), len(responses), left_out)
 
 
 def prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
@@ -55,20 +55,20 @@ def prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
     return source.laid_out(pair) if source and source.laid_out else pair
 
 
-def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, asked: PairsWanted) -> list[PairedResponse]:
+def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, request: PairsWanted) -> list[PairedResponse]:
     source = family.paired
     if source is None:
         return []
-    there = warehouse.tables()
-    if any(table not in there for table in source.tables):
+    tables = warehouse.tables()
+    if any(table not in tables for table in source.tables):
         return []
-    chosen = f"SELECT * FROM ({source.query}) WHERE snapshot = $1"
-    found = warehouse.query(
-        lambda connection: connection.sql(chosen, params=[asked.snapshot]).to_arrow_table(), only=source.tables
+    query = f"SELECT * FROM ({source.query}) WHERE snapshot = $1"
+    result = warehouse.query(
+        lambda connection: connection.sql(query, params=[request.snapshot]).to_arrow_table(), only=source.tables
     )
-    rows = found.to_pylist()
+    rows = result.to_pylist()
     chosen_rows = [
-        row for row in rows if _is_wanted(family, row, asked.only) and (not asked.models or row["model"] in asked.models)
+        row for row in rows if _is_wanted(family, row, request.only) and (not request.models or row["model"] in request.models)
     ]
     if chosen_rows and "trace" in chosen_rows[0]:
         chosen_rows = replace_first_seen(chosen_rows, load_known_scenarios(settings))
@@ -79,7 +79,7 @@ def _display_names(settings: Settings, rows: Sequence[Mapping[str, Any]]) -> dic
     """What people call the personas of the rows, by name and version; those that are not known any more are left out."""
     if not any(row.get("persona") for row in rows):
         return {}
-    return {name: one.display_name for name, one in load_known_persona_versions(settings).items()}
+    return {name: persona.display_name for name, persona in load_known_persona_versions(settings).items()}
 
 
 def _is_wanted(family: Family, row: Mapping[str, Any], only: Sequence[str]) -> bool:

@@ -22,9 +22,9 @@ def scores_response(services: Services, family: str | None, partition: str) -> d
     WarehouseError where there is one that cannot be read.
     """
     rows, now = _read_score_rows(services.settings), compute_current_version(services.votes)
-    changed = find_stale_reason([row["votes_version"] for row in rows], now)
+    reason = find_stale_reason([row["votes_version"] for row in rows], now)
     scores = [_replace_nonfinite(row) for row in rows if row["partition"] == partition and family in (None, row["family"])]
-    return {"scores": scores, "votes_version": now, "note": f"{changed}; {_SCORES_FOLLOW}" if changed else None}
+    return {"scores": scores, "votes_version": now, "note": f"{reason}; {_SCORES_FOLLOW}" if reason else None}
 
 
 def _read_score_rows(settings: Settings) -> list[dict[str, Any]]:

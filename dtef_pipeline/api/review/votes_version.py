@@ -21,13 +21,13 @@ def compute_current_version(store: VoteStore) -> str:
     from resources.votes.vote_store import read_player_votes
 
     numbers = count_votes_and_voids(store.database)
-    before, found = _known.get(store, (None, ""))
+    before, version = _known.get(store, (None, ""))
     if before != numbers:
-        found = compute_votes_version(
+        version = compute_votes_version(
             [vote for kind in REVIEWER_KINDS for vote in read_player_votes(store, reviewer_kind=kind)]
         )
-        _known[store] = numbers, found
-    return found
+        _known[store] = numbers, version
+    return version
 
 
 def find_stale_reason(versions: Collection[str | None], now: str) -> str | None:
@@ -37,5 +37,5 @@ def find_stale_reason(versions: Collection[str | None], now: str) -> str | None:
     """
     if not versions:
         return None if now.startswith("0-") else "no scores were made of the votes yet"
-    changed = "votes have come or were voided since these scores were made, perhaps of another family"
-    return None if set(versions) <= {now, None} else changed
+    reason = "votes have come or were voided since these scores were made, perhaps of another family"
+    return None if set(versions) <= {now, None} else reason

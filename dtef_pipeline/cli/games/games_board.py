@@ -85,7 +85,7 @@ def show(
 ) -> None:
     require_rolled_up(warehouse, "games", "persona_results", "episode_scores")
     frame = _filter_players(_filter_scenarios(_load_results(warehouse, snapshot), leagues, scenarios), models)
-    chosen, frame = frame, _select_games(warehouse, frame, games, snapshot)
+    selection, frame = frame, _select_games(warehouse, frame, games, snapshot)
     frame = frame[(frame["opponent"] == ALL_OPPONENTS) != by_opponent]
     frame = sort_players(_filter_metric(frame, metric))
     if not len(frame):
@@ -94,19 +94,19 @@ def show(
             if games == OWN_GAMES
             else "nothing to show: the players have no game in common; --player NAME selects fewer players"
         )
-    known = load_known_persona_versions(Settings.read_environment())
-    frame = frame.assign(**{PERSONA_STATUS: list_persona_statuses(frame["persona"].tolist(), known)})
+    personas = load_known_persona_versions(Settings.read_environment())
+    frame = frame.assign(**{PERSONA_STATUS: list_persona_statuses(frame["persona"].tolist(), personas)})
     frame = frame.assign(
         baseline=frame["model"].str.startswith(BASELINE_PREFIX).map({True: "yes", False: ""}), note=_build_notes(frame)
     )
-    lines = list(_describe_games(chosen, frame, games))
-    shown = (frame.drop(columns=_find_uniform_columns(frame)) if output == "table" else frame).drop(
+    lines = list(_describe_games(selection, frame, games))
+    table = (frame.drop(columns=_find_uniform_columns(frame)) if output == "table" else frame).drop(
         columns=[GAMES_NOTE, UNPLAYED_NOTE]
     )
     of_a_player = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
     print_rows(
         replace(_GAMES_VIEW, who=(*_GAMES_VIEW.who, *of_a_player)),
-        shown,
+        table,
         output,
         lines,
         "games",
@@ -124,9 +124,9 @@ def _load_results(warehouse: Warehouse, snapshot: str | None) -> pd.DataFrame:
 
     def compute_results(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         rows = connection.sql("SELECT DISTINCT snapshot::VARCHAR FROM episode_scores ORDER BY 1").fetchall()
-        known = [name for (name,) in rows]
-        if snapshot not in known:
-            raise ConfigError(f"--snapshot {snapshot}: nothing was played in it; allowed: {list_nearest(snapshot, known)}")
+        snapshots = [name for (name,) in rows]
+        if snapshot not in snapshots:
+            raise ConfigError(f"--snapshot {snapshot}: nothing was played in it; allowed: {list_nearest(snapshot, snapshots)}")
         return compute_results_of(connection, create_latest_scores(connection, snapshot))
 
     return warehouse.query(compute_results, only=GAME_RESULTS_READS)
@@ -164,7 +164,7 @@ def _add_coverage(warehouse: Warehouse, frame: pd.DataFrame, games: str, snapsho
     return _add_player_names(warehouse.query(compute_results, only=GAME_RESULTS_READS))
 
 
-def _describe_games(chosen: pd.DataFrame, frame: pd.DataFrame, games: str) -> Iterator[str]:
+def _describe_games(selection: pd.DataFrame, frame: pd.DataFrame, games: str) -> Iterator[str]:
     """Whether the players are compared on the same games, and on all that they were to play."""
     if (frame[UNPLAYED_NOTE] != "").any():
         yield "a budget tends to end long episodes, so the mean of the others may be biased"
@@ -174,8 +174,8 @@ def _describe_games(chosen: pd.DataFrame, frame: pd.DataFrame, games: str) -> It
         return
     yield "--games shared: only over games (seed, seat and opponent) that all players shown have in common"
     keys = ["league", "scenario"]
-    there = set(frame[keys].itertuples(index=False, name=None))
-    for league, scenario in sorted(set(chosen[keys].itertuples(index=False, name=None)) - there):
+    pairs = set(frame[keys].itertuples(index=False, name=None))
+    for league, scenario in sorted(set(selection[keys].itertuples(index=False, name=None)) - pairs):
         yield f"{league}/{scenario}: no row, as the players have no game in common there; --player NAME selects fewer players"
 
 
@@ -192,34 +192,34 @@ def _build_notes(frame: pd.DataFrame) -> list[str]:
     """What is to be known of each row: why it has no interval, what was not played, and that nobody approved its persona."""
     marks = [f"a {mark}" if mark else "" for mark in map(mark_unapproved, frame[PERSONA_STATUS])]
     parts = zip(frame["reason"].fillna(""), frame[UNPLAYED_NOTE], frame[GAMES_NOTE].fillna(""), marks, strict=True)
-    return ["; ".join(filter(None, own)) for own in parts]
+    return ["; ".join(filter(None, notes)) for notes in parts]
 
 
 def _filter_scenarios(frame: pd.DataFrame, leagues: Sequence[str], scenarios: Sequence[str]) -> pd.DataFrame:
     """The rows of each scenario that is meant, of one version of it."""
     frame = fitting_rows(frame, "league", leagues, "--league")
-    known = sorted((frame["league"] + "/" + frame["scenario"]).unique())
-    chosen = filter_by_patterns(known, [one if "/" in one else f"*/{one}" for one in scenarios], "--scenario")
-    frame = frame[(frame["league"] + "/" + frame["scenario"]).isin(chosen)]
+    ids = sorted((frame["league"] + "/" + frame["scenario"]).unique())
+    selection = filter_by_patterns(ids, [pattern if "/" in pattern else f"*/{pattern}" for pattern in scenarios], "--scenario")
+    frame = frame[(frame["league"] + "/" + frame["scenario"]).isin(selection)]
     return select_shown_versions(frame, load_known_scenarios(Settings.read_environment()))
 
 
 def _filter_metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     if metric == EVERY_METRIC:
         return frame
-    known = frame["metric"].unique()
-    if len(known) and metric not in known:
-        raise ConfigError(f"--metric {metric}: allowed: {EVERY_METRIC}, {list_nearest(metric, known)}")
+    metrics = frame["metric"].unique()
+    if len(metrics) and metric not in metrics:
+        raise ConfigError(f"--metric {metric}: allowed: {EVERY_METRIC}, {list_nearest(metric, metrics)}")
     return frame[frame["metric"] == metric]
 
 
 def _describe_moved_baselines(warehouse: Warehouse) -> list[str]:
     """What baselines say of the games themselves."""
-    moved = warehouse.query(lambda connection: list(find_moved_baselines(connection)), only=["episode_scores"])
-    if not moved:
+    baselines = warehouse.query(lambda connection: list(find_moved_baselines(connection)), only=["episode_scores"])
+    if not baselines:
         return []
     return [
-        f"baselines moved, so the games themselves changed, and shifts are not only of models: {list_first_names(moved, 3, '; ')}"
+        f"baselines moved, so the games themselves changed, and shifts are not only of models: {list_first_names(baselines, 3, '; ')}"
     ]
 
 

@@ -62,16 +62,16 @@ _STRATEGIES_VIEW = TableView(
 @reads_tables
 def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], output: str) -> None:
     """The strategies that are known in the scenarios and the snapshot of the plans, the least exploitable first."""
-    shown = _group_players([row for key, plan in plans.items() for row in _read_strategy_rows(warehouse, key, plan)])
-    if not shown:
+    players = _group_players([row for key, plan in plans.items() for row in _read_strategy_rows(warehouse, key, plan)])
+    if not players:
         raise WarehouseError("nothing to show: `dtef games run --decisions --player NAME` asks a model")
-    values = list(dict.fromkeys(name for row in shown for name in row if name.startswith(_WON_FROM)))
+    values = list(dict.fromkeys(name for row in players for name in row if name.startswith(_WON_FROM)))
     names = (
         *("scenario", "player", "status", "asked", "exploitability", "interval", "of_random", "as_drawn"),
         *values,
         *("unreadable", "draws"),
     )
-    print_rows(replace(_STRATEGIES_VIEW, columns=names), _build_frame(shown), output, (), "games/decisions")
+    print_rows(replace(_STRATEGIES_VIEW, columns=names), _build_frame(players), output, (), "games/decisions")
 
 
 def _read_strategy_rows(warehouse: Warehouse, key: str, plan: DecisionPlan) -> Iterator[dict[str, Any]]:
@@ -85,33 +85,33 @@ def _read_strategy_rows(warehouse: Warehouse, key: str, plan: DecisionPlan) -> I
 def _build_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """The rows with numbers as numbers, also where none is known."""
     frame = pd.DataFrame(rows)
-    whole = {name: "Int64" for name in ("draws", "points", "of_points", "missing", "filled") if name in frame}
+    integers = {name: "Int64" for name in ("draws", "points", "of_points", "missing", "filled") if name in frame}
     real = {name: "float64" for name in ("exploitability", "low", "high", "of_random", "as_drawn") if name in frame}
-    return frame.astype({**whole, **real})
+    return frame.astype({**integers, **real})
 
 
 def _group_players(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row per scenario and player."""
-    found = []
+    players = []
     most = {row["scenario"]: row["n_points"] for row in rows if row["model"].startswith(BASELINE_PREFIX)}
     of_player: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         of_player.setdefault(tuple(row[name] for name in _WHOSE_STRATEGY), []).append(row)
-    for key, own in of_player.items():
+    for key, group in of_player.items():
         who = dict(zip(_WHOSE_STRATEGY, key, strict=True))
-        by = {row["quantity"]: row for row in own}
-        corrected, drawn = by[EXPLOITABLE_CORRECTED], by[EXPLOITABLE]
-        share = corrected["value"] / drawn["scale"] if corrected["value"] is not None and drawn["scale"] else None
+        by = {row["quantity"]: row for row in group}
+        corrected, plain = by[EXPLOITABLE_CORRECTED], by[EXPLOITABLE]
+        share = corrected["value"] / plain["scale"] if corrected["value"] is not None and plain["scale"] else None
         player_row = {"exploitability": corrected["value"], "low": corrected["low"], "high": corrected["high"]}
-        player_row |= {"as_drawn": drawn["value"], "scale": drawn["scale"], "of_random": share}
-        won = [row for row in own if row["quantity"] == WON]
-        player_row |= {f"{_WON_FROM}{row['opponent'].removeprefix(BASELINE_PREFIX)}": row["value"] for row in won}
+        player_row |= {"as_drawn": plain["value"], "scale": plain["scale"], "of_random": share}
+        wins = [row for row in group if row["quantity"] == WON]
+        player_row |= {f"{_WON_FROM}{row['opponent'].removeprefix(BASELINE_PREFIX)}": row["value"] for row in wins}
         player_row["unreadable"] = 1 - corrected["n_readable"] / corrected["n_draws"] if corrected["n_draws"] else None
         player_row |= {name.removeprefix("n_"): corrected[name] for name in _STRATEGY_COUNTS}
         of = most[who["scenario"]]
-        player_row |= {"of_points": of, "status": drawn["status"], "asked": f"{corrected['n_points']:,} of {of:,}"}
-        found.append({**who, **player_row, "note": _describe_values(corrected, of)})
-    return sorted(found, key=_sort_key)
+        player_row |= {"of_points": of, "status": plain["status"], "asked": f"{corrected['n_points']:,} of {of:,}"}
+        players.append({**who, **player_row, "note": _describe_values(corrected, of)})
+    return sorted(players, key=_sort_key)
 
 
 def _sort_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -126,9 +126,9 @@ def _describe_values(row: Mapping[str, Any], most: int) -> str:
         return ""
     notes = [row["reason"]] if row["reason"] else []
     if row["n_filled"]:
-        asked = f"partial: {row['n_points']:,} of {most:,} decision points were asked"
+        coverage = f"partial: {row['n_points']:,} of {most:,} decision points were asked"
         notes.append(
-            f"{asked}, {row['filled_by']} plays in {row['n_filled']:,}: not a value of the player, so it is ranked separately"
+            f"{coverage}, {row['filled_by']} plays in {row['n_filled']:,}: not a value of the player, so it is ranked separately"
         )
     elif row["n_points"] < most:
         notes.append("--sample 0 asks in all decision points; --fill nash uses perfect play where the model was not asked")
@@ -146,13 +146,13 @@ def run_or_estimate(settings: Mapping[str, Any], flags: RunFlags, *, is_estimate
 
 def run(options: DecisionSettings, beside: RunFlags, output: str) -> int:
     """The exit code: 1 where a scenario failed or a file was left out."""
-    given = open_run(DECISIONS_RUN, options, beside)
-    plans = build_decision_plans(options, given.environment, given.models)
-    _require_answers(given.warehouse, options)
-    _, running = start(DECISIONS_RUN, given, _build_selection(plans))
+    context = open_run(DECISIONS_RUN, options, beside)
+    plans = build_decision_plans(options, context.environment, context.models)
+    _require_answers(context.warehouse, options)
+    _, running = start(DECISIONS_RUN, context, _build_selection(plans))
     if output == "table":
         running.say_used()
-    code = report_run_end(given.warehouse, running.outcome)
+    code = report_run_end(context.warehouse, running.outcome)
     if running.done:
         show({key: plans[key] for key in running.done}, output)
     return code
@@ -178,30 +178,30 @@ def build_decision_plans(options: DecisionSettings, settings: Settings, models: 
     Raises ConfigError where none of them has, and for a scenario, model, persona, baseline or sample that is not known.
     """
     manifests, personas = load_known_scenarios(settings), load_known_personas(settings)
-    meant = choose_scenarios(manifests, options.leagues, options.scenarios)
-    packs = {key: pack(key, manifests) for key in meant}
-    small = {key: found for key, found in packs.items() if has_decision_points(found.scenario)}
+    keys = choose_scenarios(manifests, options.leagues, options.scenarios)
+    packs = {key: pack(key, manifests) for key in keys}
+    small = {key: entry for key, entry in packs.items() if has_decision_points(entry.scenario)}
     if not small:
-        raise ConfigError(f"{', '.join(meant)}: no decision points; allowed: {', '.join(_list_with_points(manifests))}")
+        raise ConfigError(f"{', '.join(keys)}: no decision points; allowed: {', '.join(_list_with_points(manifests))}")
     plans = {}
-    for key, found in small.items():
-        require_fill(found, options.fill)
-        players = resolve_entrants(found, models, personas, options.models, options.personas)
+    for key, entry in small.items():
+        require_fill(entry, options.fill)
+        players = resolve_entrants(entry, models, personas, options.models, options.personas)
         if not options.unapproved:
             require_approved(players, OR_UNAPPROVED)
-        if baselines := [one.name for one in players if one.model is None]:
+        if baselines := [player.name for player in players if player.model is None]:
             raise ConfigError(
                 f"--player {', '.join(baselines)}: baselines are always shown and never asked; allowed with --decisions: a model"
             )
         plans[key] = DecisionPlan(
-            found, select_points_to_ask(found.scenario, options.sample), players, options.draws, options.snapshot
+            entry, select_points_to_ask(entry.scenario, options.sample), players, options.draws, options.snapshot
         )
     return plans
 
 
 def _list_with_points(manifests: Any) -> list[str]:
     every: dict[str, Pack] = {key: pack(key, manifests) for key in manifests}
-    return [key for key, found in every.items() if has_decision_points(found.scenario)]
+    return [key for key, entry in every.items() if has_decision_points(entry.scenario)]
 
 
 DECISIONS_RUN = FamilyRun(
@@ -209,9 +209,9 @@ DECISIONS_RUN = FamilyRun(
     "scenario",
     partial(named_stages, "assets.games.stages", "DECISION_STAGES"),
     partial(build_settings, DecisionSettings),
-    lambda given: _build_selection(build_decision_plans(given.options, given.environment, given.models)),
+    lambda context: _build_selection(build_decision_plans(context.options, context.environment, context.models)),
     register=register,
-    roll_up=lambda given, running: running.roll_up_costs(),
+    roll_up=lambda context, running: running.roll_up_costs(),
     makes_warehouse=True,
     sized_by=("decision_answers", "decision"),
 )

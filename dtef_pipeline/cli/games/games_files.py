@@ -41,37 +41,41 @@ def _list_documents(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
     settings = Settings.read_environment()
     manifests = load_known_scenarios(settings)
     return {
-        "scenarios": [_describe_scenario(one, manifests) for one in manifests.values()],
+        "scenarios": [_describe_scenario(manifest, manifests) for manifest in manifests.values()],
         "personas": [
-            {"persona": one.name, "status": one.status, "name": one.display_name, "traits": one.traits}
-            for one in load_known_persona_versions(settings).values()
+            {"persona": persona.name, "status": persona.status, "name": persona.display_name, "traits": persona.traits}
+            for persona in load_known_persona_versions(settings).values()
         ],
     }
 
 
 def _check(folder: Path | None) -> CheckReport:
-    own = None
-    if folder is None and (own := Settings.read_environment().scenarios) is not None and not own.is_dir():
-        raise ConfigError(f"DTEF_SCENARIOS names {own}, which is not a folder")
-    packs = check_packs(folder or Path(__file__).resolve().parents[3], own)
+    extra_folder = None
+    if folder is None and (extra_folder := Settings.read_environment().scenarios) is not None and not extra_folder.is_dir():
+        raise ConfigError(f"DTEF_SCENARIOS names {extra_folder}, which is not a folder")
+    packs = check_packs(folder or Path(__file__).resolve().parents[3], extra_folder)
     lines = []
-    for one in packs:
-        lines.append(f"{one.name}: {'not complete' if one.faults else 'complete'}{f' ({one.place})' if one.place else ''}")
-        lines += [f"  {fault}" for fault in one.faults]
-    broken = sum(bool(one.faults) for one in packs)
-    document = [{"scenario": one.name, "place": str(one.place or ""), "faults": list(map(str, one.faults))} for one in packs]
+    for files in packs:
+        lines.append(
+            f"{files.name}: {'not complete' if files.faults else 'complete'}{f' ({files.place})' if files.place else ''}"
+        )
+        lines += [f"  {fault}" for fault in files.faults]
+    broken = sum(bool(files.faults) for files in packs)
+    document = [
+        {"scenario": files.name, "place": str(files.place or ""), "faults": list(map(str, files.faults))} for files in packs
+    ]
     return CheckReport(document, [*lines, f"{format_count(len(packs), 'scenario')}, {broken} not complete"], not broken)
 
 
-def _describe_scenario(one: ScenarioManifest, manifests: Mapping[str, ScenarioManifest]) -> dict[str, Any]:
+def _describe_scenario(manifest: ScenarioManifest, manifests: Mapping[str, ScenarioManifest]) -> dict[str, Any]:
     return {
-        "scenario": one.id,
-        "status": one.status,
-        "version": one.version,
-        "seats": one.seats,
-        "seeds": f"{one.seeds.first}-{one.seeds.first + one.seeds.count - 1}",
-        "baselines": list(_list_baselines(one.id, manifests)),
-        "description": one.description,
+        "scenario": manifest.id,
+        "status": manifest.status,
+        "version": manifest.version,
+        "seats": manifest.seats,
+        "seeds": f"{manifest.seeds.first}-{manifest.seeds.first + manifest.seeds.count - 1}",
+        "baselines": list(_list_baselines(manifest.id, manifests)),
+        "description": manifest.description,
     }
 
 
@@ -128,10 +132,10 @@ def _add_scenarios(file: Path, data: bytes, who: str | None) -> str:
 
     settings = Settings.read_environment()
     with GameDocumentStore(settings.responses_url) as store:
-        done = import_documents(SCENARIOS, settings, store, data, str(file), who or get_user_name())
+        result = import_documents(SCENARIOS, settings, store, data, str(file), who or get_user_name())
         name = store.database.name
-    added = ", ".join(format_count(count, kind.replace("_", " ")) for kind, count in done.added.items()) or "nothing"
-    return f"{name}: {added} added from {file}, {done.known:,} stored before"
+    summary = ", ".join(format_count(count, kind.replace("_", " ")) for kind, count in result.added.items()) or "nothing"
+    return f"{name}: {summary} added from {file}, {result.known:,} stored before"
 
 
 def _add_personas(file: Path, data: bytes) -> str:
@@ -140,9 +144,9 @@ def _add_personas(file: Path, data: bytes) -> str:
     folder = settings.personas
     if folder is None:
         raise ConfigError("DTEF_PERSONAS is not set: allowed: a folder, which personas are written to")
-    given = read_document_lines("persona", data, str(file))
-    new = find_new_documents(given, load_known_persona_versions(settings).values(), str(file))
-    files = {folder / f"{one.id}.v{one.version}.yaml": one for one in new.values()}
+    documents = read_document_lines("persona", data, str(file))
+    new = find_new_documents(documents, load_known_persona_versions(settings).values(), str(file))
+    files = {folder / f"{persona.id}.v{persona.version}.yaml": persona for persona in new.values()}
     for line, path in zip(new, files, strict=True):
         if path.exists():
             raise SourceError(
@@ -157,7 +161,7 @@ def _add_personas(file: Path, data: bytes) -> str:
     except OSError as error:
         raise ConfigError(f"{folder} cannot be made: {explain_missing_folder(folder, error)}") from error
     _write(files)
-    return f"{format_count(len(new), 'persona')} written to {folder}, {len(given) - len(new)} stored before"
+    return f"{format_count(len(new), 'persona')} written to {folder}, {len(documents) - len(new)} stored before"
 
 
 def _write(files: dict[Path, LineDocument]) -> None:

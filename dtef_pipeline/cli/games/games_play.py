@@ -44,14 +44,14 @@ from resources.settings import Settings
 
 def print_trace(game: GameInPlay, names: Sequence[str]) -> None:
     """Print each move with its player's plan, why a text was not a move, or the game's answer; then the whole state with its hidden parts."""
-    hashed = hash_trace(game.trace())
+    trace_hash = hash_trace(game.trace())
     if game.seat in game.patient:
         game.messages(game.seat)  # adds the game's answer to the last command, although no reply follows
     for move in game.trace().moves:
         for line in _describe_move(move, game.pack.manifest.seats[move.seat], names[move.seat]):
             click.echo(escape_terminal(line))
     click.echo(f"\nstate: {json.dumps(game.pack.scenario.encode_state(game.state), ensure_ascii=False)}")
-    click.echo(f"trace: {hashed}")
+    click.echo(f"trace: {trace_hash}")
 
 
 def print_end(game: GameInPlay, names: Sequence[str], *, tells_all: bool) -> None:
@@ -63,7 +63,7 @@ def print_end(game: GameInPlay, names: Sequence[str], *, tells_all: bool) -> Non
     if result is None or ending is None:
         say(f"not over after {format_count(game.turn, 'turn')}")
         return
-    for line in (*ending.shown, *(f"({NOT_SHOWN_TO_PLAYERS}) {one}" for one in ending.hidden if tells_all)):
+    for line in (*ending.shown, *(f"({NOT_SHOWN_TO_PLAYERS}) {sentence}" for sentence in ending.hidden if tells_all)):
         say(escape_terminal(line))
     for seat, name in enumerate(names):
         outcome = result.outcomes[seat].replace("_", " ")
@@ -101,18 +101,18 @@ def split_commands(text: str) -> list[str]:
             commands.append("")
         else:
             commands[-1] += part
-    return [command for one in commands if (command := one.strip())]
+    return [command for piece in commands if (command := piece.strip())]
 
 
 def _split_parts(text: str) -> Iterator[str]:
     """The text in parts: what stands in double quotes, braces, semicolons, and the rest. A quote that nothing closes is a mark like others."""
     place, closes = 0, True
-    while found := _PART_OF_LINE.match(text, place):
-        if found[0] == '"' and closes:
+    while match := _PART_OF_LINE.match(text, place):
+        if match[0] == '"' and closes:
             quoted = _QUOTED_PART.match(text, place)
-            found, closes = quoted or found, quoted is not None  # after a quote that stays open no later one is closed either
-        yield found[0]
-        place = found.end()
+            match, closes = quoted or match, quoted is not None  # after a quote that stays open no later one is closed either
+        yield match[0]
+        place = match.end()
 
 
 def format_command_text(line: str, scenario: Scenario[object]) -> str:
@@ -125,12 +125,12 @@ def parse_typed_line(line: str, scenario: Scenario[object], legal: Sequence[str]
 
     Where moves are messages, `WORDS => CHOICE` is both. Raises ConfigError for a number or a choice that the list does not have.
     """
-    spoken = isinstance(scenario, SpokenScenario)
-    words, mark, choice = line.rpartition(_WITH_A_CHOICE) if spoken else ("", "", line)
+    is_spoken = isinstance(scenario, SpokenScenario)
+    words, mark, choice = line.rpartition(_WITH_A_CHOICE) if is_spoken else ("", "", line)
     choice = choice.strip() if mark else line
     command = _find_choice(choice, scenario, legal)
     if command is not None:
-        return f"{words.strip()}\n{command}".strip() if spoken else f"ACTION: {command}"
+        return f"{words.strip()}\n{command}".strip() if is_spoken else f"ACTION: {command}"
     if mark and not choice.startswith("{"):
         raise ConfigError(
             f"{_WITH_A_CHOICE} {choice}: no choice; allowed: a number or a line of the list that ? shows, or JSON"
@@ -146,10 +146,10 @@ def describe_free_commands(commands: Sequence[str]) -> list[str]:
 def format_choices(scenario: Scenario[object], legal: Sequence[str]) -> list[str]:
     """The choices for people, one per line and numbered; numbers in a row as one range, without a number in front."""
     if not _is_numbered(legal):
-        return [f"  {one}" for one in _collapse_ranges(legal)]
+        return [f"  {move}" for move in _collapse_ranges(legal)]
     width = len(str(min(len(legal), _MOST_NUMBERED)))
     lines = [
-        f"  {number:>{width}}  {_format_words(scenario, one)}" for number, one in enumerate(islice(legal, _MOST_NUMBERED), 1)
+        f"  {number:>{width}}  {_format_words(scenario, move)}" for number, move in enumerate(islice(legal, _MOST_NUMBERED), 1)
     ]
     if len(legal) > _MOST_NUMBERED:
         lines.append(
@@ -178,7 +178,7 @@ def _find_choice(choice: str, scenario: Scenario[object], legal: Sequence[str]) 
         return legal[number - 1]
     if not isinstance(scenario, SpokenScenario):
         return None
-    return next((one for one in legal if _normalize_words(_format_words(scenario, one)) == _normalize_words(choice)), None)
+    return next((move for move in legal if _normalize_words(_format_words(scenario, move)) == _normalize_words(choice)), None)
 
 
 def _normalize_words(words: str) -> str:
@@ -197,14 +197,14 @@ def _is_numbered(legal: Sequence[str]) -> bool:
 def _collapse_ranges(legal: Sequence[str]) -> list[str]:
     """The commands, with `bid 0 .. bid 100` for those that differ only in a number at their end, which goes up by 1."""
     return [
-        line for key, run in groupby(enumerate(legal), _parse_range_place) for line in _format_range([one for _, one in run])
+        line for key, run in groupby(enumerate(legal), _parse_range_place) for line in _format_range([move for _, move in run])
     ]
 
 
-def _parse_range_place(numbered: tuple[int, str]) -> tuple[str, int]:
-    place, command = numbered
-    found = _ENDS_IN_NUMBER.fullmatch(command)
-    return (found[1], int(found[2]) - place) if found else (f"{command} at {place}", 0)
+def _parse_range_place(entry: tuple[int, str]) -> tuple[str, int]:
+    place, command = entry
+    match = _ENDS_IN_NUMBER.fullmatch(command)
+    return (match[1], int(match[2]) - place) if match else (f"{command} at {place}", 0)
 
 
 def _format_range(run: list[str]) -> Iterator[str]:
@@ -228,16 +228,16 @@ def ask_person(game: GameInPlay, seat: int, *, to_stderr: bool) -> str:
         _print_text(f"{manifest.rules.strip()}\n\n{manifest.reply_format.strip()}\n\n{describe_input(scenario)}\n", to_stderr)
     _print_text(f"Nothing was played: {game.failed.reason}" if game.failed else messages[-1].text, to_stderr)
     while True:
-        written = _read_line(f"{manifest.seats[seat]}> ", to_stderr)
+        line = _read_line(f"{manifest.seats[seat]}> ", to_stderr)
         legal = scenario.legal(game.state, seat)
-        if written == _ASKS_FOR_COMMANDS:
+        if line == _ASKS_FOR_COMMANDS:
             free = scenario.list_always_legal(game.state, seat) if isinstance(scenario, FreeCommands) else ()
             _print_text("\n".join(["", *format_choices(scenario, legal), *describe_free_commands(free)]), to_stderr)
-        elif written.casefold() in _STOPS_PLAYING:
+        elif line.casefold() in _STOPS_PLAYING:
             raise PlayerQuit
-        elif written:
+        elif line:
             try:
-                return parse_typed_line(written, scenario, legal)
+                return parse_typed_line(line, scenario, legal)
             except ConfigError as error:
                 _print_text(str(error), to_stderr)
 
@@ -330,12 +330,12 @@ def play(options: PlayOptions) -> int:
     require_safe(options.snapshot)
     settings = Settings.read_environment()
     manifests = load_known_scenarios(settings)
-    one = pack(resolve_scenario_id(options.scenario, manifests), manifests)
-    seated = _assign_seats(one, options, settings)
-    game = GameInPlay(one, options.seed, patient=seated.written)
+    scenario_pack = pack(resolve_scenario_id(options.scenario, manifests), manifests)
+    seating = _assign_seats(scenario_pack, options, settings)
+    game = GameInPlay(scenario_pack, options.seed, patient=seating.written)
     code = 0
     try:
-        _play(game, seated, options, settings)
+        _play(game, seating, options, settings)
     except NoResponse as error:
         say(f"error: {error}; responses so far are kept, and the same command continues", err=True)
         code = 1
@@ -345,14 +345,14 @@ def play(options: PlayOptions) -> int:
         click.echo(json.dumps(format_outcome(game), ensure_ascii=False))
         return code
     if options.with_trace:
-        print_trace(game, seated.names)
-    print_end(game, seated.names, tells_all=options.with_trace or HUMAN not in seated.names)
+        print_trace(game, seating.names)
+    print_end(game, seating.names, tells_all=options.with_trace or HUMAN not in seating.names)
     return code
 
 
 def resolve_scenario_id(name: str, manifests: Mapping[str, ScenarioManifest]) -> str:
     """The scenario's id: as it was given, or the one that has this name behind its league."""
-    fitting = [one.id for one in manifests.values() if one.scenario == name]
+    fitting = [manifest.id for manifest in manifests.values() if manifest.scenario == name]
     return fitting[0] if name not in manifests and len(fitting) == 1 else name
 
 
@@ -375,42 +375,42 @@ def format_outcome(game: GameInPlay) -> dict[str, Any]:
     }
 
 
-def _assign_seats(one: Pack, options: PlayOptions, settings: Settings) -> Seating:
-    seats = one.manifest.seats
-    given = split_player_names(options.players or "")
-    scripted = options.commands is not None
-    if scripted and len(given) < len(seats):
-        given = [AS_WRITTEN, *given]
-    elif scripted:
-        given[0] = AS_WRITTEN
-    if not given:
-        given = [HUMAN]
+def _assign_seats(scenario_pack: Pack, options: PlayOptions, settings: Settings) -> Seating:
+    seats = scenario_pack.manifest.seats
+    names = split_player_names(options.players or "")
+    is_scripted = options.commands is not None
+    if is_scripted and len(names) < len(seats):
+        names = [AS_WRITTEN, *names]
+    elif is_scripted:
+        names[0] = AS_WRITTEN
+    if not names:
+        names = [HUMAN]
     if options.players is None:
-        usual = one.manifest.opponents or ["random"]
-        given += [f"{BASELINE_PREFIX}{usual[0]}"] * (len(seats) - len(given))
-    if len(given) != len(seats):
+        usual = scenario_pack.manifest.opponents or ["random"]
+        names += [f"{BASELINE_PREFIX}{usual[0]}"] * (len(seats) - len(names))
+    if len(names) != len(seats):
         raise ConfigError(
-            f"--players {options.players}: got {len(given)} for {one.name}; allowed: {len(seats)} ({', '.join(seats)})"
+            f"--players {options.players}: got {len(names)} for {scenario_pack.name}; allowed: {len(seats)} ({', '.join(seats)})"
         )
     models = load_known_models(settings, COMPUTED_MODELS)
     personas = load_known_personas(settings)
-    by_hand = (HUMAN, AS_WRITTEN) if scripted else (HUMAN,)
-    players = [None if name in by_hand else resolve_player(one, models, personas, name) for name in given]
-    return Seating(tuple(given), tuple(players))
+    by_hand = (HUMAN, AS_WRITTEN) if is_scripted else (HUMAN,)
+    players = [None if name in by_hand else resolve_player(scenario_pack, models, personas, name) for name in names]
+    return Seating(tuple(names), tuple(players))
 
 
-def _play(game: GameInPlay, seated: Seating, options: PlayOptions, settings: Settings) -> None:
+def _play(game: GameInPlay, seating: Seating, options: PlayOptions, settings: Settings) -> None:
     """Play until the game is over, the commands are used up, or the person has had enough."""
     commands = iter(split_commands(options.commands or ""))
-    rngs = [make_baseline_rng(options.seed, seat) for seat in range(len(seated.names))]
-    with ModelSeats(settings, options.draw, options.snapshot, Budget(max_cost_usd=options.max_cost_usd)) as asked:
+    rngs = [make_baseline_rng(options.seed, seat) for seat in range(len(seating.names))]
+    with ModelSeats(settings, options.draw, options.snapshot, Budget(max_cost_usd=options.max_cost_usd)) as models:
         while (seat := game.seat) is not None:
-            player = seated.players[seat]
+            player = seating.players[seat]
             if player is not None and player.baseline is not None:
                 game.plays(find_baseline(game.pack.scenario, player.baseline)(game.state, seat, rngs[seat]))
             elif player is not None:
-                game.writes(asked.text(game, seat, player))
-            elif seated.names[seat] == AS_WRITTEN:
+                game.writes(models.text(game, seat, player))
+            elif seating.names[seat] == AS_WRITTEN:
                 if (command := next(commands, None)) is None:
                     return
                 game.writes(format_command_text(command, game.pack.scenario))

@@ -58,16 +58,18 @@ def build_league_plans(options: GamesSettings, settings: Settings, models: Model
     if (
         options.personas
         and options.players
-        and all(one.startswith(BASELINE_PREFIX) or one in ALL_BASELINES for one in options.players)
+        and all(player.startswith(BASELINE_PREFIX) or player in ALL_BASELINES for player in options.players)
     ):
         say(f"warning: --persona {', '.join(options.personas)} has no effect, because baselines do not play personas", err=True)
     absent = list_absent_by_scenario(packs, options.players)
     for key, names in absent.items():
         say(f"{key}: left out, because it has no {' and no '.join(names)}", err=True)
     empty = [key for key, names in absent.items() if len(names) == len(set(options.players))]
-    plans = {key: _plan(options, found, models, personas) for key, found in packs.items() if key not in empty}
+    plans = {key: _plan(options, entry, models, personas) for key, entry in packs.items() if key not in empty}
     if not options.unapproved:
-        require_approved([one for plan in plans.values() for one in (*plan.players, *plan.opponents.values())], OR_UNAPPROVED)
+        require_approved(
+            [player for plan in plans.values() for player in (*plan.players, *plan.opponents.values())], OR_UNAPPROVED
+        )
     return plans
 
 
@@ -77,7 +79,7 @@ def _warn_useless_opponents(
     """A warning per scenario of one seat where opponents were named. Raises ConfigError where no scenario has a seat for them."""
     alone = list_solo_scenarios(packs) if options.opponents else []
     if alone and len(alone) == len(packs):
-        where = [key for key, one in manifests.items() if len(one.seats) > 1]
+        where = [key for key, manifest in manifests.items() if len(manifest.seats) > 1]
         raise ConfigError(
             f"--opponent {', '.join(options.opponents)}: {' and '.join(alone)} {'have' if len(alone) > 1 else 'has'} one seat and no opponents; "
             f"scenarios with opponents: {', '.join(where) or 'none'}"
@@ -93,41 +95,41 @@ def choose_scenarios(manifests: Mapping[str, ScenarioManifest], leagues: Sequenc
     """
     if not manifests:
         raise ConfigError("no scenario is known: DTEF_SCENARIOS names a folder with <league>/<scenario>.yaml")
-    known = [key for key, one in manifests.items() if scenarios or one.status != "retired"]
-    among = _match_patterns(known, [f"{one}/*" for one in leagues], "--league")
-    return _match_patterns(among, [one if "/" in one else f"*/{one}" for one in scenarios], "--scenario")
+    keys = [key for key, manifest in manifests.items() if scenarios or manifest.status != "retired"]
+    among = _match_patterns(keys, [f"{league}/*" for league in leagues], "--league")
+    return _match_patterns(among, [pattern if "/" in pattern else f"*/{pattern}" for pattern in scenarios], "--scenario")
 
 
-def _match_patterns(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
+def _match_patterns(names: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
     for pattern in patterns:
-        if not any(fnmatchcase(one, pattern) for one in known):
+        if not any(fnmatchcase(name, pattern) for name in names):
             raise ConfigError(
-                f"{given_as} {pattern.removeprefix('*/').removesuffix('/*')}: matches none; known: {list_nearest(pattern, known)}"
+                f"{given_as} {pattern.removeprefix('*/').removesuffix('/*')}: matches none; known: {list_nearest(pattern, names)}"
             )
-    return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]
+    return [name for name in names if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def _plan(options: GamesSettings, found: Pack, models: Models, personas: Mapping[str, Persona]) -> LeaguePlan:
-    items = build_game_items(found.manifest, options.seeds, [name_opponent_item(found, name) for name in options.opponents])
-    players = resolve_entrants(found, models, personas, options.players, options.personas)
+def _plan(options: GamesSettings, entry: Pack, models: Models, personas: Mapping[str, Persona]) -> LeaguePlan:
+    items = build_game_items(entry.manifest, options.seeds, [name_opponent_item(entry, name) for name in options.opponents])
+    players = resolve_entrants(entry, models, personas, options.players, options.personas)
     names = dict.fromkeys(item.opponent for item in items if item.opponent != NO_OPPONENT)
-    opponents = {name: resolve_opponent(found, models, personas, name) for name in names}
-    return LeaguePlan(found, items, players, opponents, options.draws, options.snapshot)
+    opponents = {name: resolve_opponent(entry, models, personas, name) for name in names}
+    return LeaguePlan(entry, items, players, opponents, options.draws, options.snapshot)
 
 
 def _list_unplayed(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
     """A line per model and state of episodes that were not played to their end."""
-    found, errors = Counter[tuple[str, str]](), defaultdict[tuple[str, str], Counter[str]](Counter)
+    counts, errors = Counter[tuple[str, str]](), defaultdict[tuple[str, str], Counter[str]](Counter)
     for key in keys:
         rows = warehouse.read_or_empty(
             "episodes", columns=["model", "status", "reason"], **LEAGUE_SPACE.levels(key), snapshot=snapshot
         )
         for model, status, reason in zip(*(rows[name].to_pylist() for name in ("model", "status", "reason")), strict=True):
-            found[model, status] += 1
+            counts[model, status] += 1
             # Of what a budget ended, the error of the last attempt, where there was one.
             error = (reason or "").partition(LAST_ERROR)[2] if status == OUT_OF_BUDGET else reason
             errors[model, status].update([error] if error else [])
-    for (model, status), number in sorted(found.items()):
+    for (model, status), number in sorted(counts.items()):
         if status != PLAYED_EPISODE:
             why = "a budget was reached" if status == OUT_OF_BUDGET else "a call failed"
             last = "".join(f" ({error[:ERROR_CHARACTERS_SHOWN]})" for error, _ in errors[model, status].most_common(1))
@@ -149,9 +151,9 @@ HIGHEST_ASSUMES = (
 )
 
 
-def _choose(given: RunContextOfCommand) -> RunSelection:
-    plans = build_league_plans(given.options, given.environment, given.models)
-    specs = list_player_models([one for plan in plans.values() for one in (*plan.players, *plan.opponents.values())])
+def _choose(context: RunContextOfCommand) -> RunSelection:
+    plans = build_league_plans(context.options, context.environment, context.models)
+    specs = list_player_models([player for plan in plans.values() for player in (*plan.players, *plan.opponents.values())])
     return RunSelection(list(plans), {spec.name for spec in specs}, specs)
 
 
@@ -161,10 +163,10 @@ def register(instance: Any, keys: Sequence[str]) -> None:
     add_scenarios(instance, keys)
 
 
-def _summarize_run(given: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
-    if not given.options.players:
+def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
+    if not context.options.players:
         say("no player was given: stored episodes were scored; --player NAME plays new ones")
-    return AfterRun(_list_unplayed(given.warehouse, keys, given.options.snapshot))
+    return AfterRun(_list_unplayed(context.warehouse, keys, context.options.snapshot))
 
 
 GAMES_RUN = FamilyRun(
@@ -177,6 +179,6 @@ GAMES_RUN = FamilyRun(
     after=_summarize_run,
     makes_warehouse=True,
     sized_by=("episodes", "episode"),
-    assumes=lambda found: [BASELINES_LEFT_OUT, HIGHEST_ASSUMES],
+    assumes=lambda estimate: [BASELINES_LEFT_OUT, HIGHEST_ASSUMES],
     explained_as="games/estimate",
 )

@@ -23,8 +23,8 @@ class MainCommands(Commands):
         return [*super().list_commands(ctx), *(name for name in find_plugin_points() if name not in self.commands)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if (found := super().get_command(ctx, cmd_name)) is not None:
-            return found
+        if (command := super().get_command(ctx, cmd_name)) is not None:
+            return command
         from dtef_pipeline.family.plugins import find_plugin_points
 
         point = find_plugin_points().get(cmd_name)

@@ -55,21 +55,21 @@ def _read(family: Family, warehouse: Warehouse, paths: Sequence[Path]) -> list[A
 
         return add_noted(instance, warehouse, family, open_part_notes(family.name), list(files.values()))
 
-    return [AddedParts(add, lambda added: [added.line(family.part)])]
+    return [AddedParts(add, lambda result: [result.line(family.part)])]
 
 
 def _check(family: Family, paths: Sequence[Path]) -> CheckReport:
-    found, faults, lines = list[dict[str, Any]](), list[str](), list[str]()
+    entries, faults, lines = list[dict[str, Any]](), list[str](), list[str]()
     for path in paths:
         try:
-            parts = {key: len(one.rows) for key, one in load_parts(family, path).items()}
+            parts = {key: len(part.rows) for key, part in load_parts(family, path).items()}
         except DtefError as error:
             faults.append(str(error))
-            found.append({"file": str(path), "fault": str(error)})
+            entries.append({"file": str(path), "fault": str(error)})
             continue
-        found.append({"file": str(path), "parts": parts})
+        entries.append({"file": str(path), "parts": parts})
         lines += [f"{path}: {key}, {format_count(items, 'item')}" for key, items in parts.items()]
-    return CheckReport(found, [*lines, *(f"error: {fault}" for fault in faults)], not faults)
+    return CheckReport(entries, [*lines, *(f"error: {fault}" for fault in faults)], not faults)
 
 
 def _list_parts(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[str, Any]]]:
@@ -108,15 +108,15 @@ def _stages(family: Family) -> Sequence[Stage]:
     return all_stages(family)
 
 
-def _choose(given: RunContextOfCommand) -> RunSelection:
+def _choose(context: RunContextOfCommand) -> RunSelection:
     """The partitions that fit the patterns of the settings. Raises ConfigError for a pattern that fits none."""
-    every = choose_all(given)
-    return every._replace(keys=filter_by_patterns(every.keys, given.options.parts, "--part"))
+    every = choose_all(context)
+    return every._replace(keys=filter_by_patterns(every.keys, context.options.parts, "--part"))
 
 
-def _steps(given: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
+def _steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
     """All stages; the first, which loads the files, where the run begins with it."""
-    return [(one, keys) for one in (stages if given.beside.first == "ingest" else stages[1:])]
+    return [(stage, keys) for stage in (stages if context.beside.first == "ingest" else stages[1:])]
 
 
 _RANKED = ("rank", "model", "score", "interval", "rank_low", "rank_high", "n_items", "n_clusters", "coverage", "parse_rate")

@@ -65,14 +65,14 @@ def compare(
         for rows_of_family in [scores[scores["family"] == group[0]]]
         if reviewer_kind in (None, group[1])
     ]
-    found = [table for table in tables if len(table)]
-    if not found:
+    results = [table for table in tables if len(table)]
+    if not results:
         raise WarehouseError(
             "nothing to compare: no player has both votes and a metric that fits; the boards of the families have the metrics"
         )
-    shown = pd.concat(found, ignore_index=True)
-    with_tau = shown if output != "table" else shown[shown["tau"].notna()].reset_index(drop=True)
-    lines = [*_describe_agreement(with_tau), *_describe_missing_tau(shown[shown["tau"].isna()])]
+    frame = pd.concat(results, ignore_index=True)
+    with_tau = frame if output != "table" else frame[frame["tau"].notna()].reset_index(drop=True)
+    lines = [*_describe_agreement(with_tau), *_describe_missing_tau(frame[frame["tau"].isna()])]
     if len(with_tau):
         print_rows(_BESIDE_VIEW, with_tau, output, lines, "preference/metrics")
         return
@@ -82,22 +82,22 @@ def compare(
 
 def _collect_metrics(warehouse: Warehouse, family: str, partition: str, scores: pd.DataFrame, kind: str) -> pd.DataFrame:
     """All that preference can be compared with in a partition; of people's also that of judges."""
-    sources = [source for one in FAMILIES if one.name == family and one.paired for source in one.paired.metrics]
+    sources = [source for record in FAMILIES if record.name == family and record.paired for source in record.paired.metrics]
     tables = [
         _read_metrics(warehouse, source) for source in sources if len(warehouse.tables(source.tables)) == len(source.tables)
     ]
     if kind == "person":
         tables.append(convert_judge_scores(scores))
-    filled = [table for table in tables if len(table)]
-    found = pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=list(BESIDE_METRIC))
-    return found if partition == EVERY_PARTITION else found[found["partition"] == partition]
+    parts = [table for table in tables if len(table)]
+    metrics = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(BESIDE_METRIC))
+    return metrics if partition == EVERY_PARTITION else metrics[metrics["partition"] == partition]
 
 
 def _read_metrics(warehouse: Warehouse, source: MetricSource) -> pd.DataFrame:
     columns = ", ".join(BESIDE_METRIC)
-    chosen = f"SELECT {columns} FROM ({source.query})"
-    found: pd.DataFrame = warehouse.query(lambda connection: connection.sql(chosen).df(), only=source.tables)
-    return found
+    query = f"SELECT {columns} FROM ({source.query})"
+    frame: pd.DataFrame = warehouse.query(lambda connection: connection.sql(query).df(), only=source.tables)
+    return frame
 
 
 def _filter_metrics(metrics: pd.DataFrame, pattern: str) -> pd.DataFrame:
@@ -106,19 +106,19 @@ def _filter_metrics(metrics: pd.DataFrame, pattern: str) -> pd.DataFrame:
 
 def _describe_missing_tau(rows: pd.DataFrame) -> Iterator[str]:
     """How many metrics cannot be compared, for which reason."""
-    for reason, some in rows.drop_duplicates(_EACH_AGREEMENT).groupby("reason", sort=True):
-        metrics = format_count(some["metric"].nunique(), "metric")
+    for reason, group in rows.drop_duplicates(_EACH_AGREEMENT).groupby("reason", sort=True):
+        metrics = format_count(group["metric"].nunique(), "metric")
         yield f"not shown: {metrics}, as there is {reason}; --csv names {'it' if metrics.startswith('1 ') else 'them'}"
 
 
-def _describe_agreement(shown: pd.DataFrame) -> Iterator[str]:
+def _describe_agreement(frame: pd.DataFrame) -> Iterator[str]:
     """The agreement of each two orders."""
-    for group, rows in shown.groupby(_EACH_AGREEMENT, sort=False, dropna=False):
-        one = rows.iloc[0]
-        line = f"{format_group_label(group)}: {format_count(int(one['n_players']), 'player')}"
-        tau = "" if pd.isna(one["tau"]) else f", Kendall's tau {one['tau']:.2f}"
-        ends = "" if pd.isna(one["tau_low"]) else f" ({one['tau_low']:.2f} to {one['tau_high']:.2f})"
-        yield f"{line}{tau}{ends}{'; ' if one['reason'] else ''}{one['reason']}"
+    for group, rows in frame.groupby(_EACH_AGREEMENT, sort=False, dropna=False):
+        row = rows.iloc[0]
+        line = f"{format_group_label(group)}: {format_count(int(row['n_players']), 'player')}"
+        tau = "" if pd.isna(row["tau"]) else f", Kendall's tau {row['tau']:.2f}"
+        ends = "" if pd.isna(row["tau_low"]) else f" ({row['tau_low']:.2f} to {row['tau_high']:.2f})"
+        yield f"{line}{tau}{ends}{'; ' if row['reason'] else ''}{row['reason']}"
 
 
 _NOTES_SHOWN = 3
@@ -166,13 +166,13 @@ def show(
     frame = _filter_family(frame, family)
     frame = frame[frame["partition"] == choose_partition(frame, partition)]
     frame = filter_reviewers(frame, reviewer_kind, judges)
-    shown = frame.reset_index(drop=True)
-    several = bool((shown["component"] != 0).any())
+    table = frame.reset_index(drop=True)
+    several = bool((table["component"] != 0).any())
     print_rows(
         _PREFERENCE_VIEW,
-        shown if several else shown.drop(columns="component"),
+        table if several else table.drop(columns="component"),
         output,
-        _describe_fits(shown),
+        _describe_fits(table),
         "preference",
     )
 
@@ -200,21 +200,21 @@ def _score_rows(warehouse: Warehouse) -> pd.DataFrame:
 
 def choose_partition(frame: pd.DataFrame, partition: str) -> str:
     """The partition as it was given. Raises ConfigError for one that no votes are on."""
-    known = sorted(frame["partition"].unique())
-    if partition not in known:
-        raise ConfigError(f"--partition {partition}: no votes; allowed: {list_nearest(partition, known)}")
+    partitions = sorted(frame["partition"].unique())
+    if partition not in partitions:
+        raise ConfigError(f"--partition {partition}: no votes; allowed: {list_nearest(partition, partitions)}")
     return partition
 
 
 def filter_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[str, ...]) -> pd.DataFrame:
     """The rows of this kind of reviewers, and of judges that fit a pattern or have the name. Raises WarehouseError where there are none."""
-    voted = sorted({judge for judge in frame["judge"] if isinstance(judge, str)})
+    voters = sorted({judge for judge in frame["judge"] if isinstance(judge, str)})
     if judges:
-        judges = resolve_judges(judges, voted)
+        judges = resolve_judges(judges, voters)
         frame = frame[[isinstance(judge, str) and matches_judge(judge, judges) for judge in frame["judge"]]]
     if not len(frame) and judges:
-        known = list_first_names(voted, _JUDGES_THAT_VOTED) if voted else "none"
-        raise WarehouseError(f"nothing to show: no votes of {', '.join(judges)}; judges that voted: {known}")
+        names = list_first_names(voters, _JUDGES_THAT_VOTED) if voters else "none"
+        raise WarehouseError(f"nothing to show: no votes of {', '.join(judges)}; judges that voted: {names}")
     frame = frame[(frame["reviewer_kind"] == reviewer_kind) | (reviewer_kind is None)]
     if not len(frame):
         raise WarehouseError("nothing to show: no votes of such reviewers; `dtef preference votes` lists those there are")
@@ -237,48 +237,48 @@ def _filter_family(frame: pd.DataFrame, family: str | None) -> pd.DataFrame:
 def _describe_fits(frame: pd.DataFrame) -> Iterator[str]:
     """What holds of each fit as a whole."""
     for group, rows in frame.groupby(_GROUPED_BY, sort=False, dropna=False):
-        one = rows.iloc[0]
-        facts = [f"{format_count(int(one['votes']), 'vote')}, {format_count(int(one['reviewers']), 'reviewer')}"]
-        if pd.notna(one["longer_share"]):
+        row = rows.iloc[0]
+        facts = [f"{format_count(int(row['votes']), 'vote')}, {format_count(int(row['reviewers']), 'reviewer')}"]
+        if pd.notna(row["longer_share"]):
             facts.append(
-                f"the longer text is preferred in {one['longer_share']:.3f}{_format_interval(one)} of those that are not ties"
+                f"the longer text is preferred in {row['longer_share']:.3f}{_format_interval(row)} of those that are not ties"
             )
-        if pd.notna(one["flip_rate"]):
-            facts.append(f"flip rate {one['flip_rate']:.3f}")
-        if pd.notna(one["first_share"]):
-            facts.append(f"{one['first_share']:.3f} of decisions for the text that was shown first")
-        facts += _describe_choice(one)
+        if pd.notna(row["flip_rate"]):
+            facts.append(f"flip rate {row['flip_rate']:.3f}")
+        if pd.notna(row["first_share"]):
+            facts.append(f"{row['first_share']:.3f} of decisions for the text that was shown first")
+        facts += _describe_choice(row)
         yield f"{format_group_label(group)}: {'; '.join(facts)}"
     yield from _describe_limited_intervals(frame)
 
 
 def _describe_limited_intervals(frame: pd.DataFrame) -> Iterator[str]:
     """Which fits have intervals with a limit."""
-    noted = frame.dropna(subset="note").drop_duplicates(_GROUPED_BY)
-    for row in noted.head(_NOTES_SHOWN).to_dict("records"):
+    notes = frame.dropna(subset="note").drop_duplicates(_GROUPED_BY)
+    for row in notes.head(_NOTES_SHOWN).to_dict("records"):
         yield f"note: {format_group_label(row[name] for name in _GROUPED_BY)}: {row['note']}"
-    if (more := len(noted) - _NOTES_SHOWN) > 0:
+    if (more := len(notes) - _NOTES_SHOWN) > 0:
         yield f"note: {format_count(more, 'more fit')} have this note; see the column note"
 
 
-def _describe_choice(one: pd.Series[Any]) -> Iterator[str]:
+def _describe_choice(row: pd.Series[Any]) -> Iterator[str]:
     """Which votes are among those of a fit, or left out, and how it was made where that is not the usual way."""
-    if pd.notna(one["self_judged"]) and one["self_judged"]:
-        yield f"{format_count(int(one['self_judged']), 'vote')} self-judged: on a response of the judge's own maker"
-    if pd.notna(one["self_judged_left_out"]) and one["self_judged_left_out"]:
-        yield f"{format_count(int(one['self_judged_left_out']), 'self-judged vote')} left out"
-    if one["leaks_left_out"]:
-        yield f"{format_count(int(one['leaks_left_out']), 'vote')} left out for a leak risk"
-    if pd.notna(one["items"]):
-        yield f"only items that fit {one['items']}"
-    if pd.notna(one["unweighted"]):
-        yield f"every vote counts 1: {one['unweighted']}"
-    if pd.notna(one["length_effect"]):
-        yield f"a text twice as long has {one['length_effect']:+.3f} logits; the scores are those of equally long texts"
+    if pd.notna(row["self_judged"]) and row["self_judged"]:
+        yield f"{format_count(int(row['self_judged']), 'vote')} self-judged: on a response of the judge's own maker"
+    if pd.notna(row["self_judged_left_out"]) and row["self_judged_left_out"]:
+        yield f"{format_count(int(row['self_judged_left_out']), 'self-judged vote')} left out"
+    if row["leaks_left_out"]:
+        yield f"{format_count(int(row['leaks_left_out']), 'vote')} left out for a leak risk"
+    if pd.notna(row["items"]):
+        yield f"only items that fit {row['items']}"
+    if pd.notna(row["unweighted"]):
+        yield f"every vote counts 1: {row['unweighted']}"
+    if pd.notna(row["length_effect"]):
+        yield f"a text twice as long has {row['length_effect']:+.3f} logits; the scores are those of equally long texts"
 
 
-def _format_interval(one: pd.Series[Any]) -> str:
-    return "" if pd.isna(one["longer_low"]) else f" ({one['longer_low']:.3f} to {one['longer_high']:.3f})"
+def _format_interval(row: pd.Series[Any]) -> str:
+    return "" if pd.isna(row["longer_low"]) else f" ({row['longer_low']:.3f} to {row['longer_high']:.3f})"
 
 
 def _read_current_votes() -> list[PlayersVote]:
@@ -294,5 +294,5 @@ def _check_votes(warehouse: Warehouse, votes: list[PlayersVote], items: tuple[st
     if votes and not filter_by_item(votes, items):
         raise ConfigError(
             f"preference.items, in the panel file: no votes on {', '.join(items)}; items: "
-            f"{list_first_names(sorted({one.item_id for one in votes}), 3)}"
+            f"{list_first_names(sorted({vote.item_id for vote in votes}), 3)}"
         )

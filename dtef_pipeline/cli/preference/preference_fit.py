@@ -54,14 +54,14 @@ def resolve_judges(patterns: tuple[str, ...], judges: Collection[str]) -> tuple[
     return (*patterns, *sorted(judge for judge in judges if _strip_wording(judge) in named))
 
 
-def _find_judge_ids(patterns: Iterable[str], known: Models) -> Iterator[str]:
+def _find_judge_ids(patterns: Iterable[str], models: Models) -> Iterator[str]:
     """The ids, without the hash of the prompt, of all models that the patterns name."""
     from dtef_pipeline.preference.pair_verdicts import judge_reviewer_id, pair_judges
 
     for pattern in patterns:
-        for name in {pattern, *(one for one in known.specs if fnmatchcase(one, pattern))}:
+        for name in {pattern, *(model for model in models.specs if fnmatchcase(model, pattern))}:
             try:
-                yield from (_strip_wording(judge_reviewer_id(spec)) for spec in pair_judges((name,), known))
+                yield from (_strip_wording(judge_reviewer_id(spec)) for spec in pair_judges((name,), models))
             except ConfigError:
                 continue  # It names no model, or one that cannot judge.
 
@@ -159,75 +159,75 @@ def _fit_of_store(
     where, votes = read_stored_votes(kind, family)
     if not votes:
         raise StoreError(_describe_no_votes(where, kind, family))
-    meant = filter_by_reviewer(votes, reviewers, resolve_judges(judges, {vote.reviewer_id for vote in votes}))
-    if not meant:
-        given = " ".join([*(f"--reviewer {one}" for one in reviewers), *(f"--judge {one}" for one in judges)])
-        raise ConfigError(f"{given}: got none that voted; {_describe_voters(votes)}")
+    selection = filter_by_reviewer(votes, reviewers, resolve_judges(judges, {vote.reviewer_id for vote in votes}))
+    if not selection:
+        flags = " ".join([*(f"--reviewer {reviewer}" for reviewer in reviewers), *(f"--judge {judge}" for judge in judges)])
+        raise ConfigError(f"{flags}: got none that voted; {_describe_voters(votes)}")
     servers = _load_models().own_servers if judges else ()
     which = WhichVotes(tuple(items or how.items), not how.without_leak_risk, not how.no_own_judge, servers)
-    counts = filter_votes(meant, which)
+    counts = filter_votes(selection, which)
     if not counts.votes:
         raise ConfigError(
-            f"nothing to fit: none of {format_count(len(meant), 'vote')} is on such an item or pair; {_format_items(meant)}"
+            f"nothing to fit: none of {format_count(len(selection), 'vote')} is on such an item or pair; {_format_items(selection)}"
         )
     if how.options.weight and (why := find_unweighted_reason(counts.votes)):
         raise ConfigError(
             f"weight: confidence, in the panel file: {why}; leave it out, or choose votes that have one by --reviewer, --family or --item"
         )
-    found = fit_votes(build_vote_columns(where, counts.votes), how.options, measure_text_lengths(counts.votes))
-    return where, found, _summarize_judges(counts) if judges else {}
+    result = fit_votes(build_vote_columns(where, counts.votes), how.options, measure_text_lengths(counts.votes))
+    return where, result, _summarize_judges(counts) if judges else {}
 
 
 def _summarize_judges(counts: FilteredVotes) -> dict[str, Any]:
     judges = sorted({vote.reviewer_id for vote in counts.votes})
-    own = {"self_judged": counts.self_judged, "self_judged_left_out": counts.self_judged_left_out}
-    return {"judges": judges, **own, **compute_position_bias(counts.votes)}
+    self_counts = {"self_judged": counts.self_judged, "self_judged_left_out": counts.self_judged_left_out}
+    return {"judges": judges, **self_counts, **compute_position_bias(counts.votes)}
 
 
-def _show(where: str, found: PreferenceFit, judged: dict[str, Any], output: str) -> None:
+def _show(where: str, result: PreferenceFit, judge_facts: dict[str, Any], output: str) -> None:
     if output == "json":
-        click.echo(json.dumps(found.document() | judged, ensure_ascii=False, indent=1, allow_nan=False))
+        click.echo(json.dumps(result.document() | judge_facts, ensure_ascii=False, indent=1, allow_nan=False))
         return
-    if not found.scores:
+    if not result.scores:
         say(f"{where} holds no votes")
         return
-    frame = pd.DataFrame([asdict(score) for score in found.scores], columns=list(PreferenceScore.__slots__))
+    frame = pd.DataFrame([asdict(score) for score in result.scores], columns=list(PreferenceScore.__slots__))
     frame["model"] = frame["model"].map(escape_terminal)
     frame["reason"] = frame["reason"].map(escape_terminal)
     frame[["rank", "tier"]] = frame[["rank", "tier"]].astype("Int64")
-    if len(found.components) == 1:
+    if len(result.components) == 1:
         frame = frame.drop(columns="component")
-    print_rows(_SCORE_VIEW, frame, output, [*_format_fit_lines(found), *_format_judge_lines(judged)], "preference")
+    print_rows(_SCORE_VIEW, frame, output, [*_format_fit_lines(result), *_format_judge_lines(judge_facts)], "preference")
 
 
-def _format_fit_lines(found: PreferenceFit) -> Iterator[str]:
-    who = "voters unknown" if found.reviewers is None else format_count(found.reviewers, "reviewer")
-    left_out = found.votes - found.counted
-    yield f"{format_count(found.counted, 'vote')}, {who}" + (f"; {format_count(left_out, 'tie')} left out" if left_out else "")
-    if found.note:
-        yield found.note
-    if found.options.l2:
-        yield f"prior l2={found.options.l2:g}: scores are pulled towards 0"
-    if found.options.weight:
+def _format_fit_lines(result: PreferenceFit) -> Iterator[str]:
+    who = "voters unknown" if result.reviewers is None else format_count(result.reviewers, "reviewer")
+    left_out = result.votes - result.counted
+    yield f"{format_count(result.counted, 'vote')}, {who}" + (f"; {format_count(left_out, 'tie')} left out" if left_out else "")
+    if result.note:
+        yield result.note
+    if result.options.l2:
+        yield f"prior l2={result.options.l2:g}: scores are pulled towards 0"
+    if result.options.weight:
         yield "votes are weighted by confidence"
-    if found.nu is not None:
-        chance = found.nu / (2 + found.nu)
-        yield f"nu {found.nu:.3f}{_format_ends(found.nu_low, found.nu_high)}: two equal players tie {chance:.0%} of the time"
-    if found.length is not None:
-        yield from _describe_length(found.length)
+    if result.nu is not None:
+        chance = result.nu / (2 + result.nu)
+        yield f"nu {result.nu:.3f}{_format_ends(result.nu_low, result.nu_high)}: two equal players tie {chance:.0%} of the time"
+    if result.length is not None:
+        yield from _describe_length(result.length)
 
 
-def _format_judge_lines(judged: dict[str, Any]) -> Iterator[str]:
-    if not judged:
+def _format_judge_lines(judge_facts: dict[str, Any]) -> Iterator[str]:
+    if not judge_facts:
         return
-    yield f"judged by {list_first_names([escape_terminal(one) for one in judged['judges']], _JUDGES_SHOWN)}"
-    if judged["flip_rate"] is not None:
-        yield f"flip rate {judged['flip_rate']:.3f}: verdicts that changed when the texts were swapped, and became ties"
-    if judged["self_judged"]:
-        votes = format_count(judged["self_judged"], "vote")
+    yield f"judged by {list_first_names([escape_terminal(judge) for judge in judge_facts['judges']], _JUDGES_SHOWN)}"
+    if judge_facts["flip_rate"] is not None:
+        yield f"flip rate {judge_facts['flip_rate']:.3f}: verdicts that changed when the texts were swapped, and became ties"
+    if judge_facts["self_judged"]:
+        votes = format_count(judge_facts["self_judged"], "vote")
         yield f"{votes} self-judged: on a response of the judge's own maker; `no_own_judge: true` in the panel file leaves them out"
-    if judged["self_judged_left_out"]:
-        yield f"{format_count(judged['self_judged_left_out'], 'self-judged vote')} left out"
+    if judge_facts["self_judged_left_out"]:
+        yield f"{format_count(judge_facts['self_judged_left_out'], 'self-judged vote')} left out"
 
 
 def _describe_length(length: LengthEffect) -> Iterator[str]:

@@ -28,7 +28,7 @@ from dtef_pipeline.text.quantity_words import format_count
 
 def vote_family_option(help: str) -> Option:
     """`--family` of a command about votes: of which some are on responses that other tools stored."""
-    return family_option(None, help, others=("elsewhere",))
+    return family_option(None, help, extras=("elsewhere",))
 
 
 _MOST_TOLD = 2_000
@@ -142,18 +142,18 @@ def vote(reviewer: str | None, judges: tuple[str, ...], **given: Any) -> None:
 _JUDGE_OPTIONS = ("family", "most", "max_cost_usd", "max_calls")
 
 
-def _take_votes(reviewer: str, given: Mapping[str, Any]) -> None:
+def _take_votes(reviewer: str, options: Mapping[str, Any]) -> None:
     """Of a person: one vote that was given whole, those on a page, or those that the person is asked for."""
     from dtef_pipeline.cli.preference import preference_votes
 
-    family, most, out = given["family"], given["most"], given["out"]
-    ballot = {"pair_id": given["pair"], "choice": given["choice"], "confidence": given["confidence"]}
-    if len({value is None for value in ballot.values()}) > 1 or (given["justification"] and given["pair"] is None):
+    family, most, out = options["family"], options["most"], options["out"]
+    ballot = {"pair_id": options["pair"], "choice": options["choice"], "confidence": options["confidence"]}
+    if len({value is None for value in ballot.values()}) > 1 or (options["justification"] and options["pair"] is None):
         raise click.UsageError("--pair, --choice and --confidence: allowed: all three, and --justification with them, or none.")
-    if given["pair"] is not None and (out or most or family):
+    if options["pair"] is not None and (out or most or family):
         raise click.UsageError("--pair: allowed without --out, --pairs and --family.")
-    if given["pair"] is not None:
-        preference_votes.take_vote({**ballot, "reviewer_id": reviewer, "justification": given["justification"]})
+    if options["pair"] is not None:
+        preference_votes.take_vote({**ballot, "reviewer_id": reviewer, "justification": options["justification"]})
     elif out is not None:
         preference_votes.write_page(out, reviewer, family, most or _PAIRS_ON_A_PAGE)
     else:
@@ -195,10 +195,10 @@ def votes(
     """
     from dtef_pipeline.cli.preference import preference_votes
 
-    given = {"VOTE": vote, "--family": family, "--consent": consent, "--no-consent": no_consent, "--actions": actions}
-    chosen = [name for name, value in given.items() if value]
-    if len(chosen) > 1:
-        raise click.UsageError(f"{' and '.join(chosen)}: allowed: one of them.")
+    options = {"VOTE": vote, "--family": family, "--consent": consent, "--no-consent": no_consent, "--actions": actions}
+    names = [name for name, value in options.items() if value]
+    if len(names) > 1:
+        raise click.UsageError(f"{' and '.join(names)}: allowed: one of them.")
     if reason is not None and vote is None:
         raise click.UsageError("--void: allowed with VOTE.")
     if reason is not None and vote is not None:
@@ -277,18 +277,18 @@ def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any
 
         preference_fit.fit(file, output, **{name: given[name] for name in _FIT_OPTIONS})
         return
-    taken = ("family", "partition", "reviewer_kind", "refresh")
+    names = ("family", "partition", "reviewer_kind", "refresh")
     refuse_others(
-        (*taken, "metric") if given["metric"] else (*taken, "judges"), "--metric" if given["metric"] else "the stored board"
+        (*names, "metric") if given["metric"] else (*names, "judges"), "--metric" if given["metric"] else "the stored board"
     )
     from dtef_pipeline.cli.preference import preference_board
 
     code = preference_board.refresh() if refresh else 0
-    chosen = {name: given[name] for name in ("family", "partition", "reviewer_kind")}
+    filters = {name: given[name] for name in ("family", "partition", "reviewer_kind")}
     if given["metric"] is None:
-        preference_board.show(judges=given["judges"], output=output, **chosen)
+        preference_board.show(judges=given["judges"], output=output, **filters)
     else:
-        preference_board.compare(metric=given["metric"], output=output, **chosen)
+        preference_board.compare(metric=given["metric"], output=output, **filters)
     sys.exit(code)
 
 

@@ -62,21 +62,21 @@ def judge(
     """The exit code: 1 where some pair got no vote."""
     settings = Settings.read_environment()
     no_own_judge = vote_settings(settings).no_own_judge
-    known = load_known_models(settings, COMPUTED_MODELS)
-    judges = pair_judges(models, known)
-    given = parse_budgets(max_cost_usd, max_calls)
-    budget = Budget(max_cost_usd=given.get("max_cost_usd"), max_calls=given.get("max_calls"))
-    if given["budgets"] or given["role_budgets"]:
+    catalog = load_known_models(settings, COMPUTED_MODELS)
+    judges = pair_judges(models, catalog)
+    limits = parse_budgets(max_cost_usd, max_calls)
+    budget = Budget(max_cost_usd=limits.get("max_cost_usd"), max_calls=limits.get("max_calls"))
+    if limits["budgets"] or limits["role_budgets"]:
         raise ConfigError("--max-cost-usd and --max-calls: allowed here: a number without MODEL= or ROLE=")
-    unvoted = 0
+    n_unvoted = 0
     with ResponseStore(settings.responses_url, describe_this_run) as responses, VoteStore(settings.responses_url) as store:
         gateway = Gateway(responses, budget=budget, provider_limits=settings.provider_limits)
         refuse_early(judges, "base", gateway.accounts, responses, os.environ)
         for spec in judges:
-            waiting = _find_waiting_pairs(spec, store, family, most, known.own_servers, no_own_judge)
-            unvoted += _judge_pairs(spec, gateway, store, waiting)
+            waiting = _find_waiting_pairs(spec, store, family, most, catalog.own_servers, no_own_judge)
+            n_unvoted += _judge_pairs(spec, gateway, store, waiting)
     print_usage(gateway.used)
-    return 1 if unvoted else 0
+    return 1 if n_unvoted else 0
 
 
 def _find_waiting_pairs(
@@ -86,14 +86,14 @@ def _find_waiting_pairs(
     somebody voted in the judge's name."""
     reviewer_id = judge_reviewer_id(spec)
     every = store.waiting(reviewer_id, len(store.pairs(family)), family)
-    if taken := count_impersonated_pairs(store, reviewer_id, family):
-        say(f"{spec.name}: {format_count(taken, 'pair')} left out: a person's vote has this judge's id, {reviewer_id}")
-    own = list_own_pairs(store, reviewer_id, own_servers)
-    left_out = sum(one in own for one in every) if no_own_judge else 0
-    waiting = [one for one in every if not (no_own_judge and one in own)][:most]
+    if n_impersonated := count_impersonated_pairs(store, reviewer_id, family):
+        say(f"{spec.name}: {format_count(n_impersonated, 'pair')} left out: a person's vote has this judge's id, {reviewer_id}")
+    own_pairs = list_own_pairs(store, reviewer_id, own_servers)
+    left_out = sum(pair in own_pairs for pair in every) if no_own_judge else 0
+    waiting = [pair for pair in every if not (no_own_judge and pair in own_pairs)][:most]
     if left_out:
         say(f"{spec.name}: {format_count(left_out, 'pair')} left out: a response is of its own maker")
-    elif many := sum(one in own for one in waiting):
+    elif many := sum(pair in own_pairs for pair in waiting):
         say(
             f"{spec.name}: {format_count(many, 'pair')} of {len(waiting):,} with a response of its own maker: these votes are self-judged; "
             "`no_own_judge: true` in the panel file leaves such pairs out"
@@ -118,8 +118,8 @@ def _judge_pairs(spec: ModelSpec, gateway: Gateway, store: VoteStore, waiting: S
             return failures
 
         for start in range(0, len(waiting), _PAIRS_JUDGED_TOGETHER):
-            some = waiting[start : start + _PAIRS_JUDGED_TOGETHER]
-            _take(some, spec, reviewer_id, ask, gateway, store, tally)
+            batch = waiting[start : start + _PAIRS_JUDGED_TOGETHER]
+            _take(batch, spec, reviewer_id, ask, gateway, store, tally)
     for line in _format_tally(tally, len(waiting)):
         say(f"{spec.name}: {line}")
     return sum(tally.unvoted.values())
@@ -136,11 +136,11 @@ def _take(
 ) -> None:
     """Ask about the pairs in both orders, and store the votes."""
     names = store.hidden_names()
-    pairs = [store.reviewer_view(one, names) for one in pair_ids]
-    played = play([PairLook(pair, spec, order) for pair in pairs for order in PAIR_ORDERS], ask, gateway.store.responses)
-    judged = []
+    pairs = [store.reviewer_view(pair_id, names) for pair_id in pair_ids]
+    outcomes = play([PairLook(pair, spec, order) for pair in pairs for order in PAIR_ORDERS], ask, gateway.store.responses)
+    votes = []
     for place, pair in enumerate(pairs):
-        verdict = pair_verdict(_list_outcomes(played[2 * place]), _list_outcomes(played[2 * place + 1]))
+        verdict = pair_verdict(_list_outcomes(outcomes[2 * place]), _list_outcomes(outcomes[2 * place + 1]))
         tally.first += verdict.first
         tally.decided += verdict.decided
         if verdict.choice is None:
@@ -148,32 +148,32 @@ def _take(
             continue
         tally.ties += verdict.choice == "tie"
         tally.flipped += verdict.flipped
-        judged.append(JudgeVote(pair.pair_id, verdict.choice, verdict.justification))
-    tally.votes += len(judged)
-    store_judge_votes(store, reviewer_id, judged)
+        votes.append(JudgeVote(pair.pair_id, verdict.choice, verdict.justification))
+    tally.votes += len(votes)
+    store_judge_votes(store, reviewer_id, votes)
 
 
-def _list_outcomes(played: Played) -> list[Response | Failure]:
-    return [*played.responses, *([played.failure] if played.failure else [])]
+def _list_outcomes(outcome: Played) -> list[Response | Failure]:
+    return [*outcome.responses, *([outcome.failure] if outcome.failure else [])]
 
 
 def _format_tally(tally: _Tally, pairs: int) -> list[str]:
-    found = [
+    lines = [
         f"{format_count(tally.votes, 'vote')} on {format_count(pairs, 'pair')}, {format_count(tally.ties, 'tie')} among them"
     ]
     if tally.votes:
-        found.append(
+        lines.append(
             f"flip rate {tally.flipped / tally.votes:.3f}: {format_count(tally.flipped, 'verdict')} changed when the texts were swapped, "
             "and became ties"
         )
     if tally.decided:
-        found.append(
+        lines.append(
             f"position: {tally.first / tally.decided:.3f} of {format_count(tally.decided, 'decision')} went to the text that was shown first "
             "(.5: the position has no effect)"
         )
     if tally.unvoted:
         reasons_text = ", ".join(f"{reason} {number}" for reason, number in sorted(tally.unvoted.items()))
-        found.append(
+        lines.append(
             f"no vote on {format_count(sum(tally.unvoted.values()), 'pair')}, because there was no verdict: {reasons_text}"
         )
-    return found
+    return lines

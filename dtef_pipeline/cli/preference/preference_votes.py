@@ -47,7 +47,7 @@ def make_pairs(
     who: str | None,
 ) -> None:
     settings = Settings.read_environment()
-    asked = PairsWanted.model_construct(
+    request = PairsWanted.model_construct(
         family=family,
         only=list(only),
         models=list(models),
@@ -57,14 +57,14 @@ def make_pairs(
         per_item=per_item,
     )
     with _store() as store:
-        done = pair_stored(store, open_warehouse(), settings, asked, who or get_user_name())
-        if not done.responses:
-            also = "; there are baselines, which are paired with --baselines" if done.computed else ""
+        result = pair_stored(store, open_warehouse(), settings, request, who or get_user_name())
+        if not result.responses:
+            also = "; there are baselines, which are paired with --baselines" if result.computed else ""
             raise ConfigError(
                 f"no stored response of {family} fits{also}; `dtef responses --family {family}` lists what there is"
             )
-        click.echo(f"{store.name}: {format_count(done.new, 'new pair')} of {format_count(done.responses, 'response')}")
-    if not done.pair_ids:
+        click.echo(f"{store.name}: {format_count(result.new, 'new pair')} of {format_count(result.responses, 'response')}")
+    if not result.pair_ids:
         click.echo(
             "Nothing is left to pair: each pair needs two players with different texts (ignoring names) on the same item and draw."
         )
@@ -101,7 +101,7 @@ def cancel_vote(vote_id: str, reason: str, who: str | None) -> None:
 def record_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
     with _store() as store:
         _require_person(store, reviewer)
-        if store.reviewer(reviewer) is None and all(one.reviewer_id != reviewer for _, one, _ in store.votes(None)):
+        if store.reviewer(reviewer) is None and all(vote.reviewer_id != reviewer for _, vote, _ in store.votes(None)):
             raise ConfigError(f"reviewer {reviewer!r}: no vote of that id; allowed: an id that `dtef preference votes` lists")
         store.record_consent(reviewer, consent=consent, who=who or get_user_name())
     click.echo(f"exports show {'the id' if consent else 'a pseudonym'} of {reviewer}")
@@ -110,23 +110,23 @@ def record_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
 def list_votes(output: str, family: str | None) -> None:
     with _store() as store:
         votes = store.votes(family)
-        judges = {one.reviewer_id for _, one, _ in votes if one.reviewer_kind == JUDGE_KIND}
-        served = load_known_models(Settings.read_environment(), COMPUTED_MODELS).own_servers if judges else ()
-        own = {judge: list_own_pairs(store, judge, served) for judge in judges}
+        judges = {vote.reviewer_id for _, vote, _ in votes if vote.reviewer_kind == JUDGE_KIND}
+        servers = load_known_models(Settings.read_environment(), COMPUTED_MODELS).own_servers if judges else ()
+        own_pairs = {judge: list_own_pairs(store, judge, servers) for judge in judges}
     rows = [
         {
             "vote": vote_id,
-            "pair": one.pair_id,
-            "reviewer": one.reviewer_id,
-            "kind": one.reviewer_kind,
-            "choice": one.choice,
-            "confidence": one.confidence,
-            "voted_at": one.voted_at,
-            "voided": voided,
-            "self_judged": one.pair_id in own[one.reviewer_id] if one.reviewer_kind == JUDGE_KIND else None,
-            "justification": one.justification,
+            "pair": vote.pair_id,
+            "reviewer": vote.reviewer_id,
+            "kind": vote.reviewer_kind,
+            "choice": vote.choice,
+            "confidence": vote.confidence,
+            "voted_at": vote.voted_at,
+            "voided": is_voided,
+            "self_judged": vote.pair_id in own_pairs[vote.reviewer_id] if vote.reviewer_kind == JUDGE_KIND else None,
+            "justification": vote.justification,
         }
-        for vote_id, one, voided in votes
+        for vote_id, vote, is_voided in votes
     ]
     _print_table(rows, output, ["vote", "choice"])
 
@@ -151,15 +151,17 @@ def export_file(path: Path, justifications: bool, who: str | None) -> None:
             f"{path}: an export is JSON lines; allowed endings: {', '.join(_EXPORT_ENDINGS)}. For a table: dtef preference votes --csv"
         )
     with _store() as store:
-        written = export_votes(store, path, who or get_user_name(), justifications=justifications)
-        click.echo(f"{path}: {format_count(written, 'line')} of {store.name}")
+        n_lines = export_votes(store, path, who or get_user_name(), justifications=justifications)
+        click.echo(f"{path}: {format_count(n_lines, 'line')} of {store.name}")
 
 
 def list_actions(output: str) -> None:
     with _store() as store:
-        rows = [one | {"done_at": decode_time(one["done_at"])} for one in store.actions()]
+        rows = [action | {"done_at": decode_time(action["done_at"])} for action in store.actions()]
     columns = ("done_at", "who", "what", "before", "after")
-    _print_table([{name: one[name] for name in columns} for one in rows], output, ["what"], none="There are no actions yet.")
+    _print_table(
+        [{name: action[name] for name in columns} for action in rows], output, ["what"], none="There are no actions yet."
+    )
 
 
 def import_file(path: Path, responses: Path | None, prompts: Path | None, who: str | None) -> None:
@@ -168,16 +170,16 @@ def import_file(path: Path, responses: Path | None, prompts: Path | None, who: s
         raise ConfigError("--responses and --prompts: allowed only with a CSV file; JSON lines contain the responses")
     with _store() as store:
         by = who or get_user_name()
-        done = _import_csv(store, path, responses, prompts, by) if is_csv else import_votes(store, path, by)
-        added = ", ".join(format_count(count, kind) for kind, count in done.added.items()) or "nothing"
-        click.echo(f"{store.name}: {added} added from {path}, {done.known:,} stored before")
+        result = _import_csv(store, path, responses, prompts, by) if is_csv else import_votes(store, path, by)
+        summary = ", ".join(format_count(count, kind) for kind, count in result.added.items()) or "nothing"
+        click.echo(f"{store.name}: {summary} added from {path}, {result.known:,} stored before")
 
 
 def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
     with _store() as store:
         _require_person(store, reviewer)
         names = store.hidden_names()
-        pairs = _lay_out_pairs(store, [store.reviewer_view(one, names) for one in store.waiting(reviewer, most, family)])
+        pairs = _lay_out_pairs(store, [store.reviewer_view(key, names) for key in store.waiting(reviewer, most, family)])
     if not pairs:
         raise ConfigError("no pair is left for this reviewer; `dtef preference pairs` makes pairs of stored responses")
     path = out / "votes.html"
@@ -193,22 +195,22 @@ def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
 
 def _lay_out_pairs(store: VoteStore, pairs: Sequence[BlindedPair]) -> list[BlindedPair]:
     """The pairs as their families lay them out for people."""
-    family_of = {one.pair_id: one.family for one in store.pairs()}
+    family_of = {entry.pair_id: entry.family for entry in store.pairs()}
     return [prepare_for_people(family_of[pair.pair_id], pair) for pair in pairs]
 
 
 def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: Path | None, who: str) -> VoteImportResult:
-    rated = read_pairs_csv(path, responses, prompts)
-    every = {side.response_id: side for one in rated for side in (one.left, one.right)}
-    pairs = {one.pair.pair_id: store.make_keyed(one.pair) for one in rated}
-    replaced = store.count_names(list(every.values()), list(pairs.values()))
-    lines = [Line(str(path), None, "response", build_response_record(one, None)) for one in every.values()]
-    lines += [Line(str(path), None, "pair", pair_record(one, replaced[one.pair_id], None)) for one in pairs.values()]
-    for one in rated:
+    ratings = read_pairs_csv(path, responses, prompts)
+    every = {side.response_id: side for rating in ratings for side in (rating.left, rating.right)}
+    pairs = {rating.pair.pair_id: store.make_keyed(rating.pair) for rating in ratings}
+    replacements = store.count_names(list(every.values()), list(pairs.values()))
+    lines = [Line(str(path), None, "response", build_response_record(response, None)) for response in every.values()]
+    lines += [Line(str(path), None, "pair", pair_record(pair, replacements[pair.pair_id], None)) for pair in pairs.values()]
+    for rating in ratings:
         record = store.build_imported_vote(
-            pairs[one.pair.pair_id].pair_id, one.reviewer_id, one.choice, one.shown_as_a, one.confidence
+            pairs[rating.pair.pair_id].pair_id, rating.reviewer_id, rating.choice, rating.shown_as_a, rating.confidence
         )
-        lines.append(Line(str(path), one.line, "vote", record, is_of_another_tool=True))
+        lines.append(Line(str(path), rating.line, "vote", record, is_of_another_tool=True))
     return add_lines(store, lines, who, str(path))
 
 
@@ -218,12 +220,12 @@ def _show(pair: BlindedPair) -> None:
 
 
 def _print_table(
-    rows: Sequence[Mapping[str, Any]], output: str, kept: Sequence[str], none: str = "There are no votes."
+    rows: Sequence[Mapping[str, Any]], output: str, columns: Sequence[str], none: str = "There are no votes."
 ) -> None:
     if not rows and output == "table":
         click.echo(none)
         return
-    click.echo(render(whole_frame(pa.Table.from_pylist(list(rows))), output, fit=compute_terminal_fit(list(kept))))
+    click.echo(render(whole_frame(pa.Table.from_pylist(list(rows))), output, fit=compute_terminal_fit(list(columns))))
 
 
 def _require_person(store: VoteStore, reviewer: str) -> None:

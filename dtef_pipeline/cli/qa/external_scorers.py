@@ -24,10 +24,10 @@ _TASK_PARTS = ("prompt", "entry_point", "test")
 
 def build_outside_scorers(tasks: Path | None, trust_answers: bool) -> dict[str, MakeScoreWritten]:
     """By name. `tasks`: a file of HumanEval's layout, whose programs lines name by `task`."""
-    known = _load_tasks(tasks)
+    known_tasks = _load_tasks(tasks)
     return {
         CODE_SCORER: lambda line: _make_test_scorer(
-            _find_task(line, known), float(line.get("timeout_s") or CHECK_TIMEOUT), trust_answers
+            _find_task(line, known_tasks), float(line.get("timeout_s") or CHECK_TIMEOUT), trust_answers
         ),
         VERBATIM_SCORER: _make_citation_scorer,
     }
@@ -39,7 +39,7 @@ def _load_tasks(file: Path | None) -> dict[str, Mapping[str, str]]:
     )
 
 
-def _find_task(line: Mapping[str, Any], known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+def _find_task(line: Mapping[str, Any], tasks: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     """The task of a line: its reference, or the one that it names."""
     reference = line.get("reference")
     if isinstance(reference, Mapping):
@@ -53,15 +53,15 @@ def _find_task(line: Mapping[str, Any], known: Mapping[str, Mapping[str, str]]) 
         raise ConfigError(
             f"{CODE_SCORER} without a task; allowed: task, of the file that --tasks names, or a reference with {', '.join(_TASK_PARTS)}"
         )
-    if name not in known:
-        named = f"known: {list_nearest(name, known)}" if known else "--tasks FILE names the file that has it"
+    if name not in tasks:
+        named = f"known: {list_nearest(name, tasks)}" if tasks else "--tasks FILE names the file that has it"
         raise ConfigError(f"no task {name!r}; {named}")
-    return known[name]
+    return tasks[name]
 
 
 def _make_test_scorer(task: Mapping[str, str], timeout_s: float, trust_answers: bool) -> ScoreWritten:
-    def score(written: Written) -> ItemScore:
-        program = build_program(written.text, task["prompt"], task["entry_point"])
+    def score(answer: Written) -> ItemScore:
+        program = build_program(answer.text, task["prompt"], task["entry_point"])
         if program.fault:
             return _convert_check_result(CheckResult(program.fault, program.detail or ""))
         ready = SandboxTask(program.source, task["entry_point"], task["test"], build_helpers(task["prompt"]))
@@ -74,23 +74,23 @@ def _make_test_scorer(task: Mapping[str, str], timeout_s: float, trust_answers: 
 def _convert_check_result(result: CheckResult) -> ItemScore:
     """The verdict is the status here."""
     value = None if result.status in UNDECIDED_CHECKS else float(result.status == PASSED_CHECK)
-    own = {"level": result.level, "python": result.python}
-    return ItemScore(result.status, value, None, result.flags, own, result.detail or None)
+    details = {"level": result.level, "python": result.python}
+    return ItemScore(result.status, value, None, result.flags, details, result.detail or None)
 
 
 def _make_citation_scorer(line: Mapping[str, Any]) -> ScoreWritten:
-    context, given = line.get("context"), line.get("citations")
-    if not isinstance(context, list) or (given is not None and not isinstance(given, list)):
+    context, citations = line.get("context"), line.get("citations")
+    if not isinstance(context, list) or (citations is not None and not isinstance(citations, list)):
         raise ConfigError(f"{VERBATIM_SCORER}: allowed: context, a list of documents with page_content, and citations, a list")
 
-    def score(written: Written) -> ItemScore:
-        found = check_citations(context, read_cited(written.text).citations if given is None else given)
-        value = compute_existence_rate([one.exact for one in found])
-        own = {
-            "exact": [one.exact for one in found],
-            "relaxed": [one.relaxed for one in found],
-            "reasons": [one.reason for one in found],
+    def score(answer: Written) -> ItemScore:
+        checks = check_citations(context, read_cited(answer.text).citations if citations is None else citations)
+        value = compute_existence_rate([check.exact for check in checks])
+        details = {
+            "exact": [check.exact for check in checks],
+            "relaxed": [check.relaxed for check in checks],
+            "reasons": [check.reason for check in checks],
         }
-        return ItemScore(OK_STATUS if found else "missing", value, None, (), own, None if found else "nothing is cited")
+        return ItemScore(OK_STATUS if checks else "missing", value, None, (), details, None if checks else "nothing is cited")
 
     return score

@@ -38,9 +38,9 @@ def _rows(warehouse: Warehouse, family: CommandFamily, view: BoardView, suites: 
 
 def _split_boards(warehouse: Warehouse, view: BoardView) -> pa.Table:
     """The table of the view, made anew with a row for each served model."""
-    if view.table not in (made := {*QA_BOARDS, "comparisons"}):
-        allowed = ", ".join(one.name for one in QA_VIEWS if one.table in made)
-        raise ConfigError(f"--served with --by {view.name}: allowed with --by {allowed}")
+    if view.table not in (tables := {*QA_BOARDS, "comparisons"}):
+        choices = ", ".join(entry.name for entry in QA_VIEWS if entry.table in tables)
+        raise ConfigError(f"--served with --by {view.name}: allowed with --by {choices}")
 
     def split(connection: duckdb.DuckDBPyConnection) -> pa.Table:
         split_served(connection, "qa_scores", "qa_responses", ["request_key", "model_variant"])

@@ -50,55 +50,55 @@ class ItemLoss:
         return f"{format_count(len(self.items), 'item')} with {format_count(self.scored, 'scored response')}"
 
 
-def refuse_replacing(lost: Sequence[ItemLoss], spec: SuiteSpec) -> None:
+def refuse_replacing(losses: Sequence[ItemLoss], spec: SuiteSpec) -> None:
     """Raises ConfigError where items would be lost."""
-    if not lost:
+    if not losses:
         return
     another = "--part NAME gives it another name" if spec.layout == INTERVIEW_LAYOUT else "--suites gives it a suite of its own"
-    more = f"; so would {format_count(len(lost) - 1, 'other part')}" if lost[1:] else ""
-    first = f"{lost[0].source.key} was added from {lost[0].earlier}: {lost[0].source.path} would remove {lost[0]} of it"
+    more = f"; so would {format_count(len(losses) - 1, 'other part')}" if losses[1:] else ""
+    first = f"{losses[0].source.key} was added from {losses[0].earlier}: {losses[0].source.path} would remove {losses[0]} of it"
     raise ConfigError(f"{first}{more}: {another}, --replace replaces it")
 
 
-def remove_lost_items(warehouse: Warehouse, lost: Sequence[ItemLoss]) -> None:
+def remove_lost_items(warehouse: Warehouse, losses: Sequence[ItemLoss]) -> None:
     """Take the rows of the items out of all tables of their parts, so that no board has them. Stored responses stay."""
-    for one in lost:
-        at, gone = QA_SPACE.levels(one.source.key), pa.array(one.items, pa.string())
+    for loss in losses:
+        at, item_ids = QA_SPACE.levels(loss.source.key), pa.array(loss.items, pa.string())
         for table, spec in QA_TABLES.items():
             if spec.space != QA_SPACE or table in _OF_FILES or spec.schema is None or "item_id" not in spec.schema.names:
                 continue
             below = [level for level in spec.levels if level not in at]
             for levels in [{**at, below[0]: value} for value in warehouse.values(table, below[0], **at)] if below else [at]:
-                _remove_rows(warehouse, table, levels, gone)
+                _remove_rows(warehouse, table, levels, item_ids)
 
 
 def _remove_rows(warehouse: Warehouse, table: str, levels: Mapping[str, str], items: pa.Array) -> None:
     """What cannot be read stays for the command that makes it anew."""
     rows = warehouse.rows(table, **levels)
-    left = rows.filter(pc.invert(pc.is_in(rows["item_id"], items)))
-    if not len(rows) or len(left) == len(rows):
+    remainder = rows.filter(pc.invert(pc.is_in(rows["item_id"], items)))
+    if not len(rows) or len(remainder) == len(rows):
         return
-    if len(left):
-        warehouse.write(table, left, **levels)
+    if len(remainder):
+        warehouse.write(table, remainder, **levels)
     else:
         warehouse.fs.delete_dir(warehouse.folder(table, **levels))
 
 
-def find_lost_items(warehouse: Warehouse, added: AddedFiles, sources: Sequence[QaSource]) -> Iterator[ItemLoss]:
+def find_lost_items(warehouse: Warehouse, files: AddedFiles, sources: Sequence[QaSource]) -> Iterator[ItemLoss]:
     """By part what would be lost to a file of another place, where something would.
 
     A changed file at its place, and a file that was moved, take the place of the earlier one as they always do.
     """
-    new = {(item.part, item.item_id, item.text, truth_id(item)) for item in added.loaded.items}
+    new = {(item.part, item.item_id, item.text, truth_id(item)) for item in files.loaded.items}
     for source in sources:
-        known = _read_known_source(warehouse, source.key)
-        if known is None or _is_one_place(Path(known.path), Path(source.path)):
+        old_source = _read_known_source(warehouse, source.key)
+        if old_source is None or _is_one_place(Path(old_source.path), Path(source.path)):
             continue
         columns = ["item_id", "text", "truth_id"]
         rows = warehouse.rows("qa_items", columns=columns, **QA_SPACE.levels(source.key))
         items = [row["item_id"] for row in rows.to_pylist() if (source.part, *(row[name] for name in columns)) not in new]
         if items:
-            yield ItemLoss(source, known.path, items, _count_scored(warehouse, source.key, items))
+            yield ItemLoss(source, old_source.path, items, _count_scored(warehouse, source.key, items))
 
 
 def _read_known_source(warehouse: Warehouse, key: str) -> QaSource | None:
@@ -109,35 +109,35 @@ def _read_known_source(warehouse: Warehouse, key: str) -> QaSource | None:
         return None
 
 
-def _is_one_place(known: Path, new: Path) -> bool:
+def _is_one_place(old: Path, new: Path) -> bool:
     """Whether two paths are the same, or one is a folder with the other in it."""
-    known, new = known.resolve(), new.resolve()
-    return known.is_relative_to(new) or new.is_relative_to(known)
+    old, new = old.resolve(), new.resolve()
+    return old.is_relative_to(new) or new.is_relative_to(old)
 
 
 def _count_scored(warehouse: Warehouse, key: str, items: Sequence[str]) -> int:
     names = [*QA_RESPONSE_KEY, "snapshot"]
     rows = warehouse.rows("qa_scores", columns=[*names, "score"], **QA_SPACE.levels(key))
-    scored = rows.filter(pc.and_(pc.is_valid(rows["score"]), pc.is_in(rows["item_id"], pa.array(items, pa.string()))))
-    return len(scored.group_by(names).aggregate([]))
+    scores = rows.filter(pc.and_(pc.is_valid(rows["score"]), pc.is_in(rows["item_id"], pa.array(items, pa.string()))))
+    return len(scores.group_by(names).aggregate([]))
 
 
 _FINDINGS_NAMED, _ALIKE_NAMED = 10, 5
 
 
 def _check(suite: str, path: Path, corpus: Path | None, suites: Path | None) -> CheckReport:
-    _, added = read_files(suite, path, corpus, suites)
-    loaded = added.loaded
-    types = dict(Counter(item.type for item in loaded.items))
-    document = {"items": len(loaded.items), "types": types, "findings": [asdict(one) for one in loaded.findings]}
-    return CheckReport(document, [*_format_findings(loaded.findings), _summarize_added(added)], not loaded.errors)
+    _, files = read_files(suite, path, corpus, suites)
+    content = files.loaded
+    types = dict(Counter(item.type for item in content.items))
+    document = {"items": len(content.items), "types": types, "findings": [asdict(finding) for finding in content.findings]}
+    return CheckReport(document, [*_format_findings(content.findings), _summarize_added(files)], not content.errors)
 
 
 def _format_findings(findings: Sequence[ItemFinding]) -> Iterator[str]:
-    for one, alike in _group_findings(findings):
-        yield f"{one.level}: {one}"
+    for finding, alike in _group_findings(findings):
+        yield f"{finding.level}: {finding}"
         if alike:
-            yield f"{one.level}: {_format_more_alike(alike)}; --json lists them all"
+            yield f"{finding.level}: {_format_more_alike(alike)}; --json lists them all"
 
 
 def _read(
@@ -151,34 +151,34 @@ def _read(
     replace: bool,
 ) -> list[AddedParts]:
     """`part`: the name of the part, of a file that is one; `replace`: whether a part may be lost to a file of another place."""
-    spec, added = read_files(suite, path, corpus, suites, part=part, strict=strict)
+    spec, files = read_files(suite, path, corpus, suites, part=part, strict=strict)
     if corpus is None and spec.layout == INTERVIEW_LAYOUT:
         raise ConfigError(
             f"{suite} needs --corpus: the file of documents, or the folder of interviews, that its items are about"
         )
-    if not added.parts:
-        for line in _describe_left_out(added.loaded.findings):
+    if not files.parts:
+        for line in _describe_left_out(files.loaded.findings):
             say(line, err=True)
         raise ConfigError(f"{path}: no item of it can be used; `dtef qa check` lists all that is wrong")
-    sources = _build_sources(spec, added, path, corpus, suites)
-    lost = list(find_lost_items(warehouse, added, sources))
+    sources = _build_sources(spec, files, path, corpus, suites)
+    losses = list(find_lost_items(warehouse, files, sources))
     if not replace:
-        refuse_replacing(lost, spec)
+        refuse_replacing(losses, spec)
 
     def add(instance: Any) -> AddResult:
         from assets.qa.files import add_parts
 
-        remove_lost_items(warehouse, lost)
+        remove_lost_items(warehouse, losses)
         return add_parts(instance, warehouse, sources)
 
     def lines(parts: AddResult) -> Iterator[str]:
-        for one in lost:
-            yield f"{one.source.key}: gone with {one.earlier}: {one}; stored responses stay"
-        if any(one.scored for one in lost):
+        for loss in losses:
+            yield f"{loss.source.key}: gone with {loss.earlier}: {loss}; stored responses stay"
+        if any(loss.scored for loss in losses):
             yield describe_board_update(warehouse, FAMILY_BY_NAME["qa"])
-        yield f"{parts.line('part', f' of {suite}')}: {_summarize_added(added)}"
+        yield f"{parts.line('part', f' of {suite}')}: {_summarize_added(files)}"
 
-    return [AddedParts(add, lines, lambda _: _describe_left_out(added.loaded.findings))]
+    return [AddedParts(add, lines, lambda _: _describe_left_out(files.loaded.findings))]
 
 
 def _list_all_parts(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
@@ -198,44 +198,44 @@ def read_files(
     return spec, read_added(spec, path, corpus, part=part, strict=strict)
 
 
-def _build_sources(spec: SuiteSpec, added: AddedFiles, path: Path, corpus: Path | None, suites: Path | None) -> list[QaSource]:
-    places = [str(one.absolute()) if one else None for one in (corpus, suites)]
+def _build_sources(spec: SuiteSpec, files: AddedFiles, path: Path, corpus: Path | None, suites: Path | None) -> list[QaSource]:
+    places = [str(file.absolute()) if file else None for file in (corpus, suites)]
     content = source_hash(path, corpus, suites)
-    return [QaSource(spec.name, part, str(path.absolute()), places[0], places[1], content) for part in added.parts]
+    return [QaSource(spec.name, part, str(path.absolute()), places[0], places[1], content) for part in files.parts]
 
 
-def _summarize_added(added: AddedFiles) -> str:
-    types = Counter(item.type for item in added.loaded.items)
+def _summarize_added(files: AddedFiles) -> str:
+    types = Counter(item.type for item in files.loaded.items)
     kinds = ", ".join(f"{number:,} {type}" for type, number in sorted(types.items()))
-    documents = f", {format_count(len(added.documents), 'chunk')} of documents" if added.documents is not None else ""
-    examples = f", {format_count(len(added.loaded.examples), 'example')}" if added.loaded.examples else ""
-    codes = [one.code for one in added.loaded.errors]
+    documents = f", {format_count(len(files.documents), 'chunk')} of documents" if files.documents is not None else ""
+    examples = f", {format_count(len(files.loaded.examples), 'example')}" if files.loaded.examples else ""
+    codes = [error.code for error in files.loaded.errors]
     answers = codes.count(ANSWERS_CODE)
     left_out = {"row": len(codes) - answers, "answer": answers}
-    bad = "".join(f", {format_count(number, what)} left out" for what, number in left_out.items() if number)
-    return f"{format_count(len(added.loaded.items), 'item')} ({kinds or 'none'}){examples}{documents}{bad}"
+    bad = "".join(f", {format_count(number, noun)} left out" for noun, number in left_out.items() if number)
+    return f"{format_count(len(files.loaded.items), 'item')} ({kinds or 'none'}){examples}{documents}{bad}"
 
 
 def _describe_left_out(findings: Sequence[ItemFinding]) -> Iterator[str]:
     """A line per finding, errors first, and how many more there are."""
-    shown = list(_group_findings(sorted(findings, key=lambda one: one.level != ERROR_LEVEL)))
-    for one, alike in shown[:_FINDINGS_NAMED]:
-        level = "left out" if one.level == ERROR_LEVEL else "warning"
-        yield f"{level}: {one}"
+    groups = list(_group_findings(sorted(findings, key=lambda finding: finding.level != ERROR_LEVEL)))
+    for finding, alike in groups[:_FINDINGS_NAMED]:
+        level = "left out" if finding.level == ERROR_LEVEL else "warning"
+        yield f"{level}: {finding}"
         if alike:
             yield f"{level}: {_format_more_alike(alike)}"
-    if more := sum(1 + alike for _, alike in shown[_FINDINGS_NAMED:]):
+    if more := sum(1 + alike for _, alike in groups[_FINDINGS_NAMED:]):
         yield f"and {more:,} more; `dtef qa check` lists them"
 
 
 def _group_findings(findings: Sequence[ItemFinding]) -> Iterator[tuple[ItemFinding, int]]:
     """The first findings of each kind, in order, and with the last of them how many more are like it: a wrong file has one per row."""
-    kinds = [(one.level, one.code, one.text, one.allowed) for one in findings]
-    total, seen = Counter(kinds), Counter[tuple[str, str, str, str | None]]()
-    for one, kind in zip(findings, kinds, strict=True):
-        seen[kind] += 1
-        if seen[kind] <= _ALIKE_NAMED:
-            yield one, total[kind] - _ALIKE_NAMED if seen[kind] == _ALIKE_NAMED else 0
+    kinds = [(finding.level, finding.code, finding.text, finding.allowed) for finding in findings]
+    total, counts = Counter(kinds), Counter[tuple[str, str, str, str | None]]()
+    for finding, kind in zip(findings, kinds, strict=True):
+        counts[kind] += 1
+        if counts[kind] <= _ALIKE_NAMED:
+            yield finding, total[kind] - _ALIKE_NAMED if counts[kind] == _ALIKE_NAMED else 0
 
 
 def _format_more_alike(number: int) -> str:
@@ -249,7 +249,7 @@ def _build_row(warehouse: Warehouse, key: str, suites: Callable[[str | None], Su
     return {
         **at,
         "items": types.total(),
-        "left_out": sum(one["level"] == ERROR_LEVEL and one["code"] != ANSWERS_CODE for one in findings),
+        "left_out": sum(finding["level"] == ERROR_LEVEL and finding["code"] != ANSWERS_CODE for finding in findings),
         "types": ", ".join(f"{type} {number}" for type, number in sorted(types.items())),
         "examples": len(warehouse.read_or_empty("qa_examples", columns=["position"], **at)),
         "documents": len(warehouse.read_or_empty("qa_documents", columns=["doc_id"], **at)),

@@ -42,34 +42,34 @@ def list_failed_look_ups(warehouse: Warehouse, keys: Sequence[str], how: AskSett
     """A line where a server found nothing for questions of these parts, because it failed, with its most frequent reasons."""
     if how.retriever != REMOTE:
         return
-    condition, reasons, asked = how.condition((), about_documents=True), Counter[str](), 0
+    condition, reasons, total = how.condition((), about_documents=True), Counter[str](), 0
     for key in keys:
         rows = warehouse.read_or_empty(
             "qa_context", columns=["item_id", "condition", "problem"], **QA_SPACE.levels(key)
         ).to_pylist()
-        own = {row["item_id"]: row["problem"] for row in rows if row["condition"] == condition}
-        asked += len(own)
-        reasons.update(problem for problem in own.values() if problem)
-    if failed := reasons.total():
+        problems = {row["item_id"]: row["problem"] for row in rows if row["condition"] == condition}
+        total += len(problems)
+        reasons.update(problem for problem in problems.values() if problem)
+    if n_failed := reasons.total():
         summary_text = list_first_names(
             [f"{reason} ({number:,})" for reason, number in reasons.most_common()], _REASONS_NAMED, "; "
         )
-        failed_of = f"{format_count(failed, 'look-up')} of {asked:,} failed, so no model was asked"
+        failed_of = f"{format_count(n_failed, 'look-up')} of {total:,} failed, so no model was asked"
         yield f"warning: {failed_of}: {summary_text}; the same command looks up again"
 
 
-def describe_nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str, stored: Sequence[str]) -> Iterator[str]:
+def describe_nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str, names: Sequence[str]) -> Iterator[str]:
     """A line where parts have no responses in a snapshot, so that there was nothing to judge or score.
 
-    `stored`: names of models whose responses were imported in the snapshot: only a run that names them takes them over.
+    `names`: names of models whose responses were imported in the snapshot: only a run that names them takes them over.
     """
     for key in keys:
         at = {**QA_SPACE.levels(key), "snapshot": snapshot}
         if len(warehouse.read_or_empty("qa_responses", columns=["model"], **at)):
             return
-    named = list_first_names([f"--model {name}" for name in stored], _REASONS_NAMED)
-    imported = f"imported responses are scored by a run with {named}" if stored else "--model MODEL asks one"
-    yield f"warning: nothing was judged or scored, because no responses of snapshot {snapshot!r} are in the tables: {imported}"
+    named = list_first_names([f"--model {name}" for name in names], _REASONS_NAMED)
+    hint = f"imported responses are scored by a run with {named}" if names else "--model MODEL asks one"
+    yield f"warning: nothing was judged or scored, because no responses of snapshot {snapshot!r} are in the tables: {hint}"
 
 
 _COUNTED_OF_RESPONSES = ("item_id", "model", "model_variant", "call_status", "request_key", "response")
@@ -91,17 +91,17 @@ def warn_extra_judgements(
     """
     if arbiter is None or not specs:
         return
-    named, label, found = {spec.variant for spec in specs}, judge_snapshot(rejudge or None), Counter[str]()
+    named, label, counts = {spec.variant for spec in specs}, judge_snapshot(rejudge or None), Counter[str]()
     for key in keys:
         at = QA_SPACE.levels(key)
         if items := select_judged_items(read("qa_items", columns=JUDGED_ITEM_COLUMNS, **at)):
             responses = read("qa_responses", columns=_COUNTED_OF_RESPONSES, **at, snapshot=snapshot)
             judgements = read("qa_judgements", columns=_COUNTED_OF_JUDGEMENTS, **at, snapshot=snapshot)
-            found += count_judgements_of_others(responses, judgements, items, arbiter, label, named)
-    if found:
-        summary_text = list_first_names([f"{model} ({number:,})" for model, number in found.most_common()], _OTHERS_NAMED)
-        judged = f"{format_count(found.total(), 'judgement')} of stored responses of models that are not named"
-        say(f"note: the judge judges all stored responses of a part, including {judged}: {summary_text}", err=True)
+            counts += count_judgements_of_others(responses, judgements, items, arbiter, label, named)
+    if counts:
+        summary_text = list_first_names([f"{model} ({number:,})" for model, number in counts.most_common()], _OTHERS_NAMED)
+        count_text = f"{format_count(counts.total(), 'judgement')} of stored responses of models that are not named"
+        say(f"note: the judge judges all stored responses of a part, including {count_text}: {summary_text}", err=True)
 
 
 def refuse_empty_filter(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> None:
@@ -120,18 +120,18 @@ _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
 def _list_imported_models(settings: Settings, snapshot: str) -> list[str]:
     """The names of the models whose responses were imported in a snapshot."""
     with ResponseStore(settings.responses_url) as store:
-        return [one.name for one in store.models(snapshot) if one.variant.startswith(IMPORTED)]
+        return [model.name for model in store.models(snapshot) if model.variant.startswith(IMPORTED)]
 
 
-def _refuse(given: RunContextOfCommand, chosen: RunSelection) -> None:
+def _refuse(context: RunContextOfCommand, selection: RunSelection) -> None:
     """Raises ConfigError or GatewayError for a way of asking that no part allows, a server that is not named, and a judge without a key, or
     without a price under a budget of the day."""
-    options, arbiter = given.options, resolve_run_arbiter(given.models, given.options)
-    judged = require_askable_parts(given.warehouse, chosen.keys, options.how, given.environment)
-    if arbiter is not None and judged:
+    options, arbiter = context.options, resolve_run_arbiter(context.models, context.options)
+    is_judged = require_askable_parts(context.warehouse, selection.keys, options.how, context.environment)
+    if arbiter is not None and is_judged:
         refuse_unpriced_judge(arbiter, options.allow_unpriced)
         try:
-            refuse_unaskable([arbiter.model], judge_snapshot(options.rejudge), given.environment)
+            refuse_unaskable([arbiter.model], judge_snapshot(options.rejudge), context.environment)
         except GatewayError as error:
             raise GatewayError(
                 f"{error}; this is the judge: --judge MODEL names another judge, --judge none turns judging off"
@@ -140,44 +140,44 @@ def _refuse(given: RunContextOfCommand, chosen: RunSelection) -> None:
 
 def chosen_parts(warehouse: Warehouse, suites: Sequence[str], parts: Sequence[str]) -> list[str]:
     """The parts of the suites that fit any of the patterns, as of `fitting_parts`. Raises ConfigError for a pattern that fits none."""
-    known = list_stored_keys(warehouse, FAMILY_BY_NAME["qa"])
-    if not known:
+    keys = list_stored_keys(warehouse, FAMILY_BY_NAME["qa"])
+    if not keys:
         raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
-    return fitting_parts(known, suites, parts)
+    return fitting_parts(keys, suites, parts)
 
 
-def _choose(given: RunContextOfCommand) -> RunSelection:
-    options, models = given.options, given.models
-    keys = chosen_parts(given.warehouse, options.suites, options.parts)
+def _choose(context: RunContextOfCommand) -> RunSelection:
+    options, models = context.options, context.models
+    keys = chosen_parts(context.warehouse, options.suites, options.parts)
     specs = models.resolve(options.models) if options.models else ()
     arbiter = resolve_run_arbiter(models, options)
-    refuse_empty_filter(given.warehouse, keys, options.how)
-    warn_extra_judgements(given.warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
+    refuse_empty_filter(context.warehouse, keys, options.how)
+    warn_extra_judgements(context.warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
     return RunSelection(keys, {spec.name for spec in specs} | set(models.specs), specs)
 
 
-def _list_steps(given: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
-    return [(stage, keys) for stage in stages[_STAGE_TO_BEGIN_WITH[given.beside.first] :]]
+def _list_steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
+    return [(stage, keys) for stage in stages[_STAGE_TO_BEGIN_WITH[context.beside.first] :]]
 
 
-def _summarize_run(given: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
-    warehouse, options = given.warehouse, given.options
+def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
+    warehouse, options = context.warehouse, context.options
     nothing = tuple(
-        describe_nothing_scored(warehouse, keys, options.snapshot, _list_imported_models(given.environment, options.snapshot))
+        describe_nothing_scored(warehouse, keys, options.snapshot, _list_imported_models(context.environment, options.snapshot))
     )
     is_failed = bool(nothing) and options.judge not in (None, "none")
-    look_ups = () if given.beside.first == "judge" else list_failed_look_ups(warehouse, keys, options.how)
+    look_ups = () if context.beside.first == "judge" else list_failed_look_ups(warehouse, keys, options.how)
     return AfterRun((*nothing, *look_ups), is_failed)
 
 
-def _describe_uncounted(found: DryRun) -> Iterator[str]:
-    if waiting := sum(found.said["not_looked_up"]):
+def _describe_uncounted(plan: DryRun) -> Iterator[str]:
+    if waiting := sum(plan.said["not_looked_up"]):
         summary_text = f"{format_count(waiting, 'question')} without a look-up"
         yield f"not counted: {summary_text}; `dtef qa run --retriever remote` without --model asks the server"
 
 
-def _find_daily_budgets(given: RunContextOfCommand) -> Mapping[str, float | None]:
-    arbiter = resolve_run_arbiter(given.models, given.options)
+def _find_daily_budgets(context: RunContextOfCommand) -> Mapping[str, float | None]:
+    arbiter = resolve_run_arbiter(context.models, context.options)
     return {JUDGE_ROLE: arbiter.daily_budget} if arbiter else {}
 
 

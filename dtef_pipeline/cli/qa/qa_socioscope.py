@@ -77,25 +77,25 @@ class SocioscopeInput(NamedTuple):
         return QA_SPACE.key(_SUITE, self.part or self.questions.stem)
 
 
-def socioscope(given: SocioscopeInput, options: QaSettings) -> int:
+def socioscope(source: SocioscopeInput, options: QaSettings) -> int:
     """The exit code: 1 if a question was left out or the run failed. `options`: of the run; without models the file's answers are scored."""
-    questions, corpus = given.questions, given.corpus
+    questions, corpus = source.questions, source.corpus
     specs = _check_models(options)
     how = _build_how(options)  # a filter that cannot be read, or leaves nothing, is reported before anything is added
-    added = qa_files.read_files(_SUITE, questions, corpus, None, part=given.part)[1]
-    if specs and added.documents is not None and (nothing := explain_unmatched(added.documents, how)):
+    files = qa_files.read_files(_SUITE, questions, corpus, None, part=source.part)[1]
+    if specs and files.documents is not None and (nothing := explain_unmatched(files.documents, how)):
         raise ConfigError(nothing)
-    for one in added.loaded.findings:
-        say(f"{one.level}: {one}", err=True)
-    if not added.loaded.items:
+    for finding in files.loaded.findings:
+        say(f"{finding.level}: {finding}", err=True)
+    if not files.loaded.items:
         raise ConfigError(f"{questions}: no question of it can be used")
-    code = int(bool(added.loaded.errors))
+    code = int(bool(files.loaded.errors))
     if specs:
-        return max(code, _ask_questions(given, options, specs, added))
-    answers = score_given_answers(added.loaded.items, added.loaded.answers, load_corpus(corpus), ScorerSettings())
+        return max(code, _ask_questions(source, options, specs, files))
+    answers = score_given_answers(files.loaded.items, files.loaded.answers, load_corpus(corpus), ScorerSettings())
     if not answers:
         raise ConfigError(f"{questions}: no question of it has answers: --model MODEL asks a model")
-    _write(SocioscopeResults(added.loaded.items, tuple(answers)), added, given, {})
+    _write(SocioscopeResults(files.loaded.items, tuple(answers)), files, source, {})
     return code
 
 
@@ -116,32 +116,32 @@ def _check_models(options: QaSettings) -> tuple[ModelSpec, ...]:
     return specs
 
 
-def _ask_questions(given: SocioscopeInput, options: QaSettings, specs: Sequence[ModelSpec], added: AddedFiles) -> int:
+def _ask_questions(source: SocioscopeInput, options: QaSettings, specs: Sequence[ModelSpec], files: AddedFiles) -> int:
     """The exit code; results are written for each model that answered, and for none where the run failed."""
     code = family_verbs.add_files(
         "qa",
         "table",
         suite=_SUITE,
-        path=given.questions,
-        corpus=given.corpus,
+        path=source.questions,
+        corpus=source.corpus,
         suites=None,
         strict=False,
-        part=given.part,
-        replace=given.replace,
+        part=source.part,
+        replace=source.replace,
     )
-    if code or (code := run(QA_RUN, options.model_copy(update={"parts": [escape(given.key)]}), RunFlags())):
+    if code or (code := run(QA_RUN, options.model_copy(update={"parts": [escape(source.key)]}), RunFlags())):
         return code
     how = _build_how(options)
-    stored = _read_stored_answers(given.key, options.snapshot, how.condition((), about_documents=True), added.loaded.items)
+    pairs = _read_stored_answers(source.key, options.snapshot, how.condition((), about_documents=True), files.loaded.items)
     for spec in specs:
         click.echo(f"\n{spec.name}")
-        answers = tuple(one for variant, one in stored if variant == spec.variant)
-        if all(one.score.status in _WITHOUT_ANSWER for one in answers):
+        answers = tuple(answer for variant, answer in pairs if variant == spec.variant)
+        if all(answer.score.status in _WITHOUT_ANSWER for answer in answers):
             say(f"error: {spec.name}: no stored answers, so no results are written", err=True)
             code = 1
             continue
         facts = {"model": spec.name, "model_variant": spec.variant, "snapshot": options.snapshot, **_describe_how(how)}
-        _write(SocioscopeResults(added.loaded.items, answers), added, given, facts)
+        _write(SocioscopeResults(files.loaded.items, answers), files, source, facts)
     return code
 
 
@@ -158,20 +158,20 @@ def _read_stored_answers(part: str, snapshot: str, condition: str, items: Sequen
     warehouse, at = open_warehouse(), {**QA_SPACE.levels(part), "snapshot": snapshot}
     responses = warehouse.rows("qa_responses", **at)
     scores = group_by_response(warehouse.rows("qa_scores", **at))
-    cited = group_by_response(warehouse.rows("qa_citations", **at))
-    known = {item.item_id for item in items}
-    found = []
+    citation_rows = group_by_response(warehouse.rows("qa_citations", **at))
+    item_ids = {item.item_id for item in items}
+    answers = []
     for key, model, text in zip(
         list_response_keys(responses), responses["model"].to_pylist(), responses["response"].to_pylist(), strict=True
     ):
-        if key[0] not in known or key[1] != condition:
+        if key[0] not in item_ids or key[1] != condition:
             continue
-        row = next((one for one in scores.get(key, []) if one["metric"] == GRADED_METRIC), None)
-        citations = tuple(_convert_citation(one) for one in cited.get(key, []))
+        row = next((score for score in scores.get(key, []) if score["metric"] == GRADED_METRIC), None)
+        citations = tuple(_convert_citation(citation) for citation in citation_rows.get(key, []))
         reply = read_cited(text)
         answer = reply.answer if reply.problem is None else text
-        found.append((key[2], ScoredAnswer(key[0], answer, _parse_item_score(row), citations, None, model)))
-    return found
+        answers.append((key[2], ScoredAnswer(key[0], answer, _parse_item_score(row), citations, None, model)))
+    return answers
 
 
 def _convert_citation(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,28 +181,28 @@ def _convert_citation(row: Mapping[str, Any]) -> dict[str, Any]:
     except ValueError:  # also of a number with more digits than Python reads
         index = None
     is_number = isinstance(index, int) and not isinstance(index, bool) and abs(index) <= _LARGEST_SOURCE
-    found = {"exact": int(row["exact"]), "relaxed": int(row["relaxed"])}
-    parts_of_text = {"source_index": index if is_number else None, **found, **{name: row[name] for name in _CITED_COLUMNS}}
+    checks = {"exact": int(row["exact"]), "relaxed": int(row["relaxed"])}
+    parts_of_text = {"source_index": index if is_number else None, **checks, **{name: row[name] for name in _CITED_COLUMNS}}
     return {**parts_of_text, INDEX_WRITTEN: None if is_number else row["source_index"]}
 
 
 def _parse_item_score(row: dict[str, Any] | None) -> ItemScore:
     if row is None:
         return ItemScore("missing", reason="it was not scored")
-    own = {**(json.loads(row["detail"]) if row["detail"] else {}), "measured_by": row["measured_by"]}
-    return ItemScore(row["status"], row["value"], row["how"], tuple(row["flags"]), own, row["reason"])
+    details = {**(json.loads(row["detail"]) if row["detail"] else {}), "measured_by": row["measured_by"]}
+    return ItemScore(row["status"], row["value"], row["how"], tuple(row["flags"]), details, row["reason"])
 
 
-def _write(results: SocioscopeResults, added: AddedFiles, given: SocioscopeInput, facts: Mapping[str, Any]) -> None:
+def _write(results: SocioscopeResults, files: AddedFiles, source: SocioscopeInput, facts: Mapping[str, Any]) -> None:
     """The results of what the file holds, or of one model, which `facts` name."""
-    given.out.mkdir(parents=True, exist_ok=True)
+    source.out.mkdir(parents=True, exist_ok=True)
     now, model = datetime.now(UTC), facts.get("model")
-    path = _choose_file_name(given.out, now, model)
+    path = _choose_file_name(source.out, now, model)
     about = {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}", "lexicon": make_lexicon_fingerprint(ScorerSettings()), **facts}
-    document = {**about, "findings": [str(one) for one in added.loaded.findings], **results.document()}
+    document = {**about, "findings": [str(finding) for finding in files.loaded.findings], **results.document()}
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     scores, existence = results.scores(), results.existence()
-    whose = ", ".join(shorten_to_line(name, _MOST_OF_A_TITLE) for name in (model, given.questions.name) if name)
+    whose = ", ".join(shorten_to_line(name, _MOST_OF_A_TITLE) for name in (model, source.questions.name) if name)
     _write_plot(path, "scores", scores, f"Mean score by interview: {whose}")
     _write_plot(path, "quotations", existence, f"Quotations found, by interview: {whose}")
     click.echo(f"score:      {_format_means(scores)}")
@@ -224,11 +224,11 @@ def _choose_file_name(out: Path, now: datetime, model: str | None) -> Path:
     raise ConfigError(f"{out}: there are too many results of this second")
 
 
-def _write_plot(path: Path, what: str, means: TranscriptAverages, title: str) -> None:
-    rows = [{"label": name, "value": one.value, "kind": "score"} for name, one in means.transcripts.items()]
+def _write_plot(path: Path, suffix: str, means: TranscriptAverages, title: str) -> None:
+    rows = [{"label": name, "value": mean.value, "kind": "score"} for name, mean in means.transcripts.items()]
     if _is_any(means.without):
         rows.append({"label": "of no interview", "value": means.without.value, "kind": "score"})
-    path.with_name(f"{path.stem}-{what}.svg").write_text(render_svg(Chart("bars", rows, title)), encoding="utf-8")
+    path.with_name(f"{path.stem}-{suffix}.svg").write_text(render_svg(Chart("bars", rows, title)), encoding="utf-8")
 
 
 def _format_means(means: TranscriptAverages) -> str:

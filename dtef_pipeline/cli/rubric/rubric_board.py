@@ -46,17 +46,17 @@ _LABELS_NEEDED = ("labels_needed", "prompts_needed")
 _COMPARED_READ = ("rubric_scores", "rubric_runs", "rubric_blueprints")
 
 
-def _show(by: str, **chosen: Any) -> None:
+def _show(by: str, **options: Any) -> None:
     if by == LABELS_VIEW:
         refuse_others(("by",), f"--by {by}", apart=("refresh",))
-        rubric_labels.show(chosen["output"])
+        rubric_labels.show(options["output"])
     else:
-        show_view("rubric", by, **chosen)
+        show_view("rubric", by, **options)
 
 
 def _read_rows(warehouse: Warehouse, family: CommandFamily, view: BoardView, blueprints: Sequence[str]) -> pd.DataFrame:
     if blueprints and not view.of_partitions:
-        names = [one.name for one in BOARD_VIEWS if one.of_partitions]
+        names = [entry.name for entry in BOARD_VIEWS if entry.of_partitions]
         raise ConfigError(f"--blueprint with --by {view.name}: allowed with --by {', '.join(names[:-1])} or {names[-1]}")
     if view.name == COMPARE_VIEW:
         return _compare_models(warehouse, blueprints)
@@ -87,18 +87,18 @@ def _compare_models(warehouse: Warehouse, patterns: Sequence[str]) -> pd.DataFra
 
     def compute_frame(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
-        chosen = _choose_blueprints(connection, sorted(scores["blueprint"].astype(str).unique()), patterns)
-        return compare_over_blueprints(scores, load_rubric_snapshot_order(connection), chosen)
+        selection = _choose_blueprints(connection, sorted(scores["blueprint"].astype(str).unique()), patterns)
+        return compare_over_blueprints(scores, load_rubric_snapshot_order(connection), selection)
 
     with waiting("comparing models"):
         return warehouse.query(compute_frame, only=_COMPARED_READ)
 
 
-def _choose_blueprints(connection: duckdb.DuckDBPyConnection, known: Sequence[str], patterns: Sequence[str]) -> Sequence[str]:
+def _choose_blueprints(connection: duckdb.DuckDBPyConnection, names: Sequence[str], patterns: Sequence[str]) -> Sequence[str]:
     """The blueprints that fit; without a pattern all that are no tests."""
     tagged_blueprints = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
     tests = {blueprint for blueprint, tags in tagged_blueprints if TEST_TAG in (tags or ())}
-    return filter_by_patterns(known, patterns, "--blueprint") if patterns else [one for one in known if one not in tests]
+    return filter_by_patterns(names, patterns, "--blueprint") if patterns else [name for name in names if name not in tests]
 
 
 def _describe_view(warehouse: Warehouse, view: BoardView, frame: pd.DataFrame, blueprints: Sequence[str]) -> Iterator[str]:
@@ -121,12 +121,12 @@ def _average_runs(warehouse: Warehouse, view: BoardView, patterns: Sequence[str]
         scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level = 'model'").df()
         runs = connection.sql(_RUNS_ALIKE).to_arrow_table().to_pandas()
         runs = select_averaged_runs(scores, runs, load_rubric_snapshot_order(connection))
-        chosen = (
+        selection = (
             _choose_blueprints(connection, runs["blueprint"].tolist(), patterns)
             if view.name in _AVERAGED
             else runs["blueprint"]
         )
-        return runs[runs["blueprint"].isin(list(chosen))]
+        return runs[runs["blueprint"].isin(list(selection))]
 
     return warehouse.query(compute_frame, only=_COMPARED_READ)
 

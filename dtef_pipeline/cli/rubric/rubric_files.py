@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 _PARTS_NAMED, _GONE_NAMED = 5, 10
 
 
-def warn_of_gone_files(warehouse: Warehouse, folders: Sequence[Path], there: Sequence[RubricFile] = ()) -> Iterator[str]:
-    """A line per blueprint whose file was in one of the folders and is gone, with the file in `there` of the same content, if any."""
-    gone = find_missing_below(warehouse, folders) if folders else []
-    same = {file.content_hash: file for file in there}
-    for file in gone[:_GONE_NAMED]:
-        if (new := same.get(file.content_hash)) is None:
+def warn_of_gone_files(warehouse: Warehouse, folders: Sequence[Path], files: Sequence[RubricFile] = ()) -> Iterator[str]:
+    """A line per blueprint whose file was in one of the folders and is gone, with the file in `files` of the same content, if any."""
+    missing_files = find_missing_below(warehouse, folders) if folders else []
+    by_hash = {file.content_hash: file for file in files}
+    for file in missing_files[:_GONE_NAMED]:
+        if (new := by_hash.get(file.content_hash)) is None:
             yield f"warning: {file.blueprint}: its file {file.path} no longer exists; its results stay until {file.removal}"
         else:
             yield (
                 f"warning: {file.blueprint}: its file {file.path} is gone, and {new.blueprint} has the same content: a run of "
                 f"{new.blueprint} finds the stored responses, and {file.removal} takes the earlier name away"
             )
-    if len(gone) > _GONE_NAMED:
-        yield f"warning: the files of {format_count(len(gone) - _GONE_NAMED, 'more blueprint')} are gone"
+    if len(missing_files) > _GONE_NAMED:
+        yield f"warning: the files of {format_count(len(missing_files) - _GONE_NAMED, 'more blueprint')} are gone"
 
 
 def warn_of_gone_in_check(folders: Sequence[Path]) -> Iterator[str]:
@@ -68,19 +68,19 @@ class CheckedFile:
 def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) -> CheckReport:
     """What was found in the files."""
     collections = read_collections(models_dir) if models_dir is not None else None
-    added = load_plugin_functions()
-    found = dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root))
+    functions = load_plugin_functions()
+    pairs = dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root))
     read = [
-        CheckedFile(file, path, identifier, read_blueprint(file, identifier, collections, other_functions=added))
-        for file, path in found
+        CheckedFile(file, path, identifier, read_blueprint(file, identifier, collections, other_functions=functions))
+        for file, path in pairs
         for identifier in [make_blueprint_id(path)]
     ]
-    shared = _find_shared_ids((one.id, one.path) for one in read)
-    checked = [_add_finding(one, shared[one.path]) if one.path in shared else one for one in read]
+    shared = _find_shared_ids((entry.id, entry.path) for entry in read)
+    files = [_add_finding(entry, shared[entry.path]) if entry.path in shared else entry for entry in read]
     return CheckReport(
-        {"files": [summarise_file(one.path, one.id, one.read) for one in checked]},
-        [*_lines(checked), *_summary(checked)],
-        not any(finding.level == "error" for one in checked for finding in one.read.findings),
+        {"files": [summarise_file(entry.path, entry.id, entry.read) for entry in files]},
+        [*_lines(files), *_summary(files)],
+        not any(finding.level == "error" for entry in files for finding in entry.read.findings),
         warn_of_gone_in_check([path for path in paths if path.is_dir()]),
     )
 
@@ -110,37 +110,37 @@ def _find_shared_ids(files: Iterable[tuple[str, str]]) -> dict[str, str]:
     for key, path in files:
         of_id[key].append(path)
     return {
-        path: f"the id {key} also belongs to {', '.join(one for one in same if one != path)}; rename one of them"
-        for key, same in of_id.items()
-        if len(same) > 1
-        for path in same
+        path: f"the id {key} also belongs to {', '.join(sibling for sibling in paths if sibling != path)}; rename one of them"
+        for key, paths in of_id.items()
+        if len(paths) > 1
+        for path in paths
     }
 
 
-def _add_finding(one: CheckedFile, text: str) -> CheckedFile:
+def _add_finding(file: CheckedFile, text: str) -> CheckedFile:
     finding = BlueprintFinding("reserved-id", "error", HEADER_PLACE, text)
-    return replace(one, read=replace(one.read, findings=(*one.read.findings, finding)))
+    return replace(file, read=replace(file.read, findings=(*file.read.findings, finding)))
 
 
-def _lines(checked: Sequence[CheckedFile]) -> Iterator[str]:
+def _lines(files: Sequence[CheckedFile]) -> Iterator[str]:
     """`safety/a.yml:12: prompt 3 should[0]: error bad-point: ...`"""
-    for one in checked:
-        for finding in one.read.findings:
-            where = f"{one.file}:{finding.line}" if finding.line is not None else f"{one.file}"
+    for file in files:
+        for finding in file.read.findings:
+            where = f"{file.file}:{finding.line}" if finding.line is not None else f"{file.file}"
             place = f"{finding.place}: " if finding.place and not finding.place.startswith("line ") else ""
             yield f"{where}: {place}{finding.level} {finding.code}: {finding.text}"
 
 
-def _summary(checked: Sequence[CheckedFile]) -> Iterator[str]:
-    prompts = [prompt for one in checked if one.read.blueprint for prompt in one.read.blueprint.prompts]
+def _summary(files: Sequence[CheckedFile]) -> Iterator[str]:
+    prompts = [prompt for file in files if file.read.blueprint for prompt in file.read.blueprint.prompts]
     criteria = sum(len(prompt.criteria) for prompt in prompts)
-    levels = Counter(finding.level for one in checked for finding in one.read.findings)
+    levels = Counter(finding.level for file in files for finding in file.read.findings)
     if levels:
         yield ""
-    yield f"{format_count(len(checked), 'file')}, {format_count(len(prompts), 'prompt')}, {criteria:,} criteria"
+    yield f"{format_count(len(files), 'file')}, {format_count(len(prompts), 'prompt')}, {criteria:,} criteria"
     counts = (_count_findings(level, levels[level]) for level in FINDING_LEVELS if levels[level])
     yield f"found: {', '.join(counts) or 'nothing'}"
-    broken = sum(any(finding.level == "error" for finding in one.read.findings) for one in checked)
+    broken = sum(any(finding.level == "error" for finding in file.read.findings) for file in files)
     if broken:
         yield f"{format_count(broken, 'file')} cannot be run until the errors are corrected"
 
@@ -156,20 +156,20 @@ def _read(
     shared = _find_shared_ids((file.blueprint, file.path) for file in files)
     broken = {**{path: f"{path}: reserved-id: {text}" for path, text in shared.items()}, **_find_broken(files)}
     sound = [file for file in files if file.path not in broken]
-    known: set[str] = set()
+    blueprints: set[str] = set()
 
     def add(instance: Any) -> AddResult:
         from assets.rubric.files import add, list_known_blueprints
 
-        known.update(list_known_blueprints(instance))
+        blueprints.update(list_known_blueprints(instance))
         return add(instance, warehouse, sound)
 
-    def problems(added: AddResult) -> Iterator[str]:
-        yield from _describe_left_out_parts(warehouse, added.keys)
+    def problems(result: AddResult) -> Iterator[str]:
+        yield from _describe_left_out_parts(warehouse, result.keys)
         yield from warn_of_gone_files(warehouse, [path for path in paths if path.is_dir()], sound)
-        yield from _describe_broken(files, broken, known)
+        yield from _describe_broken(files, broken, blueprints)
 
-    return [AddedParts(add, lambda added: [added.line("blueprint")], problems, not broken)]
+    return [AddedParts(add, lambda result: [result.line("blueprint")], problems, not broken)]
 
 
 def _read_files(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool) -> list[RubricFile]:
@@ -186,24 +186,24 @@ def _find_broken(files: Sequence[RubricFile]) -> dict[str, str]:
     """By path: why a file cannot be run, in one line."""
     from assets.rubric.files import read
 
-    found = {}
+    faults = {}
     for file in files:
         try:
             read(file)
         except DtefError as error:
-            found[file.path] = str(error)
-    return found
+            faults[file.path] = str(error)
+    return faults
 
 
-def _describe_broken(files: Sequence[RubricFile], broken: Mapping[str, str], known: set[str]) -> Iterator[str]:
+def _describe_broken(files: Sequence[RubricFile], broken: Mapping[str, str], blueprints: set[str]) -> Iterator[str]:
     """A line per broken file, and one that says what to do."""
     yield from (f"error: {line}" for line in broken.values())
     if not broken:
         return
-    earlier = [file.blueprint for file in files if file.path in broken and file.blueprint in known]
-    kept = f"; their earlier versions stay: {list_first_names(earlier, _PARTS_NAMED)}" if earlier else ""
+    earlier = [file.blueprint for file in files if file.path in broken and file.blueprint in blueprints]
+    note = f"; their earlier versions stay: {list_first_names(earlier, _PARTS_NAMED)}" if earlier else ""
     number = f"{format_count(len(broken), 'file')} with errors {'was' if len(broken) == 1 else 'were'} not added"
-    yield f"{number}{kept}; `dtef rubric check` lists all that is wrong, `dtef rubric add --skip-broken` leaves broken parts out"
+    yield f"{number}{note}; `dtef rubric check` lists all that is wrong, `dtef rubric add --skip-broken` leaves broken parts out"
 
 
 def _describe_left_out_parts(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
@@ -245,8 +245,8 @@ def _build_row(warehouse: Warehouse, key: str, path: str) -> dict[str, Any]:
 
 
 def _describe_remaining(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
-    if there := [file.path for file in BLUEPRINT_NOTES.all(warehouse) if file.blueprint in keys and not file.is_gone]:
-        yield f"the files stay, so adding their folder adds them again: {list_first_names(there, _PARTS_NAMED)}"
+    if paths := [file.path for file in BLUEPRINT_NOTES.all(warehouse) if file.blueprint in keys and not file.is_gone]:
+        yield f"the files stay, so adding their folder adds them again: {list_first_names(paths, _PARTS_NAMED)}"
 
 
 RUBRIC_FILES = FamilyFiles(

@@ -98,8 +98,8 @@ def show(
         refuse_others(("models", "snapshot", "score", "out"), "one run")
         rubric_show.show(blueprint, **given)
         return
-    compared = ("before", "after", "drift", "by", "top", "fail_on")
-    refuse_others(compared, "two runs")
+    names = ("before", "after", "drift", "by", "top", "fail_on")
+    refuse_others(names, "two runs")
     if given["prompt"] is not None:
         raise click.UsageError(
             "PROMPT: allowed without --before, --after and --drift; --by prompt shows the prompts that moved most."
@@ -201,7 +201,7 @@ RUBRIC = FamilyWords(
         f"""Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint; or test what the scores rest on.
 
     With --by comparisons, intervals need at least 5 blueprints, or 5 prompts if --blueprint names one blueprint.
-    --blueprint is not allowed with views over all blueprints: {", ".join(one.name for one in BOARD_VIEWS if not one.of_partitions)}.
+    --blueprint is not allowed with views over all blueprints: {", ".join(entry.name for entry in BOARD_VIEWS if not entry.of_partitions)}.
     """,
         (of_blueprints,),
     ),

@@ -55,32 +55,32 @@ def sample(
     with _lock_labels():
         items_drawn = warehouse.rows(_LABEL_ITEMS)
         # Items that were lost with their file are drawn again, though they have labels.
-        drawn = set(items_drawn["item"].to_pylist())
-        labelled = drawn.intersection(warehouse.read_or_empty(_LABELS, columns=["item"])["item"].to_pylist())
-        found = sample_labels(
+        drawn_items = set(items_drawn["item"].to_pylist())
+        labelled_items = drawn_items.intersection(warehouse.read_or_empty(_LABELS, columns=["item"])["item"].to_pylist())
+        draw = sample_labels(
             **material,
             n_prompts=n_prompts,
             seed=seed,
             per_model=per_model,
-            known=sorted(labelled),
+            known_items=sorted(labelled_items),
             show_names=show_names,
         )
-        if found.sheet.empty:
+        if draw.sheet.empty:
             raise ConfigError(f"--seed {seed}: all prompts of this draw have labels; allowed: another seed, or more --prompts")
-        name = draw_id(found)
+        name = draw_id(draw)
         before = warehouse.read_or_empty(_LABEL_DRAWS)
-        draws, items = add_draw(before, items_drawn, found, datetime.now(UTC))
+        draws, items = add_draw(before, items_drawn, draw, datetime.now(UTC))
         # The sheet first: a draw of which there is no sheet would never be labelled.
-        out.write_text(write_sheet_csv(found.sheet.assign(draw=name)), encoding="utf-8", newline="")
+        out.write_text(write_sheet_csv(draw.sheet.assign(draw=name)), encoding="utf-8", newline="")
         warehouse.write(_LABEL_ITEMS, items)
         warehouse.write(_LABEL_DRAWS, draws)
     warehouse.refresh_database()
     again = ", as drawn before" if len(draws) == len(before) else ""
-    n_drawn, n_of = int(found.drawn["drawn"].sum()), len(found.drawn)
+    n_drawn, n_of = int(draw.drawn["drawn"].sum()), len(draw.drawn)
     click.echo(
-        f"{out}: {format_count(len(found.sheet), 'row')} of {n_drawn:,} of {format_count(n_of, 'prompt')} {_CAN_BE_LABELLED}, draw {name}{again}"
+        f"{out}: {format_count(len(draw.sheet), 'row')} of {n_drawn:,} of {format_count(n_of, 'prompt')} {_CAN_BE_LABELLED}, draw {name}{again}"
     )
-    if n_hidden := int((found.sheet["hidden"] > 0).sum()):
+    if n_hidden := int((draw.sheet["hidden"] > 0).sum()):
         say(
             f"names that would reveal an author are hidden in {format_count(n_hidden, 'row')}, as [model], [company] or [provider]"
         )
@@ -98,7 +98,7 @@ def import_sheet(sheet: Path, author: str | None) -> None:
         items = warehouse.read_or_empty(_LABEL_ITEMS, columns=["draw_id", "item"])
         if not len(items):
             raise WarehouseError(f"no draw in {warehouse.root} yet: `dtef export labels` draws prompts and writes a sheet")
-        found = read_labels(
+        labels = read_labels(
             text,
             file=str(sheet),
             scale=FIVE_CLASSES.numbers,
@@ -107,10 +107,10 @@ def import_sheet(sheet: Path, author: str | None) -> None:
             items=set(items["item"].to_pylist()),
         )
         before = warehouse.read_or_empty(_LABELS)
-        rows = merge_label_rows(before, found)
+        rows = merge_label_rows(before, labels)
         draws = warehouse.read_or_empty(_LABEL_DRAWS)
         named = list_named_draws(text, file=str(sheet)) & set(draws["draw_id"].to_pylist())
-        counting = mark_imported(draws, named or find_draws(items, found["item"].tolist()))
+        counting = mark_imported(draws, named or find_draws(items, labels["item"].tolist()))
         if len(rows) > len(before):
             warehouse.write(_LABELS, rows)
         if counting != draws:
@@ -118,7 +118,7 @@ def import_sheet(sheet: Path, author: str | None) -> None:
     warehouse.refresh_database()
     new = len(rows) - len(before)
     click.echo(
-        f"{sheet}: {format_count(len(found), 'label')}, {new:,} new or changed; {format_count(len(rows), 'label')} in all"
+        f"{sheet}: {format_count(len(labels), 'label')}, {new:,} new or changed; {format_count(len(rows), 'label')} in all"
     )
     if new:
         say(
@@ -132,16 +132,16 @@ def show(warehouse: Warehouse, output: str) -> None:
     labels, draws, items = (warehouse.read_or_empty(name).to_pandas() for name in (_LABELS, _LABEL_DRAWS, _LABEL_ITEMS))
     if draws.empty:
         raise WarehouseError(f"no draw in {warehouse.root} yet: `dtef export labels` draws prompts and writes a sheet")
-    known = _read_known_classes(warehouse, labels)
+    classes = _read_known_classes(warehouse, labels)
     if output != "table":
-        click.echo(render(known, output))
+        click.echo(render(classes, output))
         return
     for line in _draw_lines(draws, items, labels):
         click.echo(line)
-    if len(known):
+    if len(classes):
         click.echo("\njudges against people:")
         shown = RUBRIC_KNOWN_CLASSES.names
-        print_table(known, "rubric_known_classes", columns=shown, kept=["judge", "said", "n", "same"], first_out=["note"])
+        print_table(classes, "rubric_known_classes", columns=shown, kept=["judge", "said", "n", "same"], first_out=["note"])
     for line in _describe_needed_labels(warehouse.rows("rubric_corrected").to_pandas()):
         say(line)
 
@@ -159,14 +159,14 @@ def _load_material(
             "SELECT DISTINCT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot FROM rubric_runs WHERE snapshot::VARCHAR = ?",
             [snapshot],
         ).df()
-    known = runs["blueprint"].tolist()
-    if not known:
-        what = f" in snapshot {snapshot}" if snapshot else ""
-        raise WarehouseError(f"nothing is scored{what}: `dtef rubric run` asks, judges and scores")
-    chosen = runs["blueprint"].isin(filter_by_patterns(known, blueprints, "--blueprint"))
+    names = runs["blueprint"].tolist()
+    if not names:
+        where = f" in snapshot {snapshot}" if snapshot else ""
+        raise WarehouseError(f"nothing is scored{where}: `dtef rubric run` asks, judges and scores")
+    mask = runs["blueprint"].isin(filter_by_patterns(names, blueprints, "--blueprint"))
     if not blueprints:
-        chosen &= ~runs["blueprint"].isin(list_test_blueprints(connection))
-    return dict(load_label_material(connection, runs[chosen]))
+        mask &= ~runs["blueprint"].isin(list_test_blueprints(connection))
+    return dict(load_label_material(connection, runs[mask]))
 
 
 def _read_known_classes(warehouse: Warehouse, labels: pd.DataFrame) -> pd.DataFrame:
@@ -179,35 +179,35 @@ def _read_known_classes(warehouse: Warehouse, labels: pd.DataFrame) -> pd.DataFr
 
 def _draw_lines(draws: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> Iterator[str]:
     """A line per draw, then one per author."""
-    labelled = set(labels["item"])
-    of_draw = items.drop_duplicates(["draw_id", "item"]).assign(has=lambda rows: rows["item"].isin(labelled))
-    sizes, done = of_draw.groupby("draw_id")["has"].size(), of_draw.groupby("draw_id")["has"].sum()
-    for name, own in draws.groupby("draw_id", sort=False):
-        n_items, n_has = int(sizes[name]), int(done[name])
-        state = "" if own["imported"].iloc[0] else "; not counted, because no label of it was imported"
+    labelled_items = set(labels["item"])
+    of_draw = items.drop_duplicates(["draw_id", "item"]).assign(has=lambda rows: rows["item"].isin(labelled_items))
+    sizes, counts = of_draw.groupby("draw_id")["has"].size(), of_draw.groupby("draw_id")["has"].sum()
+    for name, group in draws.groupby("draw_id", sort=False):
+        n_items, n_has = int(sizes[name]), int(counts[name])
+        state = "" if group["imported"].iloc[0] else "; not counted, because no label of it was imported"
         yield (
-            f"draw {name}: {int(own['drawn'].sum()):,} of {format_count(len(own), 'prompt')} {_CAN_BE_LABELLED}, "
+            f"draw {name}: {int(group['drawn'].sum()):,} of {format_count(len(group), 'prompt')} {_CAN_BE_LABELLED}, "
             f"{n_has:,} of {format_count(n_items, 'item')} labelled{state}"
         )
-    for author, own in labels.groupby("author", sort=True):
+    for author, group in labels.groupby("author", sort=True):
         yield (
-            f"{author}: {format_count(own['item'].nunique(), 'item')} labelled, {format_count(len(own), 'label')} with "
+            f"{author}: {format_count(group['item'].nunique(), 'item')} labelled, {format_count(len(group), 'label')} with "
             "those that were overruled"
         )
 
 
 def _describe_needed_labels(corrected: pd.DataFrame) -> Iterator[str]:
     """How many labels make an interval of +-.03 for every model of the board."""
-    needed = corrected[corrected["blueprint"].isna()]
-    known = needed["labels_needed"].dropna()
-    if len(known):
-        prompts = int(needed["prompts_needed"].max())
+    rows = corrected[corrected["blueprint"].isna()]
+    counts = rows["labels_needed"].dropna()
+    if len(counts):
+        prompts = int(rows["prompts_needed"].max())
         yield (
-            f"for +-0.03 on these prompts and every model: about {int(known.max()):,} labels "
+            f"for +-0.03 on these prompts and every model: about {int(counts.max()):,} labels "
             f"({format_count(prompts, 'prompt')} {_CAN_BE_LABELLED})"
         )
-    elif len(needed):
-        yield f"how many labels are needed for +-0.03 is not known yet: {needed['reason'].iloc[0]}"
+    elif len(rows):
+        yield f"how many labels are needed for +-0.03 is not known yet: {rows['reason'].iloc[0]}"
 
 
 def _read_sheet_text(sheet: Path) -> str:

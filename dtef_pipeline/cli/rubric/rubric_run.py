@@ -42,15 +42,15 @@ def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> It
     for model, status in responses.groupby("model")["status"]:
         if empty := int((status == "empty").sum()):
             yield f"warning: {model}: {format_count(empty, 'response')} of {len(status):,} blank, so they have no score"
-    asked = pa.concat_tables([warehouse.read_or_empty("rubric_extractions", columns=["reason"], blueprint=key) for key in keys])
-    if lacking := len(asked) - asked["reason"].null_count:
+    table = pa.concat_tables([warehouse.read_or_empty("rubric_extractions", columns=["reason"], blueprint=key) for key in keys])
+    if lacking := len(table) - table["reason"].null_count:
         yield f"warning: key points of {format_count(lacking, 'ideal answer')} could not be extracted: only similarity counts there"
-    judged = _read_snapshot_rows(warehouse, "rubric_judgements", ["judge", "class", "reason"], keys, snapshot)
-    for judge, own in judged.groupby("judge"):
-        replied = own[own["class"].notna() | own["reason"].isin(UNREADABLE_REASONS)]
-        unread = int(replied["class"].isna().sum())
-        if unread > UNREADABLE_FROM * len(replied):
-            yield f"warning: {judge}: {unread:,} of {format_count(len(replied), 'judgement')} could not be read, and count as missing"
+    judgements = _read_snapshot_rows(warehouse, "rubric_judgements", ["judge", "class", "reason"], keys, snapshot)
+    for judge, group in judgements.groupby("judge"):
+        replies = group[group["class"].notna() | group["reason"].isin(UNREADABLE_REASONS)]
+        unread = int(replies["class"].isna().sum())
+        if unread > UNREADABLE_FROM * len(replies):
+            yield f"warning: {judge}: {unread:,} of {format_count(len(replies), 'judgement')} could not be read, and count as missing"
 
 
 def describe_removed_summaries(keys: Sequence[str]) -> Iterator[str]:
@@ -67,8 +67,8 @@ def describe_removed_summaries(keys: Sequence[str]) -> Iterator[str]:
 def _read_snapshot_rows(
     warehouse: Warehouse, table: str, columns: list[str], keys: Sequence[str], snapshot: str
 ) -> pd.DataFrame:
-    found = [warehouse.read_or_empty(table, columns=columns, blueprint=key, snapshot=snapshot) for key in keys]
-    rows: pd.DataFrame = pa.concat_tables(found).to_pandas()
+    tables = [warehouse.read_or_empty(table, columns=columns, blueprint=key, snapshot=snapshot) for key in keys]
+    rows: pd.DataFrame = pa.concat_tables(tables).to_pandas()
     return rows
 
 
@@ -76,7 +76,7 @@ _BLUEPRINTS_NAMED = 5
 """At most so many are named where there is nothing to judge of them."""
 
 
-def with_panel(given: Mapping[str, Any]) -> RubricSettings:
+def with_panel(options: Mapping[str, Any]) -> RubricSettings:
     """The settings that options give, with what the panel file alone says of judging and scoring."""
     environment = Settings.read_environment()
     panel = load_family_panel(environment, RUBRIC_PANEL_SECTION, RubricSettings)
@@ -84,7 +84,7 @@ def with_panel(given: Mapping[str, Any]) -> RubricSettings:
         models = load_known_models(environment, COMPUTED_MODELS)
         _require_known(environment, "analysts", lambda: choose_analysts(panel.analysts, models))
         _require_known(environment, "embedder", lambda: choose_embedder(panel.embedder, models))
-    settings: RubricSettings = family_settings("rubric", given)
+    settings: RubricSettings = family_settings("rubric", options)
     return settings
 
 
@@ -101,29 +101,29 @@ def _require_known(environment: Settings, key: str, choose: Callable[[], object]
 def choose_answered_blueprints(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> list[str]:
     """The blueprints with responses in the snapshot; the others are named. Raises ConfigError where none has any."""
     snapshots = {key: warehouse.values("rubric_responses", "snapshot", blueprint=key) for key in keys}
-    answered = [key for key in keys if snapshot in snapshots[key]]
-    lacking = list_first_names([key for key in keys if key not in answered], _BLUEPRINTS_NAMED)
-    if not answered:
-        known = {one for found in snapshots.values() for one in found}
-        raise ConfigError(f"snapshot {snapshot!r}: no responses of {lacking}; known: {list_nearest(snapshot, known)}")
+    answered_keys = [key for key in keys if snapshot in snapshots[key]]
+    lacking = list_first_names([key for key in keys if key not in answered_keys], _BLUEPRINTS_NAMED)
+    if not answered_keys:
+        known_labels = {label for labels in snapshots.values() for label in labels}
+        raise ConfigError(f"snapshot {snapshot!r}: no responses of {lacking}; known: {list_nearest(snapshot, known_labels)}")
     if lacking:
         say(f"warning: not judged, since snapshot {snapshot} has no responses of them: {lacking}", err=True)
-    return answered
+    return answered_keys
 
 
 def _list_with_key_points(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
     """The blueprints with criteria that a model extracted in an earlier run: a run without the switch takes them out."""
     sources = {key: warehouse.rows("rubric_criteria", columns=["source"], blueprint=key)["source"] for key in keys}
-    return [key for key, found in sources.items() if EXTRACTED in found.to_pylist()]
+    return [key for key, column in sources.items() if EXTRACTED in column.to_pylist()]
 
 
-def _collect_model_names(given: RunContextOfCommand, keys: Sequence[str]) -> set[str]:
+def _collect_model_names(context: RunContextOfCommand, keys: Sequence[str]) -> set[str]:
     """The models that a run may ask. Raises ConfigError for a model or a judge that cannot be."""
-    options, models, warehouse, is_ingest = given.options, given.models, given.warehouse, given.beside.first == "ingest"
-    asked = {*Candidates(models, options.models).names, *(models.specs if is_ingest else ())}
+    options, models, warehouse, is_ingest = context.options, context.models, context.warehouse, context.beside.first == "ingest"
+    names = {*Candidates(models, options.models).names, *(models.specs if is_ingest else ())}
     of_files: set[str] = set()
     if options.extract_points:
-        asked.add(choose_extracting_model(options.analysts, models).name)
+        names.add(choose_extracting_model(options.analysts, models).name)
     for key in keys:
         criteria = warehouse.rows("rubric_criteria", columns=["prompt", "kind"], blueprint=key)
         prompts = warehouse.rows("rubric_prompts", columns=["prompt", "ideal"], blueprint=key)
@@ -132,44 +132,44 @@ def _collect_model_names(given: RunContextOfCommand, keys: Sequence[str]) -> set
         is_known = bool(head) or not is_ingest
         if options.judges or (is_known and is_to_be_judged(prompts, criteria, extracting=options.extract_points)):
             judges = choose_judges(options.judges, head[0]["judges"] if head else [], models, options.scale)
-            asked.update(judge.model.name for judge in judges)
-        if head and given.beside.first == "ask":
-            found = warehouse.rows("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()
-            of_files.update(choose_selectors(options.models, key, head[0]["models"], found))
-    asked.update(spec.name for spec in (*choose_analysts(options.analysts, models), choose_embedder(options.embedder, models)))
-    return {*asked, *list_candidate_names(of_files, models)}
+            names.update(judge.model.name for judge in judges)
+        if head and context.beside.first == "ask":
+            codes = warehouse.rows("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()
+            of_files.update(choose_selectors(options.models, key, head[0]["models"], codes))
+    names.update(spec.name for spec in (*choose_analysts(options.analysts, models), choose_embedder(options.embedder, models)))
+    return {*names, *list_candidate_names(of_files, models)}
 
 
 def choose_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
     """The blueprints that fit any of the patterns (`compass__*`); all without one. Raises ConfigError for a pattern that fits none."""
-    known = warehouse.values("rubric_blueprints", "blueprint")
-    if not known:
+    blueprints = warehouse.values("rubric_blueprints", "blueprint")
+    if not blueprints:
         raise ConfigError(f"no blueprint in {warehouse.root} yet: `dtef rubric add PATH` adds some")
-    return filter_by_patterns(known, patterns, "--blueprint")
+    return filter_by_patterns(blueprints, patterns, "--blueprint")
 
 
-def _choose(given: RunContextOfCommand) -> RunSelection:
-    keys = choose_blueprints(given.warehouse, given.options.blueprints)
-    if given.beside.first == "judge":
-        keys = choose_answered_blueprints(given.warehouse, keys, given.options.snapshot)
-    return RunSelection(keys, _collect_model_names(given, keys))
+def _choose(context: RunContextOfCommand) -> RunSelection:
+    keys = choose_blueprints(context.warehouse, context.options.blueprints)
+    if context.beside.first == "judge":
+        keys = choose_answered_blueprints(context.warehouse, keys, context.options.snapshot)
+    return RunSelection(keys, _collect_model_names(context, keys))
 
 
-def _list_steps(given: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
+def _list_steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
     """Files are read again where that is asked for, or key points come into the criteria or go out of them."""
-    again = given.beside.first == "ingest" or given.options.extract_points
-    read = keys if again else _list_with_key_points(given.warehouse, keys)
-    rest = stages[2:] if given.beside.first == "judge" else stages[1:]
-    return [(stages[0], read), *((stage, keys) for stage in rest)]
+    again = context.beside.first == "ingest" or context.options.extract_points
+    read = keys if again else _list_with_key_points(context.warehouse, keys)
+    later_stages = stages[2:] if context.beside.first == "judge" else stages[1:]
+    return [(stages[0], read), *((stage, keys) for stage in later_stages)]
 
 
-def _summarize_run(given: RunContextOfCommand, keys: Sequence[str], running: StagesRun) -> AfterRun:
-    warnings = run_warnings(given.warehouse, keys, given.options.snapshot)
+def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], running: StagesRun) -> AfterRun:
+    warnings = run_warnings(context.warehouse, keys, context.options.snapshot)
     return AfterRun((*warnings, *describe_removed_summaries(running.outcome.taken_away)))
 
 
-def _describe_assumptions(found: DryRun) -> Iterator[str]:
-    if lacking := sum(row.calls for row in found.counts.list_sorted_rows() if row.name.endswith(FOR_KEY_POINTS)):
+def _describe_assumptions(plan: DryRun) -> Iterator[str]:
+    if lacking := sum(row.calls for row in plan.counts.list_sorted_rows() if row.name.endswith(FOR_KEY_POINTS)):
         yield f"{format_count(lacking, 'ideal answer')} without extracted key points, assumed to have {USUAL_POINTS} each"
 
 

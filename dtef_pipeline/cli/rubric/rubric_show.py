@@ -41,13 +41,13 @@ _ORDER_OF_JUDGEMENTS = ("prompt", "model", "model_variant", "temperature", "syst
 
 def require_blueprint(warehouse: Warehouse, blueprint: str) -> None:
     """Raises where the blueprint has no scores, with the nearest that have."""
-    scored = warehouse.values("rubric_scores", "blueprint")
-    if not scored:
+    names = warehouse.values("rubric_scores", "blueprint")
+    if not names:
         raise WarehouseError(f"no rubric_scores in {warehouse.root} yet: `dtef rubric run` makes them")
-    if blueprint not in scored:
-        known = warehouse.values("rubric_blueprints", "blueprint")
-        remedy = f"it has no scores yet: `dtef rubric run --blueprint {blueprint}` makes them" if blueprint in known else ""
-        raise ConfigError(f"blueprint {blueprint!r}: {remedy or f'not known; known: {list_nearest(blueprint, scored)}'}")
+    if blueprint not in names:
+        keys = warehouse.values("rubric_blueprints", "blueprint")
+        remedy = f"it has no scores yet: `dtef rubric run --blueprint {blueprint}` makes them" if blueprint in keys else ""
+        raise ConfigError(f"blueprint {blueprint!r}: {remedy or f'not known; known: {list_nearest(blueprint, names)}'}")
 
 
 def list_scored_snapshots(warehouse: Warehouse, blueprint: str) -> list[str]:
@@ -59,21 +59,21 @@ def list_scored_snapshots(warehouse: Warehouse, blueprint: str) -> list[str]:
     return sort_labels(times)
 
 
-def choose_snapshot(blueprint: str, snapshot: str | None, known: Sequence[str]) -> str:
+def choose_snapshot(blueprint: str, snapshot: str | None, snapshots: Sequence[str]) -> str:
     """The snapshot that was named, else the latest. Raises ConfigError for one that has no scores of the blueprint."""
     if snapshot is None:
-        return known[-1]
-    if snapshot not in known:
-        raise ConfigError(f"snapshot {snapshot!r}: no scores of {blueprint}; known: {list_nearest(snapshot, known)}")
+        return snapshots[-1]
+    if snapshot not in snapshots:
+        raise ConfigError(f"snapshot {snapshot!r}: no scores of {blueprint}; known: {list_nearest(snapshot, snapshots)}")
     return snapshot
 
 
 def load_stored_run(warehouse: Warehouse, blueprint: str, snapshot: str | None) -> BlueprintRun:
     """Everything that is kept of a blueprint in a snapshot, by default its latest. Raises ConfigError for a name that is not known."""
     require_blueprint(warehouse, blueprint)
-    chosen = choose_snapshot(blueprint, snapshot, list_scored_snapshots(warehouse, blueprint))
+    label = choose_snapshot(blueprint, snapshot, list_scored_snapshots(warehouse, blueprint))
     run: BlueprintRun = warehouse.query(
-        lambda connection: read_run(StoredRows(connection), blueprint, chosen), only=_TABLES_OF_A_RUN, first=[blueprint]
+        lambda connection: read_run(StoredRows(connection), blueprint, label), only=_TABLES_OF_A_RUN, first=[blueprint]
     )
     return run
 
@@ -85,17 +85,17 @@ def read_full_judgements(warehouse: Warehouse, blueprint: str, snapshot: str) ->
     return ByPrompt(rows.take(pc.sort_indices(rows, order)))
 
 
-def require_models(models: Sequence[str], known: Sequence[str]) -> None:
+def require_models(models: Sequence[str], names: Sequence[str]) -> None:
     """Raises ConfigError for a model that has no response."""
     for model in models:
-        if model not in known:
-            raise ConfigError(f"--model {model!r}: no response of it; known: {list_nearest(model, known)}")
+        if model not in names:
+            raise ConfigError(f"--model {model!r}: no response of it; known: {list_nearest(model, names)}")
 
 
 def escape_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows with texts that a terminal can be shown."""
-    shown = frame.map(lambda value: escape_terminal(value) if isinstance(value, str) else value)
-    return shown.set_axis([escape_terminal(str(name)) for name in frame], axis=1)
+    texts = frame.map(lambda value: escape_terminal(value) if isinstance(value, str) else value)
+    return texts.set_axis([escape_terminal(str(name)) for name in frame], axis=1)
 
 
 def _export(warehouse: Warehouse, run: BlueprintRun, blueprint: str, out: Path) -> None:
@@ -150,9 +150,9 @@ def compare(
 ) -> int:
     """The exit code."""
     require_blueprint(warehouse, blueprint)
-    known = list_scored_snapshots(warehouse, blueprint)
-    first, second = _pair(warehouse, blueprint, known, before, after, drift)
-    old, new = (warehouse.rows("rubric_scores", blueprint=blueprint, snapshot=one).to_pandas() for one in (first, second))
+    snapshots = list_scored_snapshots(warehouse, blueprint)
+    first, second = _pair(warehouse, blueprint, snapshots, before, after, drift)
+    old, new = (warehouse.rows("rubric_scores", blueprint=blueprint, snapshot=label).to_pandas() for label in (first, second))
     models, prompts = compare_runs(old, new), find_moved_prompts(old, new)
     if output != "table":
         click.echo(render(models if by == "model" else prompts, output))
@@ -179,37 +179,37 @@ def _describe_unchecked_models(models: pd.DataFrame, fail_on: str) -> Iterator[s
 
 
 def _pair(
-    warehouse: Warehouse, blueprint: str, known: Sequence[str], before: str | None, after: str | None, drift: str | None
+    warehouse: Warehouse, blueprint: str, snapshots: Sequence[str], before: str | None, after: str | None, drift: str | None
 ) -> tuple[str, str]:
     """The two snapshots, the one that counts as before first."""
     if drift is not None:
         if before is not None or after is not None:
             raise ConfigError("--drift names the two runs: allowed is either a model with --drift, or --before and --after")
-        return _find_drifted_pair(warehouse, blueprint, known, drift)
+        return _find_drifted_pair(warehouse, blueprint, snapshots, drift)
     if before is None or after is None:
         raise ConfigError(
-            f"two snapshots of {blueprint} are needed, --before A and --after B; known, earliest first: {', '.join(known)}"
+            f"two snapshots of {blueprint} are needed, --before A and --after B; known, earliest first: {', '.join(snapshots)}"
         )
-    chosen = choose_snapshot(blueprint, before, known), choose_snapshot(blueprint, after, known)
+    pair = choose_snapshot(blueprint, before, snapshots), choose_snapshot(blueprint, after, snapshots)
     if before == after:
-        raise ConfigError(f"snapshot {before!r} twice: allowed are two that differ; known: {', '.join(known)}")
-    return chosen
+        raise ConfigError(f"snapshot {before!r} twice: allowed are two that differ; known: {', '.join(snapshots)}")
+    return pair
 
 
-def _find_drifted_pair(warehouse: Warehouse, blueprint: str, known: Sequence[str], model: str) -> tuple[str, str]:
+def _find_drifted_pair(warehouse: Warehouse, blueprint: str, snapshots: Sequence[str], model: str) -> tuple[str, str]:
     """The lowest and the highest run of the variant of the model with the largest gap, the earlier one first."""
-    found = warehouse.query(
+    rows = warehouse.query(
         lambda connection: build_rule_table(connection, WATCHED).to_pylist(), only=WATCHED.reads, first=[blueprint]
     )
-    own = [row for row in found if model in (row["model"], row["model_variant"])]
-    if not own:
-        names = sorted({row["model"] for row in found}) or ["none at temperature 0"]
+    model_rows = [row for row in rows if model in (row["model"], row["model_variant"])]
+    if not model_rows:
+        names = sorted({row["model"] for row in rows}) or ["none at temperature 0"]
         raise ConfigError(f"--drift {model!r}: no run of it at temperature 0; known: {list_nearest(model, names)}")
-    compared = [row for row in own if row["gap"] is not None]
-    if not compared:
-        raise ConfigError(f"--drift {model!r}: the rule compares no two runs of it: {own[0]['reason']}")
-    row = max(compared, key=lambda one: float(one["gap"]))
-    pair = [one for one in known if one in (row["lowest_snapshot"], row["highest_snapshot"])]
+    comparisons = [row for row in model_rows if row["gap"] is not None]
+    if not comparisons:
+        raise ConfigError(f"--drift {model!r}: the rule compares no two runs of it: {model_rows[0]['reason']}")
+    row = max(comparisons, key=lambda entry: float(entry["gap"]))
+    pair = [label for label in snapshots if label in (row["lowest_snapshot"], row["highest_snapshot"])]
     if len(pair) != 2:
         raise ConfigError(f"--drift {model!r}: its lowest and its highest run are the same, {pair[0]}: nothing moved")
     return pair[0], pair[1]
@@ -222,9 +222,9 @@ def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: 
     if not len(models):
         say("no model has a score for the same prompt in both")
         return
-    shown = escape_frame(models.assign(interval=format_column_intervals(models, "difference", ("low", "high"))))
+    table = escape_frame(models.assign(interval=format_column_intervals(models, "difference", ("low", "high"))))
     print_table(
-        shown,
+        table,
         columns=_COLUMNS_OF_TWO_RUNS,
         kept=["model", "verdict", "difference"],
         first_out=["n_pairs", "n_prompts"],
@@ -233,15 +233,15 @@ def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: 
             f"{format_count(int((models['note'] == note).sum()), 'model')}: {note}" for note in models["note"].unique() if note
         ],
     )
-    moved = escape_frame(prompts)
-    click.echo(f"\n{format_count(len(moved), 'prompt')} that moved most\n")
-    print_table(moved, "rubric/runs", kept=["prompt", "difference"], first_out=["n_pairs"])
+    prompt_rows = escape_frame(prompts)
+    click.echo(f"\n{format_count(len(prompt_rows), 'prompt')} that moved most\n")
+    print_table(prompt_rows, "rubric/runs", kept=["prompt", "difference"], first_out=["n_pairs"])
 
 
 def _describe_other_differences(warehouse: Warehouse, blueprint: str, pair: tuple[str, str]) -> Iterator[str]:
     """What else than the responses is another one in the two runs, so that a difference need not be the models'."""
     rows: list[list[dict[str, Any]]] = [
-        warehouse.rows("rubric_runs", blueprint=blueprint, snapshot=one).to_pylist() for one in pair
+        warehouse.rows("rubric_runs", blueprint=blueprint, snapshot=label).to_pylist() for label in pair
     ]
     if not all(rows):
         return
@@ -272,13 +272,13 @@ def show(
         _export(warehouse, run, blueprint, out)
         return
     require_models(models, run.models)
-    chosen = list(models) or run.models
+    selection = list(models) or run.models
     if prompt is None:
-        _show_table(run, chosen, score, output)
+        _show_table(run, selection, score, output)
         return
     if prompt not in run.positions:
         raise ConfigError(f"prompt {prompt!r}: {blueprint} has no such prompt; known: {list_nearest(prompt, run.positions)}")
-    responses = _collect_responses(run, prompt, chosen)
+    responses = _collect_responses(run, prompt, selection)
     if output == "json":
         click.echo(json.dumps(responses, ensure_ascii=False, allow_nan=False, indent=1))
     elif output == "csv":
@@ -288,7 +288,10 @@ def show(
         click.echo(
             escape_terminal(
                 "\n".join(
-                    [*_format_prompt(run, prompt), *(line for one in responses for line in _format_response(one, systems))]
+                    [
+                        *_format_prompt(run, prompt),
+                        *(line for response in responses for line in _format_response(response, systems)),
+                    ]
                 )
             )
         )
@@ -305,11 +308,11 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
         ]
         click.echo(render(pd.DataFrame(rows, columns=["prompt", "model", *_SCORES_SHOWN]), output))
         return
-    whole = {row["model"]: row[score] for row in run.list_scores_at("model")}
+    totals = {row["model"]: row[score] for row in run.list_scores_at("model")}
     columns: dict[str, list[Any]] = {"prompt": [*prompts, _ALL_PROMPTS]}
     for model in models:
         of_prompts = [run.by_model.get((prompt, model), nothing)[score] for prompt in prompts]
-        columns[model] = [*of_prompts, whole.get(model)]
+        columns[model] = [*of_prompts, totals.get(model)]
     click.echo(
         f"{escape_terminal(str(run.about['title'] or run.id))}, snapshot {run.snapshot}: {score}, 0-1, higher is better\n"
     )
@@ -319,7 +322,7 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
 
 def _collect_responses(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[dict[str, Any]]:
     """One mapping per response, the best model first: what was written, its scores, and every criterion with every judgement."""
-    criteria, found = (
+    criteria, judgements = (
         run.criteria.list_rows_of_prompt(prompt),
         group_judgements(run.points.list_rows_of_prompt(prompt), run.judgements.list_rows_of_prompt(prompt)),
     )
@@ -329,13 +332,13 @@ def _collect_responses(run: BlueprintRun, prompt: str, models: Sequence[str]) ->
         cell = cells.get(make_response_key(row)[:-1], {})
         scores = {name: cell.get(name) for name in _SCORES_SHOWN}
         response_rows.append(
-            convert_to_json_value({**row, **scores, "criteria": list_assessments(make_response_key(row), criteria, found)})
+            convert_to_json_value({**row, **scores, "criteria": list_assessments(make_response_key(row), criteria, judgements)})
         )
     return response_rows
 
 
 def _format_prompt(run: BlueprintRun, prompt: str) -> Iterator[str]:
-    row = next(one for one in run.prompts if one["prompt"] == prompt)
+    row = next(entry for entry in run.prompts if entry["prompt"] == prompt)
     weight = "" if row["weight"] == 1 else f", weight {row['weight']:g}"
     yield f"{run.id}, snapshot {run.snapshot}, prompt {prompt}{weight}"
     systems = row["systems"] or []
@@ -357,27 +360,27 @@ def _format_response(response: Mapping[str, Any], systems: int) -> Iterator[str]
     """The lines of a response. `systems`: with how many system prompts the prompt is asked."""
     draw = f", draw {response['draw']}" if response["draw"] else ""
     name = display_id(response["model"], response["temperature"], response["system_index"], systems)
-    scores = ", ".join(f"{what} {_format_number(response[what])}" for what in _SCORES_SHOWN if response[what] is not None)
+    scores = ", ".join(f"{kind} {_format_number(response[kind])}" for kind in _SCORES_SHOWN if response[kind] is not None)
     yield f"\n{name}{draw}: {scores or 'unscored'}"
     if response["status"] != "ok":
         yield f"  {response['status']}: {response['error'] or 'no text'}"
     if response["text"]:
         yield from _format_block("response (cut by max_tokens)" if response["cut"] else "response", response["text"])
-    for one in response["criteria"]:
-        yield from _format_criterion(one)
+    for criterion in response["criteria"]:
+        yield from _format_criterion(criterion)
 
 
-def _format_criterion(one: Mapping[str, Any]) -> Iterator[str]:
-    path = "" if one["path"] is None else f" path {one['path']}"
-    weight = "" if one["weight"] == 1 else f", weight {one['weight']:g}"
-    partial = f", {describe_judges_answered(one, one['individual_judgements'])}" if one["partial"] else ""
-    found = f", {EXTRACTED}" if one["source"] == EXTRACTED else ""
-    yield f"  {_format_number(one['score'])}  {one['block']}{path} [{one['position']}]{weight}{partial}{found}: {one['words']}"
-    if one["score"] is None:
-        yield f"        unscored: {one['reason'] or 'no reason was kept'}"
-    if one["explanation"]:
-        yield f"        {one['explanation']}"
-    for judgement in one["individual_judgements"]:
+def _format_criterion(row: Mapping[str, Any]) -> Iterator[str]:
+    path = "" if row["path"] is None else f" path {row['path']}"
+    weight = "" if row["weight"] == 1 else f", weight {row['weight']:g}"
+    partial = f", {describe_judges_answered(row, row['individual_judgements'])}" if row["partial"] else ""
+    origin = f", {EXTRACTED}" if row["source"] == EXTRACTED else ""
+    yield f"  {_format_number(row['score'])}  {row['block']}{path} [{row['position']}]{weight}{partial}{origin}: {row['words']}"
+    if row["score"] is None:
+        yield f"        unscored: {row['reason'] or 'no reason was kept'}"
+    if row["explanation"]:
+        yield f"        {row['explanation']}"
+    for judgement in row["individual_judgements"]:
         verdict = f"no verdict ({judgement['reason'] or 'no reason was kept'})"
         if judgement["class"] is not None:
             verdict = f"{judgement['class']} ({judgement['score']:g})"
@@ -393,11 +396,11 @@ def _format_number(value: float | None) -> str:
 def _flatten_responses(responses: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """One row per criterion of a response; a response without any has a row of its own."""
     for response in responses:
-        own = {name: value for name, value in response.items() if name != "criteria"}
-        for one in response["criteria"] or [{}]:
-            of_criterion = {name: value for name, value in one.items() if name != "individual_judgements"}
+        base = {name: value for name, value in response.items() if name != "criteria"}
+        for criterion in response["criteria"] or [{}]:
+            of_criterion = {name: value for name, value in criterion.items() if name != "individual_judgements"}
             judges = [
                 f"{judgement['judge']}: {judgement['class'] or judgement['reason']}"
-                for judgement in one.get("individual_judgements", [])
+                for judgement in criterion.get("individual_judgements", [])
             ]
-            yield {**own, **{f"criterion_{name}": value for name, value in of_criterion.items()}, "judges": "; ".join(judges)}
+            yield {**base, **{f"criterion_{name}": value for name, value in of_criterion.items()}, "judges": "; ".join(judges)}

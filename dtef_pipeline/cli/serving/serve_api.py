@@ -146,18 +146,18 @@ class _LoopbackNames:
 def _open_socket(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        found = socket.socket(family, kind, protocol)
+        listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
         raise ConfigError(f"--host {host[:80]!r} is not an address of this computer: {error}") from error
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(place)
-        found.listen(2048)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen(2048)
     except OSError as error:
-        found.close()
+        listener.close()
         message = f"cannot serve at {host}, port {port}: {error.strerror}"
         raise ConfigError(f"{message}; is `dtef api` running already? Or choose another port with --port") from error
-    return found
+    return listener
 
 
 def _format_address(host: str, port: int) -> str:

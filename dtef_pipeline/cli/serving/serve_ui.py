@@ -56,9 +56,9 @@ def ui(host: str, port: int) -> int:
     address = f"http://{host}:{port}"
     click.echo(f"Dagster on {address} (state: {strip_secrets(settings.warehouse)}); stop with Ctrl-C")
     # The page "Lineage" opens with its groups closed.
-    places = {what: f"{address}/{place}" for what, place in PLACES_IN_THE_UI.items()} | _report_written(settings)
-    for what, place in places.items():
-        click.echo(f"  {what + ':':<{max(map(len, places)) + 1}} {place}")
+    places = {title: f"{address}/{place}" for title, place in PLACES_IN_THE_UI.items()} | _report_written(settings)
+    for title, place in places.items():
+        click.echo(f"  {title + ':':<{max(map(len, places)) + 1}} {place}")
     # Started elsewhere than here, so every place is given in full. In a session of its own: a Ctrl-C reaches all processes of a terminal at
     # once, but Dagster's are to be stopped by the one that started them.
     environment = {**os.environ, **settings.environment()}

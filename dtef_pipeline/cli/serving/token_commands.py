@@ -27,30 +27,30 @@ def add(name: str, role: str) -> None:
     """Store the hash of a new token and print the token. Raises ConfigError for a name that is taken or cannot be one, or a file with faults."""
     token = new_token()
     with _lock_token_file() as path:
-        held = _read_tokens_if_any(path)
-        if any(one.name == name for one in held):
+        holders = _read_tokens_if_any(path)
+        if any(holder.name == name for holder in holders):
             raise ConfigError(f"{path}: {name!r} has a token already; use another name, or first: dtef tokens {name} --remove")
-        _write(path, [*held, _make_holder(name, role, token)])
+        _write(path, [*holders, _make_holder(name, role, token)])
     click.echo(f"the token of {name}, {role}; it is shown only now, and {path} keeps its hash:", err=True)
     click.echo(token)
 
 
 def show(output: str) -> None:
     """Print who holds a token. Raises ConfigError."""
-    held = read_tokens(_require_token_file())
-    rows = [(one.name, one.role) for one in held]
+    holders = read_tokens(_require_token_file())
+    rows = [(holder.name, holder.role) for holder in holders]
     click.echo(render(pd.DataFrame(rows, columns=["name", "role"]), output))
 
 
 def remove(name: str) -> None:
     """Take a token out. Raises ConfigError where nobody of the name holds one."""
     with _lock_token_file() as path:
-        held = read_tokens(path)
-        left = [one for one in held if one.name != name]
-        if len(left) == len(held):
-            known = ", ".join(one.name for one in held) or "nobody"
-            raise ConfigError(f"{path}: {name[:80]!r} has no token; names with a token: {known}")
-        _write(path, left)
+        holders = read_tokens(path)
+        remainder = [holder for holder in holders if holder.name != name]
+        if len(remainder) == len(holders):
+            names = ", ".join(holder.name for holder in holders) or "nobody"
+            raise ConfigError(f"{path}: {name[:80]!r} has no token; names with a token: {names}")
+        _write(path, remainder)
     click.echo(f"the token of {name} is no longer valid")
 
 
@@ -71,8 +71,8 @@ def _make_holder(name: str, role: str, token: str) -> HeldToken:
     try:
         return HeldToken.model_validate({"name": name, "role": role, "sha256": token_hash(token)})
     except ValueError:
-        allowed = "1 to 100 letters, digits and . _ @ -, of which the first is a letter or a digit"
-        raise ConfigError(f"the name of a token: got {name[:80]!r}; allowed: {allowed}") from None
+        rule = "1 to 100 letters, digits and . _ @ -, of which the first is a letter or a digit"
+        raise ConfigError(f"the name of a token: got {name[:80]!r}; allowed: {rule}") from None
 
 
 @contextmanager
@@ -88,9 +88,9 @@ def _lock_token_file() -> Iterator[Path]:
         raise ConfigError(f"cannot write the file of tokens {path}: {error.strerror or error}") from error
 
 
-def _write(path: Path, held: Sequence[HeldToken]) -> None:
+def _write(path: Path, holders: Sequence[HeldToken]) -> None:
     """The whole file at once, under the rights that it has but for those of others; a new one is its owner's alone."""
-    text = _TOKEN_FILE_HEAD + yaml.safe_dump({"tokens": [one.model_dump() for one in held]}, sort_keys=False, width=200)
+    text = _TOKEN_FILE_HEAD + yaml.safe_dump({"tokens": [item.model_dump() for item in holders]}, sort_keys=False, width=200)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     before = path.stat() if path.exists() else None
     try:

@@ -53,17 +53,17 @@ def describe_samples(connection: duckdb.DuckDBPyConnection, options: SurveyBoard
     """A line for each round of which language models were asked a sample: the smallest draw that holds all their scores."""
     if not has_table(connection, "survey_responses") or not {*DRAW_ORDERS} <= {*connection.table("survey_responses").columns}:
         return
-    drawn = connection.execute(
+    samples = connection.execute(
         f"SELECT round, {', '.join(f'max({name}) + 1' for name in DRAW_ORDERS)} "
         f"FROM scores JOIN survey_responses USING (round, segment, question_id) WHERE NOT {COMPUTED_SQL} "
         "AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2) GROUP BY 1 ORDER BY 1",
         [list(options.rounds), options.snapshot],
     ).fetchall()
-    for name, *sample in drawn:
+    for name, *sample in samples:
         questions, segments = sample
         of_round = replace(options, rounds=(name,), questions=questions, sample_segments=segments)
-        there = [_count_places_drawn(connection, column, of_round) for column in DRAW_ORDERS]
-        if sample != there:
+        sizes = [_count_places_drawn(connection, column, of_round) for column in DRAW_ORDERS]
+        if sample != sizes:
             yield f"language models were asked a sample of {name}: {_describe_part(connection, of_round)}"
 
 
@@ -74,32 +74,32 @@ def _describe_part(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOp
 
 def _describe_segments(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
     """The segments of a board, and how many of each round a sample draws for each question. A round may have fewer."""
-    named, asked = ", ".join(options.segments), options.sample_segments
-    there = _count_places_drawn(connection, "segment_order", options)
-    if asked is None or there is None or there <= asked:
+    named, sample = ", ".join(options.segments), options.sample_segments
+    n_segments = _count_places_drawn(connection, "segment_order", options)
+    if sample is None or n_segments is None or n_segments <= sample:
         return named or "all segments"
-    return "; ".join(filter(None, [named, f"{asked:,} of {format_count(there, 'segment')} drawn for each question"]))
+    return "; ".join(filter(None, [named, f"{sample:,} of {format_count(n_segments, 'segment')} drawn for each question"]))
 
 
 def _count_places_drawn(connection: duckdb.DuckDBPyConnection, column: str, options: SurveyBoardOptions) -> int | None:
     """The most questions of a round, or segments of a question, that can be drawn; None: nothing is known of the rounds."""
-    ((there,),) = connection.execute(
+    ((count,),) = connection.execute(
         f"SELECT max({column}) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
     ).fetchall()
-    return None if there is None else int(there)
+    return None if count is None else int(count)
 
 
 def _describe_questions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
     """The questions of a board. A round may have fewer than were asked for."""
-    asked = options.questions
-    if asked is None:
+    sample = options.questions
+    if sample is None:
         return "all questions"
-    there = _count_places_drawn(connection, "draw_order", options)
-    if there is not None and there <= asked:
-        return "all questions" if len(options.rounds) > 1 else f"all {format_count(there, 'question')}"
-    if there is None or len(options.rounds) > 1:
-        return f"{format_count(asked, 'question')} of each round"
-    return f"{asked:,} of {format_count(there, 'question')}"
+    n_questions = _count_places_drawn(connection, "draw_order", options)
+    if n_questions is not None and n_questions <= sample:
+        return "all questions" if len(options.rounds) > 1 else f"all {format_count(n_questions, 'question')}"
+    if n_questions is None or len(options.rounds) > 1:
+        return f"{format_count(sample, 'question')} of each round"
+    return f"{sample:,} of {format_count(n_questions, 'question')}"
 
 
 _OF_CEILINGS = {"ceiling", "skill", "deviation", "segment_sd_expected"}
@@ -117,9 +117,9 @@ def format_design_effect_lines(warehouse: Warehouse, frame: pd.DataFrame, rounds
 _MOST_PLACES = 3
 
 
-def find_interval_reason(said: Iterable[str]) -> str:
+def find_interval_reason(texts: Iterable[str]) -> str:
     """The reason that all intervals give in place of numbers; empty where they differ."""
-    reasons = {words for words in said if words}
+    reasons = {words for words in texts if words}
     return reasons.pop() if len(reasons) == 1 and next(iter(reasons)).endswith("needed") else ""
 
 
@@ -152,20 +152,20 @@ def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:
 
     `how`: says how to see the columns that are not shown.
     """
-    shown = _prepare_frame(by, frame)
-    return render(shown, "table", columns=_choose_columns(by, shown), ends=ENDS, fit=_fit(by, how))
+    table = _prepare_frame(by, frame)
+    return render(table, "table", columns=_choose_columns(by, table), ends=ENDS, fit=_fit(by, how))
 
 
 def describe_view_columns(by: str, *frames: pd.DataFrame) -> str:
     """Lines after the tables of a view: notes without a column, other findings from readable responses, why there is no interval, and where the
     columns are explained."""
     fit = _fit(by)
-    tables = [(shown, _choose_columns(by, shown)) for shown in (_prepare_frame(by, frame) for frame in frames)]
+    tables = [(table, _choose_columns(by, table)) for table in (_prepare_frame(by, frame) for frame in frames)]
     columns = {name for _, names in tables for name in names}
     fitting = {name for _, names in tables for name in choose_shown_columns(names, fit)}
-    reason = find_interval_reason(interval for shown, _ in tables for interval in shown["interval"])
+    reason = find_interval_reason(interval for table, _ in tables for interval in table["interval"])
     why = f"no interval from {reason}" if reason and "interval" not in columns else ""
-    notes = [_build_notes(shown, name) for shown, names in tables for name in _NOTES if name in names and name not in fitting]
+    notes = [_build_notes(table, name) for table, names in tables for name in _NOTES if name in names and name not in fitting]
     return "\n".join(filter(None, [*notes, *map(_describe_readable_only, frames), why, f"{COLUMNS_LINE} survey/{by}"]))
 
 
@@ -183,9 +183,9 @@ def find_reasons_without_score(
 
 def describe_unranked(frame: pd.DataFrame, without_score: Mapping[tuple[str, ...], str]) -> str:
     """Why models of an overall board have no rank, a line for each reason; empty where all have one. `without_score`: see above."""
-    unranked = rename_variants(frame)[frame["rank"].isna()]
+    rows = rename_variants(frame)[frame["rank"].isna()]
     models: dict[str, dict[str, None]] = {}
-    for row in unranked.to_dict("records"):
+    for row in rows.to_dict("records"):
         if row["n_pairs"]:
             notes = [note for note in str(row["note"]).split("; ") if note.startswith(NO_RANK)]
             why = notes[0].removeprefix(f"{NO_RANK}: ")
@@ -202,18 +202,18 @@ def _describe_readable_only(frame: pd.DataFrame) -> str:
         return ""
     column_meanings = rename_variants(frame[frame["parsed_note"].fillna("") != ""])
     lines = [f"{who}: {words}" for who, words in zip(_who(column_meanings), column_meanings["parsed_note"], strict=True)]
-    left = len(lines) - _MOST_NOTES
-    more = [f"{format_count(left, 'more row')}: --csv has them all, as parsed_note"] if left > 0 else []
+    n_more = len(lines) - _MOST_NOTES
+    more = [f"{format_count(n_more, 'more row')}: --csv has them all, as parsed_note"] if n_more > 0 else []
     return _format_list("by only the readable responses:", [*lines[:_MOST_NOTES], *more])
 
 
-def _build_notes(shown: pd.DataFrame, column: str) -> str:
+def _build_notes(table: pd.DataFrame, column: str) -> str:
     """What is to be known of rows, where the table has no room for it: each note once, with the rows that it is about."""
-    noted = shown[shown[column].fillna("") != ""]
+    rows = table[table[column].fillna("") != ""]
     of_note: dict[str, dict[str, None]] = {}
-    for who, note in zip(_who(noted), noted[column], strict=True):
+    for who, note in zip(_who(rows), rows[column], strict=True):
         of_note.setdefault(note, {})[who] = None
-    of_all = len(of_note) == 1 and len(noted) == len(shown)
+    of_all = len(of_note) == 1 and len(rows) == len(table)
     lines = [
         f"{'all rows' if of_all else list_first_names(list(who), _MOST_NOTES, '; ')}: {note}" for note, who in of_note.items()
     ]
@@ -221,10 +221,10 @@ def _build_notes(shown: pd.DataFrame, column: str) -> str:
 
 
 def _who(frame: pd.DataFrame) -> Iterator[str]:
-    others = frame["other_model"] if "other_model" in frame else [None] * len(frame)
+    rivals = frame["other_model"] if "other_model" in frame else [None] * len(frame)
     attributes = frame["attribute"] if "attribute" in frame else [None] * len(frame)
-    for model, other, attribute in zip(frame["model"], others, attributes, strict=True):
-        yield f"{model} against {other}" if other else f"{model}, {attribute}" if attribute else model
+    for model, rival, attribute in zip(frame["model"], rivals, attributes, strict=True):
+        yield f"{model} against {rival}" if rival else f"{model}, {attribute}" if attribute else model
 
 
 def _format_list(title: str, lines: Sequence[str]) -> str:
@@ -246,14 +246,14 @@ def _fit(by: str, how: str = "") -> Fit:
 
 
 def _prepare_frame(by: str, frame: pd.DataFrame) -> pd.DataFrame:
-    shown = rename_variants(add_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(
+    table = rename_variants(add_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(
         interval=intervals(frame, SHOWN_INTERVALS)
     )
-    own = {column: name for column, name in OWN_INTERVALS.items() if ENDS[name][0] in frame}
-    shown = shown.assign(**{column: format_column_intervals(frame, name, ENDS[name]) for column, name in own.items()})
-    if "question" in shown:  # once for neighbouring rows: it takes several lines
-        shown["question"] = shown["question"].where(shown["question_id"] != shown["question_id"].shift(), "")
-    return shown.assign(questions=_count_questions(frame)) if {"n_questions", "n_batteries"} <= {*frame} else shown
+    columns = {column: name for column, name in OWN_INTERVALS.items() if ENDS[name][0] in frame}
+    table = table.assign(**{column: format_column_intervals(frame, name, ENDS[name]) for column, name in columns.items()})
+    if "question" in table:  # once for neighbouring rows: it takes several lines
+        table["question"] = table["question"].where(table["question_id"] != table["question_id"].shift(), "")
+    return table.assign(questions=_count_questions(frame)) if {"n_questions", "n_batteries"} <= {*frame} else table
 
 
 def _count_questions(frame: pd.DataFrame) -> list[str]:
@@ -262,10 +262,10 @@ def _count_questions(frame: pd.DataFrame) -> list[str]:
     return [f"{questions:,} ({batteries:,})" for questions, batteries in both]
 
 
-def _choose_columns(by: str, shown: pd.DataFrame) -> list[str]:
+def _choose_columns(by: str, table: pd.DataFrame) -> list[str]:
     """Columns of a view as a table; with `condition` when it is not the usual one throughout."""
-    columns = [name for name in view_columns(by) if name in shown and _is_informative(name, shown)]
-    if set(shown["condition"]) <= {BlueprintOptions().condition}:
+    columns = [name for name in view_columns(by) if name in table and _is_informative(name, table)]
+    if set(table["condition"]) <= {BlueprintOptions().condition}:
         return columns
     after = columns.index("context_level" if "context_level" in columns else "model") + 1
     return [*columns[:after], "condition", *columns[after:]]
@@ -275,15 +275,15 @@ _BESIDE = {"parsed_score": "score", "adjusted_score": "score"}
 """Columns that repeat another one where every response was read and every model asked the same."""
 
 
-def _is_informative(name: str, shown: pd.DataFrame) -> bool:
+def _is_informative(name: str, table: pd.DataFrame) -> bool:
     if name in _BESIDE:  # only where it is another number
-        return bool((shown[name] - shown[_BESIDE[name]]).abs().gt(5e-5).any())
+        return bool((table[name] - table[_BESIDE[name]]).abs().gt(5e-5).any())
     if name == "parsed_verdict":  # beside the verdict, only where it is another one
         return bool(
-            (shown["parsed_note"].fillna("") if "parsed_note" in shown else shown[name].ne(shown["verdict"])).astype(bool).any()
+            (table["parsed_note"].fillna("") if "parsed_note" in table else table[name].ne(table["verdict"])).astype(bool).any()
         )
-    if name == "interval" and find_interval_reason(shown["interval"]):
-        return any(shown[low].notna().any() for low, _ in SHOWN_INTERVALS if low in shown)
+    if name == "interval" and find_interval_reason(table["interval"]):
+        return any(table[low].notna().any() for low, _ in SHOWN_INTERVALS if low in table)
     if name in ("interval", "note", "consistency_note", *OWN_INTERVALS):
-        return bool(shown[name].fillna("").ne("").any())
+        return bool(table[name].fillna("").ne("").any())
     return True

@@ -44,8 +44,8 @@ class _Spread(NamedTuple):
 
 def question_lines(warehouse: Warehouse, settings: SurveySettings) -> Iterator[str]:
     """Lines for each round, and for all where there are several. None where surveys cannot be read: whoever asks them says so."""
-    there = [name for name in _TABLES_OF_PAIRS if warehouse.values(name, "round")]
-    if not there:
+    tables = [name for name in _TABLES_OF_PAIRS if warehouse.values(name, "round")]
+    if not tables:
         return
 
     def read(connection: duckdb.DuckDBPyConnection) -> tuple[pd.DataFrame, _Spread | None]:
@@ -53,31 +53,31 @@ def question_lines(warehouse: Warehouse, settings: SurveySettings) -> Iterator[s
         return _add_batteries(_pairs(connection, settings), clusters), _spread(connection, settings, clusters)
 
     try:
-        pairs, spread = warehouse.query(read, only=there, first=())
+        pairs, spread = warehouse.query(read, only=tables, first=())
     except WarehouseError:
         return
-    for round_id, own in pairs.groupby("round", sort=False):
-        yield from _lines(str(round_id), own, settings, spread)
+    for round_id, group in pairs.groupby("round", sort=False):
+        yield from _lines(str(round_id), group, settings, spread)
     if len(settings.rounds) > 1:
         yield from _lines(f"{' and '.join(settings.rounds)} together", pairs, settings, spread)
 
 
 def _lines(name: str, pairs: pd.DataFrame, settings: SurveySettings, spread: _Spread | None) -> Iterator[str]:
-    drawn = pairs.assign(draw_order=np.where(pairs["is_sampled"], pairs["draw_order"], np.inf))
-    questions = drawn.groupby("question", sort=False, as_index=False).agg(
+    frame = pairs.assign(draw_order=np.where(pairs["is_sampled"], pairs["draw_order"], np.inf))
+    questions = frame.groupby("question", sort=False, as_index=False).agg(
         draw_order=("draw_order", "min"), is_target=("is_target", "any"), cluster=("cluster", "first")
     )
     yield f"{name}: {describe_draw(questions, settings.sample.questions)}"
-    targets = drawn[drawn["is_target"]]
-    asked = targets[targets["draw_order"] < (settings.sample.questions or np.inf)]
-    of_all = f" of {len(targets):,}" if len(asked) < len(targets) else ""
-    line = f"{name}: {len(asked):,}{of_all} {'pair' if len(targets) == 1 else 'pairs'} of segment and question"
-    if spread and asked["cluster"].nunique() >= MIN_CLUSTERS:
-        score, difference = (compute_expected_error(of, asked) for of in (spread.score, spread.difference))
-        found = detectable_difference(difference, compute_expected_degrees(asked))
+    targets = frame[frame["is_target"]]
+    sample = targets[targets["draw_order"] < (settings.sample.questions or np.inf)]
+    of_all = f" of {len(targets):,}" if len(sample) < len(targets) else ""
+    line = f"{name}: {len(sample):,}{of_all} {'pair' if len(targets) == 1 else 'pairs'} of segment and question"
+    if spread and sample["cluster"].nunique() >= MIN_CLUSTERS:
+        score, difference = (compute_expected_error(of, sample) for of in (spread.score, spread.difference))
+        gap = detectable_difference(difference, compute_expected_degrees(sample))
         line += (
             f"; expected standard error {score:.3f} of a score and {difference:.3f} of a difference of two models; a difference of "
-            f"{found:.3f} is found with 80 % power (by {spread.source})"
+            f"{gap:.3f} is found with 80 % power (by {spread.source})"
         )
     yield line
 
@@ -99,11 +99,11 @@ def _spread(connection: duckdb.DuckDBPyConnection, settings: SurveySettings, clu
     score, difference = _components(baselines.assign(score=baselines["typical"])), _components(baselines)
     if score is None or difference is None:
         return None
-    stored = _add_batteries(_model_scores(connection, settings), clusters)
-    own, between = _components(stored), _components(compute_difference_deviations(stored))
-    by = "stored scores" if own else "the baselines' scores"
-    of_difference_by = "" if bool(own) == bool(between) else ", the difference by the baselines'"
-    return _Spread(own or score, between or difference, by + of_difference_by)
+    scores = _add_batteries(_model_scores(connection, settings), clusters)
+    components, between = _components(scores), _components(compute_difference_deviations(scores))
+    by = "stored scores" if components else "the baselines' scores"
+    of_difference_by = "" if bool(components) == bool(between) else ", the difference by the baselines'"
+    return _Spread(components or score, between or difference, by + of_difference_by)
 
 
 def _baselines(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
@@ -136,14 +136,14 @@ def _model_scores(connection: duckdb.DuckDBPyConnection, settings: SurveySetting
 def _components(scores: pd.DataFrame) -> Components | None:
     """Means over the models of their variance components; None where no model has scores in enough batteries, and several of a question."""
     series = [
-        own
-        for _, own in scores.groupby(_SERIES_OF_SCORES)
-        if own["cluster"].nunique() >= MIN_CLUSTERS and own["question"].duplicated().any()
+        group
+        for _, group in scores.groupby(_SERIES_OF_SCORES)
+        if group["cluster"].nunique() >= MIN_CLUSTERS and group["question"].duplicated().any()
     ]
-    return Components(*np.mean([estimate_variance_components(own) for own in series], axis=0)) if series else None
+    return Components(*np.mean([estimate_variance_components(group) for group in series], axis=0)) if series else None
 
 
 def _add_batteries(rows: pd.DataFrame, clusters: pd.DataFrame) -> pd.DataFrame:
     """With `cluster`, and `question`, one name for round and id."""
-    linked = rows.merge(clusters, on=list(KEYS.shared_item))
-    return linked.assign(question=linked["round"] + "/" + linked["question_id"])
+    frame = rows.merge(clusters, on=list(KEYS.shared_item))
+    return frame.assign(question=frame["round"] + "/" + frame["question_id"])

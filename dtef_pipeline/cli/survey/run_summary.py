@@ -58,44 +58,44 @@ def run_warnings(
     connection: duckdb.DuckDBPyConnection, snapshot: str, rounds: Sequence[str], variants: Sequence[str]
 ) -> Iterator[str]:
     """A line for each thing to warn of; `connection` has `scores`, in the order of all snapshots (see `snapshot_order`)."""
-    given = [list(rounds), list(variants)]
-    yield from _describe_unread(connection, snapshot, given)
+    parameters = [list(rounds), list(variants)]
+    yield from _describe_unread(connection, snapshot, parameters)
     yield from list_mixed_served(connection, "predictions", snapshot)
-    yield from _describe_order_problem(connection, snapshot, given)
+    yield from _describe_order_problem(connection, snapshot, parameters)
 
 
-def _describe_unread(connection: duckdb.DuckDBPyConnection, snapshot: str, given: list[list[str]]) -> Iterator[str]:
+def _describe_unread(connection: duckdb.DuckDBPyConnection, snapshot: str, parameters: list[list[str]]) -> Iterator[str]:
     """Models of which fewer than READ_ENOUGH of the responses could be read."""
     rows = connection.execute(
         "SELECT model, count(*) AS answered, count(*) FILTER (status <> 'ok') AS unread, mode(reason) FILTER (status <> 'ok') "
         f"FROM scores WHERE {_OF_MODELS} AND snapshot = $3 AND list_contains($4, status) "
         "GROUP BY model ORDER BY model",
-        [*given, snapshot, list(ANSWERED)],
+        [*parameters, snapshot, list(ANSWERED)],
     ).fetchall()
-    for model, answered, unread, reason in rows:
-        if answered - unread >= READ_ENOUGH * answered:
+    for model, n_answered, unread, reason in rows:
+        if n_answered - unread >= READ_ENOUGH * n_answered:
             continue
         quoted = model.replace("'", "''")
         share, little = (
-            ("none", ", so its scores are unreliable") if unread == answered else (f"only {answered - unread:,}", "")
+            ("none", ", so its scores are unreliable") if unread == n_answered else (f"only {n_answered - unread:,}", "")
         )
         texts = (
             f"SELECT DISTINCT reason, response FROM scores JOIN predictions USING ({', '.join(SAME_RESPONSE)}) "
             f"WHERE scores.model = '{quoted}' AND snapshot = '{snapshot}' AND status <> 'ok' LIMIT 20"
         )
         yield (
-            f"{model}: {share} of {format_count(answered, 'response')} could be read ({unread / answered:.1%} unread){little}; "
+            f"{model}: {share} of {format_count(n_answered, 'response')} could be read ({unread / n_answered:.1%} unread){little}; "
             f'most often: {reason}; see what it wrote: dtef sql "{texts}"'
         )
 
 
-def _describe_order_problem(connection: duckdb.DuckDBPyConnection, snapshot: str, given: list[list[str]]) -> Iterator[str]:
+def _describe_order_problem(connection: duckdb.DuckDBPyConnection, snapshot: str, parameters: list[list[str]]) -> Iterator[str]:
     """That another snapshot of these models counts as the later one, so that boards over all snapshots do not show this one."""
-    answered = connection.execute(
+    rows = connection.execute(
         f"SELECT DISTINCT snapshot::VARCHAR FROM scores WHERE {_OF_MODELS} AND list_contains($3, status)",
-        [*given, list(ANSWERED)],
+        [*parameters, list(ANSWERED)],
     ).fetchall()
-    order = among(snapshot_order(connection), [label for (label,) in answered])
+    order = among(snapshot_order(connection), [label for (label,) in rows])
     if snapshot not in order or order[-1] == snapshot:
         return
     counts_as = "the date that it begins with" if parse_label_time(snapshot) else "the time of its first response"
@@ -123,62 +123,62 @@ _COMPARED = [
 _HOW_AFTER_RUN = "`dtef board --wide` shows them"
 
 
-def report_after_run(given: RunContextOfCommand) -> bool:
+def report_after_run(context: RunContextOfCommand) -> bool:
     """Counts by status, what the run's models cost so far, the snapshot's board for each context level; of an experiment, its comparison.
 
     True: every language model of the run has answered something.
     """
-    warehouse, asked, metric = given.warehouse, given.options, given.options.metric
+    warehouse, settings, metric = context.warehouse, context.options, context.options.metric
     if not warehouse.values("scores", "round"):
         return True
-    rounds, variants = asked.rounds, [model.variant for model in given.models.resolve(asked.models)]
+    rounds, variants = settings.rounds, [model.variant for model in context.models.resolve(settings.models)]
 
     def run_report(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], list[pd.DataFrame], pd.DataFrame, list[str]]:
         rows = connection.execute(
             "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) AND list_contains($3, model_variant) "
             "GROUP BY 1 ORDER BY 1",
-            [asked.snapshot, rounds, variants],
+            [settings.snapshot, rounds, variants],
         ).fetchall()
         counts = ", ".join(f"{count:,} {status}" for status, count in rows)
-        by = ["model", "model_variant", *(["purpose"] if len(asked.conditions) > 1 else [])]
-        used = load_costs(connection, SURVEY_CALL_TABLES, by, only=rounds, snapshot=asked.snapshot, variants=variants)
+        by = ["model", "model_variant", *(["purpose"] if len(settings.conditions) > 1 else [])]
+        costs = load_costs(connection, SURVEY_CALL_TABLES, by, only=rounds, snapshot=settings.snapshot, variants=variants)
         report_lines = [
-            f"snapshot {asked.snapshot}, {', '.join(rounds)}, these models: {counts} predictions, over all runs and segments so far",
-            *_format_costs(used),
+            f"snapshot {settings.snapshot}, {', '.join(rounds)}, these models: {counts} predictions, over all runs and segments so far",
+            *_format_costs(costs),
         ]
         # One look at all levels: each board by itself would look up and draw anew what they share.
         options = SurveyBoardOptions(
             metric=metric,
             rounds=tuple(rounds),
-            context_levels=tuple(asked.context_levels),
-            snapshot=asked.snapshot,
-            segments=tuple(asked.segments),
-            questions=asked.questions,
-            sample_segments=asked.sample_segments,
+            context_levels=tuple(settings.context_levels),
+            snapshot=settings.snapshot,
+            segments=tuple(settings.segments),
+            questions=settings.questions,
+            sample_segments=settings.sample_segments,
         )
-        whole, reasons = view(connection, "overall", options), find_reasons_without_score(connection, options)
-        boards = [whole[whole["context_level"] == level].reset_index(drop=True) for level in asked.context_levels]
-        for level, board in zip(asked.context_levels, boards, strict=True):
+        frame, reasons = view(connection, "overall", options), find_reasons_without_score(connection, options)
+        boards = [frame[frame["context_level"] == level].reset_index(drop=True) for level in settings.context_levels]
+        for level, board in zip(settings.context_levels, boards, strict=True):
             table = render_view("overall", board, _HOW_AFTER_RUN)
             report_lines.append(f"\n{describe_board_scope(connection, options, level)}:\n{table}")
             report_lines += filter(None, [describe_unranked(board, reasons)])
         report_lines.append(describe_non_answers(connection, options))
-        warnings = list(run_warnings(connection, asked.snapshot, rounds, variants))
-        return report_lines, boards, used, warnings
+        warnings = list(run_warnings(connection, settings.snapshot, rounds, variants))
+        return report_lines, boards, costs, warnings
 
     with waiting("adding up the boards of this run"):
-        lines, boards, used, warnings = query_rounds(warehouse, run_report, [*HELD, "predictions"], rounds)
+        lines, boards, costs, warnings = query_rounds(warehouse, run_report, [*HELD, "predictions"], rounds)
     lines.append(format_design_effect_lines(warehouse, boards[0], rounds))
     for line in filter(None, [*lines, describe_view_columns("overall", *boards) + "\n"]):
         say(line)
-    if experiment := asked.experiment:
-        options = SurveyBoardOptions(metric=metric, rounds=tuple(rounds), snapshot=asked.snapshot)
+    if experiment := settings.experiment:
+        options = SurveyBoardOptions(metric=metric, rounds=tuple(rounds), snapshot=settings.snapshot)
         say(_format_headline(experiment, MARGIN))
-        ways = resolve_asked_models(experiment, given.models, experiment.models)
-        _print_comparison(experiment, _compute_comparison(warehouse, ways, options, MARGIN, asked.segments))
+        ways = resolve_asked_models(experiment, context.models, experiment.models)
+        _print_comparison(experiment, _compute_comparison(warehouse, ways, options, MARGIN, settings.segments))
     for warning in warnings:
         say(f"warning: {warning}", err=True)
-    silent = used.groupby("model")[["answered", "failed"]].sum()
+    silent = costs.groupby("model")[["answered", "failed"]].sum()
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
 
 
@@ -218,86 +218,95 @@ def compare_ways(
 ) -> None:
     snapshot = snapshot or FIRST_LABEL
     options = SurveyBoardOptions(metric=metric, rounds=rounds, snapshot=snapshot, targets=targets)
-    chosen = set_context_levels(find_experiment(name), context_levels)
+    experiment = set_context_levels(find_experiment(name), context_levels)
     if not warehouse.values("scores", "round"):
         raise WarehouseError(
-            f"no scores in {warehouse.root} yet: `{_format_ask_command(chosen, name, snapshot)}` asks and scores"
+            f"no scores in {warehouse.root} yet: `{_format_ask_command(experiment, name, snapshot)}` asks and scores"
         )
-    known = load_known_models(Settings.read_environment(), BASELINES)
-    asked = resolve_asked_models(chosen, known, models) if models else _find_scored_models(chosen, known, warehouse, options)
-    frame = _compute_comparison(warehouse, asked, options, margin)
+    catalog = load_known_models(Settings.read_environment(), BASELINES)
+    ways = (
+        resolve_asked_models(experiment, catalog, models)
+        if models
+        else _find_scored_models(experiment, catalog, warehouse, options)
+    )
+    frame = _compute_comparison(warehouse, ways, options, margin)
     if not len(frame):
         raise ConfigError(
             f"nothing is scored for the experiment {name} in snapshot {snapshot}; it is asked by "
-            f"`{_format_ask_command(chosen, name, snapshot)}`; "
+            f"`{_format_ask_command(experiment, name, snapshot)}`; "
             f"snapshots: {', '.join(_list_snapshots(warehouse))}"
         )
     if output == "table":
-        say(_format_headline(chosen, margin))
-        _print_comparison(chosen, frame)
+        say(_format_headline(experiment, margin))
+        _print_comparison(experiment, frame)
     else:
         click.echo(render(frame, output))
 
 
-def _format_ask_command(chosen: Experiment, name: str, snapshot: str) -> str:
+def _format_ask_command(experiment: Experiment, name: str, snapshot: str) -> str:
     """The command that asks an experiment; capitals stand for what its file does not say."""
-    parts = ["dtef run --experiment", name, *([] if chosen.rounds else ["--round ROUND"])]
-    parts += [*([] if chosen.models else ["--model MODEL"]), *([] if snapshot == FIRST_LABEL else [f"--snapshot {snapshot}"])]
+    parts = ["dtef run --experiment", name, *([] if experiment.rounds else ["--round ROUND"])]
+    parts += [
+        *([] if experiment.models else ["--model MODEL"]),
+        *([] if snapshot == FIRST_LABEL else [f"--snapshot {snapshot}"]),
+    ]
     return " ".join(parts)
 
 
 def _find_scored_models(
-    chosen: Experiment, known: Models, warehouse: Warehouse, options: SurveyBoardOptions
+    experiment: Experiment, catalog: Models, warehouse: Warehouse, options: SurveyBoardOptions
 ) -> tuple[ConditionModel, ...]:
     """The language models with scores in the snapshot, in every condition; a model once, under its shortest name."""
-    seen = f"SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND NOT {COMPUTED_SQL}"
+    query = f"SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND NOT {COMPUTED_SQL}"
     rows = warehouse.query(
-        lambda connection: connection.execute(seen, [options.snapshot]).fetchall(), only=["scores"], first=options.rounds
+        lambda connection: connection.execute(query, [options.snapshot]).fetchall(), only=["scores"], first=options.rounds
     )
-    names = {name for (found,) in rows for name in (found, strip_settings(found))}
+    names = {name for (stored_name,) in rows for name in (stored_name, strip_settings(stored_name))}
     shortest_first = sorted(names, key=lambda name: ("@" in name, name))
-    return tuple(one for model in list_each_asked_once(chosen, ((known, name) for name in shortest_first)) for one in model)
+    return tuple(
+        way for model in list_each_asked_once(experiment, ((catalog, name) for name in shortest_first)) for way in model
+    )
 
 
 def _compute_comparison(
     warehouse: Warehouse,
-    asked: tuple[ConditionModel, ...],
+    ways: tuple[ConditionModel, ...],
     options: SurveyBoardOptions,
     margin: float,
     segments: Sequence[str] = (),
 ) -> pd.DataFrame:
     """The comparison; of these segments only, if any are named."""
     return warehouse.query(
-        lambda connection: compare_conditions(connection, asked, options, margin=margin, segments=segments),
+        lambda connection: compare_conditions(connection, ways, options, margin=margin, segments=segments),
         only=["scores", "predictions", "survey_responses", "reference_scores"],
         first=options.rounds,
     )
 
 
-def _format_headline(chosen: Experiment, margin: float) -> str:
-    first = chosen.conditions[0].name
+def _format_headline(experiment: Experiment, margin: float) -> str:
+    first = experiment.conditions[0].name
     return (
-        f"experiment {chosen.name}: {chosen.hypothesis.strip()}\n"
+        f"experiment {experiment.name}: {experiment.hypothesis.strip()}\n"
         f"mean over the pairs of segment and question shared with {first!r}; difference to it, its 95 % interval, and the decision "
         f"(equivalent: within ±{margin:g}):"
     )
 
 
-def _print_comparison(chosen: Experiment, frame: pd.DataFrame) -> None:
+def _print_comparison(experiment: Experiment, frame: pd.DataFrame) -> None:
     """A table for each context level, under a heading that names it."""
     apart = bool((frame["parsed_note"].fillna("") != "").any())
-    needless = {*(() if chosen.compares_contexts else ("context_level",)), *(() if apart else ("parsed_decision",))}
+    needless = {*(() if experiment.compares_contexts else ("context_level",)), *(() if apart else ("parsed_decision",))}
     columns = [name for name in _COMPARED if name not in needless]
     fit = compute_terminal_fit(["model", "condition", "difference", "decision"], ["tokens", "parse_rate"])
-    for levels, rows in _split_by_level(chosen, frame):
-        shown = _format_comparison(rows)
-        click.echo(f"\ncontext {levels}:\n{render(shown, 'table', columns=columns, ends=ENDS, fit=fit)}")
+    for levels, rows in _split_by_level(experiment, frame):
+        table = _format_comparison(rows)
+        click.echo(f"\ncontext {levels}:\n{render(table, 'table', columns=columns, ends=ENDS, fit=fit)}")
     say(f"{COLUMNS_LINE} survey/experiment")
 
 
-def _split_by_level(chosen: Experiment, frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+def _split_by_level(experiment: Experiment, frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """The rows that were compared with each other, and their context level; levels, where the conditions differ in it."""
-    levels = {condition.name: chosen.options(condition).context_levels for condition in chosen.conditions}
+    levels = {condition.name: experiment.options(condition).context_levels for condition in experiment.conditions}
     places = [levels[name].index(level) for name, level in zip(frame["condition"], frame["context_level"], strict=True)]
     for place in sorted(set(places)):
         rows = frame[[at == place for at in places]]
@@ -306,9 +315,7 @@ def _split_by_level(chosen: Experiment, frame: pd.DataFrame) -> Iterator[tuple[s
 
 def _format_comparison(frame: pd.DataFrame) -> pd.DataFrame:
     tokens = frame["prompt_tokens"].fillna(0) + frame["completion_tokens"].fillna(0)
-    cost = [
-        format_cost(cost, int(unpriced)) for cost, unpriced in zip(frame["cost_usd"], frame["unpriced"].fillna(0), strict=True)
-    ]
+    cost = [format_cost(cost, int(calls)) for cost, calls in zip(frame["cost_usd"], frame["unpriced"].fillna(0), strict=True)]
     decision = [
         f"{decision} ({note})" if isinstance(note, str) and note else decision
         for decision, note in zip(frame["decision"], frame["note"], strict=True)
@@ -317,6 +324,6 @@ def _format_comparison(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _list_snapshots(warehouse: Warehouse) -> list[str]:
-    seen = "SELECT DISTINCT snapshot FROM predictions"
-    made = [name for (name,) in warehouse.query(lambda connection: connection.execute(seen).fetchall(), only=["predictions"])]
-    return among(warehouse.query(snapshot_order, only=["scores"]), made)
+    sql = "SELECT DISTINCT snapshot FROM predictions"
+    labels = [name for (name,) in warehouse.query(lambda connection: connection.execute(sql).fetchall(), only=["predictions"])]
+    return among(warehouse.query(snapshot_order, only=["scores"]), labels)

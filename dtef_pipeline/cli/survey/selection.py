@@ -23,20 +23,20 @@ class SurveyRunSettings(SurveySettings):
     """With the models that it is asked of, and at the context levels of the run."""
 
 
-def survey_settings(given: Mapping[str, Any]) -> SurveyRunSettings:
+def survey_settings(values: Mapping[str, Any]) -> SurveyRunSettings:
     """The settings that options give. `limits`: MODEL=N each; `experiment`: a file, or the name of a shipped one.
 
     Raises ConfigError for options that exclude each other, and for what is not known: a model, a condition, an experiment.
     """
-    models, options = load_known_models(Settings.read_environment(), COMPUTED_MODELS), dict(given)
+    models, options = load_known_models(Settings.read_environment(), COMPUTED_MODELS), dict(values)
     limits, name = options.pop("limits", ()), options.pop("experiment", None)
     experiment = find_experiment(name) if name else None
     rounds = options.get("rounds") or [round_id.upper() for round_id in (experiment.rounds if experiment else ())]
     if not rounds:
         raise ConfigError("no round: allowed: --round ROUND, once or several times, or an experiment with rounds")
     options["rounds"] = list(dict.fromkeys(rounds))
-    chosen = _select_from_experiment(options, experiment, models) if experiment else _select_from_options(options, models)
-    return chosen.model_copy(update={"limits": _parse_limits(limits, chosen.models, models)})
+    settings = _select_from_experiment(options, experiment, models) if experiment else _select_from_options(options, models)
+    return settings.model_copy(update={"limits": _parse_limits(limits, settings.models, models)})
 
 
 def find_shipped_experiments() -> dict[str, Path]:
@@ -45,21 +45,21 @@ def find_shipped_experiments() -> dict[str, Path]:
 
 def list_shipped_experiments() -> list[dict[str, str]]:
     """The experiments that are shipped: name, hypothesis and conditions of each."""
-    loaded = [load_experiment(path) for path in find_shipped_experiments().values()]
+    experiments = [load_experiment(path) for path in find_shipped_experiments().values()]
     return [
-        {"experiment": one.name, "hypothesis": one.hypothesis, "conditions": ", ".join(c.name for c in one.conditions)}
-        for one in loaded
+        {"experiment": item.name, "hypothesis": item.hypothesis, "conditions": ", ".join(c.name for c in item.conditions)}
+        for item in experiments
     ]
 
 
-def find_experiment(given: str) -> Experiment:
+def find_experiment(name: str) -> Experiment:
     """The experiment of a file, or a shipped one by its name. Raises ConfigError naming those that are shipped."""
-    known = find_shipped_experiments()
-    if given in known:
-        return load_experiment(known[given])
-    if Path(given).is_file():
-        return load_experiment(Path(given))
-    raise ConfigError(f"no experiment {given!r}; allowed: a file, or one of {', '.join(known)}")
+    paths = find_shipped_experiments()
+    if name in paths:
+        return load_experiment(paths[name])
+    if Path(name).is_file():
+        return load_experiment(Path(name))
+    raise ConfigError(f"no experiment {name!r}; allowed: a file, or one of {', '.join(paths)}")
 
 
 def set_context_levels(experiment: Experiment, context_levels: Sequence[str]) -> Experiment:
@@ -74,57 +74,57 @@ def set_context_levels(experiment: Experiment, context_levels: Sequence[str]) ->
     return experiment.model_copy(update={"contexts": list(dict.fromkeys(context_levels)), "conditions": plain})
 
 
-def _select_from_options(given: Mapping[str, Any], models: Models) -> SurveyRunSettings:
+def _select_from_options(values: Mapping[str, Any], models: Models) -> SurveyRunSettings:
     """From the store, only what is named; otherwise baselines and prompts without context questions are as usual."""
-    usual = {"models": [], "conditions": []} if given.get("from_store") else {"context_levels": ["0"]}
-    settings = build_settings(SurveyRunSettings, {**usual, **given})
+    usual = {"models": [], "conditions": []} if values.get("from_store") else {"context_levels": ["0"]}
+    settings = build_settings(SurveyRunSettings, {**usual, **values})
     levels = list(dict.fromkeys(settings.context_levels or ["0"])) if settings.conditions else []
-    spelled = (BlueprintOptions.parse_condition(text, levels).condition for text in settings.conditions)
+    conditions = (BlueprintOptions.parse_condition(text, levels).condition for text in settings.conditions)
     names = [spec.name for spec in models.resolve(settings.models)]
-    named = {"models": names, "conditions": list(dict.fromkeys(spelled)), "context_levels": levels}
+    named = {"models": names, "conditions": list(dict.fromkeys(conditions)), "context_levels": levels}
     return settings.model_copy(update=named)
 
 
-def _select_from_experiment(given: Mapping[str, Any], experiment: Experiment, models: Models) -> SurveyRunSettings:
+def _select_from_experiment(values: Mapping[str, Any], experiment: Experiment, models: Models) -> SurveyRunSettings:
     """What an experiment asks; options of the command line take the place of its own."""
-    if given.get("conditions"):
+    if values.get("conditions"):
         raise ConfigError(
             "--condition with --experiment: its conditions say how questions are asked; allowed: one or the other"
         )
-    experiment = set_context_levels(experiment, given.get("context_levels", ()))
-    selectors = given.get("models") or experiment.models
+    experiment = set_context_levels(experiment, values.get("context_levels", ()))
+    selectors = values.get("models") or experiment.models
     if not selectors:
         raise ConfigError(f"the experiment {experiment.name} names no models; allowed: --model MODEL, once or several times")
-    asked = resolve_asked_models(experiment, models, selectors)
-    every = models.resolve([one.spec.name for one in asked])
-    conditions = [one.options for one in asked if one.model == asked[0].model]
-    own = experiment.model_dump(include={"questions", "sample_segments", "draws", "system_prompts"}, exclude_none=True)
+    ways = resolve_asked_models(experiment, models, selectors)
+    every = models.resolve([way.spec.name for way in ways])
+    conditions = [way.options for way in ways if way.model == ways[0].model]
+    defaults = experiment.model_dump(include={"questions", "sample_segments", "draws", "system_prompts"}, exclude_none=True)
     named = {
         "experiment": experiment.model_copy(update={"models": list(selectors)}),
         "models": [spec.name for spec in every],
-        "models_of": _list_models_by_condition(asked, every),
+        "models_of": _list_models_by_condition(ways, every),
         "conditions": list(dict.fromkeys(options.condition for options in conditions)),
         "context_levels": list(dict.fromkeys(level for options in conditions for level in options.context_levels)),
     }
-    return build_settings(SurveyRunSettings, {**own, **given, **named})
+    return build_settings(SurveyRunSettings, {**defaults, **values, **named})
 
 
-def _list_models_by_condition(asked: Sequence[ConditionModel], every: Sequence[ModelSpec]) -> dict[str, list[str]]:
+def _list_models_by_condition(ways: Sequence[ConditionModel], every: Sequence[ModelSpec]) -> dict[str, list[str]]:
     """By condition the names of the models asked in it; nothing where all are asked in all."""
     variants: dict[str, set[str]] = {}
-    for one in asked:
-        variants.setdefault(one.options.condition, set()).add(one.spec.variant)
+    for way in ways:
+        variants.setdefault(way.options.condition, set()).add(way.spec.variant)
     names = {condition: [spec.name for spec in every if spec.variant in of] for condition, of in variants.items()}
     return names if any(len(of) < len(every) for of in names.values()) else {}
 
 
-def _parse_limits(given: tuple[str, ...], asked: Collection[str], models: Models) -> dict[str, int]:
+def _parse_limits(texts: tuple[str, ...], names: Collection[str], models: Models) -> dict[str, int]:
     limits = {}
-    for text in given:
+    for text in texts:
         model, _, most = text.rpartition("=")
         if not model or not (most.isascii() and most.isdigit()):
             raise ConfigError(f"--limit {text!r}: allowed: MODEL=N, such as gpt-4.1-mini=100")
-        if (name := name_of_asked(model, asked, models)) is None:
-            raise ConfigError(f"--limit {model}: allowed: a model of this run: {', '.join(asked)}")
+        if (name := name_of_asked(model, names, models)) is None:
+            raise ConfigError(f"--limit {model}: allowed: a model of this run: {', '.join(names)}")
         limits[name] = int(most)
     return limits

@@ -47,21 +47,21 @@ def show(by: str, output: str, experiment: str | None, margin: float, **options:
         refuse_others({*options, "by"}, "a board without --experiment", apart=("refresh",))
         _show_view(by, output, **options)
         return
-    taken = ("rounds", "models", "context_levels", "snapshot", "metric", "targets")
-    refuse_others((*taken, "experiment", "margin"), "--experiment", apart=("refresh",))
-    compare_ways(experiment, output, margin=margin, **{name: options[name] for name in taken})
+    names = ("rounds", "models", "context_levels", "snapshot", "metric", "targets")
+    refuse_others((*names, "experiment", "margin"), "--experiment", apart=("refresh",))
+    compare_ways(experiment, output, margin=margin, **{name: options[name] for name in names})
 
 
 @reads_tables
 def _show_view(
     warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], top: int | None, served: bool, **options: Any
 ) -> None:
-    chosen = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
+    settings = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
     require_rows(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
-    list_scored_rounds(warehouse, chosen.rounds)
-    held = [*HELD, *(["predictions"] if served else [])]
+    list_scored_rounds(warehouse, settings.rounds)
+    tables = [*HELD, *(["predictions"] if served else [])]
     frame = query_rounds(
-        warehouse, lambda connection: _load_view(connection, by, chosen, warehouse, served), held, chosen.rounds
+        warehouse, lambda connection: _load_view(connection, by, settings, warehouse, served), tables, settings.rounds
     )
     frame = filter_by_model(frame, models, by)
     if "deviation" in frame:
@@ -70,40 +70,40 @@ def _show_view(
         frame = frame.sort_values("among", key=lambda among: among.map(COMPARED_FAMILIES.index), kind="stable")
     if output == "table" and top is None and {"question_id", "deviation"} & {*frame}:
         top = MOST_ROWS
-    shown = frame.head(top or len(frame))
+    rows = frame.head(top or len(frame))
     if output != "table":
-        click.echo(render(shown, output))
+        click.echo(render(rows, output))
         return
-    for line in warehouse.query(lambda connection: [*describe_samples(connection, chosen)], only=HELD, first=chosen.rounds):
+    for line in warehouse.query(lambda connection: [*describe_samples(connection, settings)], only=HELD, first=settings.rounds):
         say(line)
-    click.echo(render_view(by, shown))
-    if left := len(frame) - len(shown):
-        say(f"{format_count(left, 'more row')}: --top 0 shows all, --csv writes them for other programs")
-    if by == "overall" and shown["rank"].isna().any():
+    click.echo(render_view(by, rows))
+    if n_more := len(frame) - len(rows):
+        say(f"{format_count(n_more, 'more row')}: --top 0 shows all, --csv writes them for other programs")
+    if by == "overall" and rows["rank"].isna().any():
         why = warehouse.query(
-            lambda connection: find_reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds
+            lambda connection: find_reasons_without_score(connection, settings), only=["scores"], first=settings.rounds
         )
-        click.echo(describe_unranked(shown, why))
+        click.echo(describe_unranked(rows, why))
     if not served:
-        warn_mixed(warehouse, "predictions", chosen.rounds, chosen.snapshot, SERVED_REMEDY)
+        warn_mixed(warehouse, "predictions", settings.rounds, settings.snapshot, SERVED_REMEDY)
     if silent := warehouse.query(
-        lambda connection: describe_non_answers(connection, chosen), only=["scores"], first=chosen.rounds
+        lambda connection: describe_non_answers(connection, settings), only=["scores"], first=settings.rounds
     ):
         click.echo(silent)
     click.echo(
-        "\n".join(filter(None, [format_design_effect_lines(warehouse, shown, chosen.rounds), describe_view_columns(by, shown)]))
+        "\n".join(filter(None, [format_design_effect_lines(warehouse, rows, settings.rounds), describe_view_columns(by, rows)]))
     )
 
 
 def _load_view(
-    connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions, warehouse: Warehouse, served: bool
+    connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions, warehouse: Warehouse, served: bool
 ) -> pd.DataFrame:
     """The rows of a view, with the words of its questions. `served`: whether models that one name stands for have rows of their own."""
     if served:
         split_served(connection, "scores", "predictions", SAME_RESPONSE)
-    frame = view(connection, by, chosen)
+    frame = view(connection, by, options)
     if not len(frame):
-        raise NothingToShowError(_explain_empty(connection, by, chosen))
+        raise NothingToShowError(_explain_empty(connection, by, options))
     if "question_id" in frame:
         texts = connection.execute(
             "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"
@@ -112,33 +112,33 @@ def _load_view(
     return frame
 
 
-def _explain_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions) -> str:
+def _explain_empty(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> str:
     """What a view without rows lacks, and which of the options may have left it out."""
-    asked = {
-        "--round": ", ".join(chosen.rounds),
-        "--context": ", ".join(chosen.context_levels),
-        "--condition": chosen.condition,
-        "--snapshot": chosen.snapshot,
+    filters = {
+        "--round": ", ".join(options.rounds),
+        "--context": ", ".join(options.context_levels),
+        "--condition": options.condition,
+        "--snapshot": options.snapshot,
     }
-    given = ", ".join(f"{option} {value}" for option, value in asked.items() if value)
-    needed = BY_NAME[by].needs
-    if not needed or not len(load_cells(connection, chosen)):
-        return _list_available(connection, given)
-    if by == "context" and len(chosen.context_levels) == 1:
-        (only,) = chosen.context_levels
+    filter_text = ", ".join(f"{option} {value}" for option, value in filters.items() if value)
+    needs = BY_NAME[by].needs
+    if not needs or not len(load_cells(connection, options)):
+        return _list_available(connection, filter_text)
+    if by == "context" and len(options.context_levels) == 1:
+        (only,) = options.context_levels
         return f"--by context compares context levels, and --context {only} leaves only one: leave --context out"
-    filtered = f" (only {given} was searched; other scores may have it)" if given else ""
-    return f"nothing to show by {by}: it needs {needed}{filtered}"
+    note = f" (only {filter_text} was searched; other scores may have it)" if filter_text else ""
+    return f"nothing to show by {by}: it needs {needs}{note}"
 
 
-def _list_available(connection: duckdb.DuckDBPyConnection, given: str) -> str:
-    there = {
+def _list_available(connection: duckdb.DuckDBPyConnection, filter_text: str) -> str:
+    choices = {
         name: [value for (value,) in connection.execute(f"SELECT DISTINCT {name} FROM scores ORDER BY 1").fetchall()]
         for name in ("round", "context_level", "condition", "snapshot")
     }
-    there["snapshot"] = among(snapshot_order(connection), there["snapshot"])
-    listed = [f"{name}: {', '.join(values)}" for name, values in there.items()]
-    return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"
+    choices["snapshot"] = among(snapshot_order(connection), choices["snapshot"])
+    lines = [f"{name}: {', '.join(values)}" for name, values in choices.items()]
+    return f"nothing is scored for {filter_text or 'these options'}; scored so far: {'; '.join(lines)}"
 
 
 SURVEY_COMMANDS = CommandFamily(

@@ -63,11 +63,11 @@ def read_stored_round(warehouse: Warehouse, round_id: str) -> ReadRound:
     )
 
 
-def summary(found: ReadRound, seconds: float) -> Iterator[str]:
+def summary(result: ReadRound, seconds: float) -> Iterator[str]:
     """Counts, what is in quarantine and why, what was taken for a scale, and what there is to know about the round."""
-    rows, round_id = found.responses, found.round
-    quarantine = found.quarantine.to_pylist()
-    pairs, segments = ([row for row in quarantine if (row["question_id"] is None) == whole] for whole in (False, True))
+    rows, round_id = result.responses, result.round
+    quarantine = result.quarantine.to_pylist()
+    pairs, segments = ([row for row in quarantine if (row["question_id"] is None) == is_whole] for is_whole in (False, True))
     questions = {row["question_id"]: row for row in rows.select(_READ_BACK[1:]).to_pylist()}
     yield (
         f"{round_id}: {format_count(len(pc.unique(rows['segment'])), 'segment')}, {format_count(len(questions), 'question')}, "
@@ -77,10 +77,10 @@ def summary(found: ReadRound, seconds: float) -> Iterator[str]:
         yield f"  quarantine: {_format_reasons(pairs, 'pair')}{'; ' * bool(pairs and segments)}{_format_reasons(segments, 'whole segment')}"
         yield from (f"    such as {_format_place(row)}: {row['reason']}: {row['detail']}" for row in _choose_examples(pairs))
         yield f"    all: dtef sql \"SELECT * FROM survey_quarantine WHERE round = '{round_id}'\""
-    asked = sorted(questions.values(), key=lambda row: row["question_order"])
-    yield from _describe_scales(round_id, asked)
-    yield from _describe_batteries(round_id, [row["battery"] for row in asked])
-    for finding in found.findings:
+    question_rows = sorted(questions.values(), key=lambda row: row["question_order"])
+    yield from _describe_scales(round_id, question_rows)
+    yield from _describe_batteries(round_id, [row["battery"] for row in question_rows])
+    for finding in result.findings:
         items = finding["items"]
         if finding["code"] == "profile-question":
             yield f"  profile questions, left out: {_format_names(list(dict.fromkeys(items)))}"
@@ -96,21 +96,21 @@ def _describe_quarantine(pairs: int, segments: int) -> str:
     return f"{' and '.join(counts) or 'nothing'} in quarantine"
 
 
-def design_effect(before: float, now: float, stated: float | None) -> Iterator[str]:
-    """What the design effect of a round is where it is not 1, and whether it was `stated` now or `before`; empty where it is and was 1."""
+def design_effect(before: float, now: float, value: float | None) -> Iterator[str]:
+    """What the design effect of a round is where it is not 1, and whether it was `value` now or `before`; empty where it is and was 1."""
     if now != 1:
         counts = f"in ceilings and skill each respondent counts as 1/{now:g} respondent of a simple random sample"
-        kept = "" if stated is not None else "; kept from an earlier ingest of the round; --design-effect 1 resets it"
-        changed = f"; it was {before:g}" if stated is not None and before not in (1, now) else ""
-        yield f"  design effect {now:g}: {counts}{kept}{changed}"
+        note = "" if value is not None else "; kept from an earlier ingest of the round; --design-effect 1 resets it"
+        change = f"; it was {before:g}" if value is not None and before not in (1, now) else ""
+        yield f"  design effect {now:g}: {counts}{note}{change}"
     elif before != 1:
         yield f"  design effect 1; it was {before:g}"
 
 
-def faults(found: ReadRound) -> list[str]:
+def faults(result: ReadRound) -> list[str]:
     """Lines on what of the file was not read; empty when all was."""
-    errors = [_format_finding(finding) for finding in found.findings if finding["level"] == "error"]
-    return [*errors, f"all else of {found.round} is stored"] if errors else []
+    errors = [_format_finding(finding) for finding in result.findings if finding["level"] == "error"]
+    return [*errors, f"all else of {result.round} is stored"] if errors else []
 
 
 def _format_finding(finding: dict[str, Any]) -> str:
@@ -122,8 +122,8 @@ def _format_finding(finding: dict[str, Any]) -> str:
 
 def _format_reasons(rows: Sequence[dict[str, Any]], noun: str) -> str:
     """`16 pairs decimal-comma, 1 pair nan`: the most frequent reason first."""
-    found = Counter(row["reason"] for row in rows).most_common()
-    return ", ".join(f"{format_count(number, noun)} {reason}" for reason, number in found)
+    counts = Counter(row["reason"] for row in rows).most_common()
+    return ", ".join(f"{format_count(number, noun)} {reason}" for reason, number in counts)
 
 
 def _choose_examples(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -145,11 +145,11 @@ def _describe_scales(round_id: str, questions: Sequence[dict[str, Any]]) -> Iter
     kinds = Counter(row["scale"] for row in questions)
     aside = sum(any(row["dont_know"]) for row in questions)
     yield f"  scales: {kinds['ordinal']} ordinal, {kinds['nominal']} nominal; {aside} with a don't-know option"
-    unordered = [row for row in questions if row["scale"] == "nominal" and len(row["options"]) > 2]
-    for row in unordered[:_SHOWN]:
+    nominal_rows = [row for row in questions if row["scale"] == "nominal" and len(row["options"]) > 2]
+    for row in nominal_rows[:_SHOWN]:
         yield f"    nominal: {shorten_to_line(row['question_text'])} ({shorten_to_line(' / '.join(row['options']))}): {row['scale_reason']}"
-    if len(unordered) > _SHOWN:
-        yield f"    and {len(unordered) - _SHOWN} more that are nominal with 3 or more options"
+    if len(nominal_rows) > _SHOWN:
+        yield f"    and {len(nominal_rows) - _SHOWN} more that are nominal with 3 or more options"
     columns = "DISTINCT question_order, question_text, options, scale, scale_reason, dont_know"
     yield f"    all: dtef sql \"SELECT {columns} FROM survey_responses WHERE round = '{round_id}' ORDER BY 1\""
 
@@ -166,10 +166,10 @@ def _describe_batteries(round_id: str, names: Sequence[str]) -> Iterator[str]:
 
 def _format_names(texts: Sequence[str]) -> str:
     """The first texts, shortened; those that are then the same once, with their number."""
-    found = Counter(map(shorten_to_line, texts))
-    shown = dict(list(found.items())[:_SHOWN])
-    more = f" and {len(texts) - sum(shown.values())} more" if len(found) > _SHOWN else ""
-    return "; ".join(text if number == 1 else f"{text} ({number} of them)" for text, number in shown.items()) + more
+    counts = Counter(map(shorten_to_line, texts))
+    examples = dict(list(counts.items())[:_SHOWN])
+    more = f" and {len(texts) - sum(examples.values())} more" if len(counts) > _SHOWN else ""
+    return "; ".join(text if number == 1 else f"{text} ({number} of them)" for text, number in examples.items()) + more
 
 
 @dataclass
@@ -205,8 +205,8 @@ class _Round:
         self.found = read_stored_round(self.warehouse, self.survey.round)
         yield from summary(self.found, time.monotonic() - self.started)
         if self.registered.retired:
-            retired = f"removed {format_count(len(self.registered.retired), 'segment')} that the round no longer has"
-            yield f"  warning: {retired}: {', '.join(self.registered.retired)}"
+            text = f"removed {format_count(len(self.registered.retired), 'segment')} that the round no longer has"
+            yield f"  warning: {text}: {', '.join(self.registered.retired)}"
         if self.registered.changes is not None:
             yield f"  changes since the last ingest: {self.registered.changes}"
         before = self.before.design_effect if self.before else 1
@@ -226,9 +226,9 @@ def _build_options(
     """What registering a round takes."""
     from dtef_pipeline.survey.observations import MIN_N
 
-    given = {MISSING_QUESTIONS: allow_missing_questions, MISSING_ATTRIBUTES: allow_missing_attributes}
-    allowed = tuple(code for code in ALLOWANCES if given[code])
-    return {"min_n": min_n or MIN_N, "allowed": allowed, "replace": replace, "design_effect": design_effect}
+    flags = {MISSING_QUESTIONS: allow_missing_questions, MISSING_ATTRIBUTES: allow_missing_attributes}
+    codes = tuple(code for code in ALLOWANCES if flags[code])
+    return {"min_n": min_n or MIN_N, "allowed": codes, "replace": replace, "design_effect": design_effect}
 
 
 def _open_sources(warehouse: Warehouse) -> Sources[Survey]:
@@ -251,36 +251,36 @@ def _read_surveys(paths: Sequence[Path], round_id: str | None) -> list[tuple[Pat
     return surveys
 
 
-def _read(warehouse: Warehouse, paths: Sequence[Path], round_id: str | None, **given: Any) -> list[_Round]:
+def _read(warehouse: Warehouse, paths: Sequence[Path], round_id: str | None, **flags: Any) -> list[_Round]:
     """A fault of any round leaves all as they were."""
     from assets.survey.rounds import check_round
 
-    surveys, options = _read_surveys(paths, round_id), _build_options(**given)
+    surveys, options = _read_surveys(paths, round_id), _build_options(**flags)
     if len(surveys) > 1:
         for _, survey in surveys:
             check_round(_open_sources(warehouse), survey, **options)
     return [_Round(warehouse, survey, path, options) for path, survey in surveys]
 
 
-def _check(paths: Sequence[Path], round_id: str | None, **given: Any) -> CheckReport:
+def _check(paths: Sequence[Path], round_id: str | None, **flags: Any) -> CheckReport:
     from assets.survey.rounds import check_round
 
-    sources, options, found = _open_sources(open_warehouse(new=True)), _build_options(**given), []
-    started = time.monotonic()
+    sources, options, results = _open_sources(open_warehouse(new=True)), _build_options(**flags), []
+    start = time.monotonic()
     for _, survey in _read_surveys(paths, round_id):
         observed = check_round(sources, survey, **options)
-        found.append(ReadRound(survey.round, observed.responses, observed.quarantine, observed.findings.to_pylist()))
+        results.append(ReadRound(survey.round, observed.responses, observed.quarantine, observed.findings.to_pylist()))
     # The tables that the other lines query are not stored yet.
-    lines = [line for one in found for line in summary(one, time.monotonic() - started) if "dtef sql" not in line]
+    lines = [line for result in results for line in summary(result, time.monotonic() - start) if "dtef sql" not in line]
     document = [
         {
-            **_count_rows(one.round, one.responses, one.quarantine),
-            "findings": one.findings,
-            "quarantined": one.quarantine.to_pylist(),
+            **_count_rows(result.round, result.responses, result.quarantine),
+            "findings": result.findings,
+            "quarantined": result.quarantine.to_pylist(),
         }
-        for one in found
+        for result in results
     ]
-    errors = [line for one in found for line in faults(one)[:-1]]
+    errors = [line for result in results for line in faults(result)[:-1]]
     return CheckReport(document, lines, not errors, errors)
 
 
@@ -297,7 +297,7 @@ def _count_rows(round_id: str, responses: pa.Table, quarantine: pa.Table) -> dic
 def _list_rounds(warehouse: Warehouse, experiments: bool) -> dict[str, list[dict[str, Any]]]:
     if experiments:
         return {"experiments": list_shipped_experiments()}
-    return {"rounds": [_build_row(warehouse, one) for one in warehouse.values("survey_responses", "round")]}
+    return {"rounds": [_build_row(warehouse, round_id) for round_id in warehouse.values("survey_responses", "round")]}
 
 
 def _build_row(warehouse: Warehouse, round_id: str) -> dict[str, Any]:

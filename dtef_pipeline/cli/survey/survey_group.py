@@ -45,12 +45,12 @@ _A_SURVEY = (
 
 
 def _convert_to_upper(context: click.Context, parameter: click.Parameter, rounds: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(one.upper() for one in rounds)
+    return tuple(name.upper() for name in rounds)
 
 
 def _split_levels(context: click.Context, parameter: click.Parameter, levels: tuple[str, ...]) -> tuple[str, ...]:
     """Levels that were given together, as in 0,5."""
-    return tuple(level for given in levels for level in given.replace(",", " ").split())
+    return tuple(level for text in levels for level in text.replace(",", " ").split())
 
 
 _takes_limits = click.option(

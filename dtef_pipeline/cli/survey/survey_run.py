@@ -34,56 +34,56 @@ _UNKNOWN_LENGTHS_NAMED = 5
 def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: Sequence[str]) -> list[str]:
     """The partitions of the rounds, or of their segments that are named. Raises ConfigError for a round or a segment that is not there."""
     by_round = {round_id: warehouse.values("survey_responses", "segment", round=round_id) for round_id in rounds}
-    for round_id, there in by_round.items():
-        if not there:
+    for round_id, names in by_round.items():
+        if not names:
             raise ConfigError(_not_ingested(warehouse, round_id))
-    known = sorted({segment for there in by_round.values() for segment in there})
-    if absent := [segment for segment in segments if segment not in known]:
-        raise ConfigError(f"no segment {', '.join(absent)} in {', '.join(by_round)}; segments: {', '.join(known)}")
-    wanted = segments or known
-    return [partition_key(round_id, one) for round_id, there in by_round.items() for one in there if one in wanted]
+    known_segments = sorted({segment for names in by_round.values() for segment in names})
+    if absent := [segment for segment in segments if segment not in known_segments]:
+        raise ConfigError(f"no segment {', '.join(absent)} in {', '.join(by_round)}; segments: {', '.join(known_segments)}")
+    selection = segments or known_segments
+    return [partition_key(round_id, one) for round_id, names in by_round.items() for one in names if one in selection]
 
 
 def _not_ingested(warehouse: Warehouse, round_id: str) -> str:
-    ingested = ", ".join(warehouse.values("survey_responses", "round")) or "none"
+    rounds = ", ".join(warehouse.values("survey_responses", "round")) or "none"
     is_without_room = warehouse.is_local and is_full(warehouse.root)
     full = f"; the disk of {warehouse.root} is full: make room first" if is_without_room else ""
-    return f"round {round_id} is not ingested; ingested: {ingested}; `dtef add PATH` ingests it{full}"
+    return f"round {round_id} is not ingested; ingested: {rounds}; `dtef add PATH` ingests it{full}"
 
 
-def _choose(given: RunContextOfCommand) -> RunSelection:
-    options = given.options
-    keys = partition_keys(given.warehouse, options.rounds, options.segments)
-    require_snapshot(given.warehouse, "predictions", SPACE, keys, options.snapshot)
-    specs = given.models.resolve(options.models)
+def _choose(context: RunContextOfCommand) -> RunSelection:
+    options = context.options
+    keys = partition_keys(context.warehouse, options.rounds, options.segments)
+    require_snapshot(context.warehouse, "predictions", SPACE, keys, options.snapshot)
+    specs = context.models.resolve(options.models)
     return RunSelection(keys, {spec.name for spec in specs}, specs)
 
 
-def _steps(given: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
+def _steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
     """Without conditions, later stages are made only of the partitions that have prompts: of others there is nothing to make."""
-    is_ingest = given.beside.first == "ingest"
-    later = with_blueprints(given.warehouse, keys) if is_ingest and not given.options.conditions else keys
+    is_ingest = context.beside.first == "ingest"
+    later = with_blueprints(context.warehouse, keys) if is_ingest and not context.options.conditions else keys
     return [*([(stages[0], keys)] if is_ingest else []), *((stage, later) for stage in stages[1:])]
 
 
-def _refuse(given: RunContextOfCommand, chosen: RunSelection) -> None:
+def _refuse(context: RunContextOfCommand, selection: RunSelection) -> None:
     """Raises ConfigError for a fault in the files and addresses that stages and roll-ups read at their end."""
-    load_checked_panel(given.environment, check_settings(given.environment), given.warehouse)
+    load_checked_panel(context.environment, check_settings(context.environment), context.warehouse)
 
 
-def _introduce(given: RunContextOfCommand, chosen: RunSelection) -> Iterator[str]:
-    yield f"models: {', '.join(model.name for model in chosen.specs) or 'those of the response store'}"
-    yield from question_lines(given.warehouse, given.options)
+def _introduce(context: RunContextOfCommand, selection: RunSelection) -> Iterator[str]:
+    yield f"models: {', '.join(model.name for model in selection.specs) or 'those of the response store'}"
+    yield from question_lines(context.warehouse, context.options)
 
 
-def _after(given: RunContextOfCommand, _: Sequence[str], running: StagesRun) -> AfterRun:
+def _after(context: RunContextOfCommand, _: Sequence[str], running: StagesRun) -> AfterRun:
     for line in describe_calls(running.command.gateway):
         say(line)
     all_answered = True
-    if not given.options.from_store:
+    if not context.options.from_store:
         with keep_terminal():
-            all_answered = report_after_run(given)
-    if given.beside.no_roll_ups:
+            all_answered = report_after_run(context)
+    if context.beside.no_roll_ups:
         say("no roll-ups: `dtef board --refresh` or the next run updates boards, costs, drift of models and the report")
     return AfterRun(_warn_of_superseded(running.outcome.superseded), exit_code=0 if all_answered else SOME_MODEL_SILENT)
 
@@ -96,11 +96,11 @@ def _warn_of_superseded(number: int) -> Iterator[str]:
         )
 
 
-def _describe_assumptions(found: DryRun) -> Iterator[str]:
-    if not found.counts.rows:
+def _describe_assumptions(plan: DryRun) -> Iterator[str]:
+    if not plan.counts.rows:
         yield "baselines ask no model: no calls, no cost"
-    if found.foreseen:
-        names = list_first_names(list(found.foreseen), _UNKNOWN_LENGTHS_NAMED, "; ")
+    if plan.foreseen:
+        names = list_first_names(list(plan.foreseen), _UNKNOWN_LENGTHS_NAMED, "; ")
         yield (
             f"No reply of {names} is known yet: its length is estimated from the request, such as "
             "the number of options, without tokens of reasoning. Later estimates use the mean of stored responses."
@@ -123,7 +123,7 @@ SURVEY_RUN = FamilyRun(
     _refuse,
     config=lambda options, stages: build_survey_run_config(options),
     introduce=_introduce,
-    roll_up=lambda given, running: running.roll_up(given.warehouse, given.options.metric),
+    roll_up=lambda context, running: running.roll_up(context.warehouse, context.options.metric),
     after=_after,
     sized_by=("predictions", "prediction"),
     assumes=_describe_assumptions,

@@ -72,12 +72,12 @@ def has_decision_points(scenario: Scenario[Any]) -> TypeGuard[SmallScenario[Any]
 
 def list_decision_points(scenario: SmallScenario[Any]) -> tuple[DecisionPoint, ...]:
     """All information sets, those of the first seat before those of the second, in the order of the deals."""
-    found: dict[str, DecisionPoint] = {}
+    points: dict[str, DecisionPoint] = {}
     for state, seat in iterate_states_to_move(scenario):
         name = scenario.information(state, seat)
-        if name not in found:
-            found[name] = DecisionPoint(name, state, seat, scenario.observation(state, seat), scenario.legal(state, seat))
-    return tuple(sorted(found.values(), key=lambda point: point.seat))
+        if name not in points:
+            points[name] = DecisionPoint(name, state, seat, scenario.observation(state, seat), scenario.legal(state, seat))
+    return tuple(sorted(points.values(), key=lambda point: point.seat))
 
 
 def select_points_to_ask(scenario: Scenario[Any], sample: int | None = None) -> tuple[DecisionPoint, ...]:
@@ -95,8 +95,8 @@ def select_points_to_ask(scenario: Scenario[Any], sample: int | None = None) -> 
         raise ConfigError(f"{scenario.name}: got a sample of {sample}; allowed: from 1 to {len(points)} decision points")
     if sample in (0, len(points)):
         return points
-    chosen = sorted(random.Random(_SAMPLE_SEED).sample(range(len(points)), sample))  # noqa: S311 - no secret
-    return tuple(points[place] for place in chosen)
+    places = sorted(random.Random(_SAMPLE_SEED).sample(range(len(points)), sample))  # noqa: S311 - no secret
+    return tuple(points[place] for place in places)
 
 
 def draw_counts(points: Sequence[DecisionPoint], readings: Mapping[str, Sequence[str | None]]) -> dict[str, DrawCounts]:
@@ -109,7 +109,7 @@ def draw_counts(points: Sequence[DecisionPoint], readings: Mapping[str, Sequence
 
 
 _POINT_KEY = ("version", "model", "model_variant", "persona", "point", "draw")
-_REPLIED = tuple(one.name for one in fields(Response) if one.name in {column.name for column in REPLY})
+_REPLIED = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,23 +162,23 @@ def build_point_messages(pack: Pack, point: DecisionPoint, player: Player) -> tu
 
 
 def iterate_answer_rows(
-    plan: DecisionPlan, asked: Iterable[PointRequest], played: Iterable[Played]
+    plan: DecisionPlan, requests: Iterable[PointRequest], outcomes: Iterable[Played]
 ) -> Iterator[dict[str, Any]]:
     """A row of each request that was asked, with what came of it; what a row does not name is null."""
     manifest = plan.pack.manifest
     of_scenario = {"league": manifest.league, "scenario": manifest.scenario, "version": manifest.version}
     constant = {**of_scenario, "snapshot": plan.snapshot, "truth_id": truth_id(manifest)}
-    for one, outcome in zip(asked, played, strict=True):
+    for request, outcome in zip(requests, outcomes, strict=True):
         yield {
             **constant,
-            **_describe_asked_player(one),
-            **(_read(plan.pack, one, outcome.responses[0]) if outcome.responses else _describe_failed_point(outcome)),
+            **_describe_asked_player(request),
+            **(_read(plan.pack, request, outcome.responses[0]) if outcome.responses else _describe_failed_point(outcome)),
         }
 
 
 def build_answer_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """DECISION_ANSWERS of rows as of `iterate_answer_rows`."""
-    arrays = [pa.array([row.get(one.name) for row in rows], one.type) for one in DECISION_ANSWERS]
+    arrays = [pa.array([row.get(column.name) for row in rows], column.type) for column in DECISION_ANSWERS]
     return pa.table(arrays, schema=DECISION_ANSWERS)
 
 
@@ -188,43 +188,43 @@ def merge_point_answers(existing: pa.Table, new: pa.Table, plan: DecisionPlan) -
     An earlier row goes whose player was asked in the same point with other words now, so that no strategy is read off two prompts. Usage
     stands once per request. Ordered, so that equal content gives equal bytes.
     """
-    kept = filter_still_valid(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
-    kept = kept.filter(pc.invert(pc.is_in(_join_key(kept, _POINT_KEY), _join_key(new, _POINT_KEY).combine_chunks())))
+    old = filter_still_valid(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
+    old = old.filter(pc.invert(pc.is_in(_join_key(old, _POINT_KEY), _join_key(new, _POINT_KEY).combine_chunks())))
     prompt = ("version", "persona", "point")
-    reworded = pc.and_(
-        pc.is_in(_join_key(kept, prompt), _join_key(new, prompt).combine_chunks()),
-        pc.invert(pc.is_in(kept["prompt_id"], new["prompt_id"].combine_chunks())),
+    is_reworded = pc.and_(
+        pc.is_in(_join_key(old, prompt), _join_key(new, prompt).combine_chunks()),
+        pc.invert(pc.is_in(old["prompt_id"], new["prompt_id"].combine_chunks())),
     )
-    rows = pa.concat_tables([kept.filter(pc.invert(reworded)), new])
+    rows = pa.concat_tables([old.filter(pc.invert(is_reworded)), new])
     return _keep_usage_once(rows.take(pc.sort_indices(rows, [(name, "ascending") for name in _POINT_KEY])))
 
 
-def _describe_asked_player(asked: PointRequest) -> dict[str, Any]:
-    request, point = asked.request, asked.point
+def _describe_asked_player(point_request: PointRequest) -> dict[str, Any]:
+    request, point = point_request.request, point_request.point
     return {
         "point": point.id,
         "seat": point.seat,
         "allowed": list(point.legal),
-        "persona": asked.player.persona_name,
+        "persona": point_request.player.persona_name,
         "prompt_id": request.prompt_id,
-        "model": asked.player.model_name,
-        "model_variant": asked.player.variant,
+        "model": point_request.player.model_name,
+        "model_variant": point_request.player.variant,
         "temperature": request.model.temperature,
         "draw": request.draw,
         "request_key": request.key,
     }
 
 
-def _read(pack: Pack, asked: PointRequest, response: Response) -> dict[str, Any]:
-    found = pack.scenario.read(response.text, asked.point.state, asked.point.seat)
-    is_illegal = isinstance(found, Illegal)
+def _read(pack: Pack, point_request: PointRequest, response: Response) -> dict[str, Any]:
+    reading = pack.scenario.read(response.text, point_request.point.state, point_request.point.seat)
+    is_illegal = isinstance(reading, Illegal)
     return {
         **{name: getattr(response, name) for name in _REPLIED},
         "call_status": "answered",
         "response": response.text,
-        "command": None if is_illegal else found,
-        "illegal_kind": found.kind if isinstance(found, Illegal) else None,
-        "illegal_reason": found.reason if isinstance(found, Illegal) else None,
+        "command": None if is_illegal else reading,
+        "illegal_kind": reading.kind if isinstance(reading, Illegal) else None,
+        "illegal_reason": reading.reason if isinstance(reading, Illegal) else None,
     }
 
 
@@ -238,11 +238,11 @@ def _keep_usage_once(rows: pa.Table) -> pa.Table:
     """Tokens and cost of each request at its first row: personas with the same text share their requests."""
     first = np.zeros(len(rows), dtype=bool)
     first[np.unique(rows["request_key"].to_numpy(), return_index=True)[1]] = True
-    answered = pc.equal(rows["call_status"], "answered")
+    is_answered = pc.equal(rows["call_status"], "answered")
     for name in USAGE:
-        again = pc.and_(pa.array(~first), pc.or_(answered, pc.is_valid(rows[name])))
-        zeroed = pc.if_else(again, pa.scalar(0, rows[name].type), rows[name])
-        rows = rows.set_column(rows.schema.get_field_index(name), name, zeroed)
+        again = pc.and_(pa.array(~first), pc.or_(is_answered, pc.is_valid(rows[name])))
+        usage = pc.if_else(again, pa.scalar(0, rows[name].type), rows[name])
+        rows = rows.set_column(rows.schema.get_field_index(name), name, usage)
     return rows.cast(DECISION_ANSWERS)
 
 

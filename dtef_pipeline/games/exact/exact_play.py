@@ -87,28 +87,28 @@ class ExactGame:
 
     def weights(self, choices: Reals, seat: int) -> Reals:
         """(..., sequences): of each sequence of a seat, the product of the probabilities of its choices. The first is 1."""
-        found = np.ones((*choices.shape[:-1], self.seats[seat].size + 1))
+        products = np.ones((*choices.shape[:-1], self.seats[seat].size + 1))
         for level in self.seats[seat].levels:
-            found[..., level.choices + 1] = choices[..., level.choices] * found[..., level.before[level.owner]]
-        return found
+            products[..., level.choices + 1] = choices[..., level.choices] * products[..., level.before[level.owner]]
+        return products
 
     def value(self, first: Reals, second: Reals) -> Reals:
         """(...): chips that seat 0 wins in a hand, where it plays `first` and seat 1 plays `second`, on average over deals."""
-        won: Reals = np.sum(-self.against(first, 0) * self.weights(second, 1), axis=-1)
-        return won
+        winnings: Reals = np.sum(-self.against(first, 0) * self.weights(second, 1), axis=-1)
+        return winnings
 
     def against(self, choices: Reals, seat: int) -> Reals:
         """(..., sequences of the other seat): what each sequence of the other seat wins from a strategy of this one."""
         by_other = self.payoffs.T if seat == 0 else self.payoffs
-        won: Reals = (by_other @ self.weights(choices, seat).T).T
-        return -won if seat == 0 else won
+        winnings: Reals = (by_other @ self.weights(choices, seat).T).T
+        return -winnings if seat == 0 else winnings
 
     def compute_best_response(self, choices: Reals, seat: int) -> Reals:
         """(...): what the other seat wins in a hand when it answers a strategy of this seat as well as can be."""
-        won = self.against(choices, seat)
+        winnings = self.against(choices, seat)
         for level in reversed(self.seats[1 - seat].levels):
-            _add_at(won, level.before, np.maximum.reduceat(won[..., level.choices + 1], level.starts, axis=-1))
-        best: Reals = won[..., _ROOT]
+            _add_at(winnings, level.before, np.maximum.reduceat(winnings[..., level.choices + 1], level.starts, axis=-1))
+        best: Reals = winnings[..., _ROOT]
         return best
 
     def exploitability(self, first: Reals, second: Reals) -> Reals:
@@ -128,13 +128,13 @@ def _read_probabilities(strategy: Strategy, point: ChoicePoint, game: str) -> Re
     where = f"{game}, information set {point.name}"
     if point.name not in strategy:
         raise ConfigError(f"{where}: the strategy does not have it; allowed: one that has every information set of the seat")
-    given = strategy[point.name]
-    if unknown := set(given) - set(point.legal):
+    weights = strategy[point.name]
+    if unknown := set(weights) - set(point.legal):
         raise ConfigError(f"{where}: got {', '.join(sorted(unknown))}; allowed: {', '.join(point.legal)}")
-    found = [given.get(command, 0.0) for command in point.legal]
-    if not all(share >= 0 for share in found) or not abs(math.fsum(found) - 1) <= _SHARES_TOLERANCE:
-        raise ConfigError(f"{where}: got probabilities {found}; allowed: from 0 on, with the sum 1")
-    return np.array(found)
+    shares = [weights.get(command, 0.0) for command in point.legal]
+    if not all(share >= 0 for share in shares) or not abs(math.fsum(shares) - 1) <= _SHARES_TOLERANCE:
+        raise ConfigError(f"{where}: got probabilities {shares}; allowed: from 0 on, with the sum 1")
+    return np.array(shares)
 
 
 @lru_cache(maxsize=8)
@@ -142,9 +142,9 @@ def build_exact_game(scenario: SmallScenario[Any]) -> ExactGame:
     """The game of a scenario, gone through once: all deals and all ways to play them."""
     tree = _Tree(scenario)
     seats = (_build_seat_choices(tree.points[0]), _build_seat_choices(tree.points[1]))
-    won = np.array([*tree.won.values()]) / tree.deals
+    payoffs = np.array([*tree.won.values()]) / tree.deals
     shape = (seats[0].size + 1, seats[1].size + 1)
-    return ExactGame(scenario.name, seats, csr_array((won, tuple(zip(*tree.won, strict=True))), shape=shape))
+    return ExactGame(scenario.name, seats, csr_array((payoffs, tuple(zip(*tree.won, strict=True))), shape=shape))
 
 
 class _Tree:
@@ -154,12 +154,12 @@ class _Tree:
         self.points: tuple[dict[str, ChoicePoint], dict[str, ChoicePoint]] = ({}, {})
         self.won: dict[tuple[int, int], float] = {}
         self.deals = 0
-        for dealt in scenario.deals():
+        for deal in scenario.deals():
             self.deals += 1
-            self._walk(scenario, dealt)
+            self._walk(scenario, deal)
 
-    def _walk(self, scenario: SmallScenario[Any], dealt: Any) -> None:
-        waiting = [(dealt, (_ROOT, _ROOT))]
+    def _walk(self, scenario: SmallScenario[Any], deal: Any) -> None:
+        waiting = [(deal, (_ROOT, _ROOT))]
         while waiting:
             state, ends = waiting.pop()
             seat = scenario.seat_to_move(state)
@@ -169,17 +169,17 @@ class _Tree:
                 continue
             point = self._find_point(scenario, state, seat, ends[seat])
             for place, command in enumerate(point.legal, point.start + 1):
-                reached = (place, ends[1]) if seat == 0 else (ends[0], place)
-                waiting.append((scenario.step(state, seat, command), reached))
+                next_ends = (place, ends[1]) if seat == 0 else (ends[0], place)
+                waiting.append((scenario.step(state, seat, command), next_ends))
 
     def _find_point(self, scenario: SmallScenario[Any], state: Any, seat: int, before: int) -> ChoicePoint:
-        known, name = self.points[seat], scenario.information(state, seat)
-        if name not in known:
-            last = next(reversed(known.values())) if known else None
-            known[name] = ChoicePoint(name, scenario.legal(state, seat), last.places.stop if last else 0, before)
-        if known[name].before != before:
+        points, name = self.points[seat], scenario.information(state, seat)
+        if name not in points:
+            last = next(reversed(points.values())) if points else None
+            points[name] = ChoicePoint(name, scenario.legal(state, seat), last.places.stop if last else 0, before)
+        if points[name].before != before:
             raise ValueError(f"{scenario.name}: seat {seat} forgets what it did before {name}")
-        return known[name]
+        return points[name]
 
 
 def _build_seat_choices(points: Mapping[str, ChoicePoint]) -> SeatChoices:
@@ -192,8 +192,8 @@ def _build_seat_choices(points: Mapping[str, ChoicePoint]) -> SeatChoices:
     return SeatChoices(tuple(points.values()), tuple(_build_level(by_depth[depth]) for depth in sorted(by_depth)))
 
 
-def _build_level(numbered: list[tuple[int, ChoicePoint]]) -> _Level:
-    numbers, points = zip(*numbered, strict=True)
+def _build_level(pairs: list[tuple[int, ChoicePoint]]) -> _Level:
+    numbers, points = zip(*pairs, strict=True)
     sizes = np.array([len(point.legal) for point in points])
     return _Level(
         points=np.array(numbers),

@@ -35,8 +35,8 @@ class SmallScenario(Scenario[SmallState], Protocol[SmallState]):
 
 def iterate_states_to_move(scenario: SmallScenario[SmallState]) -> Iterator[tuple[SmallState, int]]:
     """All states in which a seat is to move, with the seat: deal by deal, a state before those that follow from it."""
-    for dealt in scenario.deals():
-        waiting = [dealt]
+    for deal in scenario.deals():
+        waiting = [deal]
         while waiting:
             state = waiting.pop()
             seat = scenario.seat_to_move(state)
@@ -66,7 +66,7 @@ def make_strategy_baseline(scenario: SmallScenario[SmallState], name: str) -> Ch
 
     def choose_command(state: SmallState, seat: int, rng: random.Random) -> str:
         shares = scenario.strategies[name][scenario.information(state, seat)]
-        played = {command: share for command, share in shares.items() if share > 0}
-        return next(iter(played)) if len(played) == 1 else rng.choices([*played], [*played.values()])[0]
+        weights = {command: share for command, share in shares.items() if share > 0}
+        return next(iter(weights)) if len(weights) == 1 else rng.choices([*weights], [*weights.values()])[0]
 
     return choose_command

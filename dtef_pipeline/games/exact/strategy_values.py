@@ -89,22 +89,22 @@ def build_strategy_rows(pack: Pack, answers: pa.Table, snapshot: str, options: S
     if not has_decision_points(scenario):
         return STRATEGY_VALUES.empty_table()
     require_fill(pack, options.fill)
-    own = answers.filter(pc.and_(pc.equal(answers["version"], manifest.version), pc.equal(answers["truth_id"], truth)))
+    valid = answers.filter(pc.and_(pc.equal(answers["version"], manifest.version), pc.equal(answers["truth_id"], truth)))
     of_scenario = {"league": manifest.league, "scenario": manifest.scenario, "version": manifest.version}
     shared = {**of_scenario, "snapshot": snapshot, "truth_id": truth, "unit": scenario.unit}
     rows = [{**shared, **row} for row in _iterate_baseline_rows(scenario)]
-    for name, asked in _group_by_player(own):
+    for name, player_answers in _group_by_player(valid):
         who = dict(zip(_PLAYER, name, strict=True))
-        rows += [{**shared, **who, **row} for row in _iterate_player_rows(scenario, asked, options)]
-    arrays = [pa.array([row.get(one.name) for row in rows], one.type) for one in STRATEGY_VALUES]
+        rows += [{**shared, **who, **row} for row in _iterate_player_rows(scenario, player_answers, options)]
+    arrays = [pa.array([row.get(column.name) for row in rows], column.type) for column in STRATEGY_VALUES]
     return pa.table(arrays, schema=STRATEGY_VALUES)
 
 
 def require_fill(pack: Pack, fill: str | None) -> None:
     """Raises ConfigError where `fill` is not a baseline of the scenario that has a strategy."""
-    known = pack.scenario.strategies if has_decision_points(pack.scenario) else {}
-    if fill is not None and fill not in known:
-        raise ConfigError(f"{pack.name}: fill {fill!r}: allowed: {list_nearest(fill, known)}")
+    strategies = pack.scenario.strategies if has_decision_points(pack.scenario) else {}
+    if fill is not None and fill not in strategies:
+        raise ConfigError(f"{pack.name}: fill {fill!r}: allowed: {list_nearest(fill, strategies)}")
 
 
 def merge_strategy_values(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> pa.Table:
@@ -124,7 +124,7 @@ def estimate_values(
     """
     if resamples < 2:
         raise ConfigError(f"resamples: got {resamples}; allowed: 2 or more")
-    strategy = {**fill, **{name: found.shares for name, found in counts.items() if found.readable}}
+    strategy = {**fill, **{name: draws.shares for name, draws in counts.items() if draws.readable}}
     return _compute_strategy_values(scenario, strategy, _StrategyResamples(counts, resamples, seed))
 
 
@@ -139,65 +139,65 @@ def _iterate_baseline_rows(scenario: SmallScenario[Any]) -> Iterator[dict[str, A
     for name, strategy in scenario.strategies.items():
         model = f"{BASELINE_PREFIX}{name}"
         who = {"persona": NO_PERSONA, "model": model, "model_variant": model}
-        known = {**who, "n_points": len(strategy), "n_missing": 0, "n_filled": 0}
-        yield from ({**known, **row} for row in _iterate_quantities(compute_exact_values(scenario, strategy), scale))
+        constant = {**who, "n_points": len(strategy), "n_missing": 0, "n_filled": 0}
+        yield from ({**constant, **row} for row in _iterate_quantities(compute_exact_values(scenario, strategy), scale))
 
 
 def _group_by_player(answers: pa.Table) -> Iterator[tuple[tuple[str, ...], list[dict[str, Any]]]]:
     """The rows of each player, in the order of their names."""
-    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in answers.select([*_PLAYER, "point", "command", "call_status"]).to_pylist():
-        found.setdefault(tuple(row[name] for name in _PLAYER), []).append(row)
-    yield from sorted(found.items())
+        groups.setdefault(tuple(row[name] for name in _PLAYER), []).append(row)
+    yield from sorted(groups.items())
 
 
 def _iterate_player_rows(
-    scenario: SmallScenario[Any], asked: Sequence[Mapping[str, Any]], options: StrategyOptions
+    scenario: SmallScenario[Any], answers: Sequence[Mapping[str, Any]], options: StrategyOptions
 ) -> Iterator[dict[str, Any]]:
     """The rows of a player with its rows of answers."""
     readings: dict[str, list[str | None]] = {}
-    for row in asked:
+    for row in answers:
         draws = readings.setdefault(row["point"], [])
         if row["call_status"] == "answered":
             draws.append(row["command"])
     counts = draw_counts(list_decision_points(scenario), readings)
-    played = {} if options.fill is None else scenario.strategies[options.fill]
-    fill = {name: shares for name, shares in played.items() if name not in readings}
-    found = estimate_values(scenario, counts, fill, resamples=options.resamples, seed=options.seed)
+    strategy = {} if options.fill is None else scenario.strategies[options.fill]
+    fill = {name: shares for name, shares in strategy.items() if name not in readings}
+    values = estimate_values(scenario, counts, fill, resamples=options.resamples, seed=options.seed)
     at_random = {name: shares for name, shares in build_uniform_strategy(scenario).items() if name in readings}
     scale = compute_exact_values(scenario, {**fill, **at_random}).exploitability.value
     player_columns = {
         "n_points": len(counts),
-        "n_missing": len(found.missing),
+        "n_missing": len(values.missing),
         "n_filled": len(fill),
         "filled_by": options.fill if fill else None,
-        "n_draws": sum(one.draws for one in counts.values()),
-        "n_readable": sum(one.readable for one in counts.values()),
+        "n_draws": sum(count.draws for count in counts.values()),
+        "n_readable": sum(count.readable for count in counts.values()),
     }
-    unanswered = sum(row["call_status"] != "answered" for row in asked)
-    scored = PARTIAL_STRATEGY if fill else "scored"
-    yield from ({**player_columns, **row} for row in _iterate_quantities(found, scale, unanswered, scored))
+    missing = sum(row["call_status"] != "answered" for row in answers)
+    status = PARTIAL_STRATEGY if fill else "scored"
+    yield from ({**player_columns, **row} for row in _iterate_quantities(values, scale, missing, status))
 
 
 def _iterate_quantities(
-    found: StrategyValues, scale: float | None, unanswered: int = 0, scored: str = "scored"
+    values: StrategyValues, scale: float | None, missing: int = 0, status: str = "scored"
 ) -> Iterator[dict[str, Any]]:
-    """The columns of each quantity. `scored`: the status where there is a value."""
-    for quantity, estimate in ((EXPLOITABLE, found.exploitability), (EXPLOITABLE_CORRECTED, found.corrected)):
-        yield {"quantity": quantity, "scale": scale, **_describe_estimate(estimate, unanswered, scored)}
-    for baseline, estimate in found.against.items():
-        yield {"quantity": WON, "opponent": f"{BASELINE_PREFIX}{baseline}", **_describe_estimate(estimate, unanswered, scored)}
+    """The columns of each quantity. `status`: the status where there is a value."""
+    for quantity, estimate in ((EXPLOITABLE, values.exploitability), (EXPLOITABLE_CORRECTED, values.corrected)):
+        yield {"quantity": quantity, "scale": scale, **_describe_estimate(estimate, missing, status)}
+    for baseline, estimate in values.against.items():
+        yield {"quantity": WON, "opponent": f"{BASELINE_PREFIX}{baseline}", **_describe_estimate(estimate, missing, status)}
 
 
-def _describe_estimate(estimate: ExactEstimate, unanswered: int, scored: str) -> dict[str, Any]:
+def _describe_estimate(estimate: ExactEstimate, missing: int, status: str) -> dict[str, Any]:
     reason = estimate.reason
-    if estimate.value is None and unanswered:
-        reason += f"; {format_count(unanswered, 'request')} got no response: the same command asks again"
+    if estimate.value is None and missing:
+        reason += f"; {format_count(missing, 'request')} got no response: the same command asks again"
     return {
         "value": estimate.value,
         "low": estimate.low,
         "high": estimate.high,
-        "status": "unscored" if estimate.value is None else scored,
+        "status": "unscored" if estimate.value is None else status,
         "reason": reason or None,
     }
 
@@ -210,25 +210,25 @@ class _StrategyResamples:
     resamples: int
     seed: int
 
-    def choices(self, game: ExactGame, strategy: Strategy, *, added: float, fewer: int) -> tuple[Reals, Reals]:
+    def choices(self, game: ExactGame, strategy: Strategy, *, extra: float, fewer: int) -> tuple[Reals, Reals]:
         """(resamples, choices) of each seat: draws anew, of shares with draws added to each command, with fewer draws than there were."""
-        return (self._resample_seat(game, 0, strategy, added, fewer), self._resample_seat(game, 1, strategy, added, fewer))
+        return (self._resample_seat(game, 0, strategy, extra, fewer), self._resample_seat(game, 1, strategy, extra, fewer))
 
-    def _resample_seat(self, game: ExactGame, seat: int, strategy: Strategy, added: float, fewer: int) -> Reals:
+    def _resample_seat(self, game: ExactGame, seat: int, strategy: Strategy, extra: float, fewer: int) -> Reals:
         rng = np.random.default_rng([self.seed, seat, fewer])
-        found = np.tile(game.vector(strategy, seat), (self.resamples, 1))
+        shares = np.tile(game.vector(strategy, seat), (self.resamples, 1))
         for point in game.seats[seat].points:
             counted_here = self.counts.get(point.name)
             if counted_here is not None and counted_here.readable:
-                drawn = np.array([counted_here.commands[command] for command in point.legal], dtype=float) + added
+                weights = np.array([counted_here.commands[command] for command in point.legal], dtype=float) + extra
                 number = counted_here.readable - fewer
-                found[:, point.places] = rng.multinomial(number, drawn / drawn.sum(), self.resamples) / number
-        return found
+                shares[:, point.places] = rng.multinomial(number, weights / weights.sum(), self.resamples) / number
+        return shares
 
     @property
     def too_few(self) -> bool:
         """Whether an information set has one readable draw: of it alone nobody can tell how much draws differ."""
-        return any(found.readable == 1 for found in self.counts.values())
+        return any(draws.readable == 1 for draws in self.counts.values())
 
 
 def _compute_strategy_values(
@@ -240,28 +240,28 @@ def _compute_strategy_values(
         why = f"no strategy in {format_count(len(missing), 'information set')}: {list_first_names(missing, 3)}"
         none = ExactEstimate(None, reason=why)
         return StrategyValues(missing, dict.fromkeys(scenario.strategies, none), none, none)
-    own = (game.vector(strategy, 0), game.vector(strategy, 1))
+    vectors = (game.vector(strategy, 0), game.vector(strategy, 1))
     why = _EXACT_STRATEGY if redrawn is None else _ONE_DRAW if redrawn.too_few else ""
-    wide = None if redrawn is None or why else redrawn.choices(game, strategy, added=_ADDED_DRAWS, fewer=0)
+    wide = None if redrawn is None or why else redrawn.choices(game, strategy, extra=_ADDED_DRAWS, fewer=0)
     against = {}
     for name, baseline in scenario.strategies.items():
         theirs = (game.vector(baseline, 0), game.vector(baseline, 1))
-        value = float(_compute_winnings(game, own, theirs))
+        value = float(_compute_winnings(game, vectors, theirs))
         half = None if wide is None else _estimate_half_width(_compute_winnings(game, wide, theirs))
         against[name] = ExactEstimate(value, reason=why) if half is None else ExactEstimate(value, value - half, value + half)
-    value = max(0.0, float(game.exploitability(*own)))
+    value = max(0.0, float(game.exploitability(*vectors)))
     if redrawn is None or wide is None:
         corrected = ExactEstimate(value if redrawn is None else None, reason=why)
         return StrategyValues((), against, ExactEstimate(value, reason=why), corrected)
-    plain = redrawn.choices(game, strategy, added=0, fewer=1)
+    plain = redrawn.choices(game, strategy, extra=0, fewer=1)
     centre, half = 2 * value - float(game.exploitability(*plain).mean()), _estimate_half_width(game.exploitability(*wide))
     corrected = ExactEstimate(max(0.0, centre), max(0.0, centre - half), max(0.0, centre + half))
     return StrategyValues((), against, ExactEstimate(value, reason=_AS_DRAWN), corrected)
 
 
-def _compute_winnings(game: ExactGame, own: tuple[Reals, Reals], theirs: tuple[Reals, Reals]) -> Reals:
+def _compute_winnings(game: ExactGame, player: tuple[Reals, Reals], theirs: tuple[Reals, Reals]) -> Reals:
     """What a player wins per hand from another, mean of both seats."""
-    return (game.value(own[0], theirs[1]) - game.value(theirs[0], own[1])) / 2
+    return (game.value(player[0], theirs[1]) - game.value(theirs[0], player[1])) / 2
 
 
 def _estimate_half_width(redrawn: Reals) -> float:

@@ -37,9 +37,9 @@ def take_own_cards(deck: Cards, seat: int) -> Cards:
     return deck[seat], deck[seat + 2]
 
 
-def shuffle_hidden_cards(deck: Cards, known: set[int], rng: random.Random) -> Cards:
+def shuffle_hidden_cards(deck: Cards, known_places: set[int], rng: random.Random) -> Cards:
     """The deck with all cards but those at the known places in a new order."""
-    hidden = [place for place in range(len(deck)) if place not in known]
+    hidden = [place for place in range(len(deck)) if place not in known_places]
     places = dict(zip(hidden, rng.sample(hidden, len(hidden)), strict=True))
     return tuple(deck[places.get(place, place)] for place in range(len(deck)))
 
@@ -47,25 +47,25 @@ def shuffle_hidden_cards(deck: Cards, known: set[int], rng: random.Random) -> Ca
 _OF_POKERKIT = dict(zip(SORTED_DECK, Card.parse("".join(SORTED_DECK)), strict=True))
 
 
-def compare_hands(one: Cards, other: Cards, board: Cards) -> int:
+def compare_hands(hand: Cards, rival: Cards, board: Cards) -> int:
     """1: the first two cards win with the five of the board | -1: the second two win | 0: both have equally good hands."""
-    first, second = _rate_best_five(one, board), _rate_best_five(other, board)
+    first, second = _rate_best_five(hand, board), _rate_best_five(rival, board)
     return (first > second) - (first < second)
 
 
-def _rate_best_five(own: Cards, board: Cards) -> int:
+def _rate_best_five(hole: Cards, board: Cards) -> int:
     """The strength of the best five of seven cards: higher is better."""
-    seven = [_OF_POKERKIT[card] for card in (*own, *board)]
+    seven = [_OF_POKERKIT[card] for card in (*hole, *board)]
     return max(StandardHighHand.lookup.get_entry(five).index for five in combinations(seven, 5))
 
 
 def compute_nets(hand: HoldemHand) -> tuple[int, int]:
     """What each seat won, in chips: a hand that is over. The sum is 0."""
     if hand.folded is not None:
-        lost = hand.paid[hand.folded]
-        return (-lost, lost) if hand.folded == 0 else (lost, -lost)
-    won = hand.paid[1] * find_showdown_winner(hand)
-    return won, -won
+        loss = hand.paid[hand.folded]
+        return (-loss, loss) if hand.folded == 0 else (loss, -loss)
+    net = hand.paid[1] * find_showdown_winner(hand)
+    return net, -net
 
 
 def find_showdown_winner(hand: HoldemHand) -> int:
@@ -74,8 +74,8 @@ def find_showdown_winner(hand: HoldemHand) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _find_dealt_winner(dealt: Cards) -> int:
-    return compare_hands(take_own_cards(dealt, 0), take_own_cards(dealt, 1), dealt[BOARD_STARTS:])
+def _find_dealt_winner(deck: Cards) -> int:
+    return compare_hands(take_own_cards(deck, 0), take_own_cards(deck, 1), deck[BOARD_STARTS:])
 
 
 HOLDEM_COMMANDS = ("fold", "check", "call", "bet", "raise")
@@ -162,12 +162,12 @@ def apply_command(hand: HoldemHand, command: str) -> HoldemHand:
     actions = (*hand.actions, HoldemAction(hand.street, seat, command))
     if command == "fold":
         return replace(hand, actions=actions, turn=None, folded=seat)
-    raised = command in ("bet", "raise")
-    puts = chips_to_call(hand, seat) + BET_SIZES[hand.street] * raised
+    is_raise = command in ("bet", "raise")
+    puts = chips_to_call(hand, seat) + BET_SIZES[hand.street] * is_raise
     paid = (hand.paid[0] + puts, hand.paid[1]) if seat == 0 else (hand.paid[0], hand.paid[1] + puts)
-    acted = hand.acted + 1
-    if raised or acted < 2:
-        return replace(hand, actions=actions, paid=paid, bets=hand.bets + raised, acted=acted, turn=1 - seat)
+    n_acted = hand.acted + 1
+    if is_raise or n_acted < 2:
+        return replace(hand, actions=actions, paid=paid, bets=hand.bets + is_raise, acted=n_acted, turn=1 - seat)
     if hand.street == len(STREET_NAMES) - 1:
-        return replace(hand, actions=actions, paid=paid, acted=acted, turn=None)
+        return replace(hand, actions=actions, paid=paid, acted=n_acted, turn=None)
     return replace(hand, actions=actions, paid=paid, street=hand.street + 1, bets=0, acted=0, turn=1)

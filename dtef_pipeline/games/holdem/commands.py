@@ -29,7 +29,7 @@ _COMMAND_REASONS = {
 
 def normalise_betting_command(text: str) -> str:
     """A text with each line that is a command as the rules have it, without an amount; other lines as `games.reading` spells them."""
-    return _COMMAND_SPELLED.sub(lambda found: found[1] or found[2], normalise_command(text))
+    return _COMMAND_SPELLED.sub(lambda match: match[1] or match[2], normalise_command(text))
 
 
 def explain_illegal_bet(command_text: str, hand: HoldemHand) -> str:

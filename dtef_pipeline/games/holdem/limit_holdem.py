@@ -52,9 +52,9 @@ def _make_constant_player(wishes: tuple[str, ...]) -> Chooses:
 
 def _play_tight(hand: HoldemHand, seat: int, _: random.Random) -> str:
     """Raises with a pair or two cards from ten up, calls with one such card, else checks or folds: on every street by its own cards alone."""
-    own = take_own_cards(hand.deck, seat)
-    high = sum(card[0] in _HIGH_RANKS for card in own)
-    if own[0][0] == own[1][0] or high == len(own):
+    hole = take_own_cards(hand.deck, seat)
+    high = sum(card[0] in _HIGH_RANKS for card in hole)
+    if hole[0][0] == hole[1][0] or high == len(hole):
         return _choose_first_allowed(hand, _MOST_RAISES)
     return _choose_first_allowed(hand, _MOST_CALLS if high else _MOST_FOLDS)
 
@@ -90,20 +90,20 @@ def view(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> str:
 
 def describe_end_of_hand(hand: HoldemHand, seats: tuple[str, ...]) -> GameEnding:
     """What is said of a hand that is over, or that was stopped: cards are shown to the seats where it came to a showdown."""
-    button, other = (f"the {name}" for name in seats)
-    cards = f"{button} has {_format_cards(take_own_cards(hand.deck, 0))}, {other} has {_format_cards(take_own_cards(hand.deck, 1))}."
-    stopped = "The hand was stopped" if hand.folded is None else f"The {seats[hand.folded]} folded"
-    shown = [
+    button, opponent = (f"the {name}" for name in seats)
+    cards = f"{button} has {_format_cards(take_own_cards(hand.deck, 0))}, {opponent} has {_format_cards(take_own_cards(hand.deck, 1))}."
+    reason = "The hand was stopped" if hand.folded is None else f"The {seats[hand.folded]} folded"
+    lines = [
         f"Board: {_format_cards(hand.board) if hand.board else 'no cards'}.",
-        f"Showdown: {cards}" if hand.shown else f"{stopped}: no card was shown.",
-        f"Pot: {format_count(sum(hand.paid), 'chip')}, {hand.paid[0]} from {button} and {hand.paid[1]} from {other}.",
+        f"Showdown: {cards}" if hand.shown else f"{reason}: no card was shown.",
+        f"Pot: {format_count(sum(hand.paid), 'chip')}, {hand.paid[0]} from {button} and {hand.paid[1]} from {opponent}.",
     ]
     if hand.turn is None:
-        won = compute_nets(hand)[0]
-        first, second = (button, other) if won > 0 else (other, button)
-        end = f"{first.capitalize()} wins {format_count(abs(won), 'chip')} from {second}." if won else "The pot is split."
-        shown.append(end)
-    return GameEnding(tuple(shown), () if hand.shown else (f"{cards[0].upper()}{cards[1:]}",))
+        net = compute_nets(hand)[0]
+        first, second = (button, opponent) if net > 0 else (opponent, button)
+        end = f"{first.capitalize()} wins {format_count(abs(net), 'chip')} from {second}." if net else "The pot is split."
+        lines.append(end)
+    return GameEnding(tuple(lines), () if hand.shown else (f"{cards[0].upper()}{cards[1:]}",))
 
 
 def _describe_price(hand: HoldemHand, seat: int) -> Iterator[str]:
@@ -117,27 +117,27 @@ def _describe_streets(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> It
     """What was done, one line per street, in the order in which it was done."""
     names = tuple("you" if place == seat else f"the {name}" for place, name in enumerate(seats))
     for street in range(hand.street + 1):
-        done = [f"{names[action.seat]}: {action.command}" for action in hand.actions if action.street == street]
+        actions = [f"{names[action.seat]}: {action.command}" for action in hand.actions if action.street == street]
         blinds = (
             [f"{names[place]}: {kind} blind {BLINDS[place]}" for place, kind in enumerate(("small", "big"))]
             if street == 0
             else []
         )
-        yield f"{STREET_NAMES[street]}: {', '.join([*blinds, *done]) or 'nothing yet'}"
+        yield f"{STREET_NAMES[street]}: {', '.join([*blinds, *actions]) or 'nothing yet'}"
 
 
 def _describe_hand_end(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterator[str]:
     """How the hand ended: the other's cards only where they were shown."""
-    other = f"the {seats[1 - seat]}"
+    opponent = f"the {seats[1 - seat]}"
     if hand.shown:
-        yield f"Showdown: {other} has {_format_cards(take_own_cards(hand.deck, 1 - seat))}."
+        yield f"Showdown: {opponent} has {_format_cards(take_own_cards(hand.deck, 1 - seat))}."
     else:
-        yield "You folded." if hand.folded == seat else f"{other.capitalize()} folded."
-    won = compute_nets(hand)[seat]
+        yield "You folded." if hand.folded == seat else f"{opponent.capitalize()} folded."
+    net = compute_nets(hand)[seat]
     end = (
         "The pot is split: you get your chips back"
-        if won == 0
-        else f"You {'win' if won > 0 else 'lose'} {format_count(abs(won), 'chip')}"
+        if net == 0
+        else f"You {'win' if net > 0 else 'lose'} {format_count(abs(net), 'chip')}"
     )
     yield f"The hand is over. {end}."
 
@@ -192,20 +192,20 @@ HOLDEM_METRICS = (
 
 def count_hand(hand: HoldemHand, seat: int) -> Mapping[str, Count]:
     """One hand's part of each metric, for a seat. A hand that did not come to its end says nothing of what was won."""
-    own = [action for action in hand.actions if action.seat == seat]
-    before_flop = [action.command in _PUTS_IN for action in own if action.street == 0]
-    raised = [action for action in own if action.command in _MORE]
-    found = {
+    actions = [action for action in hand.actions if action.seat == seat]
+    before_flop = [action.command in _PUTS_IN for action in actions if action.street == 0]
+    raises = [action for action in actions if action.command in _MORE]
+    counts = {
         "vpip": Count(float(any(before_flop)), float(bool(before_flop))),
-        "aggression": Count(len(raised), sum(action.command in _PUTS_IN for action in own)),
-        "bluff_frequency": Count(sum(is_bluff(hand, action) for action in raised), len(raised)),
+        "aggression": Count(len(raises), sum(action.command in _PUTS_IN for action in actions)),
+        "bluff_frequency": Count(sum(is_bluff(hand, action) for action in raises), len(raises)),
     }
     if hand.turn is not None:
-        return found
+        return counts
     return {
         "bb_per_100": Count(100 * compute_nets(hand)[seat] / BLINDS[1]),
         "showdown_win_rate": _count_showdown(hand, seat),
-        **found,
+        **counts,
     }
 
 
@@ -218,8 +218,8 @@ def _count_showdown(hand: HoldemHand, seat: int) -> Count:
     """1 for a won showdown, half for a split pot; of no showdown it says nothing."""
     if not hand.shown:
         return Count(0, 0)
-    won = find_showdown_winner(hand) if seat == 0 else -find_showdown_winner(hand)
-    return Count((won + 1) / 2)
+    result = find_showdown_winner(hand) if seat == 0 else -find_showdown_winner(hand)
+    return Count((result + 1) / 2)
 
 
 def of_manifest(manifest: ScenarioManifest) -> LimitHoldem:
@@ -266,9 +266,9 @@ class LimitHoldem:
         legal = self.legal(state, seat)
         if not legal:
             return Illegal("It is not your turn.")
-        found = read_command(text, legal, normalise_betting_command)
-        if isinstance(found, str) or found.kind != "illegal":
-            return found
+        reading = read_command(text, legal, normalise_betting_command)
+        if isinstance(reading, str) or reading.kind != "illegal":
+            return reading
         return Illegal(explain_illegal_bet(find_action(text) or "", state))
 
     def step(self, state: HoldemHand, seat: int, command: str) -> HoldemHand:
@@ -285,8 +285,8 @@ class LimitHoldem:
         """A seat that forfeits loses what it has put in, as if it folded; at the limit of turns both get their chips back."""
         if seat is None:
             return GameResult((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
-        lost = state.paid[seat]
-        return _make_hand_result((-lost, lost) if seat == 0 else (lost, -lost), "forfeit")
+        loss = state.paid[seat]
+        return _make_hand_result((-loss, loss) if seat == 0 else (loss, -loss), "forfeit")
 
     def default(self, state: HoldemHand, seat: int) -> str:
         """Check, else fold."""
@@ -315,12 +315,12 @@ class LimitHoldem:
 
     def permute_hidden(self, state: HoldemHand, seat: int, rng: random.Random) -> HoldemHand:
         """The same hand with all cards dealt anew that the seat has not seen: the other's, unless they were shown, and those to come."""
-        known = {seat, seat + 2, *range(BOARD_STARTS, BOARD_STARTS + len(state.board))}
+        known_places = {seat, seat + 2, *range(BOARD_STARTS, BOARD_STARTS + len(state.board))}
         if state.shown:
-            known |= {1 - seat, 3 - seat}
-        return replace(state, deck=shuffle_hidden_cards(state.deck, known, rng))
+            known_places |= {1 - seat, 3 - seat}
+        return replace(state, deck=shuffle_hidden_cards(state.deck, known_places, rng))
 
 
-def _make_hand_result(won: tuple[int, int], *flags: str) -> GameResult:
-    outcomes: tuple[EpisodeOutcome, ...] = tuple("win" if chips > 0 else "loss" if chips < 0 else "draw" for chips in won)
-    return GameResult((float(won[0]), float(won[1])), outcomes, flags)
+def _make_hand_result(nets: tuple[int, int], *flags: str) -> GameResult:
+    outcomes: tuple[EpisodeOutcome, ...] = tuple("win" if chips > 0 else "loss" if chips < 0 else "draw" for chips in nets)
+    return GameResult((float(nets[0]), float(nets[1])), outcomes, flags)

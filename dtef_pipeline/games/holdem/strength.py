@@ -22,52 +22,52 @@ _STRAIGHTS = (1 << 12 | 0b1111, *(_FIVE << low for low in range(9)))
 """The ranks of each straight as bits, 2 lowest; the first is that of A 2 3 4 5."""
 
 
-def is_weak_hand(own: Cards, board: Cards) -> bool:
+def is_weak_hand(hole: Cards, board: Cards) -> bool:
     """Whether a bet with two own cards on a board of 0, 3, 4 or 5 cards is a bluff."""
     if not board:
-        return rate_starting_hand(own) < find_median_lead()
-    return not has_made_hand(own, board) and (len(board) == BOARD_COMPLETE or count_outs(own, board) < ENOUGH_OUTS)
+        return rate_starting_hand(hole) < find_median_lead()
+    return not has_made_hand(hole, board) and (len(board) == BOARD_COMPLETE or count_outs(hole, board) < ENOUGH_OUTS)
 
 
-def has_made_hand(own: Cards, board: Cards) -> bool:
+def has_made_hand(hole: Cards, board: Cards) -> bool:
     """Whether an own card stands in a pair, straight or flush."""
-    held, lying = _mask_ranks(own), _mask_ranks(board)
-    paired = own[0][0] == own[1][0] or held & lying
+    hole_ranks, lying = _mask_ranks(hole), _mask_ranks(board)
+    paired = hole[0][0] == hole[1][0] or hole_ranks & lying
     return (
         bool(paired)
-        or any(line & held and not line & ~(held | lying) for line in _STRAIGHTS)
-        or _count_best_suit(own, board) >= BOARD_COMPLETE
+        or any(line & hole_ranks and not line & ~(hole_ranks | lying) for line in _STRAIGHTS)
+        or _count_best_suit(hole, board) >= BOARD_COMPLETE
     )
 
 
-def count_outs(own: Cards, board: Cards) -> int:
+def count_outs(hole: Cards, board: Cards) -> int:
     """How many unseen cards would make a straight or a flush in which an own card stands, of a hand that has made neither.
 
     >>> outs(("Ah", "Kh"), ("2h", "7h", "9c")), outs(("8c", "9d"), ("Tc", "Jd", "2s")), outs(("8c", "9d"), ("Tc", "Qd", "2s"))
     (9, 8, 4)
     """
-    held, lying = _mask_ranks(own), _mask_ranks(board)
+    hole_ranks, lying = _mask_ranks(hole), _mask_ranks(board)
     missing = 0
     for line in _STRAIGHTS:
-        gap = line & ~(held | lying)
-        if line & held and gap.bit_count() == 1:
+        gap = line & ~(hole_ranks | lying)
+        if line & hole_ranks and gap.bit_count() == 1:
             missing |= gap
     straight = missing.bit_count()
-    flush = _count_best_suit(own, board) == BOARD_COMPLETE - 1
+    flush = _count_best_suit(hole, board) == BOARD_COMPLETE - 1
     return 4 * straight + (9 - straight if flush else 0)
 
 
-def name_starting_hand(own: Cards) -> str:
+def name_starting_hand(hole: Cards) -> str:
     """What people call two cards: `AKs` of one suit, `AKo` of two, `AA`."""
-    high, low = sorted(own, key=lambda card: HOLDEM_RANKS.index(card[0]), reverse=True)
+    high, low = sorted(hole, key=lambda card: HOLDEM_RANKS.index(card[0]), reverse=True)
     if high[0] == low[0]:
         return high[0] + low[0]
     return high[0] + low[0] + ("s" if high[1] == low[1] else "o")
 
 
-def rate_starting_hand(own: Cards) -> int:
+def rate_starting_hand(hole: Cards) -> int:
     """Wins less losses against all hands on all boards, 2,097,572,400 of them: higher is better."""
-    return load_starting_leads()[name_starting_hand(own)]
+    return load_starting_leads()[name_starting_hand(hole)]
 
 
 @cache
@@ -81,19 +81,19 @@ def load_starting_leads() -> dict[str, int]:
 @cache
 def find_median_lead() -> int:
     """The lead of the starting hand in the middle, each of the 169 counted once."""
-    ordered = sorted(load_starting_leads().values())
-    return ordered[len(ordered) // 2]
+    leads = sorted(load_starting_leads().values())
+    return leads[len(leads) // 2]
 
 
 def _mask_ranks(cards: Cards) -> int:
     """The ranks of cards as bits."""
-    found = 0
+    mask = 0
     for card in cards:
-        found |= 1 << HOLDEM_RANKS.index(card[0])
-    return found
+        mask |= 1 << HOLDEM_RANKS.index(card[0])
+    return mask
 
 
-def _count_best_suit(own: Cards, board: Cards) -> int:
+def _count_best_suit(hole: Cards, board: Cards) -> int:
     """The cards of one suit with an own card among them, where most are."""
-    suits = [card[1] for card in (*own, *board)]
-    return max(suits.count(card[1]) for card in own)
+    suits = [card[1] for card in (*hole, *board)]
+    return max(suits.count(card[1]) for card in hole)

@@ -38,8 +38,8 @@ def of_manifest(manifest: ScenarioManifest) -> Allocation:
     Its limit of turns is the number of messages. Raises ConfigError for other settings, and for what is no 2 to 4 seats.
     """
     settings, seats = manifest.settings, tuple(manifest.seats)
-    known, n_items = settings.get("values", "private"), settings.get("items")
-    if set(settings) - {"values", "items"} or known not in _KNOWLEDGE or not _is_number_of_items(n_items):
+    knowledge, n_items = settings.get("values", "private"), settings.get("items")
+    if set(settings) - {"values", "items"} or knowledge not in _KNOWLEDGE or not _is_number_of_items(n_items):
         raise ConfigError(f"{manifest.id}: settings: got {settings}; allowed: values: {' or '.join(_KNOWLEDGE)}, items: 3 to 6")
     if not 2 <= len({name.casefold() for name in seats}) == len(seats) <= 4 or any("\n" in name for name in seats):
         raise ConfigError(f"{manifest.id}: seats: got {', '.join(seats)}; allowed: 2 to 4 different names")
@@ -47,11 +47,11 @@ def of_manifest(manifest: ScenarioManifest) -> Allocation:
         raise ConfigError(
             f"{manifest.id}: turn_limit: got {manifest.turn_limit}; allowed: {len(seats)} or more, a message per seat"
         )
-    return Allocation(manifest.id, seats, manifest.turn_limit, cast(Knowledge, known), cast("int | None", n_items))
+    return Allocation(manifest.id, seats, manifest.turn_limit, cast(Knowledge, knowledge), cast("int | None", n_items))
 
 
-def _is_number_of_items(given: str | float | None) -> bool:
-    return given is None or (isinstance(given, int) and given in _ITEM_NUMBERS)
+def _is_number_of_items(value: str | float | None) -> bool:
+    return value is None or (isinstance(value, int) and value in _ITEM_NUMBERS)
 
 
 class Allocation:
@@ -63,11 +63,11 @@ class Allocation:
     why_nobody_wins = "nobody wins or loses a negotiation"
 
     def __init__(
-        self, name: str, seats: tuple[str, ...], most_messages: int, known: Knowledge, n_items: int | None = None
+        self, name: str, seats: tuple[str, ...], most_messages: int, knowledge: Knowledge, n_items: int | None = None
     ) -> None:
         self.name, self.seats = name, seats
         self.baselines = make_negotiators(seats)
-        self._most_messages, self._public, self._n_items = most_messages, known == "public", n_items
+        self._most_messages, self._public, self._n_items = most_messages, knowledge == "public", n_items
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> Bargain:
         """Items and values as `random.Random(seed)` deals them, whoever sits where."""
@@ -153,9 +153,9 @@ class Allocation:
         owners = state.find_agreement()
         return {
             "items": list(state.items),
-            "values": {party: dict(own) for party, own in state.named_values(self.seats).items()},
+            "values": {party: dict(points) for party, points in state.named_values(self.seats).items()},
             "messages": [
-                {"party": self.seats[one.seat], **self._describe_message(state, one.message)} for one in state.answers()
+                {"party": self.seats[move.seat], **self._describe_message(state, move.message)} for move in state.answers()
             ],
             "agreement": None if owners is None else state.named_division(owners, self.seats),
             "referee": None if owners is None else judge_division(state, owners, self.seats),
@@ -169,7 +169,7 @@ class Allocation:
         """The others' values dealt anew; the same state where values are public."""
         if self._public:
             return state
-        values = tuple(own if at == seat else draw_values(rng, len(state.items)) for at, own in enumerate(state.values))
+        values = tuple(points if at == seat else draw_values(rng, len(state.items)) for at, points in enumerate(state.values))
         return replace(state, values=values)
 
 
@@ -177,20 +177,20 @@ class Allocation:
 def _list_all_offers(items: tuple[str, ...], parties: tuple[str, ...]) -> tuple[str, ...]:
     """Every offer without words, that which gives all to the first party first, and silence last."""
     owners = itertools.product(range(len(parties)), repeat=len(items))
-    offers = (NegotiationMessage(offer=one).command(items, parties) for one in owners)
+    offers = (NegotiationMessage(offer=division).command(items, parties) for division in owners)
     return (*offers, SILENCE.command(items, parties))
 
 
 def describe_bargain_end(state: Bargain, parties: tuple[str, ...], *, public: bool) -> GameEnding:
     """The end in sentences. `public`: whether all know all values; otherwise these, and the referee's numbers, are hidden."""
     owners = state.find_agreement()
-    agreed = "There was no agreement: nobody gets anything." if owners is None else _conclude_agreement(state, owners, parties)
+    outcome = "There was no agreement: nobody gets anything." if owners is None else _conclude_agreement(state, owners, parties)
     worths = [
-        f"Worth to {party}: {', '.join(f'{item} {value}' for item, value in own.items())} (together {sum(own.values())})."
-        for party, own in state.named_values(parties).items()
+        f"Worth to {party}: {', '.join(f'{item} {value}' for item, value in points.items())} (together {sum(points.values())})."
+        for party, points in state.named_values(parties).items()
     ]
-    judged = () if owners is None else tuple(_format_judged_division(state, owners, parties))
-    return GameEnding((agreed, *worths, *judged)) if public else GameEnding((agreed,), (*worths, *judged))
+    lines = () if owners is None else tuple(_format_judged_division(state, owners, parties))
+    return GameEnding((outcome, *worths, *lines)) if public else GameEnding((outcome,), (*worths, *lines))
 
 
 def _conclude_agreement(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> str:
@@ -201,26 +201,26 @@ def _conclude_agreement(state: Bargain, owners: Owners, parties: tuple[str, ...]
 
 def _format_judged_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> Iterator[str]:
     """The referee's numbers for each party, then for all parties together."""
-    judged = judge_division(state, owners, parties)
+    verdict = judge_division(state, owners, parties)
     for party in parties:
         fair = (
             "envies nobody by more than one item (EF1)"
-            if judged["ef1"][party]
+            if verdict["ef1"][party]
             else "envies somebody by more than one item (no EF1)"
         )
         yield (
-            f"{party}: {format_count(judged['utility'][party], 'point')}, "
-            f"{_format_index(judged['normalised'][party])} of all that there is to it; "
-            f"envy {judged['envy'][party]}; {fair}."
+            f"{party}: {format_count(verdict['utility'][party], 'point')}, "
+            f"{_format_index(verdict['normalised'][party])} of all that there is to it; "
+            f"envy {verdict['envy'][party]}; {fair}."
         )
     pareto = (
         "nobody could have more without somebody having less"
-        if judged["pareto"]
+        if verdict["pareto"]
         else "somebody could have more, and nobody less"
     )
     yield (
-        f"Together: Jain's index {_format_index(judged['jain'])}, Nash welfare {judged['nash']:.2f}, efficiency "
-        f"{_format_index(judged['efficiency'])}; {pareto}."
+        f"Together: Jain's index {_format_index(verdict['jain'])}, Nash welfare {verdict['nash']:.2f}, efficiency "
+        f"{_format_index(verdict['efficiency'])}; {pareto}."
     )
 
 
@@ -278,9 +278,9 @@ def _offer_greedily(state: Bargain, seat: int, offer: StandingOffer | None) -> N
     most, of = _GREEDY_SHARE
     if offer and state.worth(offer.owners, seat, seat) * of >= sum(state.values[seat]) * most:
         return ACCEPTANCE
-    other = (seat + 1) % len(state.values)
-    wanted = tuple(seat if value else other for value in state.values[seat])
-    return SILENCE if _is_waiting(state, seat) else NegotiationMessage(offer=wanted)
+    rival = (seat + 1) % len(state.values)
+    owners = tuple(seat if value else rival for value in state.values[seat])
+    return SILENCE if _is_waiting(state, seat) else NegotiationMessage(offer=owners)
 
 
 def _accept_any(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
@@ -292,11 +292,11 @@ def _say_nothing(state: Bargain, seat: int, offer: StandingOffer | None) -> Nego
 
 
 @lru_cache(maxsize=4096)
-def find_most_even(own: tuple[int, ...], n_seats: int, seat: int) -> Owners:
+def find_most_even(values: tuple[int, ...], n_seats: int, seat: int) -> Owners:
     """The division whose bundles differ least in worth by the seat's own values; of those, one that is best for the seat."""
 
     def measure_unevenness(owners: Owners) -> tuple[int, int]:
-        bundles = [sum(value for value, owner in zip(own, owners, strict=True) if owner == one) for one in range(n_seats)]
+        bundles = [sum(value for value, owner in zip(values, owners, strict=True) if owner == i) for i in range(n_seats)]
         return max(bundles) - min(bundles), -bundles[seat]
 
-    return min(itertools.product(range(n_seats), repeat=len(own)), key=measure_unevenness)
+    return min(itertools.product(range(n_seats), repeat=len(values)), key=measure_unevenness)

@@ -61,17 +61,17 @@ ALLOCATION_METRICS = (
 def measure_allocation(state: Bargain, seat: int, parties: tuple[str, ...], *, public: bool) -> Mapping[str, Count]:
     """What a negotiation counts for each of `ALLOCATION_METRICS`, of one seat. `public`: whether all know all values."""
     owners = state.find_agreement()
-    tagged = [one for one in state.answers() if one.seat == seat and is_decision_point(one)]
-    measured = {
-        "cooperation_rate": Count(sum(is_cooperative(state, one, public=public) for one in tagged), len(tagged)),
+    moves = [move for move in state.answers() if move.seat == seat and is_decision_point(move)]
+    counts = {
+        "cooperation_rate": Count(sum(is_cooperative(state, move, public=public) for move in moves), len(moves)),
         "agreement_rate": Count(int(owners is not None)),
         "messages": Count(len(state.messages)),
     }
     if owners is None:
-        return {**measured, "utility_share": Count(0), "nash": Count(0), "efficiency": Count(0)}
+        return {**counts, "utility_share": Count(0), "nash": Count(0), "efficiency": Count(0)}
     division, party = _judge_fairness(Bargain(state.items, state.values), owners, parties), parties[seat]
     return {
-        **measured,
+        **counts,
         "utility_share": _make_count(division.normalised[party]),
         "envy": Count(division.envy[party]),
         "ef1": Count(int(division.ef1[party])),
@@ -87,19 +87,19 @@ def judge_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> 
     return asdict(_judge_fairness(Bargain(state.items, state.values), owners, parties))
 
 
-def is_decision_point(one: BargainMove) -> bool:
+def is_decision_point(move: BargainMove) -> bool:
     """Whether a message is an offer, or an answer to one."""
-    return one.message.offer is not None or is_answer(one)
+    return move.message.offer is not None or is_answer(move)
 
 
-def is_cooperative(state: Bargain, one: BargainMove, *, public: bool) -> bool:
+def is_cooperative(state: Bargain, move: BargainMove, *, public: bool) -> bool:
     """Whether a message is cooperative, as the module says."""
     n = len(state.values)
-    if one.message.offer is not None:
-        others = (seat for seat in range(n) if seat != one.seat)
-        return all(_is_leaving_share(state, one.message.offer, seat, public=public) for seat in others)
-    if one.message.accepts and one.before is not None:
-        return state.worth(one.before.owners, one.seat, one.seat) * n >= sum(state.values[one.seat])
+    if move.message.offer is not None:
+        seats = (seat for seat in range(n) if seat != move.seat)
+        return all(_is_leaving_share(state, move.message.offer, seat, public=public) for seat in seats)
+    if move.message.accepts and move.before is not None:
+        return state.worth(move.before.owners, move.seat, move.seat) * n >= sum(state.values[move.seat])
     return False
 
 
@@ -115,5 +115,5 @@ def _make_count(value: float | None) -> Count:
 
 
 @lru_cache(maxsize=1024)
-def _judge_fairness(dealt: Bargain, owners: Owners, parties: tuple[str, ...]) -> Fairness:
-    return measure_fairness(dealt.named_values(parties), dealt.named_division(owners, parties))
+def _judge_fairness(bargain: Bargain, owners: Owners, parties: tuple[str, ...]) -> Fairness:
+    return measure_fairness(bargain.named_values(parties), bargain.named_division(owners, parties))

@@ -35,11 +35,11 @@ def run_auction(bids: Mapping[str, int], values: Mapping[str, int], price: Price
             f"got bids of {sorted(bids)}, values of {sorted(values)}; allowed: two or more bidders, each with both"
         )
     highest = max(bids.values())
-    tied = tuple(sorted(name for name, bid in bids.items() if bid == highest))
-    winner = tied[0] if len(tied) == 1 else random.Random(seed).choice(tied)  # noqa: S311 - a game's lot, no secret
+    ties = tuple(sorted(name for name, bid in bids.items() if bid == highest))
+    winner = ties[0] if len(ties) == 1 else random.Random(seed).choice(ties)  # noqa: S311 - a game's lot, no secret
     paid = highest if price == "first" else max(bid for name, bid in bids.items() if name != winner)
     surplus = {name: values[name] - paid if name == winner else 0 for name in bids}
-    return AuctionResult(winner, paid, surplus, tied)
+    return AuctionResult(winner, paid, surplus, ties)
 
 
 def find_best_surplus(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int, bidder: str) -> int:
@@ -48,8 +48,8 @@ def find_best_surplus(bids: Mapping[str, int], values: Mapping[str, int], price:
     Only three bids can be best: 0, the others' highest, where the lot may decide, and one point more.
     """
     highest = max(bid for name, bid in bids.items() if name != bidder)
-    tried = {0, highest, min(highest + 1, HIGHEST_BID)}
-    return max(run_auction({**bids, bidder: bid}, values, price, seed).surplus[bidder] for bid in tried)
+    candidates = {0, highest, min(highest + 1, HIGHEST_BID)}
+    return max(run_auction({**bids, bidder: bid}, values, price, seed).surplus[bidder] for bid in candidates)
 
 
 def compute_regret(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int, bidder: str) -> int:

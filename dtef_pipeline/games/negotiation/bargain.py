@@ -77,7 +77,7 @@ class Bargain:
 
     def named_values(self, parties: tuple[str, ...]) -> PartyValues:
         """The values by party and item."""
-        return {party: dict(zip(self.items, own, strict=True)) for party, own in zip(parties, self.values, strict=True)}
+        return {party: dict(zip(self.items, points, strict=True)) for party, points in zip(parties, self.values, strict=True)}
 
     def named_division(self, owners: Owners, parties: tuple[str, ...]) -> dict[str, list[str]]:
         """A division by party."""
@@ -92,9 +92,9 @@ def _update_offer(offer: StandingOffer | None, message: NegotiationMessage, seat
     return offer
 
 
-def is_answer(one: BargainMove) -> bool:
+def is_answer(move: BargainMove) -> bool:
     """Whether a message answers another's offer, which its writer has not accepted already."""
-    return one.before is not None and one.before.by != one.seat and one.seat not in one.before.accepted
+    return move.before is not None and move.before.by != move.seat and move.seat not in move.before.accepted
 
 
 def draw_bargain(rng: random.Random, n_seats: int, n_items: int | None) -> Bargain:
@@ -114,12 +114,12 @@ def describe_bargain(
     state: Bargain, seat: int, parties: tuple[str, ...], most_messages: int, *, public: bool, over: bool
 ) -> str:
     """All that a seat may know of a negotiation. `public`: with what the items are worth to the others."""
-    others = [at for at in range(len(parties)) if at != seat]
-    called = "party is" if len(others) == 1 else "parties are"
+    rivals = [at for at in range(len(parties)) if at != seat]
+    subject = "party is" if len(rivals) == 1 else "parties are"
     lines = [
-        f"You are party {parties[seat]}. The other {called} {', '.join(parties[at] for at in others)}.",
+        f"You are party {parties[seat]}. The other {subject} {', '.join(parties[at] for at in rivals)}.",
         f"Worth to you: {_format_values(state, seat)}.",
-        *(f"Worth to {parties[at]}: {_format_values(state, at)}." for at in others if public),
+        *(f"Worth to {parties[at]}: {_format_values(state, at)}." for at in rivals if public),
         f"Messages so far: {len(state.messages)} of {most_messages}.",
     ]
     for number, answer in enumerate(state.answers(), 1):
@@ -133,16 +133,16 @@ def _format_values(state: Bargain, seat: int) -> str:
     return f"{values} (together {sum(state.values[seat])})"
 
 
-def _format_message_lines(state: Bargain, one: BargainMove, number: int, seat: int, parties: tuple[str, ...]) -> Iterator[str]:
-    who = f"you, {parties[seat]}" if one.seat == seat else parties[one.seat]
-    if one.message.accepts:
+def _format_message_lines(state: Bargain, move: BargainMove, number: int, seat: int, parties: tuple[str, ...]) -> Iterator[str]:
+    who = f"you, {parties[seat]}" if move.seat == seat else parties[move.seat]
+    if move.message.accepts:
         message_text = ", with an acceptance of the offer that stood."
-    elif one.message.offer is not None:
-        message_text = f", with an offer: {_describe_division(state, one.message.offer, seat, parties)}"
+    elif move.message.offer is not None:
+        message_text = f", with an offer: {_describe_division(state, move.message.offer, seat, parties)}"
     else:
-        message_text = ", without an offer." if one.message.words else ": nothing."
+        message_text = ", without an offer." if move.message.words else ": nothing."
     yield f"Message {number}, from {who}{message_text}"
-    yield from quote_words(one.message.words, parties[one.seat])
+    yield from quote_words(move.message.words, parties[move.seat])
 
 
 def _describe_division(state: Bargain, owners: Owners, seat: int, parties: tuple[str, ...]) -> str:
@@ -152,16 +152,16 @@ def _describe_division(state: Bargain, owners: Owners, seat: int, parties: tuple
 
 
 def _format_standing_offer(state: Bargain, seat: int, parties: tuple[str, ...], over: bool) -> Iterator[str]:
-    offer, agreed = state.standing(), state.find_agreement()
-    if agreed is not None:
-        yield f"All agree: {_describe_division(state, agreed, seat, parties)}"
+    offer, owners = state.standing(), state.find_agreement()
+    if owners is not None:
+        yield f"All agree: {_describe_division(state, owners, seat, parties)}"
     elif over:
         yield "The last message is written, and there is no agreement: nobody gets anything."
     elif offer is None:
         yield "No offer stands."
     else:
-        accepted = " and ".join(parties[at] for at in sorted(offer.accepted))
-        also = f" Accepted so far by {accepted}." if accepted else ""
+        supporters = " and ".join(parties[at] for at in sorted(offer.accepted))
+        also = f" Accepted so far by {supporters}." if supporters else ""
         yield (
             f"The offer that stands is from {'you' if offer.by == seat else parties[offer.by]}: "
             + _describe_division(state, offer.owners, seat, parties)

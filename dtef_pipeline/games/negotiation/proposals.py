@@ -59,13 +59,13 @@ class _PlacedObject(NamedTuple):
 
 def read_message(text: str, table: NegotiationTable) -> NegotiationMessage | Illegal:
     """The message that a text is, else why it is none. A text without an object of JSON is talk; a blank one says nothing."""
-    shown = strip_thinking(text)
-    placed_object = _find_counting_object(shown)
+    reply = strip_thinking(text)
+    placed_object = _find_counting_object(reply)
     if placed_object is None:
-        return _read_talk(shown, text)
-    around = _strip_label(shown[: placed_object.start]) + "\n" + shown[placed_object.end :].strip().removeprefix("```")
+        return _read_talk(reply, text)
+    around = _strip_label(reply[: placed_object.start]) + "\n" + reply[placed_object.end :].strip().removeprefix("```")
     inside = _list_values_here(placed_object.pairs, SAID_WORDS)
-    words = clean_words("\n".join([around, *(one for one in inside if isinstance(one, str))]))
+    words = clean_words("\n".join([around, *(value for value in inside if isinstance(value, str))]))
     proposals, accepts = _list_values_here(placed_object.pairs, PROPOSE), _list_values_here(placed_object.pairs, ACCEPT)
     if not proposals and not accepts:
         if len(inside) == len(placed_object.pairs) == 1 and isinstance(inside[0], str):
@@ -79,33 +79,33 @@ def read_message(text: str, table: NegotiationTable) -> NegotiationMessage | Ill
 def _find_counting_object(text: str) -> _PlacedObject | None:
     """The last object with a key that counts; without one the last outermost object; None: there is no object."""
     first = max(0, len(text) - _LOOKED_AT)
-    found: _PlacedObject | None = None
-    openings = [one.start() for one in _OPENING.finditer(text, first)]
+    best: _PlacedObject | None = None
+    openings = [match.start() for match in _OPENING.finditer(text, first)]
     for start in islice(reversed(openings), _MOST_OPENINGS):
-        decoded = decode_value_at(text, start)
-        if decoded is None or not isinstance(decoded.value, Pairs):
+        span = decode_value_at(text, start)
+        if span is None or not isinstance(span.value, Pairs):
             if _SPEAKS_OF_ONE.match(text, start):
                 return None
             continue
-        if _list_values_here(decoded.value, PROPOSE) or _list_values_here(decoded.value, ACCEPT):
-            return _PlacedObject(decoded.value, start, decoded.end)
-        if found is None or decoded.end >= found.end:
-            found = _PlacedObject(decoded.value, start, decoded.end)
-    return found
+        if _list_values_here(span.value, PROPOSE) or _list_values_here(span.value, ACCEPT):
+            return _PlacedObject(span.value, start, span.end)
+        if best is None or span.end >= best.end:
+            best = _PlacedObject(span.value, start, span.end)
+    return best
 
 
 def _list_values_here(pairs: Pairs, name: str) -> list[Any]:
     return [value for key, value in pairs if key.strip().casefold() == name]
 
 
-def _read_talk(shown: str, text: str) -> NegotiationMessage | Illegal:
-    if _SPEAKS_OF_ONE.search(shown, max(0, len(shown) - _LOOKED_AT)):
+def _read_talk(reply: str, text: str) -> NegotiationMessage | Illegal:
+    if _SPEAKS_OF_ONE.search(reply, max(0, len(reply) - _LOOKED_AT)):
         return Illegal(
             'broken JSON: the offer cannot be read; allowed: {"propose": {"A": [...], "B": [...]}} or {"accept": true}'
         )
     if find_action(text) is not None:
         return _reject_proposal("what follows ACTION: is no JSON")
-    words = clean_words(shown)
+    words = clean_words(reply)
     return NegotiationMessage(words) if words else Illegal("The message is empty.", "unparsed")
 
 
@@ -142,7 +142,7 @@ def _normalise_names(value: Any, table: NegotiationTable) -> Any:
         if party in bundles:
             return _reject_proposal("a party stands in it twice")
         bundles[party] = (
-            [items.get(one.strip().casefold(), one) if isinstance(one, str) else one for one in bundle]
+            [items.get(entry.strip().casefold(), entry) if isinstance(entry, str) else entry for entry in bundle]
             if isinstance(bundle, list) and not isinstance(bundle, Pairs)
             else None
         )
@@ -150,14 +150,14 @@ def _normalise_names(value: Any, table: NegotiationTable) -> Any:
 
 
 def _explain_fault(fault: str, table: NegotiationTable) -> str:
-    allowed = {
+    hints = {
         ITEM_TWICE: "allowed: each item once",
         MISSING_ITEM: f"allowed: each item once, of {', '.join(table.items)}",
         UNKNOWN_ITEM: f"allowed: {', '.join(table.items)}",
         UNKNOWN_PARTY: f"allowed: {', '.join(table.parties)}",
         NO_PROPOSAL: "allowed: by party the list of its items",
     }
-    return f"{fault}; {allowed[fault]}."
+    return f"{fault}; {hints[fault]}."
 
 
 def _reject_proposal(why: str) -> Illegal:
@@ -168,8 +168,8 @@ def _strip_label(before: str) -> str:
     """The words in front of an object without the fence and the `ACTION:` that lead to it."""
     before = before.rstrip()
     for _ in range(4):
-        found = _BEFORE_AN_OBJECT.search(before, max(0, len(before) - 80))
-        if found is None:
+        match = _BEFORE_AN_OBJECT.search(before, max(0, len(before) - 80))
+        if match is None:
             break
-        before = before[: found.start()].rstrip()
+        before = before[: match.start()].rstrip()
     return before

@@ -71,14 +71,14 @@ def find_proposal_fault(proposal: Any, items: Sequence[str], parties: Sequence[s
     bundles = list(proposal.values())
     if not all(isinstance(bundle, list) and all(isinstance(item, str) for item in bundle) for bundle in bundles):
         return NO_PROPOSAL
-    given = [item for bundle in bundles for item in bundle]
+    all_items = [item for bundle in bundles for item in bundle]
     if not set(proposal) <= set(parties):
         return UNKNOWN_PARTY
-    if not set(given) <= set(items):
+    if not set(all_items) <= set(items):
         return UNKNOWN_ITEM
-    if len(given) > len(set(given)):
+    if len(all_items) > len(set(all_items)):
         return ITEM_TWICE
-    return None if len(given) == len(items) else MISSING_ITEM
+    return None if len(all_items) == len(items) else MISSING_ITEM
 
 
 def worth(values: Mapping[str, int], bundle: Collection[str]) -> int:
@@ -88,24 +88,24 @@ def worth(values: Mapping[str, int], bundle: Collection[str]) -> int:
 
 def compute_utilities(values: PartyValues, division: Division) -> dict[str, int]:
     """Worth of each party's own bundle to it, in points; higher is better."""
-    return {party: worth(own, division.get(party, ())) for party, own in values.items()}
+    return {party: worth(points, division.get(party, ())) for party, points in values.items()}
 
 
-def compute_share(part: int, whole: int) -> float | None:
+def compute_share(part: int, total: int) -> float | None:
     """part / whole, from 0 to 1; None where the whole is 0."""
-    return part / whole if whole else None
+    return part / total if total else None
 
 
-def compute_envy(own: Mapping[str, int], division: Division, party: str) -> int:
+def compute_envy(values: Mapping[str, int], division: Division, party: str) -> int:
     """max(0, worth of the best bundle of another - worth of the own bundle), in points by the party's own values; 0 is best."""
-    return max(0, *(worth(own, bundle) for bundle in division.values())) - worth(own, division.get(party, ()))
+    return max(0, *(worth(values, bundle) for bundle in division.values())) - worth(values, division.get(party, ()))
 
 
-def is_envy_free_but_one(own: Mapping[str, int], division: Division, party: str) -> bool:
+def is_envy_free_but_one(values: Mapping[str, int], division: Division, party: str) -> bool:
     """EF1: of every other's bundle there is one item without which the party likes its own at least as much. (Budish 2011.)"""
-    mine = worth(own, division.get(party, ()))
-    others = (bundle for other, bundle in division.items() if other != party and bundle)
-    return all(mine >= worth(own, bundle) - max(own[item] for item in bundle) for bundle in others)
+    mine = worth(values, division.get(party, ()))
+    bundles = (bundle for owner, bundle in division.items() if owner != party and bundle)
+    return all(mine >= worth(values, bundle) - max(values[item] for item in bundle) for bundle in bundles)
 
 
 def compute_jain_index(shares: Sequence[float]) -> float | None:
@@ -122,14 +122,14 @@ def compute_nash_welfare(points: Sequence[int]) -> float:
 def compute_best_sum(values: PartyValues) -> int:
     """Highest sum of all utilities, in points: each item goes to whom it is worth most."""
     items = next(iter(values.values()))
-    return sum(max(own[item] for own in values.values()) for item in items)
+    return sum(max(points[item] for points in values.values()) for item in items)
 
 
 def is_pareto(values: PartyValues, points: Sequence[int]) -> bool:
     """Whether no other division gives everybody at least these utilities and somebody more: by trying all of them, n ** items."""
     least = tuple(points)
-    reached = {(0,) * len(least)}
+    totals = {(0,) * len(least)}
     for item in next(iter(values.values())):
-        gains = [own[item] for own in values.values()]
-        reached = {(*at[:i], at[i] + gain, *at[i + 1 :]) for at in reached for i, gain in enumerate(gains)}
-    return not any(at != least and all(map(int.__ge__, at, least)) for at in reached)
+        gains = [party_values[item] for party_values in values.values()]
+        totals = {(*at[:i], at[i] + gain, *at[i + 1 :]) for at in totals for i, gain in enumerate(gains)}
+    return not any(at != least and all(map(int.__ge__, at, least)) for at in totals)

@@ -101,10 +101,10 @@ class SealedBid:
 
     def observation(self, state: SealedBids, seat: int) -> str:
         """The own value and the rule of the price; of the others' bids nothing until all have bid, of their values never anything."""
-        others = [name for at, name in enumerate(self.seats) if at != seat]
-        called = "bidder is" if len(others) == 1 else "bidders are"
+        rivals = [name for at, name in enumerate(self.seats) if at != seat]
+        subject = "bidder is" if len(rivals) == 1 else "bidders are"
         lines = [
-            f"You are bidder {self.seats[seat]}. The other {called} {', '.join(others)}.",
+            f"You are bidder {self.seats[seat]}. The other {subject} {', '.join(rivals)}.",
             f"The object is worth {state.values[seat]} points to you.",
             f"The highest bid wins and pays {'its own bid' if self.price == 'first' else 'the highest of the other bids'}.",
         ]
@@ -119,9 +119,9 @@ class SealedBid:
 
     def _describe_auction(self, state: SealedBids) -> list[str]:
         """The result of an auction that was held, as all bidders see it."""
-        ended = self._auction(state)
-        drawn = f" The lot decided between the equal bids of {' and '.join(ended.tied)}." if len(ended.tied) > 1 else ""
-        return [f"The bids: {self._format_by_seat(state.bids)}.", f"{ended.winner} wins and pays {ended.price}.{drawn}"]
+        auction = self._auction(state)
+        lot = f" The lot decided between the equal bids of {' and '.join(auction.tied)}." if len(auction.tied) > 1 else ""
+        return [f"The bids: {self._format_by_seat(state.bids)}.", f"{auction.winner} wins and pays {auction.price}.{lot}"]
 
     def _format_by_seat(self, numbers: Sequence[int]) -> str:
         return ", ".join(f"{name} {number}" for name, number in zip(self.seats, numbers, strict=False))
@@ -146,12 +146,12 @@ class SealedBid:
         """The winner's outcome is a win, even where it paid too much; what it was worth is the reward, the surplus in points."""
         if self.seat_to_move(state) is not None:
             return None
-        ended = self._auction(state)
+        auction = self._auction(state)
         over = self._flags_overbids and any(bid > value for bid, value in zip(state.bids, state.values, strict=True))
         return GameResult(
-            tuple(float(ended.surplus[name]) for name in self.seats),
-            tuple("win" if name == ended.winner else "loss" for name in self.seats),
-            (*(["tie_by_lot"] if len(ended.tied) > 1 else []), *([OVERBID_FLAG] if over else [])),
+            tuple(float(auction.surplus[name]) for name in self.seats),
+            tuple("win" if name == auction.winner else "loss" for name in self.seats),
+            (*(["tie_by_lot"] if len(auction.tied) > 1 else []), *([OVERBID_FLAG] if over else [])),
         )
 
     def stop_episode(self, state: SealedBids, seat: int | None) -> GameResult:
@@ -168,54 +168,54 @@ class SealedBid:
         if seat >= len(state.bids):
             return {}
         bid, value = state.bids[seat], state.values[seat]
-        measured = {"overbid": Count(max(0, bid - value)), "underbid": Count(max(0, value - bid))}
+        counts = {"overbid": Count(max(0, bid - value)), "underbid": Count(max(0, value - bid))}
         if self.seat_to_move(state) is not None:
-            return measured
-        ended, name = self._auction(state), self.seats[seat]
+            return counts
+        auction, name = self._auction(state), self.seats[seat]
         values = self._map_by_name(state.values)
         return {
-            **measured,
-            "win_share": Count(int(ended.winner == name)),
-            "surplus": Count(ended.surplus[name]),
+            **counts,
+            "win_share": Count(int(auction.winner == name)),
+            "surplus": Count(auction.surplus[name]),
             "regret": Count(compute_regret(self._map_by_name(state.bids), values, self.price, state.seed, name)),
-            "efficiency": Count(int(values[ended.winner] == max(state.values))),
+            "efficiency": Count(int(values[auction.winner] == max(state.values))),
         }
 
     def ending(self, state: SealedBids) -> GameEnding:
         """All bids, the winner, the price, and whether the lot decided. Values, surpluses and regret are hidden from the bidders."""
         values = f"Worth of the object: {self._format_by_seat(state.values)}."
         if self.seat_to_move(state) is not None:
-            opened = f"The bids so far: {self._format_by_seat(state.bids)}." if state.bids else "Nobody had bid."
-            return GameEnding(("No auction was held: no bid was opened.",), (values, opened))
+            text = f"The bids so far: {self._format_by_seat(state.bids)}." if state.bids else "Nobody had bid."
+            return GameEnding(("No auction was held: no bid was opened.",), (values, text))
         bids, worth = self._map_by_name(state.bids), self._map_by_name(state.values)
-        ended = self._auction(state)
-        missed = [compute_regret(bids, worth, self.price, state.seed, name) for name in self.seats]
-        surplus = self._format_by_seat([ended.surplus[name] for name in self.seats])
+        auction = self._auction(state)
+        regrets = [compute_regret(bids, worth, self.price, state.seed, name) for name in self.seats]
+        surplus = self._format_by_seat([auction.surplus[name] for name in self.seats])
         surplus_text = (
-            f"Surplus: {surplus}. Regret, the surplus that the best bid would have had more: {self._format_by_seat(missed)}."
+            f"Surplus: {surplus}. Regret, the surplus that the best bid would have had more: {self._format_by_seat(regrets)}."
         )
         return GameEnding(tuple(self._describe_auction(state)), (values, surplus_text))
 
     def encode_state(self, state: SealedBids) -> dict[str, Any]:
         """Values and bids by bidder; if the auction was held, also its result, with the bidders between whom the lot decided."""
-        encoded: dict[str, Any] = {
+        data: dict[str, Any] = {
             "price_rule": self.price,
             "values": self._map_by_name(state.values),
             "bids": dict(zip(self.seats, state.bids, strict=False)),
         }
         if self.seat_to_move(state) is None:
-            ended = self._auction(state)
-            by_lot = list(ended.tied) if len(ended.tied) > 1 else []
-            encoded |= {"winner": ended.winner, "price": ended.price, "surplus": dict(ended.surplus), "lot_between": by_lot}
-        return encoded
+            auction = self._auction(state)
+            by_lot = list(auction.tied) if len(auction.tied) > 1 else []
+            data |= {"winner": auction.winner, "price": auction.price, "surplus": dict(auction.surplus), "lot_between": by_lot}
+        return data
 
     def permute_hidden(self, state: SealedBids, seat: int, rng: random.Random) -> SealedBids:
         """The others' values dealt anew, and their bids too until they are opened."""
-        opened = self.seat_to_move(state) is None
+        is_open = self.seat_to_move(state) is None
         return SealedBids(
-            state.seed if opened else rng.getrandbits(32),
+            state.seed if is_open else rng.getrandbits(32),
             tuple(value if at == seat else rng.randint(0, HIGHEST_BID) for at, value in enumerate(state.values)),
-            tuple(bid if at == seat or opened else rng.randint(0, HIGHEST_BID) for at, bid in enumerate(state.bids)),
+            tuple(bid if at == seat or is_open else rng.randint(0, HIGHEST_BID) for at, bid in enumerate(state.bids)),
         )
 
     def _auction(self, state: SealedBids) -> AuctionResult:
@@ -271,14 +271,14 @@ def read_bid(text: str, legal: Sequence[str]) -> str | Illegal:
 
     It is the last `ACTION:`, else the last line that is a bid, else the only bid that the text speaks of.
     """
-    spoken = find_action(text)
-    if spoken is not None:
-        return _read_bid_action(spoken, text)
+    action_text = find_action(text)
+    if action_text is not None:
+        return _read_bid_action(action_text, text)
     text = strip_thinking(text)[-_LONGEST_BID_TEXT:]
     lines = [amount for line in text.splitlines() if (amount := _read_amount(line)) is not None]
     if lines:
-        whole = [found for amount in lines if isinstance(found := _check_bid(amount), str)]
-        return whole[-1] if whole else _check_bid(lines[-1])
+        commands = [reading for amount in lines if isinstance(reading := _check_bid(amount), str)]
+        return commands[-1] if commands else _check_bid(lines[-1])
     bids = [bid for line in text.splitlines() for bid in _BID_IN_WORDS.finditer(_normalise_line(line))]
     amounts = {_strip_amount(bid[1]) for bid in bids}
     if len(amounts) == 1 and all(bid[2] is not None for bid in bids):
@@ -289,27 +289,27 @@ def read_bid(text: str, legal: Sequence[str]) -> str | Illegal:
             "End the reply with one line: ACTION: bid 37",
             "unparsed",
         )
-    found = read_command(text, (), _normalise_line)
-    return found if isinstance(found, Illegal) else Illegal(_explain_no_bid(text), "unparsed")
+    reading = read_command(text, (), _normalise_line)
+    return reading if isinstance(reading, Illegal) else Illegal(_explain_no_bid(text), "unparsed")
 
 
-def _read_bid_action(spoken: str, text: str) -> str | Illegal:
+def _read_bid_action(action_text: str, text: str) -> str | Illegal:
     """The bid behind `ACTION:`, with or without words behind it that name no other number."""
-    words = _normalise_line(spoken).strip(" {<[(\"'")
-    amount = _read_amount(spoken)
+    words = _normalise_line(action_text).strip(" {<[(\"'")
+    amount = _read_amount(action_text)
     if amount is not None:
         return _check_bid(amount)
     if (before := _BEFORE_BID.match(words)) and not _has_several_numbers(words):
         bid = _BID_IN_WORDS.match(words, before.end())
         if bid is not None and bid[2] is not None:
             return _check_bid(_strip_amount(bid[1]))
-    found = read_command(text, (), _normalise_line)
-    return found if isinstance(found, Illegal) and found.kind == "refused" else Illegal(_explain_no_bid(spoken))
+    reading = read_command(text, (), _normalise_line)
+    return reading if isinstance(reading, Illegal) and reading.kind == "refused" else Illegal(_explain_no_bid(action_text))
 
 
 def _has_several_numbers(words: str) -> bool:
     """Whether words hold two different numbers, or one that is not in digits."""
-    numbers = {found[0].rstrip(".,").lstrip("0") for found in _ANY_NUMBER.finditer(words)}
+    numbers = {match[0].rstrip(".,").lstrip("0") for match in _ANY_NUMBER.finditer(words)}
     in_words = _ANY_NUMBER_WORD.search(words) is not None
     return len(numbers) > 1 or in_words or any(char.isnumeric() and not char.isdecimal() for char in words)
 
@@ -323,8 +323,8 @@ def _read_amount(line: str) -> str | None:
     """The number of a line that is nothing but a bid; None: the line is something else."""
     if len(line) > _LONGEST_BID_LINE:
         return None
-    found = _SPOKEN_BID.fullmatch(_normalise_line(line).lstrip(" !*`\"'").rstrip(" .!*`\"'"))
-    return _strip_amount(found[1]) if found else None
+    match = _SPOKEN_BID.fullmatch(_normalise_line(line).lstrip(" !*`\"'").rstrip(" .!*`\"'"))
+    return _strip_amount(match[1]) if match else None
 
 
 def _strip_amount(amount: str) -> str:

@@ -46,51 +46,51 @@ class BoardPage(NamedTuple):
 
 def sort_boards(boards: Iterable[BoardPage]) -> list[BoardPage]:
     """Boards in the order of the page: that of most models first."""
-    return sorted(boards, key=lambda one: (-len(one.board.models), -len(one.found.episodes), one.board.title))
+    return sorted(boards, key=lambda page: (-len(page.board.models), -len(page.found.episodes), page.board.title))
 
 
-def build_boards_of_scenario(found: ScenarioResults) -> list[BoardPage]:
+def build_boards_of_scenario(scenario: ScenarioResults) -> list[BoardPage]:
     """A board of the models that play a scenario as themselves, and one for each persona that some other model plays there."""
-    rows = found.filter_by_metric()
+    rows = scenario.filter_by_metric()
     models = rows[~rows["is_baseline"]]
     as_itself = set(models.loc[models["persona"] == NO_PERSONA, "model_variant"])
-    others = set(models.loc[~models["model_variant"].isin(as_itself), "persona"])
-    personas = [*([NO_PERSONA] if as_itself else []), *sorted(others)]
-    return [BoardPage(found, persona, build_board(found, persona)) for persona in personas]
+    roles = set(models.loc[~models["model_variant"].isin(as_itself), "persona"])
+    personas = [*([NO_PERSONA] if as_itself else []), *sorted(roles)]
+    return [BoardPage(scenario, persona, build_board(scenario, persona)) for persona in personas]
 
 
-def build_board(found: ScenarioResults, persona: str) -> RankedBoard:
+def build_board(scenario: ScenarioResults, persona: str) -> RankedBoard:
     """The models of a scenario that play as one persona, or as themselves."""
-    rows = found.filter_by_metric()
+    rows = scenario.filter_by_metric()
     rows = rows[rows["is_baseline"] | (rows["persona"] == persona)]
-    is_ranked = _find_same_games(found, rows)
-    n_games = [len(one) for one in _games_of(found, rows)]
+    is_ranked = _find_same_games(scenario, rows)
+    n_games = [len(games) for games in _games_of(scenario, rows)]
     rows = rows.assign(
-        place=rank_places(rows, is_ranked), is_ranked=is_ranked, won=list_values(found, SUCCESS_RATE, rows), n_games=n_games
+        place=rank_places(rows, is_ranked), is_ranked=is_ranked, won=list_values(scenario, SUCCESS_RATE, rows), n_games=n_games
     )
-    as_persona = f" as {found.labels.persona(persona)}" if persona else ""
+    as_persona = f" as {scenario.labels.persona(persona)}" if persona else ""
     return RankedBoard(
-        "-".join(filter(None, (found.name.replace("/", "-"), persona.replace(":", "-")))),
-        f"{found.title}{as_persona}",
-        f"Mean reward, {describe_unit(found.unit)}; higher is better{_games_words(rows)}",
-        [_build_board_row(found, row, rows) for row in convert_to_rows(rows)],
+        "-".join(filter(None, (scenario.name.replace("/", "-"), persona.replace(":", "-")))),
+        f"{scenario.title}{as_persona}",
+        f"Mean reward, {describe_unit(scenario.unit)}; higher is better{_games_words(rows)}",
+        [_build_board_row(scenario, row, rows) for row in convert_to_rows(rows)],
         columns=_GAME_COLUMNS,
         how=GAME_BOARD_HOW,
     )
 
 
-def _find_same_games(found: ScenarioResults, rows: pd.DataFrame) -> pd.Series[bool]:
+def _find_same_games(scenario: ScenarioResults, rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether a row is of a model that has every game which any model of these rows has; without episodes, which any player has."""
-    if not len(found.episodes):
+    if not len(scenario.episodes):
         return ~rows["is_baseline"] & ~(rows[PLAYED_COVERAGE] < 1)
-    own = _games_of(found, rows)
-    every = set().union(*(one for one, is_baseline in zip(own, rows["is_baseline"], strict=True) if not is_baseline))
-    return ~rows["is_baseline"] & pd.Series([one == every for one in own], index=rows.index, dtype=bool)
+    games = _games_of(scenario, rows)
+    every = set().union(*(group for group, is_baseline in zip(games, rows["is_baseline"], strict=True) if not is_baseline))
+    return ~rows["is_baseline"] & pd.Series([group == every for group in games], index=rows.index, dtype=bool)
 
 
-def _games_of(found: ScenarioResults, rows: pd.DataFrame) -> list[set[str]]:
+def _games_of(scenario: ScenarioResults, rows: pd.DataFrame) -> list[set[str]]:
     """The games of the player of each row; none where episodes are not stored."""
-    games = found.episodes.groupby(PLAYER_KEYS)["item_id"].agg(set).to_dict()
+    games = scenario.episodes.groupby(PLAYER_KEYS)["item_id"].agg(set).to_dict()
     return [games.get(key, set()) for key in list_player_keys(rows)]
 
 
@@ -106,10 +106,10 @@ def _games_words(rows: pd.DataFrame) -> str:
     )
 
 
-def list_values(found: ScenarioResults, metric: str, players: pd.DataFrame) -> list[float]:
+def list_values(scenario: ScenarioResults, metric: str, players: pd.DataFrame) -> list[float]:
     """The mean of another metric of the same players."""
-    own = found.filter_by_metric(metric)
-    means: Mapping[tuple[Any, ...], float] = dict(zip(list_player_keys(own), own["mean"], strict=True))
+    rows = scenario.filter_by_metric(metric)
+    means: Mapping[tuple[Any, ...], float] = dict(zip(list_player_keys(rows), rows["mean"], strict=True))
     return [means.get(key, np.nan) for key in list_player_keys(players)]
 
 
@@ -118,7 +118,7 @@ def list_player_keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return list(zip(*(frame[name] for name in PLAYER_KEYS), strict=True))
 
 
-def _build_board_row(found: ScenarioResults, row: Mapping[Any, Any], rows: pd.DataFrame) -> BoardRow:
+def _build_board_row(scenario: ScenarioResults, row: Mapping[Any, Any], rows: pd.DataFrame) -> BoardRow:
     rank = int(row["place"]) if row["is_ranked"] and not is_unknown(row["place"]) else None
     return BoardRow(
         row["name"],
@@ -148,36 +148,36 @@ def describe_mean(row: Mapping[Any, Any]) -> str:
     """What is to be known of a mean: why it has no interval, what was not played, and that nobody approved the persona."""
     mark = mark_unapproved(row[PERSONA_STATUS])
     parts = [row["reason"], row[UNPLAYED_NOTE], row[GAMES_NOTE], f"a {mark}" if mark else ""]
-    return "; ".join(str(one) for one in parts if not is_unknown(one))
+    return "; ".join(str(part) for part in parts if not is_unknown(part))
 
 
-def verdict(played: Sequence[BoardPage]) -> str:
+def verdict(pages: Sequence[BoardPage]) -> str:
     """The best model of the first board, beside the baselines on the same games."""
-    found, persona, board = played[0]
+    scenario, persona, board = pages[0]
     if not board.models:
-        row = next(one for one in board.rows if not one.is_reference)
+        row = next(entry for entry in board.rows if not entry.is_reference)
         return f"{board.title}: {row.model} has no rank: {row.note}."
     best = board.models[0]
     interval = f" ({show_interval(best.score)})" if show_interval(best.score) else ""
     among = f", best of {len(board.models)} models" if len(board.models) > 1 else ""
-    score = f"{show(best.score)}{format_unit(found.unit)} per episode{interval}{among}"
+    score = f"{show(best.score)}{format_unit(scenario.unit)} per episode{interval}{among}"
     lacking = [row.model for row in board.rows if not row.is_reference and row.rank is None]
-    left = (
+    note = (
         f" {list_first_names(lacking, 3)} {'has' if len(lacking) == 1 else 'have'} no rank, because games of the other models are missing."
         if lacking
         else ""
     )
-    return f"{board.title}: {best.model} makes {score}{_compare_with_baselines(found, persona, board)}.{left}"
+    return f"{board.title}: {best.model} makes {score}{_compare_with_baselines(scenario, persona, board)}.{note}"
 
 
-def _compare_with_baselines(found: ScenarioResults, persona: str, board: RankedBoard) -> str:
+def _compare_with_baselines(scenario: ScenarioResults, persona: str, board: RankedBoard) -> str:
     """How many baselines the best model beats on the same games, and what the best of them makes."""
     baselines = [row for row in board.rows if row.is_reference and not is_unknown(row.score)]
     if not baselines:
         return ""
     best = board.models[0]
-    player = found.labels.as_persona(best.model, persona)
-    words = [describe_difference(compare_on_seeds(found.rewards, player, row.model)) for row in baselines]
+    player = scenario.labels.as_persona(best.model, persona)
+    words = [describe_difference(compare_on_seeds(scenario.rewards, player, row.model)) for row in baselines]
     beaten, n = words.count("better"), len(baselines)
     if set(words) == {"not tested"}:
         beats = "it played too few seeds to be compared with baselines"
@@ -185,7 +185,7 @@ def _compare_with_baselines(found: ScenarioResults, persona: str, board: RankedB
         which = "every baseline" if beaten == n else f"{beaten or 'none'} of {format_count(n, 'baseline')}"
         beats = f"on the same games it beats {which}"
     first = max(baselines, key=lambda row: row.score.value or 0.0)
-    made = f"{first.model.removesuffix(' (baseline)')}, makes {show(first.score, 'score')}"
+    result = f"{first.model.removesuffix(' (baseline)')}, makes {show(first.score, 'score')}"
     n_games = first.more["n_games"]
     over = "" if n_games == best.more["n_games"] else f" over {format_count(n_games, 'game')}"
-    return f"; {beats}, and the best of them, {made}{over}"
+    return f"; {beats}, and the best of them, {result}{over}"

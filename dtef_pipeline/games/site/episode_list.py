@@ -48,28 +48,28 @@ def add_above(episodes: pd.DataFrame) -> pd.DataFrame:
 
 def _rank_within_player(episodes: pd.DataFrame, by: str) -> pd.Series[int]:
     """The place of each episode among those of its player, from 1, the lowest of a column first."""
-    ordered = episodes.sort_values(["player", by], kind="stable")
-    return (ordered.groupby("player").cumcount() + 1).reindex(episodes.index)
+    order = episodes.sort_values(["player", by], kind="stable")
+    return (order.groupby("player").cumcount() + 1).reindex(episodes.index)
 
 
-def choose_listed_episodes(found: ScenarioResults) -> pd.DataFrame:
+def choose_listed_episodes(scenario: ScenarioResults) -> pd.DataFrame:
     """The episodes of the list: the best and worst of each player, then forfeited and refused ones, then random ones of each player in turn."""
-    frame = add_above(found.episodes)
+    frame = add_above(scenario.episodes)
     if not len(frame):
         return frame
-    drawn = frame.assign(lot=[digest("listed", one) for one in frame["episode_id"]])
-    place, lead, reward = (_rank_within_player(drawn, name) for name in ("lot", "above", "reward"))
-    size = drawn.groupby("player")["lot"].transform("size")
+    lots = frame.assign(lot=[digest("listed", episode_id) for episode_id in frame["episode_id"]])
+    place, lead, reward = (_rank_within_player(lots, name) for name in ("lot", "above", "reward"))
+    size = lots.groupby("player")["lot"].transform("size")
     extreme = (lead <= _EXTREME_EPISODES) | (reward > size - _EXTREME_EPISODES)
     wrong = (frame["forfeits"] > 0) | (frame["refused"] > 0)
     order = frame.assign(group=(~extreme).astype(int) + (~extreme & ~wrong), place=place)
-    chosen = order.sort_values(["group", "place", "player"], kind="stable").head(MOST_EPISODES)
-    return chosen.sort_values(["player", "item_id", "draw"], kind="stable", ignore_index=True).drop(columns=["group", "place"])
+    sample = order.sort_values(["group", "place", "player"], kind="stable").head(MOST_EPISODES)
+    return sample.sort_values(["player", "item_id", "draw"], kind="stable", ignore_index=True).drop(columns=["group", "place"])
 
 
-def build_episode_link(found: ScenarioResults, episode_id: str, words: str) -> Link:
+def build_episode_link(scenario: ScenarioResults, episode_id: str, words: str) -> Link:
     """Opens the episode on the page of its scenario."""
-    return Link(words, state_address(found.path, episode=shorten_id(episode_id)))
+    return Link(words, state_address(scenario.path, episode=shorten_id(episode_id)))
 
 
 def shorten_id(episode_id: str) -> str:
@@ -77,81 +77,81 @@ def shorten_id(episode_id: str) -> str:
     return episode_id[:_ID_DIGITS]
 
 
-def describe_game(found: ScenarioResults, row: dict[Any, Any]) -> str:
+def describe_game(scenario: ScenarioResults, row: dict[Any, Any]) -> str:
     """`seed 7, seat A, against nash`."""
-    seats = found.pack.manifest.seats if found.pack else ()
+    seats = scenario.pack.manifest.seats if scenario.pack else ()
     seat = seats[row["seat"]] if row["seat"] < len(seats) else str(row["seat"])
     parts = [f"seed {row['cluster']}", *([f"seat {seat}"] if len(seats) != 1 else [])]
-    opponent = found.labels.opponent(row["opponent"]).removesuffix(" (baseline)")
+    opponent = scenario.labels.opponent(row["opponent"]).removesuffix(" (baseline)")
     return ", ".join([*parts, *([f"against {opponent}"] if opponent else [])])
 
 
-def build_episodes_section(found: ScenarioResults, listed: pd.DataFrame) -> Section:
+def build_episodes_section(scenario: ScenarioResults, episodes: pd.DataFrame) -> Section:
     """The list, with its choice of player and outcome and the place of the episode that is opened."""
-    rows = [_build_list_row(found, row) for row in convert_to_rows(listed)]
-    ids = [shorten_id(one) for one in listed["episode_id"]]
+    rows = [_build_list_row(scenario, row) for row in convert_to_rows(episodes)]
+    ids = [shorten_id(episode_id) for episode_id in episodes["episode_id"]]
     values = {
         "table": Table("Episodes", _EPISODE_COLUMNS, rows, search=True, first=_SHOWN_FIRST),
-        "players": sorted(set(listed["player"]), key=str.casefold),
+        "players": sorted(set(episodes["player"]), key=str.casefold),
         "outcomes": sorted({row["outcome"] for row in rows}),
-        "files": [_build_file_path(found, at) for at in range(-(-len(rows) // _EPISODES_A_FILE))],
+        "files": [_build_file_path(scenario, at) for at in range(-(-len(rows) // _EPISODES_A_FILE))],
         "in_file": _EPISODES_A_FILE,
-        "sample": _sample(found, listed) if rows else [],
-        "games": dict(zip(ids, listed["item_id"], strict=True)),
+        "sample": _sample(scenario, episodes) if rows else [],
+        "games": dict(zip(ids, episodes["item_id"], strict=True)),
     }
-    played = len(found.episodes)
-    chosen = (
+    n_episodes = len(scenario.episodes)
+    note = (
         ""
-        if len(rows) == played
+        if len(rows) == n_episodes
         else f"; the list shows {len(rows):,}: the best and worst of each player, and others at random"
     )
-    answer = f"{format_count(played, 'episode')} {'was' if played == 1 else 'were'} played to the end{chosen}."
+    answer = f"{format_count(n_episodes, 'episode')} {'was' if n_episodes == 1 else 'were'} played to the end{note}."
     return Section(
         "episodes", "Episodes", [TemplateBlock("games/episodes.html.j2", values)] if rows else [], answer, _EPISODES_HOW
     )
 
 
-def _sample(found: ScenarioResults, listed: pd.DataFrame) -> list[dict[str, Any]]:
+def _sample(scenario: ScenarioResults, episodes: pd.DataFrame) -> list[dict[str, Any]]:
     """Transcripts with a title, of episodes that are drawn by their ids."""
-    drawn = sorted(convert_to_rows(listed), key=lambda row: digest("without scripts", row["episode_id"]))[:_SAMPLED_EPISODES]
-    traces = _read_traces(found, [row["episode_id"] for row in drawn])
+    sample = sorted(convert_to_rows(episodes), key=lambda row: digest("without scripts", row["episode_id"]))[:_SAMPLED_EPISODES]
+    traces = _read_traces(scenario, [row["episode_id"] for row in sample])
     return [
         {
-            **transcript(found, {**row, **traces[row["episode_id"]]}),
-            "title": f"{describe_game(found, row)} · {row['player']} · {format_outcome_words(str(row['outcome']))}",
+            **transcript(scenario, {**row, **traces[row["episode_id"]]}),
+            "title": f"{describe_game(scenario, row)} · {row['player']} · {format_outcome_words(str(row['outcome']))}",
         }
-        for row in drawn
+        for row in sample
     ]
 
 
-def _build_list_row(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
-    shown = ("player", "reward", "above", "n_turns", "illegal")
+def _build_list_row(scenario: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
+    columns = ("player", "reward", "above", "n_turns", "illegal")
     return {
-        **{name: row[name] for name in shown},
-        "episode": build_episode_link(found, row["episode_id"], describe_game(found, row)),
+        **{name: row[name] for name in columns},
+        "episode": build_episode_link(scenario, row["episode_id"], describe_game(scenario, row)),
         "outcome": format_outcome_words(str(row["outcome"])),
-        "noticed": ", ".join(str(one).replace("_", " ") for one in row["flags"]),
+        "noticed": ", ".join(str(flag).replace("_", " ") for flag in row["flags"]),
     }
 
 
-def _build_file_path(found: ScenarioResults, at: int) -> str:
-    return f"{found.path.removesuffix('.html')}/episodes-{at}.js"
+def _build_file_path(scenario: ScenarioResults, at: int) -> str:
+    return f"{scenario.path.removesuffix('.html')}/episodes-{at}.js"
 
 
-def build_transcript_files(found: ScenarioResults, listed: pd.DataFrame) -> Iterator[DataFile]:
+def build_transcript_files(scenario: ScenarioResults, episodes: pd.DataFrame) -> Iterator[DataFile]:
     """The transcripts of the listed episodes, in their order."""
-    traces = _read_traces(found, listed["episode_id"].tolist()) if len(listed) else {}
-    rows = convert_to_rows(listed)
+    traces = _read_traces(scenario, episodes["episode_id"].tolist()) if len(episodes) else {}
+    rows = convert_to_rows(episodes)
     for at, start in enumerate(range(0, len(rows), _EPISODES_A_FILE)):
-        own = rows[start : start + _EPISODES_A_FILE]
-        held = {shorten_id(row["episode_id"]): transcript(found, {**row, **traces[row["episode_id"]]}) for row in own}
-        yield DataFile(_build_file_path(found, at), held)
+        batch = rows[start : start + _EPISODES_A_FILE]
+        texts = {shorten_id(row["episode_id"]): transcript(scenario, {**row, **traces[row["episode_id"]]}) for row in batch}
+        yield DataFile(_build_file_path(scenario, at), texts)
 
 
-def _read_traces(found: ScenarioResults, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+def _read_traces(scenario: ScenarioResults, ids: Sequence[str]) -> dict[str, dict[str, str]]:
     """`trace` and `trace_hash` of each of these episodes."""
     query = (
         "SELECT episode_id, trace, trace_hash FROM episodes WHERE league = ? AND scenario = ? AND list_contains(?, episode_id)"
     )
-    rows = found.rows.connection.execute(query, [found.where["league"], found.where["scenario"], list(ids)]).fetchall()
+    rows = scenario.rows.connection.execute(query, [scenario.where["league"], scenario.where["scenario"], list(ids)]).fetchall()
     return {name: {"trace": trace, "trace_hash": trace_hash} for name, trace, trace_hash in rows}

@@ -84,25 +84,25 @@ Boards = Mapping[str, Sequence[BoardPage]]
 """By scenario, its boards."""
 
 
-def read_games(connection: duckdb.DuckDBPyConnection, known: GameDocuments = _NOTHING_KNOWN) -> FamilyView:
-    """What games show. `known`: scenarios and personas in words; without a scenario its episodes are shown without rules and table."""
-    scenarios = load_scenario_results(StoredRows(connection), known)
-    boards = {found.name: build_boards_of_scenario(found) for found in scenarios}
-    played = sort_boards(one for own in boards.values() for one in own)
+def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments = _NOTHING_KNOWN) -> FamilyView:
+    """What games show. `documents`: scenarios and personas in words; without a scenario its episodes are shown without rules and table."""
+    scenarios = load_scenario_results(StoredRows(connection), documents)
+    boards = {scenario.name: build_boards_of_scenario(scenario) for scenario in scenarios}
+    board_pages = sort_boards(page for group in boards.values() for page in group)
     names = scenarios[0].labels.names if scenarios else {}
-    listed = {found.name: choose_listed_episodes(found) for found in scenarios}
+    episodes = {scenario.name: choose_listed_episodes(scenario) for scenario in scenarios}
     return FamilyView(
-        verdict(played) if played else _describe_no_models(scenarios),
-        [one.board for one in played],
+        verdict(board_pages) if board_pages else _describe_no_models(scenarios),
+        [page.board for page in board_pages],
         [
-            _build_scenarios_section(scenarios, boards, known),
+            _build_scenarios_section(scenarios, boards, documents),
             _build_personas_section(scenarios),
             *_build_strategy_sections(scenarios),
         ],
-        GameModelSections(scenarios, listed),
+        GameModelSections(scenarios, episodes),
         _compute_item_scores(scenarios),
         item_note="An item is a game: a seed, seen from one seat, against one opponent. Rewards have the unit of their scenario.",
-        pages=lambda: _build_pages(scenarios, boards, listed, known),
+        pages=lambda: _build_pages(scenarios, boards, episodes, documents),
         data=[_build_counts_section(scenarios), _build_unplayed_section(scenarios), _build_missing_values_section(scenarios)],
         method=[*_GAME_METHOD, *_describe_metrics()],
         variants={name: variant for variant, name in names.items()},
@@ -131,34 +131,36 @@ GAMES_SITE = FamilySite(
 )
 
 
-def build_games_site(known: GameDocuments) -> FamilySite:
+def build_games_site(game_documents: GameDocuments) -> FamilySite:
     """The site with the rules and personas of these documents."""
-    texts = [one.model_dump_json() for documents in known for _, one in sorted(documents.items())]
-    return replace(GAMES_SITE, read=partial(read_games, known=known), documents=digest(texts))
+    texts = [document.model_dump_json() for documents in game_documents for _, document in sorted(documents.items())]
+    return replace(GAMES_SITE, read=partial(read_games, documents=game_documents), documents=digest(texts))
 
 
 def _build_pages(
-    scenarios: Sequence[ScenarioResults], boards: Boards, listed: Mapping[str, pd.DataFrame], known: GameDocuments
+    scenarios: Sequence[ScenarioResults], boards: Boards, episodes: Mapping[str, pd.DataFrame], documents: GameDocuments
 ) -> Iterator[Page | DataFile]:
-    for found in scenarios:
-        yield from build_scenario_pages(found, boards[found.name], listed[found.name], known.personas)
+    for scenario in scenarios:
+        yield from build_scenario_pages(scenario, boards[scenario.name], episodes[scenario.name], documents.personas)
 
 
 def _describe_metrics() -> list[str]:
     return [
-        f"{format_metric_title(one.name)} ({one.unit}, {one.direction}): {one.description}"
-        for one in list_general_metrics("unit of the game")
+        f"{format_metric_title(metric.name)} ({metric.unit}, {metric.direction}): {metric.description}"
+        for metric in list_general_metrics("unit of the game")
     ]
 
 
-def _build_scenarios_section(scenarios: Sequence[ScenarioResults], boards: Boards, known: GameDocuments) -> Section:
+def _build_scenarios_section(scenarios: Sequence[ScenarioResults], boards: Boards, documents: GameDocuments) -> Section:
     rows = sorted(
-        (_build_scenario_row(found, boards[found.name]) for found in scenarios), key=lambda row: str(row["link"].text)
+        (_build_scenario_row(scenario, boards[scenario.name]) for scenario in scenarios), key=lambda row: str(row["link"].text)
     )
-    episodes = sum(len(found.episodes) for found in scenarios)
-    unplayed = sorted(format_scenario_title(name) for name in set(known.manifests) - {found.name for found in scenarios})
+    episodes = sum(len(scenario.episodes) for scenario in scenarios)
+    titles = sorted(
+        format_scenario_title(name) for name in set(documents.manifests) - {scenario.name for scenario in scenarios}
+    )
     answer = f"{format_count(len(rows), 'scenario')} with {format_count(episodes, 'episode')}."
-    answer += f" Not played yet: {', '.join(unplayed)}." if unplayed else ""
+    answer += f" Not played yet: {', '.join(titles)}." if titles else ""
     return Section(
         "scenarios",
         "Scenarios",
@@ -167,62 +169,62 @@ def _build_scenarios_section(scenarios: Sequence[ScenarioResults], boards: Board
     )
 
 
-def _build_scenario_row(found: ScenarioResults, boards: Sequence[BoardPage]) -> dict[str, Any]:
-    best = next((one.board.models[0] for one in boards if one.board.models), None)
-    own, manifest = found.filter_by_metric(), found.pack.manifest if found.pack else None
+def _build_scenario_row(scenario: ScenarioResults, boards: Sequence[BoardPage]) -> dict[str, Any]:
+    best = next((page.board.models[0] for page in boards if page.board.models), None)
+    players, manifest = scenario.filter_by_metric(), scenario.pack.manifest if scenario.pack else None
     return {
-        "link": found.link,
+        "link": scenario.link,
         "description": manifest.description if manifest else "It is not installed any more.",
         "status": manifest.status if manifest else None,
-        "players": len(own),
+        "players": len(players),
         "best": best.model if best else None,
         "mean": best.score if best else None,
-        "unit": found.unit,
-        "episodes": len(found.episodes),
-        "seeds": int(own["n_clusters"].max()) if len(own) else None,
-        "version": found.version,
+        "unit": scenario.unit,
+        "episodes": len(scenario.episodes),
+        "seeds": int(players["n_clusters"].max()) if len(players) else None,
+        "version": scenario.version,
     }
 
 
 def _build_personas_section(scenarios: Sequence[ScenarioResults]) -> Section:
-    return personas_section([row for found in scenarios for row in build_persona_rows(found)])
+    return personas_section([row for scenario in scenarios for row in build_persona_rows(scenario)])
 
 
 def _build_strategy_sections(scenarios: Sequence[ScenarioResults]) -> Iterator[Section]:
     """The strategies of each scenario whose decision points were asked."""
-    for found in scenarios:
-        section = build_strategies_section(found)
+    for scenario in scenarios:
+        section = build_strategies_section(scenario)
         if not section.is_empty:
-            yield replace(section, id=f"strategies-{found.name.replace('/', '-')}", title=f"Strategies in {found.title}")
+            yield replace(section, id=f"strategies-{scenario.name.replace('/', '-')}", title=f"Strategies in {scenario.title}")
 
 
 def _compute_item_scores(scenarios: Sequence[ScenarioResults]) -> pd.DataFrame:
     """The mean reward of each model on each game (seed, seat, opponent) and persona, over draws."""
-    frames = [_compute_game_rewards(found) for found in scenarios]
+    frames = [_compute_game_rewards(scenario) for scenario in scenarios]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(ITEM_COLUMNS))
 
 
-def _compute_game_rewards(found: ScenarioResults) -> pd.DataFrame:
-    models = found.episodes[~found.episodes["is_baseline"]]
+def _compute_game_rewards(scenario: ScenarioResults) -> pd.DataFrame:
+    models = scenario.episodes[~scenario.episodes["is_baseline"]]
     keys = ["name", "as_persona", "item_id", "cluster", "seat", "opponent"]
     means = models.groupby(keys, sort=True)["reward"].mean().reset_index()
-    return pd.DataFrame([_build_reward_row(found, row) for row in convert_to_rows(means)], columns=list(ITEM_COLUMNS))
+    return pd.DataFrame([_build_reward_row(scenario, row) for row in convert_to_rows(means)], columns=list(ITEM_COLUMNS))
 
 
-def _build_reward_row(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
+def _build_reward_row(scenario: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
     as_persona = f", as {row['as_persona']}" if row["as_persona"] else ""
     return {
         "model": row["name"],
-        "item": f"{found.name}/{row['item_id']}/{row['as_persona']}",
-        "label": f"{found.title}, {describe_game(found, row)}{as_persona}, reward in {found.unit}",
-        "page": state_address(found.path, game=row["item_id"], **({"as": row["as_persona"]} if row["as_persona"] else {})),
+        "item": f"{scenario.name}/{row['item_id']}/{row['as_persona']}",
+        "label": f"{scenario.title}, {describe_game(scenario, row)}{as_persona}, reward in {scenario.unit}",
+        "page": state_address(scenario.path, game=row["item_id"], **({"as": row["as_persona"]} if row["as_persona"] else {})),
         "score": row["reward"],
     }
 
 
 def _build_counts_section(scenarios: Sequence[ScenarioResults]) -> Section:
-    total = sum(len(found.episodes) for found in scenarios)
-    by_models = sum(int((~found.episodes["is_baseline"]).sum()) for found in scenarios)
+    total = sum(len(scenario.episodes) for scenario in scenarios)
+    by_models = sum(int((~scenario.episodes["is_baseline"]).sum()) for scenario in scenarios)
     answer = (
         f"{format_count(total, 'episode')} of {format_count(len(scenarios), 'scenario')}, {by_models:,} by models and "
         "the others by baselines."
@@ -247,19 +249,19 @@ def _build_unplayed_section(scenarios: Sequence[ScenarioResults]) -> Section:
 def _build_missing_values_section(scenarios: Sequence[ScenarioResults]) -> Section:
     """One row per metric and reason, of players over all opponents."""
     rows: list[dict[str, Any]] = []
-    for found in scenarios:
-        overall = found.overall
+    for scenario in scenarios:
+        overall = scenario.overall
         of_models_alone = overall["is_baseline"] & overall["metric"].isin(_OF_MODELS_ALONE)
         none = overall[overall["mean"].isna() & ~of_models_alone]
         rows += [
             {
-                "scenario": found.link,
+                "scenario": scenario.link,
                 "metric": format_metric_title(str(metric)),
-                "n": len(own),
-                "players": ", ".join(own["player"]),
+                "n": len(group),
+                "players": ", ".join(group["player"]),
                 "reason": reason,
             }
-            for (metric, reason), own in none.groupby(["metric", "reason"], dropna=False)
+            for (metric, reason), group in none.groupby(["metric", "reason"], dropna=False)
         ]
     return Section(
         "without-value", "metrics without a value", [Table("Metrics without a value", _VALUELESS_COLUMNS, rows, first=10)]

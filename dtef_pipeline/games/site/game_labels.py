@@ -67,13 +67,13 @@ def ranked_metric_words(metric: str) -> str:
 
 def describe_watched_way(way: str) -> str:
     """`itself against nash (baseline), Won` of `persona none against baseline/nash, success_rate`, as drift calls a way of playing."""
-    found = _WAY_OF_PLAYING.fullmatch(way)
-    if found is None:
+    match = _WAY_OF_PLAYING.fullmatch(way)
+    if match is None:
         return way
     labels = PlayerLabels({}, {})
     return (
-        f"{labels.persona(NO_PERSONA if found[1] == 'none' else found[1])} against {labels.opponent(found[2])}, "
-        f"{format_metric_title(found[3])}"
+        f"{labels.persona(NO_PERSONA if match[1] == 'none' else match[1])} against {labels.opponent(match[2])}, "
+        f"{format_metric_title(match[3])}"
     )
 
 
@@ -103,8 +103,8 @@ class PlayerLabels(NamedTuple):
         """`Calm v2` of `calm:v2`; `itself` of none."""
         if name == NO_PERSONA:
             return "itself"
-        known = self.personas.get(name)
-        return f"{known.display_name} v{known.version}" if known else name
+        entry = self.personas.get(name)
+        return f"{entry.display_name} v{entry.version}" if entry else name
 
     def player(self, persona: str, variant: str, model: str) -> str:
         """`gpt-4.1 as Calm v2`."""
@@ -117,5 +117,5 @@ class PlayerLabels(NamedTuple):
 
     def opponent(self, name: str) -> str:
         """The same of a name in the column `opponent`: `baseline/nash`, `gpt-4.1`, `calm:v2@gpt-4.1`."""
-        found = _AS_PERSONA.fullmatch(name)
-        return self.player(found[1], found[2], found[2]) if found else self.player(NO_PERSONA, name, name)
+        match = _AS_PERSONA.fullmatch(name)
+        return self.player(match[1], match[2], match[2]) if match else self.player(NO_PERSONA, name, name)

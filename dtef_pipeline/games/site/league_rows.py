@@ -117,8 +117,8 @@ class ScenarioResults:
     @cached_property
     def metrics(self) -> list[str]:
         """The metrics of which some player has a mean, those that matter most first."""
-        known = self.overall[self.overall["mean"].notna()]
-        families = dict(zip(known["metric"], known["family"], strict=True))
+        rows = self.overall[self.overall["mean"].notna()]
+        families = dict(zip(rows["metric"], rows["family"], strict=True))
         order = {name: at for at, name in enumerate(self.descriptions)}
         return sorted(families, key=lambda name: (_rank_family(families[name]), order.get(name, len(order)), name))
 
@@ -143,57 +143,57 @@ def _rank_family(family: str) -> int:
     return FAMILY_ORDER.index(family) if family in FAMILY_ORDER else len(FAMILY_ORDER)
 
 
-def load_scenario_results(rows: StoredRows, known: GameDocuments) -> list[ScenarioResults]:
+def load_scenario_results(rows: StoredRows, documents: GameDocuments) -> list[ScenarioResults]:
     """All scenarios with episodes, results or strategies, by name."""
     connection, every = rows.connection, rows.frame("persona_results")
     every = every if len(every) else PERSONA_RESULTS.empty_table().to_pandas()
-    own = select_shown_versions(every, known.manifests)
-    labels = PlayerLabels(dict(zip(own["model_variant"], rename_variants(own)["model"], strict=True)), known.personas)
-    covered, shared = set_game_coverage(own, np.nan), own.iloc[:0]
+    frame = select_shown_versions(every, documents.manifests)
+    labels = PlayerLabels(dict(zip(frame["model_variant"], rename_variants(frame)["model"], strict=True)), documents.personas)
+    coverage, shared = set_game_coverage(frame, np.nan), frame.iloc[:0]
     if all(map(rows.has, GAME_RESULTS_READS)):
-        covered = add_game_coverage(connection, own)
-        shared = compute_shared_results(connection, _filter_unlike_games(covered))
-    noted = add_unplayed_note if all(map(rows.has, UNPLAYED_READS)) else lambda _, found: clear_unplayed_note(found)
-    results, shared = (_add_players(sort_players(noted(connection, one)), labels) for one in (covered, shared))
-    met = results[(results["metric"] == EXPECTED_RETURN) & (results["opponent"] != ALL_OPPONENTS)]
+        coverage = add_game_coverage(connection, frame)
+        shared = compute_shared_results(connection, _filter_unlike_games(coverage))
+    add_note = add_unplayed_note if all(map(rows.has, UNPLAYED_READS)) else lambda _, table: clear_unplayed_note(table)
+    results, shared = (_add_players(sort_players(add_note(connection, part)), labels) for part in (coverage, shared))
+    matchups = results[(results["metric"] == EXPECTED_RETURN) & (results["opponent"] != ALL_OPPONENTS)]
     versions = _list_versions(rows, results)
     files = choose_file_names(name.replace("/", ".") for name in versions)
     return [
         ScenarioResults(
             name,
             f"games/scenarios/{files[name.replace('/', '.')]}.html",
-            found[-1],
+            numbers[-1],
             rows,
             labels,
             _filter_scenario(results, name),
-            _filter_scenario(met, name),
-            find_pack(name, known.manifests),
-            found[:-1],
+            _filter_scenario(matchups, name),
+            find_pack(name, documents.manifests),
+            numbers[:-1],
             _filter_scenario(shared, name),
         )
-        for name, found in sorted(versions.items())
+        for name, numbers in sorted(versions.items())
     ]
 
 
-def _filter_unlike_games(covered: pd.DataFrame) -> pd.DataFrame:
+def _filter_unlike_games(results: pd.DataFrame) -> pd.DataFrame:
     """The rows of scenarios whose players have not all played the same games."""
-    whole = covered.groupby(["league", "scenario"])[PLAYED_COVERAGE].transform("min") >= 1
-    return covered[~whole & covered[PLAYED_COVERAGE].notna()]
+    is_complete = results.groupby(["league", "scenario"])[PLAYED_COVERAGE].transform("min") >= 1
+    return results[~is_complete & results[PLAYED_COVERAGE].notna()]
 
 
 def _list_versions(rows: StoredRows, results: pd.DataFrame) -> dict[str, list[int]]:
     """Of each scenario the versions that were played, the one that the pages show last."""
-    keys, played = ("league", "scenario", "version"), dict[str, set[int]]()
+    keys, versions = ("league", "scenario", "version"), dict[str, set[int]]()
     for table in filter(rows.has, _TABLES_OF_VERSIONS):
         for row in rows.rows(f"(SELECT DISTINCT {', '.join(keys)} FROM {table})", keys, {}):
-            played.setdefault(f"{row['league']}/{row['scenario']}", set()).add(int(row["version"]))
+            versions.setdefault(f"{row['league']}/{row['scenario']}", set()).add(int(row["version"]))
     names = results["league"] + "/" + results["scenario"]
-    shown = dict(zip(names, results["version"].astype(int), strict=True))
-    found = {}
-    for name in {*played, *shown}:
-        own = shown.get(name) or max(played[name])
-        found[name] = [*sorted(one for one in played.get(name, set()) if one < own), own]
-    return found
+    shown_versions = dict(zip(names, results["version"].astype(int), strict=True))
+    by_scenario = {}
+    for name in {*versions, *shown_versions}:
+        last = shown_versions.get(name) or max(versions[name])
+        by_scenario[name] = [*sorted(version for version in versions.get(name, set()) if version < last), last]
+    return by_scenario
 
 
 def _filter_scenario(frame: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -206,20 +206,20 @@ def _add_players(frame: pd.DataFrame, labels: PlayerLabels) -> pd.DataFrame:
     return frame.assign(
         **not_yet,
         name=names,
-        as_persona=[labels.persona(one) if one else "" for one in frame["persona"]],
+        as_persona=[labels.persona(persona) if persona else "" for persona in frame["persona"]],
         player=list(map(labels.as_persona, names, frame["persona"])),
         is_baseline=frame["model"].str.startswith(BASELINE_PREFIX),
         **{PERSONA_STATUS: list_persona_statuses(frame["persona"].tolist(), labels.personas)},
     )
 
 
-def list_unplayed(shown: Sequence[ScenarioResults]) -> Iterator[dict[str, Any]]:
+def list_unplayed(scenarios: Sequence[ScenarioResults]) -> Iterator[dict[str, Any]]:
     """Episodes of these versions that were not played to their end: one row per scenario, player, state and reason."""
-    versions = {one.name: one for one in shown}
-    wanted = ("league", "scenario", "version", "persona", "model", "model_variant", "status", "reason", "n")
-    rows = shown[0].rows if shown else None
-    for row in rows.rows(_STATES, wanted, {}, wanted[:-1]) if rows and rows.has("episodes") else []:
-        found = versions.get(f"{row['league']}/{row['scenario']}")
-        if found and found.version == row["version"]:
-            player = found.labels.player(row["persona"], row["model_variant"], row["model"])
-            yield {"scenario": found.link, "player": player, "status": row["status"], "reason": row["reason"], "n": row["n"]}
+    versions = {result.name: result for result in scenarios}
+    columns = ("league", "scenario", "version", "persona", "model", "model_variant", "status", "reason", "n")
+    rows = scenarios[0].rows if scenarios else None
+    for row in rows.rows(_STATES, columns, {}, columns[:-1]) if rows and rows.has("episodes") else []:
+        scenario = versions.get(f"{row['league']}/{row['scenario']}")
+        if scenario and scenario.version == row["version"]:
+            player = scenario.labels.player(row["persona"], row["model_variant"], row["model"])
+            yield {"scenario": scenario.link, "player": player, "status": row["status"], "reason": row["reason"], "n": row["n"]}

@@ -47,7 +47,7 @@ _PLAYER_COLUMNS_SHOWN = (
 )
 
 _SAME_GAME_COLUMNS = tuple(
-    one for one in _PLAYER_COLUMNS_SHOWN if one.name in ("player", "mean", "n_clusters", "n_episodes", "note")
+    entry for entry in _PLAYER_COLUMNS_SHOWN if entry.name in ("player", "mean", "n_clusters", "n_episodes", "note")
 )
 
 
@@ -55,21 +55,21 @@ def build_mean_estimate(row: Mapping[Any, Any]) -> Estimate:
     return Estimate(row["mean"], row["low"], row["high"])
 
 
-def build_players_section(found: ScenarioResults) -> Section:
+def build_players_section(scenario: ScenarioResults) -> Section:
     """All players, models, personas and baselines, by their mean reward."""
-    own = found.filter_by_metric()
-    seeds = _compute_seed_spread(found.episodes)
+    players = scenario.filter_by_metric()
+    seeds = _compute_seed_spread(scenario.episodes)
     rows = [
         {
             **row,
             **seeds.get(row["player"], {}),
-            "won": won,
+            "won": wins,
             "illegal": row[ILLEGAL_RATE],
             "note": describe_mean(row),
         }
-        for row, won in zip(convert_to_rows(own), list_values(found, SUCCESS_RATE, own), strict=True)
+        for row, wins in zip(convert_to_rows(players), list_values(scenario, SUCCESS_RATE, players), strict=True)
     ]
-    caption = f"Mean reward of an episode{_format_unit(found.unit)}; higher is better"
+    caption = f"Mean reward of an episode{_format_unit(scenario.unit)}; higher is better"
     points = [
         {"label": row["player"], "value": row["mean"], "low": row["low"], "high": row["high"], "kind": _classify_player(row)}
         for row in rows
@@ -97,45 +97,45 @@ def _compute_seed_spread(episodes: pd.DataFrame) -> dict[str, dict[str, float]]:
     return {str(player): {str(name): float(value) for name, value in row.items()} for player, row in spread.iterrows()}
 
 
-def build_metrics_section(found: ScenarioResults) -> Section:
+def build_metrics_section(scenario: ScenarioResults) -> Section:
     """Every metric but the mean reward, by family: players down, metrics across."""
-    overall = found.overall
+    overall = scenario.overall
     families = [name for name in FAMILY_ORDER if name != FORM_FAMILY and (overall["family"] == name).any()]
-    tables = {name: block for name in families if (block := _build_family_table(found, name))}
+    tables = {name: block for name in families if (block := _build_family_table(scenario, name))}
     blocks: list[Block] = [Fold(name.capitalize(), [block], at == 0) for at, (name, block) in enumerate(tables.items())]
     how = "Players stand in the order of their mean reward. ↑: higher is better, ↓: lower is better."
     return Section("metrics", "Other metrics", blocks, how=how)
 
 
-def _build_family_table(found: ScenarioResults, family: str) -> Table | None:
-    rows = found.overall[found.overall["family"] == family]
-    names = [name for name in found.metrics if name != EXPECTED_RETURN and (rows["metric"] == name).any()]
+def _build_family_table(scenario: ScenarioResults, family: str) -> Table | None:
+    rows = scenario.overall[scenario.overall["family"] == family]
+    names = [name for name in scenario.metrics if name != EXPECTED_RETURN and (rows["metric"] == name).any()]
     if not names:
         return None
-    columns, players = [Column("player", "Player")], found.filter_by_metric()
+    columns, players = [Column("player", "Player")], scenario.filter_by_metric()
     lines: list[dict[str, Any]] = [{"player": name, "_kind": "model"} for name in players["player"]]
     for at, name in enumerate(names):
-        own = rows[rows["metric"] == name]
-        cells = dict(zip(list_player_keys(own), map(build_mean_estimate, convert_to_rows(own)), strict=True))
+        metric_rows = rows[rows["metric"] == name]
+        cells = dict(zip(list_player_keys(metric_rows), map(build_mean_estimate, convert_to_rows(metric_rows)), strict=True))
         for line, key in zip(lines, list_player_keys(players), strict=True):
             line[name] = cells.get(key)
-        columns.append(_build_metric_column(found, own, at >= _METRIC_COLUMNS_SHOWN))
+        columns.append(_build_metric_column(scenario, metric_rows, at >= _METRIC_COLUMNS_SHOWN))
     return Table(f"{family.capitalize()}: mean over all episodes", columns, lines)
 
 
-def _build_metric_column(found: ScenarioResults, rows: pd.DataFrame, more: bool) -> Column:
+def _build_metric_column(scenario: ScenarioResults, rows: pd.DataFrame, more: bool) -> Column:
     name, unit, side = (str(rows[column].iloc[0]) for column in ("metric", "unit", "direction"))
-    described = found.descriptions.get(name)
+    metric = scenario.descriptions.get(name)
     meaning = "; ".join(
-        filter(None, (described.description if described else "", unit, SIDE_WORDS.get(side, "neither way is better")))
+        filter(None, (metric.description if metric else "", unit, SIDE_WORDS.get(side, "neither way is better")))
     )
     return Column(name, f"{format_metric_title(name)} {_ARROWS.get(side, '')}".strip(), "number", meaning, more=more)
 
 
-def build_form_section(found: ScenarioResults) -> Section:
+def build_form_section(scenario: ScenarioResults) -> Section:
     """Texts that were no moves, and what they cost: of models, since baselines write none."""
-    table = _build_family_table(found, FORM_FAMILY)
-    models = found.filter_by_metric(ILLEGAL_RATE)
+    table = _build_family_table(scenario, FORM_FAMILY)
+    models = scenario.filter_by_metric(ILLEGAL_RATE)
     models = models[~models["is_baseline"]]
     if table is None or not len(models):
         return Section("form", "Illegal texts and forfeits", [])
@@ -154,50 +154,53 @@ def build_form_section(found: ScenarioResults) -> Section:
     return Section("form", "Illegal texts and forfeits", [Table(table.caption, table.columns, rows)], f"{answer}.", how)
 
 
-def build_opponents_section(found: ScenarioResults) -> Section:
+def build_opponents_section(scenario: ScenarioResults) -> Section:
     """The mean reward of each player against each opponent."""
-    met = found.matchups[found.matchups["mean"].notna()]
-    if not len(met):
+    matchups = scenario.matchups[scenario.matchups["mean"].notna()]
+    if not len(matchups):
         return Section("opponents", "Against each opponent", [])
-    opponents = sorted(met["opponent"].unique(), key=lambda name: (not name.startswith("baseline/"), name))
+    opponents = sorted(matchups["opponent"].unique(), key=lambda name: (not name.startswith("baseline/"), name))
     cells: dict[str, dict[str, Any]] = {}
-    for row in convert_to_rows(met):
+    for row in convert_to_rows(matchups):
         cells.setdefault(row["player"], {})[row["opponent"]] = build_mean_estimate(row)
-    rows = [{"player": name, **cells[name]} for name in found.filter_by_metric()["player"] if name in cells]
-    columns = [Column("player", "Player"), *(Column(one, found.labels.opponent(one), "signed", heat=True) for one in opponents)]
-    most = float(met["mean"].abs().max()) or 1.0
-    caption = f"Mean reward of the player of a row against the opponent of a column{_format_unit(found.unit)}"
+    rows = [{"player": name, **cells[name]} for name in scenario.filter_by_metric()["player"] if name in cells]
+    columns = [
+        Column("player", "Player"),
+        *(Column(opponent, scenario.labels.opponent(opponent), "signed", heat=True) for opponent in opponents),
+    ]
+    most = float(matchups["mean"].abs().max()) or 1.0
+    caption = f"Mean reward of the player of a row against the opponent of a column{_format_unit(scenario.unit)}"
     how = "Over the same deals in all seats. The darker a cell, the better for the player of its row."
     table = Table(caption, columns, rows, shades=(-most, most))
-    return Section("opponents", "Against each opponent", [table], _describe_extremes(found, met), how)
+    return Section("opponents", "Against each opponent", [table], _describe_extremes(scenario, matchups), how)
 
 
-def _describe_extremes(found: ScenarioResults, met: pd.DataFrame) -> str:
+def _describe_extremes(scenario: ScenarioResults, matchups: pd.DataFrame) -> str:
     """Where models fare best and worst; of baselines where no model plays."""
-    models = met[~met["is_baseline"]]
-    ordered = (models if len(models) else met).sort_values("mean", kind="stable")
-    worst, best = ordered.iloc[0], ordered.iloc[-1]
-    unit = format_unit(found.unit)
+    models = matchups[~matchups["is_baseline"]]
+    ranking = (models if len(models) else matchups).sort_values("mean", kind="stable")
+    worst, best = ranking.iloc[0], ranking.iloc[-1]
+    unit = format_unit(scenario.unit)
     first, last = (
-        f"{row['player']} makes {show(float(row['mean']), 'signed')}{unit} against {found.labels.opponent(row['opponent'])}"
+        f"{row['player']} makes {show(float(row['mean']), 'signed')}{unit} against {scenario.labels.opponent(row['opponent'])}"
         for row in (best, worst)
     )
-    return f"{first}." if len(ordered) == 1 else f"Best: {first}; worst: {last}."
+    return f"{first}." if len(ranking) == 1 else f"Best: {first}; worst: {last}."
 
 
-def build_same_games_section(found: ScenarioResults) -> Section:
+def build_same_games_section(scenario: ScenarioResults) -> Section:
     """Means over the games that all players have, where some lack games; nothing where all have the same."""
     title = "The same games"
-    if not (found.overall[PLAYED_COVERAGE] < 1).any():
+    if not (scenario.overall[PLAYED_COVERAGE] < 1).any():
         return Section("same-games", title, [])
-    rows = found.shared[found.shared["metric"] == EXPECTED_RETURN] if len(found.shared) else found.shared
+    rows = scenario.shared[scenario.shared["metric"] == EXPECTED_RETURN] if len(scenario.shared) else scenario.shared
     rows = rows[rows["opponent"] == ALL_OPPONENTS] if len(rows) else rows
     if not len(rows):
         return Section("same-games", title, [], "The players have no game in common.")
     best = rows.iloc[0]
     answer = (
         f"On the games that all players have, {best['player']} is first: "
-        f"{show(build_mean_estimate(best.to_dict()))}{format_unit(found.unit)}."
+        f"{show(build_mean_estimate(best.to_dict()))}{format_unit(scenario.unit)}."
     )
     table = Table(
         "Mean reward on the games that all players have", _SAME_GAME_COLUMNS, convert_to_rows(rows.assign(note=rows["reason"]))

@@ -55,8 +55,8 @@ _WORST_COLUMNS = (
 class GameModelSections:
     """The sections about a model, by its name. `listed`: by scenario, the episodes that its page lists."""
 
-    def __init__(self, scenarios: Sequence[ScenarioResults], listed: Mapping[str, pd.DataFrame]) -> None:
-        self._scenarios, self._listed = scenarios, listed
+    def __init__(self, scenarios: Sequence[ScenarioResults], episodes: Mapping[str, pd.DataFrame]) -> None:
+        self._scenarios, self._listed = scenarios, episodes
 
     def __call__(self, name: str) -> list[Section]:
         return [
@@ -67,7 +67,7 @@ class GameModelSections:
 
     @cached_property
     def _ranks(self) -> list[dict[str, Any]]:
-        return [row for found in self._scenarios for row in _ranks(found)]
+        return [row for scenario in self._scenarios for row in _ranks(scenario)]
 
 
 def _build_standing_section(ranks: Sequence[dict[str, Any]], name: str) -> Section:
@@ -90,17 +90,17 @@ def _rank_words(row: dict[str, Any]) -> str:
     return f"{row['metric'].lower()} in {row['scenario'].text}, rank {row['rank']} of {row['of']}"
 
 
-def _ranks(found: ScenarioResults) -> Iterator[dict[str, Any]]:
+def _ranks(scenario: ScenarioResults) -> Iterator[dict[str, Any]]:
     """The rank of each model by each metric that can say it is strong or weak, and on which players differ."""
-    for metric in found.metrics:
-        rows = found.filter_by_metric(metric)
+    for metric in scenario.metrics:
+        rows = scenario.filter_by_metric(metric)
         if not _is_strength_metric(metric, rows):
             continue
         place = rank_places(rows, pd.Series(True, index=rows.index))
         for row in convert_to_rows(rows.assign(place=place)[place.notna() & ~rows["is_baseline"]]):
             yield {
                 "name": row["name"],
-                "scenario": found.link,
+                "scenario": scenario.link,
                 "metric": format_metric_title(metric),
                 "persona": row["as_persona"],
                 "value": build_mean_estimate(row),
@@ -124,11 +124,11 @@ def _is_strength_metric(metric: str, rows: pd.DataFrame) -> bool:
 
 
 def _build_baselines_section(scenarios: Sequence[ScenarioResults], name: str) -> Section:
-    rows = [row for found in scenarios for row in _iterate_differences(found, name)]
+    rows = [row for scenario in scenarios for row in _iterate_differences(scenario, name)]
     words = [row["verdict"] for row in rows]
-    wins, losses, untested = (words.count(one) for one in ("better", "worse", "not tested"))
+    wins, losses, n_untested = (words.count(verdict) for verdict in ("better", "worse", "not tested"))
     answer = f"Tests against {format_count(len(rows), 'baseline')}: better than {wins}, worse than {losses}"
-    answer += f"; {untested} could not be tested because the two share too few seeds." if untested else "."
+    answer += f"; {n_untested} could not be tested because the two share too few seeds." if n_untested else "."
     how = "Mean difference of rewards on the games that both played, with its 95% interval. Both had the same deals, so luck does not widen it."
     return Section(
         "baselines",
@@ -139,40 +139,40 @@ def _build_baselines_section(scenarios: Sequence[ScenarioResults], name: str) ->
     )
 
 
-def _iterate_differences(found: ScenarioResults, name: str) -> Iterator[dict[str, Any]]:
-    players = found.filter_by_metric()
-    own, baselines = players[players["name"] == name], players[players["is_baseline"]]
-    for row, baseline in product(convert_to_rows(own), baselines["player"]):
-        difference = compare_on_seeds(found.rewards, row["player"], baseline)
+def _iterate_differences(scenario: ScenarioResults, name: str) -> Iterator[dict[str, Any]]:
+    players = scenario.filter_by_metric()
+    model_rows, baselines = players[players["name"] == name], players[players["is_baseline"]]
+    for row, baseline in product(convert_to_rows(model_rows), baselines["player"]):
+        difference = compare_on_seeds(scenario.rewards, row["player"], baseline)
         if difference.value is not None:
             yield {
-                "scenario": found.link,
+                "scenario": scenario.link,
                 "baseline": baseline.removesuffix(" (baseline)"),
                 "persona": row["as_persona"],
                 "difference": difference,
                 "verdict": describe_difference(difference),
-                "unit": found.unit,
+                "unit": scenario.unit,
             }
 
 
-def _build_worst_section(scenarios: Sequence[ScenarioResults], listed: Mapping[str, pd.DataFrame], name: str) -> Section:
+def _build_worst_section(scenarios: Sequence[ScenarioResults], episodes: Mapping[str, pd.DataFrame], name: str) -> Section:
     """The listed episodes in which it fell furthest behind others on the same game, in standard deviations of rewards of the scenario."""
     rows = []
-    for found in scenarios:
-        own = listed[found.name]
-        spread = float(found.episodes["reward"].std(ddof=0)) if len(found.episodes) else np.nan
-        for row in convert_to_rows(own[own["name"] == name]):
+    for scenario in scenarios:
+        frame = episodes[scenario.name]
+        spread = float(scenario.episodes["reward"].std(ddof=0)) if len(scenario.episodes) else np.nan
+        for row in convert_to_rows(frame[frame["name"] == name]):
             if spread > 0 and row["above"] < 0:
-                rows.append(_build_episode_row(found, row, row["above"] / spread))
+                rows.append(_build_episode_row(scenario, row, row["above"] / spread))
     rows.sort(key=lambda row: (row["by"], row["scenario"], row["episode"].href))
     how = "Episodes in which it was furthest behind the mean of all players of the same game (seed, seat and opponent)."
     return Section("worst", "worst episodes", [Table("Furthest behind others", _WORST_COLUMNS, rows[:_WORST])], "", how)
 
 
-def _build_episode_row(found: ScenarioResults, row: dict[Any, Any], by: float) -> dict[str, Any]:
+def _build_episode_row(scenario: ScenarioResults, row: dict[Any, Any], by: float) -> dict[str, Any]:
     return {
-        "episode": build_episode_link(found, row["episode_id"], describe_game(found, row)),
-        "scenario": found.title,
+        "episode": build_episode_link(scenario, row["episode_id"], describe_game(scenario, row)),
+        "scenario": scenario.title,
         "persona": row["as_persona"],
         "outcome": format_outcome_words(str(row["outcome"])),
         **{name: row[name] for name in ("reward", "above", "illegal")},

@@ -28,36 +28,36 @@ _PERSONA_COLUMNS = (
 )
 
 
-def build_persona_rows(found: ScenarioResults) -> list[dict[str, Any]]:
+def build_persona_rows(scenario: ScenarioResults) -> list[dict[str, Any]]:
     """One row per model and persona of a scenario."""
-    players = found.filter_by_metric()
-    return [_build_persona_row(found, row) for row in convert_to_rows(players[players["persona"] != NO_PERSONA])]
+    players = scenario.filter_by_metric()
+    return [_build_persona_row(scenario, row) for row in convert_to_rows(players[players["persona"] != NO_PERSONA])]
 
 
-def _build_persona_row(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
-    difference = compare_on_seeds(found.rewards, row["player"], row["name"])
+def _build_persona_row(scenario: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
+    difference = compare_on_seeds(scenario.rewards, row["player"], row["name"])
     return {
-        "scenario": found.link,
+        "scenario": scenario.link,
         "model": row["name"],
         "persona": row["as_persona"],
         "mean": build_mean_estimate(row),
         "difference": difference,
         "verdict": describe_difference(difference) if not is_unknown(difference) else "not played as itself",
         "status": row[PERSONA_STATUS],
-        "unit": found.unit,
+        "unit": scenario.unit,
     }
 
 
-def personas_section(rows: list[dict[str, Any]], known: list[Persona] | None = None) -> Section:
+def personas_section(rows: list[dict[str, Any]], personas: list[Persona] | None = None) -> Section:
     """The table, with the words of the personas where they are known; empty where nobody played as a persona."""
     if not rows:
         return Section("personas", "Personas", [])
     folds: list[Block] = [
         Fold(
-            f"{one.display_name} v{one.version}, {one.status}",
-            [TemplateBlock("games/words.html.j2", {"texts": [one.system_prompt]})],
+            f"{persona.display_name} v{persona.version}, {persona.status}",
+            [TemplateBlock("games/words.html.j2", {"texts": [persona.system_prompt]})],
         )
-        for one in known or ()
+        for persona in personas or ()
     ]
     columns = _PERSONA_COLUMNS if len({row["scenario"] for row in rows}) > 1 else _PERSONA_COLUMNS[1:]
     return Section(
@@ -66,13 +66,13 @@ def personas_section(rows: list[dict[str, Any]], known: list[Persona] | None = N
 
 
 def _summarize_personas(rows: list[dict[str, Any]]) -> str:
-    tested = [row for row in rows if row["verdict"] in ("better", "worse", "no clear difference")]
-    if not tested:
+    tests = [row for row in rows if row["verdict"] in ("better", "worse", "no clear difference")]
+    if not tests:
         return f"{format_count(len(rows), 'pair')} of model and persona played; none can be compared with the model as itself."
-    changed = [row for row in tested if row["verdict"] != "no clear difference"]
-    first = f"A persona clearly changes the reward in {len(changed)} of {format_count(len(tested), 'comparison')}"
-    if not changed:
+    changes = [row for row in tests if row["verdict"] != "no clear difference"]
+    first = f"A persona clearly changes the reward in {len(changes)} of {format_count(len(tests), 'comparison')}"
+    if not changes:
         return f"{first}."
-    most = max(changed, key=lambda row: abs(row["difference"].value))
+    most = max(changes, key=lambda row: abs(row["difference"].value))
     difference = show(most["difference"], "signed")
     return f"{first}, most for {most['model']} as {most['persona']}: {difference}{format_unit(most['unit'])} in {most['scenario'].text}."

@@ -11,23 +11,23 @@ from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 NO_ESTIMATE = Estimate(None)
 
 
-def compare_on_seeds(rewards: pd.DataFrame, player: str, other: str) -> Estimate:
+def compare_on_seeds(rewards: pd.DataFrame, player: str, rival: str) -> Estimate:
     """The mean difference of rewards with its 95% interval by seeds, over the games (seed, seat, opponent) that both players have.
 
     `rewards`: games by players, as `ScenarioResults.rewards`. Unknown without a common game; without an interval below 5 seeds.
     """
-    if player not in rewards or other not in rewards:
+    if player not in rewards or rival not in rewards:
         return NO_ESTIMATE
-    difference = (rewards[player] - rewards[other]).to_numpy(dtype=np.float64)
+    difference = (rewards[player] - rewards[rival]).to_numpy(dtype=np.float64)
     is_shared = ~np.isnan(difference)
     if not is_shared.any():
         return NO_ESTIMATE
     seeds = np.unique(rewards.index.get_level_values("cluster")[is_shared], return_inverse=True)[1]
 
     sums = np.bincount(seeds, difference[is_shared]).astype(np.float64)
-    found = estimate_ratios(sums[:, None], np.bincount(seeds).astype(np.float64)[:, None])
-    low, high = found.interval()
-    return Estimate(float(found.value[0]), float(low[0]), float(high[0]))
+    ratios = estimate_ratios(sums[:, None], np.bincount(seeds).astype(np.float64)[:, None])
+    low, high = ratios.interval()
+    return Estimate(float(ratios.value[0]), float(low[0]), float(high[0]))
 
 
 def describe_difference(difference: Estimate) -> str:

@@ -31,64 +31,68 @@ CRUMBS = (Link("Games", board_page("games")),)
 
 
 def build_scenario_pages(
-    found: ScenarioResults, boards: Sequence[BoardPage], listed: pd.DataFrame, personas: Mapping[str, Persona]
+    scenario: ScenarioResults, boards: Sequence[BoardPage], episodes: pd.DataFrame, personas: Mapping[str, Persona]
 ) -> Iterator[Page | DataFile]:
-    """The page, then the transcripts that it loads. `listed`: its episodes, as `choose_listed_episodes` chooses them."""
+    """The page, then the transcripts that it loads. `episodes`: its episodes, as `choose_listed_episodes` chooses them."""
 
-    names = sorted(set(found.filter_by_metric()["persona"]) & set(personas))
+    names = sorted(set(scenario.filter_by_metric()["persona"]) & set(personas))
     sections = [
-        build_players_section(found),
-        build_opponents_section(found),
-        build_metrics_section(found),
-        build_form_section(found),
-        personas_section(build_persona_rows(found), [personas[name] for name in names]),
-        build_strategies_section(found),
-        build_same_games_section(found),
-        build_episodes_section(found, listed),
-        _build_rules_section(found),
+        build_players_section(scenario),
+        build_opponents_section(scenario),
+        build_metrics_section(scenario),
+        build_form_section(scenario),
+        personas_section(build_persona_rows(scenario), [personas[name] for name in names]),
+        build_strategies_section(scenario),
+        build_same_games_section(scenario),
+        build_episodes_section(scenario, episodes),
+        _build_rules_section(scenario),
     ]
-    described = found.pack.manifest.description if found.pack else "This scenario is not installed any more."
-    yield Page(found.path, found.title, _summarize_scenario(found, boards), sections, CRUMBS, described, scripts=("games.js",))
-    yield from build_transcript_files(found, listed)
+    text = scenario.pack.manifest.description if scenario.pack else "This scenario is not installed any more."
+    yield Page(
+        scenario.path, scenario.title, _summarize_scenario(scenario, boards), sections, CRUMBS, text, scripts=("games.js",)
+    )
+    yield from build_transcript_files(scenario, episodes)
 
 
-def _summarize_scenario(found: ScenarioResults, boards: Sequence[BoardPage]) -> str:
+def _summarize_scenario(scenario: ScenarioResults, boards: Sequence[BoardPage]) -> str:
     """The verdict on its models; without any, the best of its baselines, or what strategies are worth."""
-    rows = found.filter_by_metric()
+    rows = scenario.filter_by_metric()
     if boards:
         return verdict(boards)
     if not len(rows):
-        return build_strategies_section(found).answer or "No results yet: `dtef games board --refresh` makes them."
+        return build_strategies_section(scenario).answer or "No results yet: `dtef games board --refresh` makes them."
     best = rows.iloc[0].to_dict()
     among, mean = format_count(len(rows), "baseline"), show(build_mean_estimate(best))
-    return f"No model has played yet; the best of {among}, {best['player']}, makes {mean}{format_unit(found.unit)} per episode."
+    return (
+        f"No model has played yet; the best of {among}, {best['player']}, makes {mean}{format_unit(scenario.unit)} per episode."
+    )
 
 
-def _build_rules_section(found: ScenarioResults) -> Section:
-    if found.pack is None:
+def _build_rules_section(scenario: ScenarioResults) -> Section:
+    if scenario.pack is None:
         return Section("rules", "Rules", [])
-    manifest = found.pack.manifest
-    other = "" if found.playable else f" is installed; these results are of version {found.version}"
+    manifest = scenario.pack.manifest
+    note = "" if scenario.playable else f" is installed; these results are of version {scenario.version}"
     illegal = "it forfeits" if manifest.on_illegal == "forfeit" else "a move is made for it"
     facts = {
-        "Version": f"{manifest.version}{other}",
-        "Earlier versions, which are never averaged with it": ", ".join(map(str, found.older)),
+        "Version": f"{manifest.version}{note}",
+        "Earlier versions, which are never averaged with it": ", ".join(map(str, scenario.older)),
         "Status": manifest.status,
         "Seats": ", ".join(manifest.seats),
-        "Reward": describe_unit(found.pack.scenario.unit),
-        "Sum of rewards": "what one seat wins, the others lose" if found.pack.scenario.zero_sum else "",
+        "Reward": describe_unit(scenario.pack.scenario.unit),
+        "Sum of rewards": "what one seat wins, the others lose" if scenario.pack.scenario.zero_sum else "",
         "Usual opponents": ", ".join(manifest.opponents),
         "Turn limit": f"{manifest.turn_limit:,}",
         "A text without a legal move": f"{format_count(manifest.retries, 'more text')} in the same turn, then {illegal}",
         "Legal commands": "listed in every turn" if manifest.show_legal else "not listed",
     }
     rows = [{"name": name, "value": value} for name, value in facts.items() if value]
-    texts = [manifest.rules, *(f"You must not: {one}" for one in manifest.constraints), manifest.reply_format]
+    texts = [manifest.rules, *(f"You must not: {constraint}" for constraint in manifest.constraints), manifest.reply_format]
     blocks: list[Block] = [
         Table("How it is played", (Column("name", "Rule"), Column("value", "Value", "long")), rows),
         Fold(
             "The rules that every player gets",
-            [TemplateBlock("games/words.html.j2", {"texts": [one.strip() for one in texts]})],
+            [TemplateBlock("games/words.html.j2", {"texts": [text.strip() for text in texts]})],
         ),
     ]
     return Section("rules", "Rules", blocks)

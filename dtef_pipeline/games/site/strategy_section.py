@@ -49,14 +49,16 @@ _STRATEGY_COUNT_COLUMNS = (
 )
 
 
-def build_strategies_section(found: ScenarioResults) -> Section:
+def build_strategies_section(scenario: ScenarioResults) -> Section:
     """Players by how far they can be exploited, with what they win from each baseline; empty where no strategy is known."""
-    rows = found.rows
-    held = rows.rows("strategy_values", _STRATEGY_READ, found.where, _STRATEGY_READ[3:]) if rows.has("strategy_values") else []
-    own: dict[tuple[Any, ...], list[StoredRow]] = {}
-    for row in held:
-        own.setdefault(tuple(row[key] for key in _STRATEGY_KEYS), []).append(row)
-    lines = [_build_line(found, key, rows_of) for key, rows_of in own.items()]
+    rows = scenario.rows
+    values = (
+        rows.rows("strategy_values", _STRATEGY_READ, scenario.where, _STRATEGY_READ[3:]) if rows.has("strategy_values") else []
+    )
+    groups: dict[tuple[Any, ...], list[StoredRow]] = {}
+    for row in values:
+        groups.setdefault(tuple(row[key] for key in _STRATEGY_KEYS), []).append(row)
+    lines = [_build_line(scenario, key, rows_of) for key, rows_of in groups.items()]
     lines.sort(
         key=lambda row: (
             row["is_partial"],
@@ -65,17 +67,20 @@ def build_strategies_section(found: ScenarioResults) -> Section:
             row["player"],
         )
     )
-    opponents = sorted({row["opponent"] for row in held if row["quantity"] == WON})
-    won = [Column(f"won {one}", f"Wins from {one.removeprefix(BASELINE_PREFIX)}", "signed", more=True) for one in opponents]
-    unit = str(held[0]["unit"]) if held else ""
-    table = Table(f"Exact values of strategies, in {unit}", [*_STRATEGY_COLUMNS, *won, *_STRATEGY_COUNT_COLUMNS], lines)
+    opponents = sorted({row["opponent"] for row in values if row["quantity"] == WON})
+    columns = [
+        Column(f"won {opponent}", f"Wins from {opponent.removeprefix(BASELINE_PREFIX)}", "signed", more=True)
+        for opponent in opponents
+    ]
+    unit = str(values[0]["unit"]) if values else ""
+    table = Table(f"Exact values of strategies, in {unit}", [*_STRATEGY_COLUMNS, *columns, *_STRATEGY_COUNT_COLUMNS], lines)
     return Section("strategies", "Strategies", [table], _summarize_strategies(lines, unit), _STRATEGIES_HOW)
 
 
 def _summarize_strategies(lines: Sequence[Mapping[str, Any]], unit: str) -> str:
-    whole = [row for row in lines if not row["is_partial"] and not is_unknown(row["exploitability"])]
-    models = [row for row in whole if not row["is_baseline"]]
-    best = next(iter(models or whole), None)
+    players = [row for row in lines if not row["is_partial"] and not is_unknown(row["exploitability"])]
+    models = [row for row in players if not row["is_baseline"]]
+    best = next(iter(models or players), None)
     if best is None:
         return ""
     share = f", {show(best['of_random'], 'percent')} of what random play loses" if best["of_random"] is not None else ""
@@ -89,7 +94,7 @@ def _summarize_strategies(lines: Sequence[Mapping[str, Any]], unit: str) -> str:
     return f"{best['player']} loses at most {show(best['exploitability'])} {unit} to the best opponent{share}: {among}."
 
 
-def _build_line(found: ScenarioResults, key: tuple[Any, ...], rows: Sequence[StoredRow]) -> dict[str, Any]:
+def _build_line(scenario: ScenarioResults, key: tuple[Any, ...], rows: Sequence[StoredRow]) -> dict[str, Any]:
     """One row per player and snapshot."""
     persona, model, variant, _ = key
     main: StoredRow = next((row for row in rows if row["quantity"] == EXPLOITABLE_CORRECTED), {})
@@ -97,7 +102,7 @@ def _build_line(found: ScenarioResults, key: tuple[Any, ...], rows: Sequence[Sto
     return {
         **{name: main.get(name) for name in ("n_points", "n_missing", "n_draws")},
         **{f"won {row['opponent']}": Estimate(row["value"], row["low"], row["high"]) for row in rows if row["quantity"] == WON},
-        "player": found.labels.player(persona, variant, model),
+        "player": scenario.labels.player(persona, variant, model),
         "is_baseline": model.startswith(BASELINE_PREFIX),
         "exploitability": Estimate(value, main.get("low"), main.get("high")),
         "of_random": max(0.0, float(value)) / scale if value is not None and scale else None,

@@ -22,30 +22,30 @@ _MOST_OF_A_STATE = 6_000
 _ILLEGAL_WORDS = {"illegal": "illegal", "unparsed": "no command found", "refused": "refused"}
 
 
-def transcript(found: ScenarioResults, row: StoredRow) -> dict[str, Any]:
+def transcript(scenario: ScenarioResults, row: StoredRow) -> dict[str, Any]:
     """The episode of a row of `episodes` with its trace, as the page's script reads it; empty values are left out."""
     trace = decode_trace(row["trace"])
-    followed = follow(trace, found.playable, int(row["cluster"]))
-    seats = _name_seats(found, trace, int(row["seat"]))
-    players = [found.labels.opponent(str(row["opponent"]))] * len(seats)
+    playback = follow(trace, scenario.playable, int(row["cluster"]))
+    seats = _name_seats(scenario, trace, int(row["seat"]))
+    players = [scenario.labels.opponent(str(row["opponent"]))] * len(seats)
     players[row["seat"]] = row["player"]
-    steps, left = followed.steps[:MOST_MOVES_SHOWN], len(followed.steps) - MOST_MOVES_SHOWN
+    steps, n_more = playback.steps[:MOST_MOVES_SHOWN], len(playback.steps) - MOST_MOVES_SHOWN
     return _drop_empty(
         seats=seats,
         players=players,
         moves=[_build_move(step, steps[:at]) for at, step in enumerate(steps)],
-        more=f"{format_count(left, 'more move')} follow: the table `episodes` has them." if left > 0 else "",
-        unknown="" if found.playable else "The table is not shown: the installed version of the scenario is another one.",
-        state=_build_state(followed.last_state),
-        shown=followed.ending.shown if followed.ending else (),
-        hidden=followed.ending.hidden if followed.ending else (),
+        more=f"{format_count(n_more, 'more move')} follow: the table `episodes` has them." if n_more > 0 else "",
+        unknown="" if scenario.playable else "The table is not shown: the installed version of the scenario is another one.",
+        state=_build_state(playback.last_state),
+        shown=playback.ending.shown if playback.ending else (),
+        hidden=playback.ending.hidden if playback.ending else (),
         results=[
-            [format_outcome_words(outcome), format_units(reward, found.unit)]
+            [format_outcome_words(outcome), format_units(reward, scenario.unit)]
             for outcome, reward in zip(trace.result.outcomes, trace.result.rewards, strict=True)
         ]
         if trace.result
         else (),
-        flags=[one.replace("_", " ") for one in trace.result.flags] if trace.result else (),
+        flags=[flag.replace("_", " ") for flag in trace.result.flags] if trace.result else (),
         episode=row["episode_id"],
         trace=row["trace_hash"],
         snapshot=row["snapshot"],
@@ -57,17 +57,17 @@ def _drop_empty(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in ("", None, (), [], {})}
 
 
-def _name_seats(found: ScenarioResults, trace: GameTrace, own: int) -> list[str]:
+def _name_seats(scenario: ScenarioResults, trace: GameTrace, seat: int) -> list[str]:
     """What the seats are called."""
-    if found.playable:
-        return list(found.playable.manifest.seats)
-    known = [own, *(move.seat for move in trace.moves), *(range(len(trace.result.rewards)) if trace.result else ())]
-    return [f"seat {at}" for at in range(max(known) + 1)]
+    if scenario.playable:
+        return list(scenario.playable.manifest.seats)
+    seats = [seat, *(move.seat for move in trace.moves), *(range(len(trace.result.rewards)) if trace.result else ())]
+    return [f"seat {at}" for at in range(max(seats) + 1)]
 
 
 def _build_move(step: EpisodeStep, before: Sequence[EpisodeStep]) -> dict[str, Any]:
     move = step.move
-    parts = TextParts("", "", "", False) if move.text is None else split_text_parts(move.text, played=move.command is not None)
+    parts = TextParts("", "", "", False) if move.text is None else split_text_parts(move.text, is_move=move.command is not None)
     return _drop_empty(
         turn=move.turn + 1,
         seat=move.seat,
@@ -94,13 +94,13 @@ def _classify_move(move: GameMove) -> str:
 
 def _find_last_reaction(seat: int, before: Sequence[EpisodeStep]) -> str:
     """The game's answer to the last text of a seat, which is what the seat is shown next."""
-    return next((one.move.reaction for one in reversed(before) if one.move.seat == seat and one.move.text is not None), "")
+    return next((step.move.reaction for step in reversed(before) if step.move.seat == seat and step.move.text is not None), "")
 
 
 def _build_state(state: Mapping[str, Any] | None) -> dict[str, Any]:
     """The table without what a heading says; nothing of a huge one."""
-    shown = {name: value for name, value in (state or {}).items() if name != "to_move"}
-    return shown if len(json.dumps(shown, ensure_ascii=False)) <= _MOST_OF_A_STATE else {}
+    content = {name: value for name, value in (state or {}).items() if name != "to_move"}
+    return content if len(json.dumps(content, ensure_ascii=False)) <= _MOST_OF_A_STATE else {}
 
 
 def _truncate_text(text: str) -> str:
@@ -184,12 +184,12 @@ class TextParts:
     """Whether the whole text holds thinking, which is in none of the parts."""
 
 
-def split_text_parts(text: str, *, played: bool) -> TextParts:
+def split_text_parts(text: str, *, is_move: bool) -> TextParts:
     """The parts of a text: its action is the last line with `ACTION:`, else, where it was played, its last line."""
     words = strip_thinking(text).strip()
     lines = words.splitlines()
     last = max((at for at, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
-    if last is None and played and lines:
+    if last is None and is_move and lines:
         last = len(lines) - 1
     if last is None:
         return TextParts(words, "", "", words != text.strip())

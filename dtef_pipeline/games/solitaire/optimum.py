@@ -28,27 +28,27 @@ class _SearchNode(NamedTuple):
 
 def optimum(seed: int) -> int | None:
     """The fewest commands that solve the deal of a seed; None: nothing solves it. It takes some milliseconds."""
-    found = find_solution(deal_tableau(seed))
-    return None if found is None else len(found)
+    solution = find_solution(deal_tableau(seed))
+    return None if solution is None else len(solution)
 
 
 @lru_cache(maxsize=4096)
 def find_solution(table: Tableau) -> tuple[str, ...] | None:
     """A shortest list of commands that solves a table, empty where it is solved; None: nothing does."""
-    reached = [_SearchNode(table, -1, "")]
+    nodes = [_SearchNode(table, -1, "")]
     fewest = {_sort_columns(table): 0}
     waiting = [(count_commands_to_come(table), 0, 0)]
     while waiting:
         _, minus_steps, place = heappop(waiting)
-        here, steps = reached[place].table, 1 - minus_steps
-        if here.is_solved:
-            return _trace_way(place, reached)
-        for command in _list_worth_trying(here):
-            there = apply_card_command(here, command)
-            if steps < fewest.get(key := _sort_columns(there), steps + 1):
+        parent, steps = nodes[place].table, 1 - minus_steps
+        if parent.is_solved:
+            return _trace_way(place, nodes)
+        for command in _list_worth_trying(parent):
+            child = apply_card_command(parent, command)
+            if steps < fewest.get(key := _sort_columns(child), steps + 1):
                 fewest[key] = steps
-                heappush(waiting, (steps + count_commands_to_come(there), -steps, len(reached)))
-                reached.append(_SearchNode(there, place, command))
+                heappush(waiting, (steps + count_commands_to_come(child), -steps, len(nodes)))
+                nodes.append(_SearchNode(child, place, command))
     return None
 
 
@@ -71,9 +71,9 @@ def _sort_columns(table: Tableau) -> Tableau:
     return table._replace(columns=tuple(sorted(table.columns)))
 
 
-def _trace_way(place: int, reached: list[_SearchNode]) -> tuple[str, ...]:
+def _trace_way(place: int, nodes: list[_SearchNode]) -> tuple[str, ...]:
     commands: list[str] = []
     while place:
-        commands.append(reached[place].command)
-        place = reached[place].before
+        commands.append(nodes[place].command)
+        place = nodes[place].before
     return tuple(reversed(commands))

@@ -51,14 +51,14 @@ def list_legal_commands(table: Tableau) -> tuple[str, ...]:
     if table.waste:
         tops.append((table.waste[-1], CARDS))  # a card that leaves the waste is never alone in a column
     home = [f"move {card}->foundation" for card, _ in tops if card == table.foundation + 1]
-    moved = [
+    moves = [
         f"move {card}->c{place}"
         for card, height in tops
         for place, column in enumerate(table.columns, 1)
         if (column[-1] == card + 1 if column else height > 1)
     ]
-    turned = [DRAW] if table.stock else [RECYCLE] if table.waste and table.recycles else []
-    return (*home, *moved, *turned)
+    stock_moves = [DRAW] if table.stock else [RECYCLE] if table.waste and table.recycles else []
+    return (*home, *moves, *stock_moves)
 
 
 def apply_card_command(table: Tableau, command: str) -> Tableau:

@@ -138,14 +138,14 @@ class Thirteen:
     def read(self, text: str, state: ThirteenState, seat: int) -> str | Illegal:
         if self.result(state) or seat != 0:
             return Illegal("it is not your turn")
-        found = read_command(text, (*list_legal_commands(state.table), HINT, RESIGN), normalise_cards_command, alone=(RESIGN,))
-        if isinstance(found, str) or found.kind == "refused":
-            return found
+        move = read_command(text, (*list_legal_commands(state.table), HINT, RESIGN), normalise_cards_command, alone=(RESIGN,))
+        if isinstance(move, str) or move.kind == "refused":
+            return move
         action_text = find_action(text)
         command_text = strip_command(text if action_text is None else action_text, normalise_cards_command)
         command = _OF_CARDS.match(command_text)
-        if found.kind == "unparsed" and (action_text is not None or command is None or command[0] != command_text):
-            return found
+        if move.kind == "unparsed" and (action_text is not None or command is None or command[0] != command_text):
+            return move
         return Illegal(explain_illegal_command(state.table, command[0] if command else command_text))
 
     def step(self, state: ThirteenState, seat: int, command: str) -> ThirteenState:
@@ -179,20 +179,20 @@ class Thirteen:
         best = find_solution(state.start)
         if best is None:
             return always
-        solved = state.table.is_solved
-        over = {"steps_over_optimal": Count(max(0, state.steps - len(best)))} if solved else {}
-        charged = Count(max(0, (state.steps if solved else STEP_LIMIT) - len(best)))
-        return {**always, "completion_rate": Count(int(solved)), **over, "steps_over_optimal_charged": charged}
+        is_solved = state.table.is_solved
+        over = {"steps_over_optimal": Count(max(0, state.steps - len(best)))} if is_solved else {}
+        charge = Count(max(0, (state.steps if is_solved else STEP_LIMIT) - len(best)))
+        return {**always, "completion_rate": Count(int(is_solved)), **over, "steps_over_optimal_charged": charge}
 
     def ending(self, state: ThirteenState) -> GameEnding:
         """Cards home, commands and hints. The fewest commands that solve the deal are hidden from the player."""
         best = find_solution(state.start)
         fewest = "No commands solve this deal." if best is None else f"The fewest commands that solve this deal: {len(best)}."
-        shown = (
+        lines = (
             f"Cards on the foundation: {state.table.foundation} of {CARDS}.",
             f"Commands: {state.steps} of {STEP_LIMIT}. Hints: {state.hints}.",
         )
-        return GameEnding(shown, (fewest,))
+        return GameEnding(lines, (fewest,))
 
     def encode_state(self, state: ThirteenState) -> dict[str, Any]:
         table = state.table
@@ -211,8 +211,8 @@ class Thirteen:
         if not table.recycles:
             return state  # every card of the stock has been on the waste
         unseen = tuple(rng.sample(table.stock, len(table.stock)))
-        seen = start.stock[: len(start.stock) - len(unseen)]
-        return replace(state, table=table._replace(stock=unseen), start=start._replace(stock=(*seen, *unseen)))
+        drawn_cards = start.stock[: len(start.stock) - len(unseen)]
+        return replace(state, table=table._replace(stock=unseen), start=start._replace(stock=(*drawn_cards, *unseen)))
 
 
 def of_manifest(manifest: ScenarioManifest) -> Thirteen:
@@ -234,10 +234,10 @@ def normalise_cards_command(text: str) -> str:
     return _MOVE_ALONE.sub(_format_move, _LOOSE_MOVE.sub(_format_move, words))
 
 
-def _format_move(found: re.Match[str]) -> str:
-    card = found[1]
+def _format_move(match: re.Match[str]) -> str:
+    card = match[1]
     number = card if card.isdigit() else _RANK_NUMBERS.get(card[0], card[0])
-    return f"move {number}->{found[2] or f'c{found[3]}'}"
+    return f"move {number}->{match[2] or f'c{match[3]}'}"
 
 
 def _lose_game(flag: str) -> GameResult:
@@ -257,12 +257,12 @@ def _describe_stock(table: Tableau) -> str:
 
 
 def _describe_hint(state: ThirteenState) -> str:
-    rest = find_solution(state.table)
-    if rest is None:
+    solution = find_solution(state.table)
+    if solution is None:
         return "nothing solves the game from here"
-    if state.steps + len(rest) > STEP_LIMIT:
-        return f"nothing solves the game within the commands that are left: it takes {len(rest)}"
-    return f"{rest[0]} begins a shortest solution"
+    if state.steps + len(solution) > STEP_LIMIT:
+        return f"nothing solves the game within the commands that are left: it takes {len(solution)}"
+    return f"{solution[0]} begins a shortest solution"
 
 
 def _play_greedily(state: ThirteenState, seat: int, rng: random.Random) -> str:
@@ -273,11 +273,11 @@ def _play_greedily(state: ThirteenState, seat: int, rng: random.Random) -> str:
 def _play_patiently(state: ThirteenState, seat: int, rng: random.Random) -> str:
     """A card to the foundation if one goes there, else the stock, and a card to a column only where the stock is done."""
     commands = list_legal_commands(state.table)
-    turned = [command for command in commands if command in (DRAW, RECYCLE)]
-    return commands[0] if commands[0].endswith("foundation") or not turned else turned[0]
+    stock_moves = [command for command in commands if command in (DRAW, RECYCLE)]
+    return commands[0] if commands[0].endswith("foundation") or not stock_moves else stock_moves[0]
 
 
 def _play_optimally(state: ThirteenState, seat: int, rng: random.Random) -> str:
     """A shortest solution, which takes knowledge of the stock; it resigns where there is none."""
-    rest = find_solution(state.table)
-    return rest[0] if rest else RESIGN
+    solution = find_solution(state.table)
+    return solution[0] if solution else RESIGN

@@ -96,48 +96,48 @@ def read_imported(
     """
     log, reader = ItemLog(strict=True), _RowReader(_Items(suite, item_ids, rules.numbers), rules, texts or {})
     answers: list[ImportedAnswer] = []
-    skipped = 0
+    n_skipped = 0
     for row in read_rows(path, log):
         try:
             answers += reader.read(row)
         except _UnknownItem as fault:
             if not rules.skips_unknown:
                 _refuse_row(log, fault, path, row)
-            skipped += 1
+            n_skipped += 1
         except RowFault as fault:
             _refuse_row(log, fault, path, row)
-    return ImportedFile(answers, skipped, reader.other_prompts)
+    return ImportedFile(answers, n_skipped, reader.other_prompts)
 
 
 def read_numbers(path: Path) -> Numbers:
     """A JSON list of whole numbers, or an object of such lists by subject. Raises ItemError for another file."""
-    allowed = "a JSON list of whole numbers, or an object of such lists by subject"
+    form = "a JSON list of whole numbers, or an object of such lists by subject"
     try:
-        found = read_whole_json(path).value
+        content = read_whole_json(path).value
     except RowFault as fault:
-        raise ItemError(fault.text, where=str(path), arrived=fault.found, allowed=allowed) from None
-    for numbers in found.values() if isinstance(found, dict) else [found]:
-        if not isinstance(numbers, list) or not all(type(one) is int for one in numbers) or len(set(numbers)) < len(numbers):
-            raise ItemError("no numbers of items, each once", where=str(path), allowed=allowed)
-    return found  # type: ignore[no-any-return]
+        raise ItemError(fault.text, where=str(path), arrived=fault.found, allowed=form) from None
+    for numbers in content.values() if isinstance(content, dict) else [content]:
+        if not isinstance(numbers, list) or not all(type(n) is int for n in numbers) or len(set(numbers)) < len(numbers):
+            raise ItemError("no numbers of items, each once", where=str(path), allowed=form)
+    return content  # type: ignore[no-any-return]
 
 
 def build_imported_responses(
     answers: Sequence[ImportedAnswer], prompt_ids: Mapping[str, str], snapshot: str, at: datetime
 ) -> ImportedResponses:
     """Each answer under the request key of its item's prompt. `prompt_ids`: by item. `at`: when they are added."""
-    specs = {name: build_imported_model(name) for name in dict.fromkeys(one.model for one in answers)}
-    made: dict[str, Response] = {}
-    outvoted = 0
-    for one in answers:
-        spec, prompt = specs[one.model], prompt_ids[one.item_id]
-        key = request_key(prompt, spec.variant, one.draw, snapshot)
+    specs = {name: build_imported_model(name) for name in dict.fromkeys(answer.model for answer in answers)}
+    responses: dict[str, Response] = {}
+    n_outvoted = 0
+    for answer in answers:
+        spec, prompt = specs[answer.model], prompt_ids[answer.item_id]
+        key = request_key(prompt, spec.variant, answer.draw, snapshot)
         usual: dict[str, Any] = {"finish_reason": None, "prompt_tokens": None, "completion_tokens": None, "cost_usd": None}
-        details = {**usual, "latency_s": UNKNOWN_LATENCY_S, **one.used}
-        served: dict[str, Any] = {"served_model": None, "fingerprint": None, "attempts": 1, "answered_at": at}
-        response = Response(key, prompt, spec.name, spec.variant, one.draw, snapshot, one.text, **details, **served)
-        outvoted += made.setdefault(key, response).text != one.text
-    return ImportedResponses(list(made.values()), outvoted)
+        details = {**usual, "latency_s": UNKNOWN_LATENCY_S, **answer.used}
+        origin: dict[str, Any] = {"served_model": None, "fingerprint": None, "attempts": 1, "answered_at": at}
+        response = Response(key, prompt, spec.name, spec.variant, answer.draw, snapshot, answer.text, **details, **origin)
+        n_outvoted += responses.setdefault(key, response).text != answer.text
+    return ImportedResponses(list(responses.values()), n_outvoted)
 
 
 def build_imported_model(name: str) -> ModelSpec:
@@ -163,24 +163,24 @@ class _Items:
 
     def __post_init__(self) -> None:
         self._known, self._ends = set(self.ids), {}
-        for one in self.ids:
-            end = one.rpartition("/")[2]
-            self._ends[end] = None if end in self._ends else one
-        listed: Mapping[Any, Sequence[int]] = self.numbers if isinstance(self.numbers, Mapping) else {None: self.numbers or ()}
-        self._places = {group: {number: place for place, number in enumerate(numbers)} for group, numbers in listed.items()}
+        for item_id in self.ids:
+            end = item_id.rpartition("/")[2]
+            self._ends[end] = None if end in self._ends else item_id
+        groups: Mapping[Any, Sequence[int]] = self.numbers if isinstance(self.numbers, Mapping) else {None: self.numbers or ()}
+        self._places = {group: {number: place for place, number in enumerate(numbers)} for group, numbers in groups.items()}
 
     def named(self, values: Mapping[str, Any], key: str | None) -> str:
         """The id of the item that a row is about. Raises RowFault where it names none that is known."""
-        name = key or next((one for one in ITEM_NAMED_BY if values.get(one) is not None), ITEM_NAMED_BY[0])
+        name = key or next((column for column in ITEM_NAMED_BY if values.get(column) is not None), ITEM_NAMED_BY[0])
         value = values.get(name)
         if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
             raise RowFault("item", f"{name} names no item", found=value, allowed=_ALLOWED_ROW)
-        subject = next((values[one] for one in _SUBJECT_KEYS if isinstance(values.get(one), str)), None)
+        subject = next((values[column] for column in _SUBJECT_KEYS if isinstance(values.get(column), str)), None)
         details = f"{subject}/{value}" if subject is not None else str(value)
         place = self._place(value, subject, details)
-        for found in (str(place), f"{subject}/{place}", self._ends.get(str(place))):
-            if found in self._known:
-                return found
+        for candidate in (str(place), f"{subject}/{place}", self._ends.get(str(place))):
+            if candidate in self._known:
+                return candidate
         raise self._make_unknown_item(details)
 
     def _place(self, value: int | str, subject: str | None, details: str) -> int | str:
@@ -209,12 +209,12 @@ class _RowReader:
 
     def read(self, row: SourceRow) -> list[ImportedAnswer]:
         values = require_mapping(row, (*ITEM_NAMED_BY[:1], *ANSWER_UNDER[:1], "model"))
-        model, texts, used = self._read_model(values), _read_texts(values), _read_usage(values)
+        model, texts, usage = self._read_model(values), _read_texts(values), _read_usage(values)
         item = self._items.named(values, self._rules.key)
         first = self._find_first_draw(values, model, item, len(texts))
-        answers = [ImportedAnswer(item, model, first + place, text, used) for place, text in enumerate(texts)]
-        for one in answers:
-            self._require_once(one, row)
+        answers = [ImportedAnswer(item, model, first + place, text, usage) for place, text in enumerate(texts)]
+        for answer in answers:
+            self._require_once(answer, row)
         prompt = values.get(_ROW_PROMPT_KEY)
         self.other_prompts += isinstance(prompt, str) and self._texts.get(item, "").strip() not in prompt
         return answers
@@ -224,8 +224,8 @@ class _RowReader:
         name = self._rules.model if name is None else name
         name = name.removeprefix(IMPORTED) if isinstance(name, str) else name
         if not isinstance(name, str) or not _MODEL_NAME.fullmatch(name) or not name.isprintable():
-            allowed = "a name without blanks, commas and =; for rows that name no model, --model NAME"
-            raise RowFault("model", "model is not a name of a model", found=name, allowed=allowed)
+            form = "a name without blanks, commas and =; for rows that name no model, --model NAME"
+            raise RowFault("model", "model is not a name of a model", found=name, allowed=form)
         return name
 
     def _find_first_draw(self, values: Mapping[str, Any], model: str, item: str, number: int) -> int:
@@ -240,27 +240,27 @@ class _RowReader:
         self._draws[model, item] += number
         return self._draws[model, item] - number
 
-    def _require_once(self, one: ImportedAnswer, row: SourceRow) -> None:
-        here = row.number + 1 if row.line is None else row.line
-        if (there := self._seen.setdefault((one.model, one.item_id, one.draw), here)) != here:
-            found = f"draw {one.draw} of {one.item_id} by {one.model}, as in line {there}"
-            allowed = "each draw once: number them in `draw`, list them in `samples`, or give --repeats-are-draws"
-            raise RowFault("duplicate", "the same answer occurs twice", found=found, allowed=allowed)
+    def _require_once(self, answer: ImportedAnswer, row: SourceRow) -> None:
+        line = row.number + 1 if row.line is None else row.line
+        if (first := self._seen.setdefault((answer.model, answer.item_id, answer.draw), line)) != line:
+            detail = f"draw {answer.draw} of {answer.item_id} by {answer.model}, as in line {first}"
+            rule = "each draw once: number them in `draw`, list them in `samples`, or give --repeats-are-draws"
+            raise RowFault("duplicate", "the same answer occurs twice", found=detail, allowed=rule)
 
 
 def _read_texts(values: Mapping[str, Any]) -> list[str]:
     """The texts of a row, one per draw."""
     if (samples := values.get(SAMPLES_KEY)) is not None:
-        if not isinstance(samples, list) or not samples or not all(isinstance(one, str) for one in samples):
+        if not isinstance(samples, list) or not samples or not all(isinstance(sample, str) for sample in samples):
             raise RowFault(
                 "text", f"{SAMPLES_KEY} is not a list of texts", found=samples, allowed="a list of texts, one per draw"
             )
         return samples
-    name = next((one for one in ANSWER_UNDER if one in values), None)
+    name = next((key for key in ANSWER_UNDER if key in values), None)
     if name is None or not isinstance(values[name], str):
-        found = sorted(map(str, values)) if name is None else values[name]
-        allowed = f"a text under {', '.join(ANSWER_UNDER)}, also an empty one; or a list of texts under {SAMPLES_KEY}"
-        raise RowFault("text", "the row has no text" if name is None else f"{name} is not text", found=found, allowed=allowed)
+        content = sorted(map(str, values)) if name is None else values[name]
+        form = f"a text under {', '.join(ANSWER_UNDER)}, also an empty one; or a list of texts under {SAMPLES_KEY}"
+        raise RowFault("text", "the row has no text" if name is None else f"{name} is not text", found=content, allowed=form)
     return [values[name]]
 
 
@@ -270,10 +270,10 @@ def _read_usage(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _iterate_usage(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, (is_allowed, allowed) in _BESIDE_TEXT.items():
+    for name, (is_allowed, form) in _BESIDE_TEXT.items():
         if (value := values.get(name)) is not None:
             if not is_allowed(value):
-                raise RowFault(name, f"{name} is not usable", found=value, allowed=f"{allowed}, or null")
+                raise RowFault(name, f"{name} is not usable", found=value, allowed=f"{form}, or null")
             yield name, value
 
 

@@ -26,10 +26,10 @@ def load_gsm8k(path: Path, *, suite: str = "gsm8k", strict: bool = False) -> Loa
     its own cluster. The reference is the number without commas and signs of currency, the solution the working before it. With `strict`
     the first row that is not usable raises ItemError, as does a path where nothing is.
     """
-    log, taken = ItemLog(strict), set[str]()
-    found = find_split_files(require_path(path), log, examples=("train", "dev"))
-    items = tuple(iterate_items_of_files(found.items, lambda file: _NumberLayout(suite), log, taken))
-    examples = tuple(iterate_items_of_files(found.examples, lambda file: _NumberLayout(suite, "train/"), log, taken))
+    log, item_ids = ItemLog(strict), set[str]()
+    files = find_split_files(require_path(path), log, examples=("train", "dev"))
+    items = tuple(iterate_items_of_files(files.items, lambda file: _NumberLayout(suite), log, item_ids))
+    examples = tuple(iterate_items_of_files(files.examples, lambda file: _NumberLayout(suite, "train/"), log, item_ids))
     return LoadedItems(items, log.findings, examples)
 
 
@@ -64,11 +64,11 @@ class _NumberLayout:
 
 def _split_answer(answer: str) -> tuple[str, str]:
     """(working, number) of an answer."""
-    working, mark, stated = answer.partition(FINAL_MARK)
-    stated = stated.strip()
-    if not mark or FINAL_MARK in stated:
-        found = f"{answer.count(FINAL_MARK)} of them"
-        raise RowFault("mark", f"the answer does not hold {FINAL_MARK} once", found=found, allowed=_ALLOWED_ANSWER)
-    if not _STATED_NUMBER.fullmatch(stated):
-        raise RowFault("number", f"what follows {FINAL_MARK} is not a number", found=stated, allowed=_ALLOWED_ANSWER)
-    return working.strip(), stated.replace(",", "").replace("$", "").replace("\u2212", "-")
+    working, mark, number = answer.partition(FINAL_MARK)
+    number = number.strip()
+    if not mark or FINAL_MARK in number:
+        count = f"{answer.count(FINAL_MARK)} of them"
+        raise RowFault("mark", f"the answer does not hold {FINAL_MARK} once", found=count, allowed=_ALLOWED_ANSWER)
+    if not _STATED_NUMBER.fullmatch(number):
+        raise RowFault("number", f"what follows {FINAL_MARK} is not a number", found=number, allowed=_ALLOWED_ANSWER)
+    return working.strip(), number.replace(",", "").replace("$", "").replace("\u2212", "-")

@@ -36,9 +36,9 @@ def load_humaneval(path: Path, *, suite: str = "humaneval", strict: bool = False
     JSON of prompt, entry_point, test and, where it is given, canonical_solution. With `strict` the first row that is not usable raises
     ItemError, as does a path where nothing is.
     """
-    log, taken = ItemLog(strict), set[str]()
-    found = find_split_files(require_path(path), log, examples=())
-    items = tuple(iterate_items_of_files(found.items, lambda file: _CodeLayout(suite), log, taken))
+    log, item_ids = ItemLog(strict), set[str]()
+    files = find_split_files(require_path(path), log, examples=())
+    items = tuple(iterate_items_of_files(files.items, lambda file: _CodeLayout(suite), log, item_ids))
     return LoadedItems(items, log.findings)
 
 
@@ -75,15 +75,15 @@ class _CodeLayout:
         )
 
 
-def _check_defines(code: str, function: str, what: str) -> None:
+def _check_defines(code: str, function: str, field: str) -> None:
     """Raises RowFault unless a program, or the beginning of one, defines a function. Nothing of it is run."""
-    defined = find_defined_functions(code)
-    if function not in defined:
-        found = sorted(defined) or "no function, or no Python"
+    functions = find_defined_functions(code)
+    if function not in functions:
+        names = sorted(functions) or "no function, or no Python"
         raise RowFault(
-            what,
-            f"{what} does not define {function[:_LONGEST_FUNCTION]}",
-            found=found,
+            field,
+            f"{field} does not define {function[:_LONGEST_FUNCTION]}",
+            found=names,
             allowed=f"def {function[:_LONGEST_FUNCTION]}(...)",
         )
 

@@ -123,8 +123,8 @@ class ItemLog:
         """What is left out, and why."""
         if self.strict:
             text = f"{item_id}: {fault.text}" if item_id else fault.text
-            arrived = None if fault.found is None else _Shortened(fault.found)
-            raise ItemError(text, where=str(file), line=line, arrived=arrived, allowed=fault.allowed)
+            value = None if fault.found is None else _Shortened(fault.found)
+            raise ItemError(text, where=str(file), line=line, arrived=value, allowed=fault.allowed)
         self._add(ERROR_LEVEL, fault, file, line, item_id)
 
     def warning(self, fault: RowFault, file: Path, line: int | None = None, item_id: str | None = None) -> None:
@@ -135,8 +135,8 @@ class ItemLog:
         if len(self.found) >= MOST_FINDINGS:
             self.unlisted += 1
             return
-        found = None if fault.found is None else format_shortened(fault.found)
-        self.found.append(ItemFinding(level, fault.code, str(file), line, item_id, found, fault.allowed, fault.text, self.part))
+        value = None if fault.found is None else format_shortened(fault.found)
+        self.found.append(ItemFinding(level, fault.code, str(file), line, item_id, value, fault.allowed, fault.text, self.part))
 
 
 class _Shortened:

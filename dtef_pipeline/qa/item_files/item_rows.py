@@ -21,22 +21,22 @@ class ItemTables(NamedTuple):
     qa_findings: pa.Table
 
 
-def build_item_tables(suite: str, part: str, loaded: LoadedItems, scorers_of: Callable[[QaItem], Sequence[str]]) -> ItemTables:
+def build_item_tables(suite: str, part: str, source: LoadedItems, scorers_of: Callable[[QaItem], Sequence[str]]) -> ItemTables:
     """The rows of one part of what was loaded; findings that are about no item in particular stand in every part.
 
     `scorers_of`: the scorers of an item, by name.
     """
-    items = [item for item in loaded.items if item.part == part]
-    findings = [one for one in loaded.findings if one.part in (None, part)]
+    items = [item for item in source.items if item.part == part]
+    findings = [finding for finding in source.findings if finding.part in (None, part)]
     at = {"suite": suite, "part": part}
     rows = [
         {**at, "position": place, **_make_item_row(item), "scorers": list(scorers_of(item))} for place, item in enumerate(items)
     ]
-    shown = [{**at, "position": place, **_make_example_row(item)} for place, item in enumerate(loaded.select_examples(part))]
+    examples = [{**at, "position": place, **_make_example_row(item)} for place, item in enumerate(source.select_examples(part))]
     return ItemTables(
         pa.Table.from_pylist(rows, schema=QA_ITEMS),
-        pa.Table.from_pylist(shown, schema=QA_EXAMPLES),
-        pa.Table.from_pylist([{**at, **_make_finding_row(one)} for one in findings], schema=QA_FINDINGS),
+        pa.Table.from_pylist(examples, schema=QA_EXAMPLES),
+        pa.Table.from_pylist([{**at, **_make_finding_row(finding)} for finding in findings], schema=QA_FINDINGS),
     )
 
 
@@ -93,7 +93,7 @@ def _make_item_row(item: QaItem) -> dict[str, object]:
         "solution": item.solution,
         "cluster": item.cluster or item.item_id,
         "truth_id": truth_id(item),
-        "quotes": [{"text": one.text, "file": one.file, "turn": one.turn} for one in item.quotes],
+        "quotes": [{"text": quote.text, "file": quote.file, "turn": quote.turn} for quote in item.quotes],
         "flags": list(item.flags),
         "source_line": item.source_line,
     }

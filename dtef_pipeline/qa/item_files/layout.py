@@ -38,52 +38,52 @@ class ItemLayout(Protocol):
 
 
 def iterate_items_of_files(
-    files: Iterable[Path], layout_of: Callable[[Path], ItemLayout], log: ItemLog, taken: set[str], *, warn: bool = True
+    files: Iterable[Path], layout_of: Callable[[Path], ItemLayout], log: ItemLog, item_ids: set[str], *, warn: bool = True
 ) -> Iterator[QaItem]:
     """The items of files, one file after the other; what is wrong with the others is logged. The rows of shards are counted on.
 
-    `taken`: ids that were given before, which grows. `warn`: whether what is noticed about items that are kept is logged too.
+    `item_ids`: ids that were given before, which grows. `warn`: whether what is noticed about items that are kept is logged too.
     """
     before, counted_on = None, 0
     for file in files:
         first = counted_on if before and is_later_shard(file, before) else 0
-        counted_on = yield from _iterate_items_of_file(file, layout_of(file), log, taken, first, warn=warn)
+        counted_on = yield from _iterate_items_of_file(file, layout_of(file), log, item_ids, first, warn=warn)
         before = file
 
 
 def _iterate_items_of_file(
-    path: Path, layout: ItemLayout, log: ItemLog, taken: set[str], first: int, *, warn: bool
+    path: Path, layout: ItemLayout, log: ItemLog, item_ids: set[str], first: int, *, warn: bool
 ) -> Generator[QaItem, None, int]:
     """The items of a file whose first row has this number; gives back the number that a row behind its last one would have."""
-    whole = log.part = layout.part(None)
-    asked: dict[tuple[str, ...], QaItem] = {}
+    part = log.part = layout.part(None)
+    questions: dict[tuple[str, ...], QaItem] = {}
     behind = first
-    for found in read_rows(path, log):
-        row = found._replace(number=found.number + first)
+    for source_row in read_rows(path, log):
+        row = source_row._replace(number=source_row.number + first)
         behind, item_id = row.number + 1, None
         try:
             log.part = layout.part(row)
             item_id = layout.item_id(row)
             item = layout.item(row, item_id)
-            take(item_id, taken)
+            take(item_id, item_ids)
         except RowFault as fault:
             log.error(fault, path, row.line, item_id)
         else:
             if warn:
                 warn_of_flags(item, path, log)
-                _warn_of_repeat(item, asked, path, log)
+                _warn_of_repeat(item, questions, path, log)
             yield item
-        log.part = whole
+        log.part = part
     return behind
 
 
-def take(item_id: str, taken: set[str]) -> None:
+def take(item_id: str, item_ids: set[str]) -> None:
     """Notes that an id is given. Raises RowFault when it was given before: the first row keeps it."""
-    if item_id in taken:
+    if item_id in item_ids:
         raise RowFault(
             "duplicate_id", "the id was given before; the first row with it is kept", found=item_id, allowed="each id once"
         )
-    taken.add(item_id)
+    item_ids.add(item_id)
 
 
 def warn_of_flags(item: QaItem, path: Path, log: ItemLog) -> None:
@@ -98,9 +98,9 @@ def warn_of_flags(item: QaItem, path: Path, log: ItemLog) -> None:
             )
 
 
-def _warn_of_repeat(item: QaItem, asked: dict[tuple[str, ...], QaItem], path: Path, log: ItemLog) -> None:
+def _warn_of_repeat(item: QaItem, questions: dict[tuple[str, ...], QaItem], path: Path, log: ItemLog) -> None:
     """Logs an item that asks what an earlier one of the file asks: the same text and options. Both are kept."""
-    first = asked.setdefault((normalize_text(item.text), *map(normalize_text, item.options)), item)
+    first = questions.setdefault((normalize_text(item.text), *map(normalize_text, item.options)), item)
     if first is not item:
         place = first.item_id if first.source_line is None else f"{first.item_id} in line {first.source_line}"
         fault = RowFault(REPEATED_TEXT, "an earlier row asks the same; both are kept, and count twice", found=place)
@@ -123,10 +123,10 @@ def require_path(path: Path) -> Path:
     raise ItemError("there is no such file or folder", where=str(path))
 
 
-def require_mapping(row: SourceRow, needed: Iterable[str]) -> Mapping[str, Any]:
+def require_mapping(row: SourceRow, keys: Iterable[str]) -> Mapping[str, Any]:
     """The values of a row by their names. Raises RowFault for a row that is not a mapping, and for a name that occurs twice."""
     if not isinstance(row.values, dict):
-        raise RowFault("no_object", "the row is not an object", found=row.values, allowed=f"an object with {', '.join(needed)}")
+        raise RowFault("no_object", "the row is not an object", found=row.values, allowed=f"an object with {', '.join(keys)}")
     if isinstance(row.values, DoubledKeys):
         raise RowFault("doubled_key", "a key occurs twice", found=row.values.doubled, allowed="each key once")
     return row.values
@@ -143,10 +143,10 @@ def require_text(values: Mapping[str, Any], *names: str) -> str:
     return require_readable(text, name)
 
 
-def require_readable(text: str, what: str) -> str:
+def require_readable(text: str, name: str) -> str:
     """The text. Raises RowFault for one with what no text can hold."""
     if has_invalid_text(text):
-        raise RowFault("encoding", f"{what} holds what is not UTF-8 text", found=text, allowed="UTF-8 without NUL")
+        raise RowFault("encoding", f"{name} holds what is not UTF-8 text", found=text, allowed="UTF-8 without NUL")
     return text
 
 
@@ -172,11 +172,11 @@ def read_part_name(text: object, fallback: str) -> str:
 
 def read_options(values: object) -> tuple[str, ...]:
     """The options of a row. Raises RowFault for what is not a list of 2 to 10 texts."""
-    allowed = f"a list of texts, {FEWEST_OPTIONS} to {MOST_OPTIONS} of them"
+    form = f"a list of texts, {FEWEST_OPTIONS} to {MOST_OPTIONS} of them"
     if not isinstance(values, (list, tuple)) or not all(isinstance(option, str) for option in values):
-        raise RowFault("options", "the options are no list of texts", found=values, allowed=allowed)
+        raise RowFault("options", "the options are no list of texts", found=values, allowed=form)
     if not FEWEST_OPTIONS <= len(values) <= MOST_OPTIONS:
-        raise RowFault("options", "too few or too many options", found=len(values), allowed=allowed)
+        raise RowFault("options", "too few or too many options", found=len(values), allowed=form)
     return tuple(require_readable(option, "an option") for option in values)
 
 
@@ -193,11 +193,11 @@ def read_option_letter(answer: object, options: int, *, digits_count: bool = Fal
     """
     letters = ITEM_LETTERS[:options]
     if isinstance(answer, str):
-        stated = answer.strip().upper()
-        if len(stated) == 1 and stated in letters:
-            return stated
-        if digits_count and stated.isascii() and stated.isdigit() and len(stated) < 3:
-            answer = int(stated)
+        text = answer.strip().upper()
+        if len(text) == 1 and text in letters:
+            return text
+        if digits_count and text.isascii() and text.isdigit() and len(text) < 3:
+            answer = int(text)
     if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < options:
         return letters[answer]
     raise RowFault(

@@ -44,11 +44,11 @@ def load_mmlu(path: Path, *, suite: str = "mmlu", strict: bool = False) -> Loade
     A subject is a part and a cluster; an item is named after it and its row in the file, from 0: `college_physics/17`. The rows of `dev`
     files beside are the examples. With `strict` the first row that is not usable raises ItemError, as does a path where nothing is.
     """
-    log, taken = ItemLog(strict), set[str]()
-    found = find_split_files(require_path(path), log)
-    items = tuple(iterate_items_of_files(found.items, lambda file: _ChoiceLayout(file, suite), log, taken))
+    log, item_ids = ItemLog(strict), set[str]()
+    files = find_split_files(require_path(path), log)
+    items = tuple(iterate_items_of_files(files.items, lambda file: _ChoiceLayout(file, suite), log, item_ids))
     examples = tuple(
-        iterate_items_of_files(found.examples, lambda file: _ChoiceLayout(file, suite, of="dev/"), log, taken, warn=False)
+        iterate_items_of_files(files.examples, lambda file: _ChoiceLayout(file, suite, of="dev/"), log, item_ids, warn=False)
     )
     return LoadedItems(items, log.findings, examples)
 
@@ -65,8 +65,8 @@ class _ChoiceLayout:
         if row is None:
             return name_without_split(self.file) if self._is_csv else None
         values = row.values if isinstance(row.values, dict) else {}
-        stated = next((values[key] for key in _PART_KEYS if values.get(key) is not None), None)
-        return read_part_name(stated, name_without_split(self.file))
+        name = next((values[key] for key in _PART_KEYS if values.get(key) is not None), None)
+        return read_part_name(name, name_without_split(self.file))
 
     def item_id(self, row: SourceRow) -> str:
         return f"{self.part(row)}/{self.of}{number_row(row, row.values if isinstance(row.values, dict) else {})}"
@@ -119,7 +119,7 @@ def _read_choices(values: Mapping[str, Any]) -> object:
     for key in _LIST_KEYS:
         if key in values:
             return values[key]
-    places = {_read_option_place(found): values[key] for key in values if (found := _CHOICE_COLUMN.fullmatch(str(key).lower()))}
+    places = {_read_option_place(match): values[key] for key in values if (match := _CHOICE_COLUMN.fullmatch(str(key).lower()))}
     if sorted(places) != list(range(len(places))) or not places:
         raise RowFault(
             "missing", "there are no options", found=sorted(map(str, values)), allowed=f"choices, or a header {_CHOICE_HEADERS}"
@@ -130,8 +130,8 @@ def _read_choices(values: Mapping[str, Any]) -> object:
     return options
 
 
-def _read_option_place(found: re.Match[str]) -> int:
-    return int(found[1]) if found[1] else ITEM_LETTERS.index(found[2].upper())
+def _read_option_place(match: re.Match[str]) -> int:
+    return int(match[1]) if match[1] else ITEM_LETTERS.index(match[2].upper())
 
 
 def _read_solution(values: Mapping[str, Any]) -> str:

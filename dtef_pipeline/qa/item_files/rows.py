@@ -81,13 +81,13 @@ def parse_json_value(data: bytes, line: int | None = None) -> Any:
 
 
 def _mark_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    seen: set[str] = set()
-    marked = DoubledKeys(found)
-    marked.doubled = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-    return marked
+    mapping = dict(pairs)
+    if len(mapping) == len(pairs):
+        return mapping
+    keys: set[str] = set()
+    result = DoubledKeys(mapping)
+    result.doubled = next(key for key, _ in pairs if key in keys or keys.add(key))  # type: ignore[func-returns-value]
+    return result
 
 
 def read_csv_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
@@ -142,8 +142,8 @@ def read_parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
     try:
         with pq.ParquetFile(path) as file:
             if file.metadata.num_rows > _MOST_PARQUET_ROWS:
-                found = format_count(file.metadata.num_rows, "row")
-                raise RowFault("too_large", "the file has too many rows", found=found, allowed=f"{_MOST_PARQUET_ROWS:,}")
+                count = format_count(file.metadata.num_rows, "row")
+                raise RowFault("too_large", "the file has too many rows", found=count, allowed=f"{_MOST_PARQUET_ROWS:,}")
             size = number = 0
             for batch in file.iter_batches(batch_size=_PARQUET_BATCH):
                 size += batch.nbytes
@@ -160,7 +160,7 @@ def read_parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
 
 def read_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
     """The rows of a file of any of the endings. What keeps the file, or the rest of it, from being read is logged."""
-    known, is_empty = log.total, True
+    total, is_empty = log.total, True
     try:
         for row in choose_reader(path)(path, log):
             is_empty = False
@@ -169,7 +169,7 @@ def read_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
         log.error(fault, path)
     except (OSError, EOFError, zlib.error) as error:
         log.error(make_unreadable_fault(error), path)
-    if is_empty and log.total == known:
+    if is_empty and log.total == total:
         log.error(RowFault("empty", "the file has no rows"), path)
 
 

@@ -76,20 +76,20 @@ def load_socioscope(
         log.error(fault, path)
         return LoadedItems(findings=log.findings)
     reader = _PairReader(path, suite, part, log, check_metric, turn_text)
-    read = [found for row in pairs for found in reader.read(row)]
+    read = [entry for row in pairs for entry in reader.read(row)]
     return LoadedItems(
         tuple(item for item, _ in read), log.findings, answers=tuple(answer for _, answers in read for answer in answers)
     )
 
 
 def _list_pairs(file: JsonFile) -> list[SourceRow]:
-    allowed = 'an object with a list, once: {"qa_pairs": [...]}'
+    form = 'an object with a list, once: {"qa_pairs": [...]}'
     value = file.value
     pairs = value.get("qa_pairs") if isinstance(value, dict) and not isinstance(value, DoubledKeys) else None
     if not isinstance(pairs, list):
-        raise RowFault("qa_pairs", "there are no qa_pairs", found=value, allowed=allowed)
+        raise RowFault("qa_pairs", "there are no qa_pairs", found=value, allowed=form)
     if not pairs:
-        raise RowFault("empty", "the file has no questions", allowed=allowed)
+        raise RowFault("empty", "the file has no questions", allowed=form)
     lines = find_member_lines(file.text, "qa_pairs")
     return [SourceRow(number, line, pair) for number, (line, pair) in enumerate(zip(lines, pairs, strict=True))]
 
@@ -123,8 +123,8 @@ class _PairReader:
 
     def _read_item(self, pair: Mapping[str, Any], item_id: str, line: int | None) -> QaItem:
         question = _require_question(pair.get("question"))
-        stated = require_text(question, "type").strip()
-        type_ = _TYPE_SPELLED.get(" ".join(stated.casefold().split()), stated)
+        label = require_text(question, "type").strip()
+        type_ = _TYPE_SPELLED.get(" ".join(label.casefold().split()), label)
         evidence = _read_evidence(pair.get("evidence"))
         reference = _read_metric_text(question.get("metric"))
         item = QaItem(
@@ -186,9 +186,9 @@ class _PairReader:
             return
         for number, answer in enumerate(answers or ()):
             try:
-                given = _read_answer(answer, number, item.item_id)
-                self._warn_of_source(given, item)
-                yield given
+                entry = _read_answer(answer, number, item.item_id)
+                self._warn_of_source(entry, item)
+                yield entry
             except RowFault as fault:
                 fault.code = ANSWERS_CODE  # whatever is wrong with it, its item is kept
                 self._log.error(fault, self._path, item.source_line, item.item_id)
@@ -238,13 +238,13 @@ def _read_evidence(value: object) -> list[tuple[str, int | None]]:
     fault = RowFault("evidence", "the evidence cannot be read", found=value, allowed=_EVIDENCE_ALLOWED)
     if not isinstance(value, list | None):
         raise fault
-    found = []
-    for one in value or ():
-        turn = one.get("turn") if isinstance(one, dict) else None
-        if not isinstance(one, dict) or isinstance(turn, bool) or not isinstance(turn, int | None):
+    pieces = []
+    for piece in value or ():
+        turn = piece.get("turn") if isinstance(piece, dict) else None
+        if not isinstance(piece, dict) or isinstance(turn, bool) or not isinstance(turn, int | None):
             raise fault
-        found.append((require_text(one, "file"), turn))
-    return found
+        pieces.append((require_text(piece, "file"), turn))
+    return pieces
 
 
 def _read_quotes(value: object, evidence: Sequence[tuple[str, int | None]]) -> tuple[Quote, ...]:
@@ -313,5 +313,5 @@ def find_member_lines(text: str, key: str) -> list[int]:
         elif depth == 1 and mark[0] == '"':
             latest = mark
         before = mark
-    ends = [found.start() for found in re.finditer("\n", text)]
+    ends = [match.start() for match in re.finditer("\n", text)]
     return [bisect_right(ends, start) + 1 for start in starts]

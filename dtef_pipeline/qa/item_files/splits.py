@@ -36,14 +36,14 @@ def find_split_files(path: Path, log: ItemLog, *, examples: Sequence[str] = ("de
     """
     if path.is_dir():
         try:
-            found = _split_folder(path, examples)
+            files = _split_folder(path, examples)
         except OSError as error:
             log.error(make_unreadable_fault(error), path)
             return SplitFiles([], [])
-        if not found.items:
+        if not files.items:
             log.error(RowFault("no_files", "the folder has no file of items", allowed=TABLE_ENDINGS), path)
-        _warn_of_missing_shards(found.items, log)
-        return found
+        _warn_of_missing_shards(files.items, log)
+        return files
     try:
         beside = _split_folder(path.parent, examples).examples
     except OSError:  # a file may be read in a folder that may not be listed
@@ -51,8 +51,8 @@ def find_split_files(path: Path, log: ItemLog, *, examples: Sequence[str] = ("de
     name, split = _split_file_name(path)
     items = _list_all_shards(path)
     _warn_of_missing_shards(items, log)
-    same = [file for file in beside if _split_file_name(file)[0] == name and file != path]
-    return SplitFiles(items, same if split in (_TEST, "") else [])
+    siblings = [file for file in beside if _split_file_name(file)[0] == name and file != path]
+    return SplitFiles(items, siblings if split in (_TEST, "") else [])
 
 
 def name_without_split(path: Path) -> str:
@@ -62,9 +62,9 @@ def name_without_split(path: Path) -> str:
 
 def is_later_shard(file: Path, before: Path) -> bool:
     """Whether a file is a further shard of the table that the other one is a shard of."""
-    shard, other = _read_shard(file), _read_shard(before)
-    same = file.parent == before.parent and _split_file_name(file) == _split_file_name(before)
-    return shard is not None and other is not None and same and shard.total == other.total and shard.number > other.number
+    shard, prior = _read_shard(file), _read_shard(before)
+    is_same = file.parent == before.parent and _split_file_name(file) == _split_file_name(before)
+    return shard is not None and prior is not None and is_same and shard.total == prior.total and shard.number > prior.number
 
 
 class _Shard(NamedTuple):
@@ -73,8 +73,8 @@ class _Shard(NamedTuple):
 
 
 def _read_shard(path: Path) -> _Shard | None:
-    found = _SHARD.search(_strip_ending(path))
-    return _Shard(int(found["number"]), int(found["count"])) if found else None
+    match = _SHARD.search(_strip_ending(path))
+    return _Shard(int(match["number"]), int(match["count"])) if match else None
 
 
 def _list_all_shards(path: Path) -> list[Path]:
@@ -104,19 +104,19 @@ def _warn_of_missing_shards(files: Sequence[Path], log: ItemLog) -> None:
 
 def _split_folder(folder: Path, examples: Sequence[str]) -> SplitFiles:
     within = folder / _TEST
-    here = _list_tables(within if within.is_dir() else folder)
+    tables = _list_tables(within if within.is_dir() else folder)
     apart = [folder / split for split in examples] if within.is_dir() else []
     apart += [folder.parent / split for split in examples] if folder.name == _TEST else []
-    shown = next((files for other in apart if (files := _list_tables(other))), [])
-    shown = shown or next((files for split in examples if (files := _select_split(here, split))), [])
-    items = _select_split(here, _TEST) or [file for file in here if not _split_file_name(file)[1]]
-    return SplitFiles(items, shown)
+    example_files = next((files for sibling in apart if (files := _list_tables(sibling))), [])
+    example_files = example_files or next((files for split in examples if (files := _select_split(tables, split))), [])
+    items = _select_split(tables, _TEST) or [file for file in tables if not _split_file_name(file)[1]]
+    return SplitFiles(items, example_files)
 
 
 def _select_split(files: Sequence[Path], split: str) -> list[Path]:
     """The files of a split: where one is called by the split alone, only such files."""
-    found = [file for file in files if _split_file_name(file)[1] == split]
-    return [file for file in found if not _split_file_name(file)[0]] or found
+    matches = [file for file in files if _split_file_name(file)[1] == split]
+    return [file for file in matches if not _split_file_name(file)[0]] or matches
 
 
 def _list_tables(folder: Path) -> list[Path]:
@@ -130,8 +130,8 @@ def _list_tables(folder: Path) -> list[Path]:
 def _split_file_name(path: Path) -> tuple[str, str]:
     """(name, split) of a file, each empty where the file's name says none."""
     stem = _SHARD.sub("", _strip_ending(path))
-    found = _SPLIT_NAME.fullmatch(stem)
-    return (found["name"] or "", found["split"].lower()) if found else (stem, "")
+    match = _SPLIT_NAME.fullmatch(stem)
+    return (match["name"] or "", match["split"].lower()) if match else (stem, "")
 
 
 def _strip_ending(path: Path) -> str:

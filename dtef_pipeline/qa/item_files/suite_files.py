@@ -51,32 +51,32 @@ def read_added(
         raise ConfigError(
             f"part {part}: the files of {spec.name} say which parts they have: a suite of your own (--suites) keeps other files apart"
         )
-    found = load_corpus(corpus, strict=strict) if corpus and spec.layout == INTERVIEW_LAYOUT else None
-    loaded = load_items(
+    documents = load_corpus(corpus, strict=strict) if corpus and spec.layout == INTERVIEW_LAYOUT else None
+    items = load_items(
         spec.layout,
         path,
         spec.name,
         part=part,
         strict=strict,
         check_metric=lambda item: _check_metric(spec, item),
-        turn_text=found.turn_text if found else None,
+        turn_text=documents.turn_text if documents else None,
     )
-    if found is None:
-        return AddedFiles(loaded, lambda item: spec.scorers_of(item.type))
-    corpus_findings = tuple(_make_corpus_finding(error) for error in found.quarantined)
-    whole = replace(loaded, findings=(*loaded.findings, *corpus_findings))
+    if documents is None:
+        return AddedFiles(items, lambda item: spec.scorers_of(item.type))
+    corpus_findings = tuple(_make_corpus_finding(error) for error in documents.quarantined)
+    result = replace(items, findings=(*items.findings, *corpus_findings))
     return AddedFiles(
-        whole,
+        result,
         lambda item: _add_quotation_scorer(spec.scorers_of(item.type)),
-        build_documents_table(split_into_chunks(found.transcripts)),
+        build_documents_table(split_into_chunks(documents.transcripts)),
     )
 
 
 def _require_scorers(spec: SuiteSpec) -> None:
-    known = (*list_scorer_names(), *OUTSIDE_SCORERS)
-    for name in (*(spec.scorers or ()), *(one for names in (spec.scorers_by_type or {}).values() for one in names)):
-        if name not in known and find_scorer(name) is None:
-            raise ConfigError(f"suite {spec.name}: there is no scorer {name!r}; known: {list_nearest(name, known, len(known))}")
+    kinds = (*list_scorer_names(), *OUTSIDE_SCORERS)
+    for name in (*(spec.scorers or ()), *(scorer for names in (spec.scorers_by_type or {}).values() for scorer in names)):
+        if name not in kinds and find_scorer(name) is None:
+            raise ConfigError(f"suite {spec.name}: there is no scorer {name!r}; known: {list_nearest(name, kinds, len(kinds))}")
 
 
 def _add_quotation_scorer(scorers: Sequence[str]) -> tuple[str, ...]:
@@ -92,5 +92,5 @@ def _check_metric(spec: SuiteSpec, item: QaItem) -> None:
 
 
 def _make_corpus_finding(error: ItemError) -> ItemFinding:
-    arrived = None if error.arrived is None else format_shortened(error.arrived)
-    return ItemFinding(ERROR_LEVEL, "corpus", str(error.where), error.line, None, arrived, error.allowed, error.problem)
+    value = None if error.arrived is None else format_shortened(error.arrived)
+    return ItemFinding(ERROR_LEVEL, "corpus", str(error.where), error.line, None, value, error.allowed, error.problem)

@@ -76,21 +76,21 @@ def load_arbiter(source: str | Path) -> ArbiterConfig:
 
     Raises ConfigError with the file, the line and what is allowed, also for unknown keys.
     """
-    document = read_document(source, "judges file", ("arbiter",), called="judges text")
+    document = read_document(source, "judges file", ("arbiter",), label="judges text")
     return document.validate_as(_JudgesDocument).arbiter
 
 
 def resolve_arbiter(config: ArbiterConfig, models: Models) -> Arbiter:
     """The judge that a configuration names. Raises ConfigError for an unknown model, several ones, or one that cannot judge."""
-    own = config.model.removeprefix(strip_settings(config.model))
-    (named, *others) = models.resolve([config.model])
-    if others or named.is_computed or named.is_local or named.is_imported:
-        found = ", ".join(one.name for one in (named, *others))
-        raise ConfigError(f"arbiter: model {config.model!r}: got {found}; allowed: one language model with a server")
+    suffix = config.model.removeprefix(strip_settings(config.model))
+    (named, *extras) = models.resolve([config.model])
+    if extras or named.is_computed or named.is_local or named.is_imported:
+        names = ", ".join(candidate.name for candidate in (named, *extras))
+        raise ConfigError(f"arbiter: model {config.model!r}: got {names}; allowed: one language model with a server")
     settings = {
         key: value
         for key, value in ARBITER_SETTINGS.items()
-        if f"{key}=" not in own
+        if f"{key}=" not in suffix
         and (key != "temperature" or named.temperature is not None)
         # A model that thinks needs the room that its entry gives it.
         and (key != "max_tokens" or "max_tokens" not in named.model_fields_set)
@@ -109,8 +109,8 @@ def choose_arbiter(
     """
     if judge == NOBODY:
         return None
-    given = {"model": judge or None, "sample_rate": sample_rate, "daily_budget": daily_budget}
-    overrides = {name: value for name, value in given.items() if value is not None}
+    settings = {"model": judge or None, "sample_rate": sample_rate, "daily_budget": daily_budget}
+    overrides = {name: value for name, value in settings.items() if value is not None}
     return resolve_arbiter(load_arbiter(source).model_copy(update=overrides), models)
 
 
@@ -133,5 +133,5 @@ def is_in_sample(item_ids: Iterable[str], variants: Iterable[str], rate: float) 
 
 def _hash_to_share(item_id: str, variant: str) -> float:
     # As JSON, so that no two pairs are spelled alike; ASCII, so that every text can be hashed.
-    found = hashlib.sha256(json.dumps([item_id, variant]).encode()).digest()
-    return int.from_bytes(found[:8], "big") / _ALL_HASHES
+    digest = hashlib.sha256(json.dumps([item_id, variant]).encode()).digest()
+    return int.from_bytes(digest[:8], "big") / _ALL_HASHES

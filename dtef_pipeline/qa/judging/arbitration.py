@@ -88,28 +88,28 @@ class EvaluatorVerdict:
     """Why there is no reply; None: there is one."""
 
 
-def read_verdict(one: Arbitration, result: Played) -> EvaluatorVerdict:
+def read_verdict(task: Arbitration, result: Played) -> EvaluatorVerdict:
     """What came of a judgement: its last reply decides."""
     if result.failure is not None or not result.responses:
         budget = result.failure is not None and result.failure.status == OVER_BUDGET
         error = result.failure.message if result.failure else "was not asked"
-        return EvaluatorVerdict(one.evaluator, None, SKIPPED_BUDGET if budget else CALL_FAILED, None, error)
+        return EvaluatorVerdict(task.evaluator, None, SKIPPED_BUDGET if budget else CALL_FAILED, None, error)
     last = result.responses[-1]
     reply = _read(last)
     reason = CUT_SHORT if reply.score is None and _is_cut(last) else reply.reason
-    return EvaluatorVerdict(one.evaluator, reply.score, reason, reply.explanation, None)
+    return EvaluatorVerdict(task.evaluator, reply.score, reason, reply.explanation, None)
 
 
-def make_verdict_row(one: Arbitration, result: Played, judged_model: str, own_servers: Collection[str] = ()) -> dict[str, Any]:
+def make_verdict_row(task: Arbitration, result: Played, judged_model: str, own_servers: Collection[str] = ()) -> dict[str, Any]:
     """The columns of `qa_judgements` that the judgement fills; `judged_model`: model string or variant of who answered; `own_servers`: as of
     `is_self_judged`."""
-    verdict = read_verdict(one, result)
+    verdict = read_verdict(task, result)
     outcomes: list[Response | Failure] = [*result.responses, *([result.failure] if result.failure else [])]
     costs = [response.cost_usd for response in result.responses if response.cost_usd is not None]
     return {
-        "evaluator": one.evaluator,
-        "judge_model": one.judge.name,
-        "judge_variant": one.judge.variant,
+        "evaluator": task.evaluator,
+        "judge_model": task.judge.name,
+        "judge_variant": task.judge.variant,
         "score": verdict.score,
         "reason": verdict.reason,
         "explanation": verdict.explanation,
@@ -120,7 +120,7 @@ def make_verdict_row(one: Arbitration, result: Played, judged_model: str, own_se
         "completion_tokens": _sum([response.completion_tokens for response in result.responses]),
         "cost_usd": fsum(costs) if costs and len(costs) == len(result.responses) else None,
         "error": verdict.error,
-        "self_judged": is_self_judged(one.judge.model, judged_model, own_servers),
+        "self_judged": is_self_judged(task.judge.model, judged_model, own_servers),
     }
 
 
@@ -137,18 +137,18 @@ def compute_arbiter_score(
     `judge_failed`. `reasons`: why an evaluator gave none. `errors`: by evaluator, which budget kept it from being asked.
     """
     why = {name: (reasons or {}).get(name) or "no score" for name, score in scores.items() if score is None}
-    given = [score for score in scores.values() if score is not None]
-    flags = (*([PARTIAL_FLAG] if given and why else []), *([SELF_JUDGED] if self_judged else []))
-    own = {"judges": dict(scores)}
+    numbers = [score for score in scores.values() if score is not None]
+    flags = (*([PARTIAL_FLAG] if numbers and why else []), *([SELF_JUDGED] if self_judged else []))
+    details = {"judges": dict(scores)}
     explanations = "; ".join(f"{name}: {reason}" for name, reason in why.items()) or None
-    if given:
-        return ItemScore(OK_STATUS, fsum(given) / len(given), JUDGE_SNAPSHOT, flags, own, explanations)
+    if numbers:
+        return ItemScore(OK_STATUS, fsum(numbers) / len(numbers), JUDGE_SNAPSHOT, flags, details, explanations)
     if why and all(reason == SKIPPED_BUDGET for reason in why.values()):
         limits = [error for name in why if (error := (errors or {}).get(name))]
         # That of an evaluator whose call failed before the budget ended says what it was spent on.
         limit = max(limits, key=lambda error: LAST_ERROR in error, default=None)
-        return ItemScore(SKIPPED_BUDGET, None, None, flags, own, describe_over_budget(limit))
-    return ItemScore(JUDGE_FAILED, None, None, flags, own, explanations or "no evaluator was asked")
+        return ItemScore(SKIPPED_BUDGET, None, None, flags, details, describe_over_budget(limit))
+    return ItemScore(JUDGE_FAILED, None, None, flags, details, explanations or "no evaluator was asked")
 
 
 def describe_over_budget(limit: str | None) -> str:
@@ -176,8 +176,8 @@ def _double_room(judge: ModelSpec) -> ModelSpec:
 
 
 def _sum(numbers: Sequence[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
+    counts = [number for number in numbers if number is not None]
+    return sum(counts) if counts else None
 
 
 LONGEST_REASON = 4_000
@@ -204,18 +204,18 @@ def read_arbiter_reply(text: str) -> ArbiterReply:
     is not JSON makes the whole reply unreadable: what looks like an object behind its beginning may be a quotation in it. Takes any text, in
     time linear in its length.
     """
-    seen = strip_thinking(text).strip()
-    if not seen:
+    content = strip_thinking(text).strip()
+    if not content:
         return ArbiterReply(None, EMPTY)
-    found: ArbiterReply | None = None
+    reply: ArbiterReply | None = None
     place = 0
-    while (opening := _OPENS_AN_OBJECT.search(seen, place)) is not None:
+    while (opening := _OPENS_AN_OBJECT.search(content, place)) is not None:
         try:
-            value, place = _DECODER.raw_decode(seen, opening.start())
+            value, place = _DECODER.raw_decode(content, opening.start())
         except (ValueError, RecursionError):
             return ArbiterReply(None, UNREADABLE)
-        found = _read_score(value) or found
-    return found or ArbiterReply(None, UNREADABLE)
+        reply = _read_score(value) or reply
+    return reply or ArbiterReply(None, UNREADABLE)
 
 
 def _read_score(value: Any) -> ArbiterReply | None:
@@ -229,10 +229,10 @@ def _read_score(value: Any) -> ArbiterReply | None:
 
 def _reject_doubled_score(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object, without a score where it names several."""
-    found = dict(pairs)
+    mapping = dict(pairs)
     if sum(name == "score" for name, _ in pairs) > 1:
-        del found["score"]
-    return found
+        del mapping["score"]
+    return mapping
 
 
 def _reject_constant(name: str) -> None:

@@ -26,7 +26,7 @@ from dtef_pipeline.qa.transcripts.citations import check_citations, read_named_s
 JUDGE_SCORER = "judge"
 JUDGED_ITEM_COLUMNS = ("item_id", "scorers", "text", "solution", "reference", "quotes")
 """The columns of `qa_items` that `select_judged_items` reads."""
-_JUDGED_NAMES = tuple(one.name for one in OF_ONE_RESPONSE)
+_JUDGED_NAMES = tuple(column.name for column in OF_ONE_RESPONSE)
 
 
 @dataclass(slots=True)
@@ -71,26 +71,26 @@ def select_to_judge(responses: pa.Table, items: Collection[str], rate: float) ->
 
     The same ones at every run. `items`: their ids, as of `select_judged_items`.
     """
-    wanted = responses.filter(pc.is_in(responses["item_id"], pa.array(list(items), pa.string())))
-    sampled, left_out = split_by_sample(wanted, rate)
-    return sampled.filter(pc.equal(sampled["call_status"], "answered")), left_out
+    rows = responses.filter(pc.is_in(responses["item_id"], pa.array(list(items), pa.string())))
+    sample, left_out = split_by_sample(rows, rate)
+    return sample.filter(pc.equal(sample["call_status"], "answered")), left_out
 
 
 def split_by_sample(responses: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
     """The responses that are in the sample, and those that are not."""
-    chosen = is_in_sample(responses["item_id"].to_pylist(), responses["model_variant"].to_pylist(), rate)
-    return responses.filter(pa.array(chosen, pa.bool_())), responses.filter(pa.array(~chosen, pa.bool_()))
+    mask = is_in_sample(responses["item_id"].to_pylist(), responses["model_variant"].to_pylist(), rate)
+    return responses.filter(pa.array(mask, pa.bool_())), responses.filter(pa.array(~mask, pa.bool_()))
 
 
 def iterate_looks(
-    judged: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str
+    responses: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str
 ) -> Iterator[JudgementLook]:
     """Every look of an evaluator at the responses, in their order; blank ones need none. `items`: as of `select_judged_items`."""
-    named = judged.select(list(_JUDGED_NAMES)).to_pylist()
-    texts, keys = judged["response"].to_pylist(), judged["request_key"].to_pylist()
+    named = responses.select(list(_JUDGED_NAMES)).to_pylist()
+    texts, keys = responses["response"].to_pylist(), responses["request_key"].to_pylist()
     for row, response, key in zip(named, texts, keys, strict=True):
-        for one in iterate_looks_at(items[row["item_id"]], response or "", arbiter, snapshot):
-            yield JudgementLook(row, one, key)
+        for task in iterate_looks_at(items[row["item_id"]], response or "", arbiter, snapshot):
+            yield JudgementLook(row, task, key)
 
 
 def iterate_looks_at(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
@@ -105,16 +105,16 @@ def select_judged_items(items: pa.Table) -> dict[str, JudgedItem]:
 
     `items`: rows of `qa_items`.
     """
-    found = {}
+    records = {}
     for item, scorers, text, solution, reference, quotes in _iterate_columns(items, *JUDGED_ITEM_COLUMNS):
         cites = VERBATIM_SCORER in (scorers or ())
         if JUDGE_SCORER in (scorers or ()):
-            found[item] = JudgedItem(text, format_reference(solution, reference), (), cites)
+            records[item] = JudgedItem(text, format_reference(solution, reference), (), cites)
         elif YesNoRationale.name in (scorers or ()) and (metric := _read_metric(reference)) and metric.reasons is None:
             quote_text = "\n".join(quote["text"] for quote in quotes)
             expected = f"{'Yes' if metric.expects_yes else 'No'}.{f' The evidence:{chr(10)}{quote_text}' if quote_text else ''}"
-            found[item] = JudgedItem(text, expected, (RATIONALE,), cites)
-    return found
+            records[item] = JudgedItem(text, expected, (RATIONALE,), cites)
+    return records
 
 
 def _read_metric(reference: str) -> RationaleMetric | None:
@@ -134,8 +134,8 @@ def merge_with_other_judges(
     """
     stands = pc.is_in(earlier["answer_key"], responses["request_key"].combine_chunks())
     if arbiter is not None:
-        own = pc.and_(pc.equal(earlier["judge_variant"], arbiter.model.variant), pc.equal(earlier["judge_snapshot"], snapshot))
-        stands = pc.and_(stands, pc.invert(own))
+        mask = pc.and_(pc.equal(earlier["judge_variant"], arbiter.model.variant), pc.equal(earlier["judge_snapshot"], snapshot))
+        stands = pc.and_(stands, pc.invert(mask))
     return pa.concat_tables([new, earlier.filter(stands)])
 
 
@@ -145,17 +145,17 @@ def format_reference(solution: str, reference: str) -> str:
 
 
 def build_judgement_rows(
-    looks: Sequence[JudgementLook], played: Sequence[Played], own_servers: Collection[str] = ()
+    looks: Sequence[JudgementLook], outcomes: Sequence[Played], own_servers: Collection[str] = ()
 ) -> pa.Table:
     """The rows of `qa_judgements`, in the order of the looks. `own_servers`: as of `is_self_judged`."""
     rows = [
         {
-            **one.response,
-            **make_verdict_row(one.arbitration, outcome, one.response["model_variant"], own_servers),
-            "judge_snapshot": one.arbitration.snapshot,
-            "answer_key": one.answer_key,
+            **look.response,
+            **make_verdict_row(look.arbitration, outcome, look.response["model_variant"], own_servers),
+            "judge_snapshot": look.arbitration.snapshot,
+            "answer_key": look.answer_key,
         }
-        for one, outcome in zip(looks, played, strict=True)
+        for look, outcome in zip(looks, outcomes, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
 
@@ -205,23 +205,23 @@ def count_judgements_of_others(
     `label`: the
     snapshot of the judgements. Answers that read the same are judged once, so a run asks for so many at most.
     """
-    chosen, _ = select_to_judge(responses, items, arbiter.sample_rate)
-    others = chosen.filter(pc.invert(pc.is_in(chosen["model_variant"], pa.array(list(named), pa.string()))))
-    own = pc.and_(pc.equal(judgements["judge_variant"], arbiter.model.variant), pc.equal(judgements["judge_snapshot"], label))
-    given = judgements.filter(pc.and_(own, pc.greater(pc.list_value_length(judgements["raw"]), 0)))
-    there = set(zip(given["answer_key"].to_pylist(), given["evaluator"].to_pylist(), strict=True))
-    found = Counter[str]()
-    rows = zip(*(others[name].to_pylist() for name in ("model", "item_id", "request_key", "response")), strict=True)
+    sample, _ = select_to_judge(responses, items, arbiter.sample_rate)
+    remainder = sample.filter(pc.invert(pc.is_in(sample["model_variant"], pa.array(list(named), pa.string()))))
+    mask = pc.and_(pc.equal(judgements["judge_variant"], arbiter.model.variant), pc.equal(judgements["judge_snapshot"], label))
+    verdicts = judgements.filter(pc.and_(mask, pc.greater(pc.list_value_length(judgements["raw"]), 0)))
+    pairs = set(zip(verdicts["answer_key"].to_pylist(), verdicts["evaluator"].to_pylist(), strict=True))
+    counts = Counter[str]()
+    rows = zip(*(remainder[name].to_pylist() for name in ("model", "item_id", "request_key", "response")), strict=True)
     for model, item, key, response in rows:
-        found[model] += sum(
-            (key, one.evaluator) not in there for one in iterate_looks_at(items[item], response or "", arbiter, label)
+        counts[model] += sum(
+            (key, task.evaluator) not in pairs for task in iterate_looks_at(items[item], response or "", arbiter, label)
         )
-    return +found
+    return +counts
 
 
 VERBATIM_SCORER = "verbatim"
 """Scores the quotations of responses about documents."""
-_CITED_BY = tuple(one.name for one in OF_ONE_RESPONSE)
+_CITED_BY = tuple(column.name for column in OF_ONE_RESPONSE)
 
 
 class ShownSource(NamedTuple):
@@ -238,38 +238,38 @@ def load_shown_sources(context: pa.Table, documents: pa.Table) -> dict[tuple[str
     Tables: `qa_context` and `qa_documents` of one part; the text of a chunk that a remote server found stands in the context itself.
     """
     texts = dict(zip(documents["doc_id"].to_pylist(), documents["page_content"].to_pylist(), strict=True))
-    found: dict[tuple[str, str], list[ShownSource]] = defaultdict(list)
+    sources: dict[tuple[str, str], list[ShownSource]] = defaultdict(list)
     for row in context.sort_by([("item_id", "ascending"), ("condition", "ascending"), ("rank", "ascending")]).to_pylist():
         if row["doc_id"] is not None:
             text = row["page_content"] if row["page_content"] is not None else texts.get(row["doc_id"])
-            found[row["item_id"], row["condition"]].append(ShownSource(row["doc_id"], text))
-    return found
+            sources[row["item_id"], row["condition"]].append(ShownSource(row["doc_id"], text))
+    return sources
 
 
-def build_citation_rows(responses: pa.Table, shown: Mapping[tuple[str, str], Sequence[ShownSource]]) -> pa.Table:
+def build_citation_rows(responses: pa.Table, chunks: Mapping[tuple[str, str], Sequence[ShownSource]]) -> pa.Table:
     """One row per citation of an answered response, in their order. `responses`: rows of `qa_responses`."""
-    answered = responses.filter(pc.equal(responses["call_status"], "answered"))
-    named = answered.select(list(_CITED_BY)).to_pylist()
+    replies = responses.filter(pc.equal(responses["call_status"], "answered"))
+    named = replies.select(list(_CITED_BY)).to_pylist()
     rows: list[dict[str, Any]] = []
-    for row, text in zip(named, answered["response"].to_pylist(), strict=True):
-        sources = shown.get((row["item_id"], row["condition"]), [])
-        rows += [{**row, **one} for one in _check_reply_citations(text, sources)]
+    for row, text in zip(named, replies["response"].to_pylist(), strict=True):
+        sources = chunks.get((row["item_id"], row["condition"]), [])
+        rows += [{**row, **citation} for citation in _check_reply_citations(text, sources)]
     return pa.Table.from_pylist(rows, schema=QA_CITATIONS)
 
 
 def _check_reply_citations(text: str | None, sources: Sequence[ShownSource]) -> Iterator[dict[str, Any]]:
     citations = read_cited(text).citations
     context = [{"page_content": source.page_content} for source in sources]
-    for place, (citation, found) in enumerate(zip(citations, check_citations(context, citations), strict=True)):
-        index = found.source_index
+    for place, (citation, check) in enumerate(zip(citations, check_citations(context, citations), strict=True)):
+        index = check.source_index
         yield {
             "position": place,
             "source_index": json.dumps(read_named_source(citation), default=str),
             "doc_id": sources[index].doc_id if index is not None and 0 <= index < len(sources) else None,
-            "quote": found.quote,
-            "exact": bool(found.exact),
-            "relaxed": bool(found.relaxed),
-            "reason": found.reason,
-            "begin": found.span.start if found.span else None,
-            "end": found.span.end if found.span else None,
+            "quote": check.quote,
+            "exact": bool(check.exact),
+            "relaxed": bool(check.relaxed),
+            "reason": check.reason,
+            "begin": check.span.start if check.span else None,
+            "end": check.span.end if check.span else None,
         }

@@ -90,68 +90,68 @@ class ExactChoice:
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; the reference is a letter among those of the options."""
         expected = reference.strip().upper()
-        allowed = LETTERS_OF_OPTIONS[: len(options)] if options else LETTERS_OF_OPTIONS
+        choices = LETTERS_OF_OPTIONS[: len(options)] if options else LETTERS_OF_OPTIONS
         if expected in NO_REFERENCE or reference.strip() in NO_REFERENCE:
             expected = ""
-        elif len(expected) != 1 or expected not in allowed:
-            raise ItemError("the expected letter", where="reference", arrived=reference[:200], allowed=", ".join(allowed))
+        elif len(expected) != 1 or expected not in choices:
+            raise ItemError("the expected letter", where="reference", arrived=reference[:200], allowed=", ".join(choices))
         letters = len(options) or max(_WITHOUT_OPTIONS, LETTERS_OF_OPTIONS.find(expected) + 1)
         texts = OptionTexts(options)
 
-        def score(written: Written) -> ItemScore:
-            read = _read(written.text, texts if options else None, letters, was_cut=written.was_cut)
-            own = {"letter": read.letter}
+        def score(response: Written) -> ItemScore:
+            read = _read(response.text, texts if options else None, letters, was_cut=response.was_cut)
+            details = {"letter": read.letter}
             if not expected:
-                return ItemScore("unscorable", None, read.how, read.flags, own, NOTHING_EXPECTED)
+                return ItemScore("unscorable", None, read.how, read.flags, details, NOTHING_EXPECTED)
             if read.letter is None:
-                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=own)
-            return ItemScore(OK_STATUS, float(read.letter == expected), read.how, read.flags, own)
+                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=details)
+            return ItemScore(OK_STATUS, float(read.letter == expected), read.how, read.flags, details)
 
         return score
 
 
 def _read(text: str | None, texts: OptionTexts | None, count: int, *, was_cut: bool) -> LetterReading:
-    allowed = LETTERS_OF_OPTIONS[:count]
+    choices = LETTERS_OF_OPTIONS[:count]
     reply = cut_at_end(strip_thinking(text or ""))
-    seen = drop_denials(align_text(reply.text))
-    before = cut_before_next_turn(seen)
-    if before is not None and (reading := _read_reply(before, texts, allowed, was_cut=False)) != LetterReading(None):
+    body = drop_denials(align_text(reply.text))
+    before = cut_before_next_turn(body)
+    if before is not None and (reading := _read_reply(before, texts, choices, was_cut=False)) != LetterReading(None):
         return reading._replace(flags=(*reading.flags, "run_on"))
-    return _read_reply(seen, texts, allowed, was_cut=was_cut and not reply.has_mark)
+    return _read_reply(body, texts, choices, was_cut=was_cut and not reply.has_mark)
 
 
-def _read_reply(seen: str, texts: OptionTexts | None, allowed: str, *, was_cut: bool) -> LetterReading:
-    lower = seen.lower() if seen.isascii() else align_lower(seen)
-    counting = _select_counting(find_strong_statements(seen, lower, texts), seen, was_cut)
-    counting = counting or _select_counting(find_weak_statements(seen, lower), seen, was_cut)
+def _read_reply(text: str, texts: OptionTexts | None, choices: str, *, was_cut: bool) -> LetterReading:
+    lower = text.lower() if text.isascii() else align_lower(text)
+    counting = _select_counting(find_strong_statements(text, lower, texts), text, was_cut)
+    counting = counting or _select_counting(find_weak_statements(text, lower), text, was_cut)
     if counting:
-        reading = _read_statements(counting, seen, texts, allowed)
-        denied = any(reading.letter in one.letters for one in find_denials(seen, lower) if one.end > counting[-1].end)
-        return reading._replace(flags=(*reading.flags, "denied")) if denied else reading
-    reading = _read_by_line(seen, texts, allowed, was_cut)
+        reading = _read_statements(counting, text, texts, choices)
+        denial = any(reading.letter in entry.letters for entry in find_denials(text, lower) if entry.end > counting[-1].end)
+        return reading._replace(flags=(*reading.flags, "denied")) if denial else reading
+    reading = _read_by_line(text, texts, choices, was_cut)
     if reading.letter is None and not was_cut:
-        reading = _read_short(seen, lower, texts, allowed)
+        reading = _read_short(text, lower, texts, choices)
     if was_cut and reading.letter is None:
         return LetterReading(None, None, ("truncated",))
     return reading
 
 
 def _select_counting(statements: list[Statement], text: str, was_cut: bool) -> list[Statement]:
-    return [one for one in statements if _is_followed(text, one.end)] if was_cut else statements
+    return [statement for statement in statements if _is_followed(text, statement.end)] if was_cut else statements
 
 
 def _is_followed(text: str, end: int) -> bool:
     return end < len(text) and not text[end : end + 200].isspace()
 
 
-def _read_statements(statements: list[Statement], text: str, texts: OptionTexts | None, allowed: str) -> LetterReading:
+def _read_statements(statements: list[Statement], text: str, texts: OptionTexts | None, choices: str) -> LetterReading:
     last = statements[-1]
     if len(last.letters) > 1:
         return LetterReading(None, None, ("multi",))
     letter = last.letters[0]
-    if letter not in allowed:
+    if letter not in choices:
         return LetterReading(None, None, ("outside",))
-    flags = ("several",) if any(one.letters != last.letters for one in statements) else ()
+    flags = ("several",) if any(statement.letters != last.letters for statement in statements) else ()
     return LetterReading(letter, last.how, (*flags, *_flag_mismatch(letter, text, last.end, texts)))
 
 
@@ -163,11 +163,11 @@ def _flag_mismatch(letter: str, text: str, end: int, texts: OptionTexts | None) 
     return ("text_mismatch",) if named and LETTERS_OF_OPTIONS.index(letter) not in named else ()
 
 
-def _read_by_line(text: str, texts: OptionTexts | None, allowed: str, was_cut: bool) -> LetterReading:
-    lines = list(_find_lettered_lines(text, allowed, was_cut))
+def _read_by_line(text: str, texts: OptionTexts | None, choices: str, was_cut: bool) -> LetterReading:
+    lines = list(_find_lettered_lines(text, choices, was_cut))
     letters = {line.letter for line in lines}
-    if len(letters) > 1 and (chosen := _find_behind_options(text, lines, texts, allowed)):
-        return LetterReading(chosen.letter, "line")
+    if len(letters) > 1 and (pick := _find_behind_options(text, lines, texts, choices)):
+        return LetterReading(pick.letter, "line")
     if len(letters) != 1:
         return LetterReading(None, None, ("multi",) if letters else ())
     letter, end = lines[0]
@@ -176,7 +176,7 @@ def _read_by_line(text: str, texts: OptionTexts | None, allowed: str, was_cut: b
     return LetterReading(letter, "line", _flag_mismatch(letter, text, end, texts))
 
 
-def _find_lettered_lines(text: str, allowed: str, was_cut: bool) -> Iterator[_LetteredLine]:
+def _find_lettered_lines(text: str, choices: str, was_cut: bool) -> Iterator[_LetteredLine]:
     """The lines that begin with a letter of an option."""
     for number, line in enumerate(_LINE.finditer(text)):
         letter = line[1] or line[2]
@@ -184,7 +184,7 @@ def _find_lettered_lines(text: str, allowed: str, was_cut: bool) -> Iterator[_Le
             break  # `a)` in a long reply is a part of the task
         letter = letter.upper()
         if (
-            letter in allowed
+            letter in choices
             and not (letter == "I" and _COUNTS_IN_ROMAN.search(text))
             and (_is_followed(text, line.end()) or not was_cut)
         ):
@@ -192,57 +192,57 @@ def _find_lettered_lines(text: str, allowed: str, was_cut: bool) -> Iterator[_Le
 
 
 def _find_behind_options(
-    text: str, lines: list[_LetteredLine], texts: OptionTexts | None, allowed: str
+    text: str, lines: list[_LetteredLine], texts: OptionTexts | None, choices: str
 ) -> _LetteredLine | None:
     """The one lettered line behind a repetition of all options, if it is a letter alone or with the text of its option."""
-    if texts is None or len(lines) != len(allowed) + 1 or "".join(line.letter for line in lines[:-1]) != allowed:
+    if texts is None or len(lines) != len(choices) + 1 or "".join(line.letter for line in lines[:-1]) != choices:
         return None
     last = lines[-1]
-    rest = text[last.end : last.end + 300].partition("\n")[0]
-    named = texts.match_start(rest, whole=True)
-    return last if not rest.strip("*_ ") or LETTERS_OF_OPTIONS.index(last.letter) in named else None
+    tail = text[last.end : last.end + 300].partition("\n")[0]
+    named = texts.match_start(tail, whole=True)
+    return last if not tail.strip("*_ ") or LETTERS_OF_OPTIONS.index(last.letter) in named else None
 
 
-def _read_short(text: str, lower: str, texts: OptionTexts | None, allowed: str) -> LetterReading:
-    stripped = text.strip()
-    if len(stripped) >= _BELOW_IS_SHORT:
+def _read_short(text: str, lower: str, texts: OptionTexts | None, choices: str) -> LetterReading:
+    reply = text.strip()
+    if len(reply) >= _BELOW_IS_SHORT:
         return LetterReading(None)
-    if whole := _IS_LETTER.fullmatch(stripped):
-        letter = whole[1].upper()
-        return LetterReading(letter, "alone") if letter in allowed else LetterReading(None, None, ("outside",))
+    if match := _IS_LETTER.fullmatch(reply):
+        letter = match[1].upper()
+        return LetterReading(letter, "alone") if letter in choices else LetterReading(None, None, ("outside",))
     if _DANGLING.search(lower):
         return LetterReading(None)
-    lone = set(_find_lone_letters(stripped)) & set(allowed)
-    left = _LAST_ALONE.search(stripped, max(0, len(stripped) - 20)) if len(lone) > 1 else None
-    if left and lone - set(_find_negated_letters(stripped)) == {left[1]}:
-        return LetterReading(left[1], "lone")
-    if len(lone) > 1 or (lone and _NEGATED_LETTER.search(stripped)):
+    lone = set(_find_lone_letters(reply)) & set(choices)
+    last = _LAST_ALONE.search(reply, max(0, len(reply) - 20)) if len(lone) > 1 else None
+    if last and lone - set(_find_negated_letters(reply)) == {last[1]}:
+        return LetterReading(last[1], "lone")
+    if len(lone) > 1 or (lone and _NEGATED_LETTER.search(reply)):
         return LetterReading(None, None, ("multi",) if len(lone) > 1 else ())
     if lone:
         return LetterReading(lone.pop(), "lone")
-    named = texts.find_named_options(stripped) if texts else set()
-    if texts and len(named) == 1 and not named & _find_negated_texts(stripped, texts):
+    named = texts.find_named_options(reply) if texts else set()
+    if texts and len(named) == 1 and not named & _find_negated_texts(reply, texts):
         return LetterReading(LETTERS_OF_OPTIONS[named.pop()], "option_text")
-    return LetterReading(None, None, ("multi",) if len(named) > 1 else () if stripped else ("empty",))
+    return LetterReading(None, None, ("multi",) if len(named) > 1 else () if reply else ("empty",))
 
 
 def _find_negated_letters(text: str) -> Iterator[str]:
     """`not A`, and with it all that is joined to it: `not A, B or C`."""
-    for found in _NEGATED_LETTER.finditer(text):
-        joined = read_letters_at(text, found.start(1))
-        yield from joined.letters if joined else found[1].upper()
+    for match in _NEGATED_LETTER.finditer(text):
+        group = read_letters_at(text, match.start(1))
+        yield from group.letters if group else match[1].upper()
 
 
 def _find_negated_texts(text: str, texts: OptionTexts) -> set[int]:
     """Numbers of the options in `not London`, `neither the sea nor the sky`."""
-    places = (place for found in _NEGATES.finditer(text) for place in (found.start(1), found.end()))
+    places = (place for match in _NEGATES.finditer(text) for place in (match.start(1), match.end()))
     return {number for place in places for number in texts.match_start(text[place:])}
 
 
 def _find_lone_letters(text: str) -> Iterator[str]:
     counts = _COUNTS_IN_ROMAN.search(text)
-    for found in _LONE.finditer(text):
-        if found[1] == "I" and counts:
+    for match in _LONE.finditer(text):
+        if match[1] == "I" and counts:
             continue
-        if found[1] not in "AI" or not _SMALL_WORD_BEHIND.match(text, found.end()):
-            yield found[1]
+        if match[1] not in "AI" or not _SMALL_WORD_BEHIND.match(text, match.end()):
+            yield match[1]

@@ -44,7 +44,7 @@ _DENIED_VALUES = (
     (rf"(?<=ответ) не\s{_VALUE}{_END}", ": "),
     (rf"(?<=答案)(?:并|並)?不是{_VALUE}{_END}", "是"),
 )
-_DENIAL_PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), kept) for pattern, kept in _DENIED_VALUES)
+_DENIAL_PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), replacement) for pattern, replacement in _DENIED_VALUES)
 _WORDS_OF_DENIAL = re.compile(r"nicht|n'est|no es|не\s|不是|では|じゃ", re.IGNORECASE)
 
 
@@ -60,6 +60,6 @@ def drop_denials(text: str) -> str:
     """The text with `ist nicht 5, sondern 7` as `ist 7`, and so in the other languages of `find_foreign_cues.py`."""
     if not _WORDS_OF_DENIAL.search(text):
         return text
-    for pattern, kept in _DENIAL_PATTERNS:
-        text = pattern.sub(kept, text)
+    for pattern, replacement in _DENIAL_PATTERNS:
+        text = pattern.sub(replacement, text)
     return text

@@ -68,23 +68,23 @@ def evaluate(text: str, *, as_formula: bool) -> ExpressionValue | None:
 def _tokenize_expression(text: str, *, as_formula: bool) -> tuple[list[Fraction | str], int]:
     tokens: list[Fraction | str] = []
     end = 0
-    while len(tokens) < _MOST_TOKENS and (found := _SYMBOL.match(text, end)):
-        sign = found["name"] or found["sign"]
-        spelled = "\\frac" if sign and sign.endswith("frac") else _OPERATORS.get(sign or "", sign)
-        if spelled == "(" and tokens and isinstance(tokens[-1], Fraction) and not (as_formula and text[end] == "("):
+    while len(tokens) < _MOST_TOKENS and (match := _SYMBOL.match(text, end)):
+        sign = match["name"] or match["sign"]
+        symbol = "\\frac" if sign and sign.endswith("frac") else _OPERATORS.get(sign or "", sign)
+        if symbol == "(" and tokens and isinstance(tokens[-1], Fraction) and not (as_formula and text[end] == "("):
             break  # an aside, no factor
-        is_joint = spelled == "-" and tokens and not text[end : end + 1].isspace()
-        is_exclamation = spelled == "!" and "!" not in tokens and not _GOES_ON_AS_ARITHMETIC.match(text, found.end())
+        is_joint = symbol == "-" and tokens and not text[end : end + 1].isspace()
+        is_exclamation = symbol == "!" and "!" not in tokens and not _GOES_ON_AS_ARITHMETIC.match(text, match.end())
         if not as_formula and (is_exclamation or is_joint):
             break
-        if found["number"]:
-            figures = found["number"].replace("{,}", "").replace(",", "")
+        if match["number"]:
+            figures = match["number"].replace("{,}", "").replace(",", "")
             if len(figures) > _LONGEST_FIGURES:
                 break
             tokens.append(Fraction(figures))
-        elif spelled:
-            tokens.append(spelled)
-        end = found.end()
+        elif symbol:
+            tokens.append(symbol)
+        end = match.end()
     return tokens, end
 
 
@@ -102,10 +102,10 @@ class _Reader:
         self._tokens, self._at, self._depth = tokens, 0, 0
 
     def value(self) -> Fraction:
-        found = self._sum()
+        total = self._sum()
         if self._at != len(self._tokens):
             raise _NoValue
-        return found
+        return total
 
     def _peek(self) -> Fraction | str | None:
         return self._tokens[self._at] if self._at < len(self._tokens) else None
@@ -121,25 +121,25 @@ class _Reader:
         self._depth += 1
         if self._depth > _MOST_BRACKETS:
             raise _NoValue
-        found = self._read_product()
+        total = self._read_product()
         while sign := self._take("+", "-"):
-            found += self._read_product() * (1 if sign == "+" else -1)
+            total += self._read_product() * (1 if sign == "+" else -1)
         self._depth -= 1
-        return found
+        return total
 
     def _read_product(self) -> Fraction:
-        found = self._read_signed_value()
+        product = self._read_signed_value()
         while True:
             sign = self._take("*", "/")
             if sign is None and self._peek() not in ("(", "\\sqrt"):
-                return found
+                return product
             factor = self._read_signed_value()
-            found = found / factor if sign == "/" else found * factor
+            product = product / factor if sign == "/" else product * factor
 
     def _read_signed_value(self) -> Fraction:
         sign = 1
-        while taken := self._take("+", "-"):
-            sign *= 1 if taken == "+" else -1
+        while symbol := self._take("+", "-"):
+            sign *= 1 if symbol == "+" else -1
         return sign * self._read_power()
 
     def _read_power(self) -> Fraction:
@@ -165,18 +165,18 @@ class _Reader:
             return self._read_argument()
         raise _NoValue
 
-    def _add_fraction(self, whole: Fraction) -> Fraction:
+    def _add_fraction(self, number: Fraction) -> Fraction:
         r"""`2\frac{1}{2}` is two and a half."""
-        return whole + self._read_atom() if self._peek() == "\\frac" else whole
+        return number + self._read_atom() if self._peek() == "\\frac" else number
 
     def _read_argument(self) -> Fraction:
-        opened = self._take("(", "{")
-        if opened is None:
+        bracket = self._take("(", "{")
+        if bracket is None:
             raise _NoValue
-        found = self._sum()
-        if not self._take(")" if opened == "(" else "}"):
+        total = self._sum()
+        if not self._take(")" if bracket == "(" else "}"):
             raise _NoValue
-        return found
+        return total
 
 
 def _compute_factorial(number: Fraction) -> Fraction:

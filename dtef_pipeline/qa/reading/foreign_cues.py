@@ -34,8 +34,8 @@ class ForeignCue(NamedTuple):
 
 def find_foreign_cues(lower: str) -> Iterator[ForeignCue]:
     """The statements of a text in lower case, from left to right."""
-    for found in _CUES.finditer(lower):
-        yield ForeignCue(found.start(), found.end(), found[0][0] < _FIRST_IDEOGRAPH)
+    for match in _CUES.finditer(lower):
+        yield ForeignCue(match.start(), match.end(), match[0][0] < _FIRST_IDEOGRAPH)
 
 
 def normalize_points(sentence: str) -> str:
@@ -48,6 +48,6 @@ def normalize_euros(text: str) -> str:
     return _EUROS.sub(_strip_grouping, text) if "€" in text or "eur" in text.lower() else text
 
 
-def _strip_grouping(found: re.Match[str]) -> str:
-    first, thousands, cents = found.groups()
+def _strip_grouping(match: re.Match[str]) -> str:
+    first, thousands, cents = match.groups()
     return first + thousands.replace(".", "") + (f".{cents}" if cents else "")

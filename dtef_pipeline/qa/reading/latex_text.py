@@ -39,12 +39,12 @@ class Box(NamedTuple):
 
 def find_boxes(text: str) -> Iterator[Box]:
     r"""The closed `\boxed{}` and `\fbox{}` of a text, from left to right: of the last 60, those of at most 300 characters."""
-    for found in deque(_BOX.finditer(text), maxlen=_LAST_BOXES) if "box" in text or "oxed" in text else ():
+    for match in deque(_BOX.finditer(text), maxlen=_LAST_BOXES) if "box" in text or "oxed" in text else ():
         depth = 1
-        for brace in _BRACE.finditer(text, found.end(), found.end() + _LONGEST_BOX):
+        for brace in _BRACE.finditer(text, match.end(), match.end() + _LONGEST_BOX):
             depth += {"{": 1, "}": -1}.get(brace[0], 0)
             if not depth:
-                yield Box(text[found.end() : brace.start()], found.start(), brace.end())
+                yield Box(text[match.end() : brace.start()], match.start(), brace.end())
                 break
 
 

@@ -100,16 +100,16 @@ class Numeric:
         """As in `Scorer`; the reference is a number, or a solution that ends in `#### number`; `null`: replies are only read."""
         expected = _parse_expected_number(reference)
 
-        def score(written: Written) -> ItemScore:
-            read = read_number(written.text, was_cut=written.was_cut)
-            own = {"number": None if read.number is None else convert_to_json_number(read.number)}
+        def score(response: Written) -> ItemScore:
+            read = read_number(response.text, was_cut=response.was_cut)
+            details = {"number": None if read.number is None else convert_to_json_number(read.number)}
             if not reference.strip():
-                return ItemScore("unscorable", None, read.how, read.flags, own, NOTHING_EXPECTED)
+                return ItemScore("unscorable", None, read.how, read.flags, details, NOTHING_EXPECTED)
             if read.number is None:
-                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=own)
+                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=details)
             if expected is None:
-                return ItemScore(OK_STATUS, None, read.how, read.flags, own, f"{NOTHING_EXPECTED}: the number is only read")
-            return ItemScore(OK_STATUS, float(is_same_number(read.number, expected)), read.how, read.flags, own)
+                return ItemScore(OK_STATUS, None, read.how, read.flags, details, f"{NOTHING_EXPECTED}: the number is only read")
+            return ItemScore(OK_STATUS, float(is_same_number(read.number, expected)), read.how, read.flags, details)
 
         return score
 
@@ -162,13 +162,13 @@ def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
 
 def _read_stated_number(text: str, was_cut: bool) -> NumberReading:
     lower = align_lower(text)
-    for how, given in (("marker", _find_marked(text)), ("boxed", _find_boxed_numbers(text))):
-        with_number = [one for one in given if one.number is not None and (one.goes_on or not was_cut)]
+    for how, candidates in (("marker", _find_marked(text)), ("boxed", _find_boxed_numbers(text))):
+        with_number = [entry for entry in candidates if entry.number is not None and (entry.goes_on or not was_cut)]
         if with_number:
             return _choose_last(with_number, how)
     statements = list(_iterate_statements(text, lower))
-    counting = [one for one in statements if one.goes_on or not was_cut]
-    with_number = [one for one in counting if one.number is not None]
+    counting = [statement for statement in statements if statement.goes_on or not was_cut]
+    with_number = [statement for statement in counting if statement.number is not None]
     if with_number and not counting[-1].is_blank:
         return _choose_last(with_number, "statement")
     if statements or was_cut:
@@ -177,10 +177,10 @@ def _read_stated_number(text: str, was_cut: bool) -> NumberReading:
     return NumberReading(None) if last is None else _read_as(last.value, "last", is_clear=last.is_clear)
 
 
-def _choose_last(given: list[_GivenNumber], how: str) -> NumberReading:
-    numbers = [one.number for one in given if one.number is not None]
+def _choose_last(statements: list[_GivenNumber], how: str) -> NumberReading:
+    numbers = [statement.number for statement in statements if statement.number is not None]
     several = any(not is_same_number(number, numbers[-1]) for number in numbers[:-1])
-    return _read_as(numbers[-1], how, ("several",) if several else (), is_clear=given[-1].is_clear)
+    return _read_as(numbers[-1], how, ("several",) if several else (), is_clear=statements[-1].is_clear)
 
 
 def _read_as(number: Fraction, how: str, flags: tuple[str, ...] = (), *, is_clear: bool) -> NumberReading:
@@ -192,41 +192,41 @@ def _find_marked(text: str) -> Iterator[_GivenNumber]:
         line = text[marker.end() : marker.end() + _SENTENCE].partition("\n")[0]
         if _HEADING.match(line):
             continue
-        written = line.partition("####")[0]
-        plain = strip_latex(written)
-        found = _evaluate_stretch(written, plain) or read_sentence_number(plain)
-        if found and (_BEFORE_MARKED.match(align_lower(plain[: found.start])) or "=" in plain[: found.start]):
-            goes_on = _is_continued(plain[found.end :], text, marker.end() + len(line))
-            yield _GivenNumber(found.value, goes_on, is_clear=found.is_clear)
+        stretch = line.partition("####")[0]
+        plain = strip_latex(stretch)
+        number = _evaluate_stretch(stretch, plain) or read_sentence_number(plain)
+        if number and (_BEFORE_MARKED.match(align_lower(plain[: number.start])) or "=" in plain[: number.start]):
+            goes_on = _is_continued(plain[number.end :], text, marker.end() + len(line))
+            yield _GivenNumber(number.value, goes_on, is_clear=number.is_clear)
 
 
 def _find_boxed_numbers(text: str) -> Iterator[_GivenNumber]:
     for box in find_boxes(text):
         plain = _join_sign(strip_latex(box.content))
-        found = _evaluate_stretch(box.content, plain, in_box=True) or read_sentence_number(plain)
-        if found:
-            yield _GivenNumber(found.value, _is_continued("", text, box.end), is_clear=found.is_clear)
+        number = _evaluate_stretch(box.content, plain, in_box=True) or read_sentence_number(plain)
+        if number:
+            yield _GivenNumber(number.value, _is_continued("", text, box.end), is_clear=number.is_clear)
 
 
-def _evaluate_stretch(written: str, plain: str, *, in_box: bool = False) -> FoundNumber | None:
+def _evaluate_stretch(raw: str, plain: str, *, in_box: bool = False) -> FoundNumber | None:
     r"""The value of a stretch that is arithmetic (`3 \times 4`), not clear where it has none; None: it is no arithmetic.
 
-    `written`: as it stands; `plain`: without LaTeX, as long as places in it count. Several values in a box or behind a marker
+    `raw`: as it stands; `plain`: without LaTeX, as long as places in it count. Several values in a box or behind a marker
     (`3, 5`; `x = 3, y = 5`), and a formula with variables in a box (`3x + 4`), have none.
     """
-    if _LISTED_VALUES.match(plain.strip(" $*_")) or (in_box and _FORMULA.match(written)):
+    if _LISTED_VALUES.match(plain.strip(" $*_")) or (in_box and _FORMULA.match(raw)):
         return FoundNumber(Fraction(0), 0, len(plain), is_clear=False)
-    stretch = written.strip(" *_$.")
+    stretch = raw.strip(" *_$.")
     behind = stretch.rpartition("=")[2]
-    found = evaluate(behind if any(map(str.isdigit, behind)) else stretch, as_formula=in_box)
-    if found is None:
+    result = evaluate(behind if any(map(str.isdigit, behind)) else stretch, as_formula=in_box)
+    if result is None:
         return None
-    return FoundNumber(found.value or Fraction(0), 0, len(plain), is_clear=found.value is not None)
+    return FoundNumber(result.value or Fraction(0), 0, len(plain), is_clear=result.value is not None)
 
 
-def _is_continued(rest: str, text: str, place: int) -> bool:
+def _is_continued(tail: str, text: str, place: int) -> bool:
     """Whether anything but blanks and marks of emphasis follows."""
-    return any(part and not part.isspace() for part in (rest.strip("*_$} "), text[place : place + _SENTENCE].strip("*_$} ")))
+    return any(part and not part.isspace() for part in (tail.strip("*_$} "), text[place : place + _SENTENCE].strip("*_$} ")))
 
 
 def _iterate_statements(text: str, lower: str) -> Iterator[_GivenNumber]:
@@ -238,31 +238,31 @@ def _iterate_statements(text: str, lower: str) -> Iterator[_GivenNumber]:
             begins = decoration.end()
         if not is_heading and "\n\n" in text[end:begins] and not _LEADS_ON.search(text, start, begins):
             begins = end
-        if denied := _CORRECTED_AT_ONCE.match(lower, begins, begins + _SENTENCE):
-            if denied["instead"] is None:
+        if denial := _CORRECTED_AT_ONCE.match(lower, begins, begins + _SENTENCE):
+            if denial["instead"] is None:
                 yield _GivenNumber(None, True)
                 continue
-            begins = denied.end()
+            begins = denial.end()
         ends = _find_end_of_sentence(lower, begins)
-        written = normalize_points(text[begins:ends]) if cue.has_commas else text[begins:ends]
-        sentence = _strip_reasons(strip_latex(written))
+        stretch = normalize_points(text[begins:ends]) if cue.has_commas else text[begins:ends]
+        sentence = _strip_reasons(strip_latex(stretch))
         if not _OPENS_LIST.search(text, end - 1, begins):
             sentence = _join_sign(sentence)
-        found = _evaluate_stretch(_strip_reasons(written), sentence) or read_sentence_number(sentence)
-        if is_heading and found and _is_working(sentence[: found.start], lower[ends : ends + _SENTENCE]):
+        number = _evaluate_stretch(_strip_reasons(stretch), sentence) or read_sentence_number(sentence)
+        if is_heading and number and _is_working(sentence[: number.start], lower[ends : ends + _SENTENCE]):
             continue
-        blank = found is None and _BLANK.match(text, end, end + 20) is not None
-        rest = sentence[found.end :] if found else ""
+        blank = number is None and _BLANK.match(text, end, end + 20) is not None
+        tail = sentence[number.end :] if number else ""
         yield _GivenNumber(
-            found.value if found else None, _is_continued(rest, text, ends), blank, found is None or found.is_clear
+            number.value if number else None, _is_continued(tail, text, ends), blank, number is None or number.is_clear
         )
 
 
 def _strip_reasons(sentence: str) -> str:
     """The sentence without the equations that only support its number: `7 (7 = 3 + 4)`, `7 because 3 + 4 = 7`."""
-    kept = _EQUATION_ASIDE.sub(" ", sentence)
-    reason = _REASON_FOLLOWS.search(kept)
-    return kept[: reason.end(1)] + " because" if reason else kept
+    text = _EQUATION_ASIDE.sub(" ", sentence)
+    reason = _REASON_FOLLOWS.search(text)
+    return text[: reason.end(1)] + " because" if reason else text
 
 
 def _join_sign(sentence: str) -> str:
@@ -288,11 +288,11 @@ def _find_last_number(lower: str) -> FoundNumber | None:
         start = _find_line_start(lower, end)
         piece = lower[start:end]
         numbers = list(find_numbers(piece))
-        for place, found in reversed(list(enumerate(numbers))):
-            is_aside = place > 0 and is_stating_precision(piece, numbers[place - 1], found)
-            if not is_aside and not _is_hardly_meant(piece, found):
-                return compare_with_neighbours(piece, numbers, found, stated=False)
-            hardly = found if hardly is None else hardly
+        for place, number in reversed(list(enumerate(numbers))):
+            is_aside = place > 0 and is_stating_precision(piece, numbers[place - 1], number)
+            if not is_aside and not _is_hardly_meant(piece, number):
+                return compare_with_neighbours(piece, numbers, number, is_stated=False)
+            hardly = number if hardly is None else hardly
         end = start
     return hardly
 
@@ -303,12 +303,12 @@ def _find_line_start(lower: str, end: int) -> int:
     return lower.find("\n", start, end - 1) + 1 or start if start else 0
 
 
-def _is_hardly_meant(piece: str, found: FoundNumber) -> bool:
-    if is_the_word_one(piece, found) or _AFTER_STEP.search(piece, max(0, found.start - 8), found.start):
+def _is_hardly_meant(piece: str, token: FoundNumber) -> bool:
+    if is_the_word_one(piece, token) or _AFTER_STEP.search(piece, max(0, token.start - 8), token.start):
         return True
-    begins = piece.rfind("\n", 0, found.start) + 1
+    begins = piece.rfind("\n", 0, token.start) + 1
     return (
-        found.value <= 30 and not piece[begins : found.start].strip(" *_#") and _LIST_NUMBER.match(piece, found.end) is not None
+        token.value <= 30 and not piece[begins : token.start].strip(" *_#") and _LIST_NUMBER.match(piece, token.end) is not None
     )
 
 
@@ -361,34 +361,34 @@ def find_number_cues(text: str, lower: str) -> Iterator[NumberCue]:
 
 def _merge_cues(cues: Iterable[NumberCue]) -> Iterator[NumberCue]:
     """`Answer: the answer is 5` is one statement: a heading gives way to the cue that follows within it."""
-    held: NumberCue | None = None
+    previous: NumberCue | None = None
     for cue in cues:
-        if held and not (held.is_heading and cue.start - held.end < 15):
-            yield held
-        held = cue
-    if held:
-        yield held
+        if previous and not (previous.is_heading and cue.start - previous.end < 15):
+            yield previous
+        previous = cue
+    if previous:
+        yield previous
 
 
 def _iterate_cues(text: str, lower: str) -> Iterator[NumberCue]:
     """Every cue of a statement, and everything that corrects one."""
-    stated = sorted(_find_stating_cues(text, lower))
-    yield from stated
-    if stated:
-        yield from _find_correcting_cues(lower, stated[0].end)
+    cues = sorted(_find_stating_cues(text, lower))
+    yield from cues
+    if cues:
+        yield from _find_correcting_cues(lower, cues[0].end)
 
 
 def _find_stating_cues(text: str, lower: str) -> Iterator[NumberCue]:
     for word in ("answer", "final"):
-        passed, place = 0, lower.find(word)
+        last_end, place = 0, lower.find(word)
         while place >= 0:
-            found = _match_cue_at(lower, max(0, place - 1), place) if place >= passed else None
-            if found:
-                yield NumberCue(place, found.end(), word == "answer" and found[0].endswith(":"))
-                passed = found.end()
+            match = _match_cue_at(lower, max(0, place - 1), place) if place >= last_end else None
+            if match:
+                yield NumberCue(place, match.end(), word == "answer" and match[0].endswith(":"))
+                last_end = match.end()
             place = lower.find(word, place + len(word))
-    for lettered in _LETTERED_LINE.finditer(text) if "A" in text else ():
-        yield NumberCue(lettered.start(), lettered.end(), True)
+    for line in _LETTERED_LINE.finditer(text) if "A" in text else ():
+        yield NumberCue(line.start(), line.end(), True)
     yield from (NumberCue(cue.start, cue.end, False, cue.has_commas) for cue in find_foreign_cues(lower))
 
 
@@ -398,13 +398,13 @@ def _find_correcting_cues(lower: str, begins: int) -> Iterator[NumberCue]:
         if (_ENDS_IN_VALUE if is_named else _NUMBER_TO_THE_END).match(lower, place):
             yield NumberCue(place, place, False)
     if correction := _CORRECTS.search(lower, begins):
-        yield from (NumberCue(one.start(), one.end(), False) for one in _CONCLUDES.finditer(lower, correction.end()))
+        yield from (NumberCue(match.start(), match.end(), False) for match in _CONCLUDES.finditer(lower, correction.end()))
 
 
 def _match_cue_at(lower: str, before: int, place: int) -> re.Match[str] | None:
-    found = _CUE.match(lower, place)
+    match = _CUE.match(lower, place)
     if _ASKED_TO.search(lower, max(0, place - 15), place):
         return None
-    if found:
-        return found
+    if match:
+        return match
     return _BARE_CUE.match(lower, place) if _ALONE_BEFORE.search(lower, max(0, place - 30), place) else None

@@ -23,19 +23,19 @@ class OptionTexts:
     @cached_property
     def _texts(self) -> list[tuple[str, int]]:
         """(plain text, number of the option), the longest first."""
-        spelled = [(normalise_text(option).strip(_MARKS), number) for number, option in enumerate(self._options)]
-        return sorted(((text, number) for text, number in spelled if text), key=lambda pair: -len(pair[0]))
+        texts = [(normalise_text(option).strip(_MARKS), number) for number, option in enumerate(self._options)]
+        return sorted(((text, number) for text, number in texts if text), key=lambda pair: -len(pair[0]))
 
     def find_named_options(self, stretch: str) -> set[int]:
         """Numbers of the options whose whole texts stand in the stretch; a place belongs to the longest text there."""
-        rest = normalise_text(stretch)
+        remainder = normalise_text(stretch)
         named: set[int] = set()
         for text, number in self._texts:
-            place = _find_whole_words(text, rest)
+            place = _find_whole_words(text, remainder)
             if place >= 0:
-                named.update(same for other, same in self._texts if other == text)
-                rest = rest[:place] + "\0" * len(text) + rest[place + len(text) :]
-            elif text in rest:
+                named.update(index for option, index in self._texts if option == text)
+                remainder = remainder[:place] + "\0" * len(text) + remainder[place + len(text) :]
+            elif text in remainder:
                 named.discard(number)
         return named
 
@@ -44,19 +44,19 @@ class OptionTexts:
 
         `whole`: only where a sentence or line ends behind the text.
         """
-        rest = normalise_text(stretch).lstrip(_MARKS + "(")
+        tail = normalise_text(stretch).lstrip(_MARKS + "(")
         for text, _ in self._texts:
             if (
-                rest.startswith(text)
-                and _is_end(rest, len(text))
-                and (not whole or rest[len(text) :].lstrip(" )")[:1] in ("", *_MARKS))
+                tail.startswith(text)
+                and _is_end(tail, len(text))
+                and (not whole or tail[len(text) :].lstrip(" )")[:1] in ("", *_MARKS))
             ):
-                joint = _JOINT_OF_TEXTS.match(rest, len(text))
+                joint = _JOINT_OF_TEXTS.match(tail, len(text))
                 return {
                     number
-                    for other, number in self._texts
-                    if other == text
-                    or (joint and rest.startswith(other, joint.end()) and _is_end(rest, joint.end() + len(other)))
+                    for option, number in self._texts
+                    if option == text
+                    or (joint and tail.startswith(option, joint.end()) and _is_end(tail, joint.end() + len(option)))
                 }
         return set()
 
@@ -71,15 +71,15 @@ def _is_end(text: str, end: int) -> bool:
 
 def _find_whole_words(text: str, stretch: str) -> int:
     """Where the text stands as whole words; -1: nowhere. Only the first fifty places are tried."""
-    place, tried = stretch.find(text), 0
-    while place >= 0 and tried < 50:
+    place, attempts = stretch.find(text), 0
+    while place >= 0 and attempts < 50:
         before = stretch[place - 1 : place]
         is_begin = (
             not before or not text[0].isalnum() or not (before.isalnum() or (text[0].isdigit() and before in _IN_A_NUMBER))
         )
         if is_begin and _is_end(stretch, place + len(text)):
             return place
-        place, tried = stretch.find(text, place + 1), tried + 1
+        place, attempts = stretch.find(text, place + 1), attempts + 1
     return -1
 
 
@@ -128,13 +128,13 @@ def read_letters_at(text: str, place: int) -> NamedLetters | None:
 
 
 def _match_letter_at(text: str, place: int) -> re.Match[str] | None:
-    found = _ONE_LETTER.match(text, place)
-    return None if found is None or is_a_word(text, found) else found
+    match = _ONE_LETTER.match(text, place)
+    return None if match is None or is_a_word(text, match) else match
 
 
-def is_a_word(text: str, found: re.Match[str]) -> bool:
+def is_a_word(text: str, match: re.Match[str]) -> bool:
     """Whether the `A` or `I` of a match is no letter of an option: a word in small letters follows it that none is followed by."""
-    if found[2] not in "AI" or found[3]:
+    if match[2] not in "AI" or match[3]:
         return False
-    following = _GOES_ON_SMALL.match(text, found.end(2))
+    following = _GOES_ON_SMALL.match(text, match.end(2))
     return following is not None and following[1] not in _AFTER_A_LETTER

@@ -42,7 +42,7 @@ def cut_at_end(text: str) -> ReplyEnd:
     head = _TURN_HEAD.match(text)
     begins = head.end() if head else 0
     mark = next(
-        (one for one in END_MARK.finditer(text, begins) if not text[begins : one.start()].isspace() and one.start() > begins),
+        (end for end in END_MARK.finditer(text, begins) if not text[begins : end.start()].isspace() and end.start() > begins),
         None,
     )
     return ReplyEnd(text[begins : mark.start()] if mark else text[begins:], mark is not None)

@@ -37,35 +37,35 @@ def read_sentence_number(sentence: str) -> FoundNumber | None:
     lower = align_lower(sentence)
     numbers = list(find_numbers(lower))
     behind = sentence.rfind("=") + 1
-    after = [found for found in numbers if found.start >= behind]
+    after = [number for number in numbers if number.start >= behind]
     candidates = [*(after if behind else ()), *numbers]
-    stated_number = next((found for found in candidates if not is_the_word_one(sentence, found)), next(iter(candidates), None))
+    stated_number = next((value for value in candidates if not is_the_word_one(sentence, value)), next(iter(candidates), None))
     if stated_number is None:
         return None
-    seen = compare_with_neighbours(lower, numbers, stated_number, stated=True)
-    named = None if seen.is_clear else _read_number_behind(lower, numbers[numbers.index(stated_number) :])
-    return compare_with_neighbours(lower, numbers, named, stated=True) if named else seen
+    result = compare_with_neighbours(lower, numbers, stated_number, is_stated=True)
+    named = None if result.is_clear else _read_number_behind(lower, numbers[numbers.index(stated_number) :])
+    return compare_with_neighbours(lower, numbers, named, is_stated=True) if named else result
 
 
 def compare_with_neighbours(
-    lower: str, numbers: Sequence[FoundNumber], stated_number: FoundNumber, *, stated: bool
+    lower: str, numbers: Sequence[FoundNumber], stated_number: FoundNumber, *, is_stated: bool
 ) -> FoundNumber:
-    """The number; not clear where another one is joined to it, before or behind. `stated`: `and` joins too, and asides do not."""
+    """The number; not clear where another one is joined to it, before or behind. `is_stated`: `and` joins too, and asides do not."""
     place = numbers.index(stated_number)
     for pair in pairwise(numbers[max(0, place - 1) : place + 2]):
         between = (pair[0].end, pair[1].start)
-        if stated and _is_aside(lower, *pair):
+        if is_stated and _is_aside(lower, *pair):
             continue
         if _is_pair(lower, *pair) or (
-            stated and _JOINS_EQUALS.fullmatch(lower, *between) and not _is_same_in_other_spelling(lower, *pair)
+            is_stated and _JOINS_EQUALS.fullmatch(lower, *between) and not _is_same_in_other_spelling(lower, *pair)
         ):
             return stated_number._replace(is_clear=False)
     return stated_number
 
 
-def is_the_word_one(text: str, found: FoundNumber) -> bool:
+def is_the_word_one(text: str, number: FoundNumber) -> bool:
     """Whether the number is `one`, which is a pronoun as often as a number."""
-    return found.in_words and found.value == 1 and found.end - found.start == len("one")
+    return number.in_words and number.value == 1 and number.end - number.start == len("one")
 
 
 def is_stating_precision(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
@@ -81,17 +81,17 @@ def is_stating_precision(lower: str, first: FoundNumber, second: FoundNumber) ->
 
 def _read_number_behind(lower: str, numbers: Sequence[FoundNumber]) -> FoundNumber | None:
     """What the first of the numbers, which is not clear, is said to be: `two dozen, or 24`, `between 5 and 10: 7`; None: nothing is."""
-    first, *rest = numbers
+    first, *tail = numbers
     if first.in_words and not first.is_clear:
-        return next((found for found in rest if found.is_clear and is_same_number(found.value, first.value)), None)
-    if len(rest) > 1 and _NAMES_IT.fullmatch(lower, rest[0].end, rest[1].start):
-        return rest[1]
+        return next((number for number in tail if number.is_clear and is_same_number(number.value, first.value)), None)
+    if len(tail) > 1 and _NAMES_IT.fullmatch(lower, tail[0].end, tail[1].start):
+        return tail[1]
     return None
 
 
 def _is_same_in_other_spelling(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
     """Whether two numbers are one, in two spellings: `1/2 or 50%`."""
-    values = [one.value / 100 if lower[one.end : one.end + 1] == "%" else one.value for one in (first, second)]
+    values = [number.value / 100 if lower[number.end : number.end + 1] == "%" else number.value for number in (first, second)]
     return is_same_number(first.value, second.value) or is_same_number(*values)
 
 

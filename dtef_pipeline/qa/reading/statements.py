@@ -106,18 +106,18 @@ class Denial(NamedTuple):
 
 def find_strong_statements(text: str, lower: str, texts: OptionTexts | None) -> list[Statement]:
     """Statements with `answer`, boxes, and `closest`, in order; `lower` is the text in lower case, as long as it."""
-    found: list[Statement] = []
+    statements: list[Statement] = []
     if "answer" in lower:
-        found += _find_answer_statements(text, lower, texts)
+        statements += _find_answer_statements(text, lower, texts)
     for cue in find_foreign_cues(lower):
-        found += _read_named_letters(text, cue.end)
+        statements += _read_named_letters(text, cue.end)
     if "closest" in lower:
-        found += _find_closest_statements(text, lower)
+        statements += _find_closest_statements(text, lower)
     if "box" in lower or "oxed" in lower:
-        found += _find_boxed_options(text, texts)
-    if found:
-        found += _take_backs(text, lower, min(found).end)
-    return sorted(set(found))
+        statements += _find_boxed_options(text, texts)
+    if statements:
+        statements += _take_backs(text, lower, min(statements).end)
+    return sorted(set(statements))
 
 
 def find_weak_statements(text: str, lower: str) -> list[Statement]:
@@ -146,9 +146,9 @@ def _find_option_statements(text: str, lower: str) -> Iterator[Statement]:
         letters = read_letters_at(text, cue.end()) if cue else None
         if cue is None or letters is None:
             continue
-        called = _CALLED_CORRECT.match(lower, letters.end)
+        match = _CALLED_CORRECT.match(lower, letters.end)
         before = _BEFORE_STATED if cue["verb"] else _BEFORE_CHOSEN
-        if called or (before.search(lower, max(0, place - 25), place) and not _SPOKEN_ABOUT.match(lower, letters.end)):
+        if match or (before.search(lower, max(0, place - 25), place) and not _SPOKEN_ABOUT.match(lower, letters.end)):
             yield Statement(letters.start, letters.end, letters.letters)
 
 
@@ -172,8 +172,8 @@ def _find_corrections_in_text(text: str, lower: str) -> Iterator[Statement]:
         corrected = _read_corrected(text, denial.end) if denial else None
         if corrected:
             yield corrected
-    for chosen in islice(_CHOSEN_IN_CHINESE.finditer(text), _LAST_PLACES):
-        yield from _read_named_letters(text, chosen.end())
+    for match in islice(_CHOSEN_IN_CHINESE.finditer(text), _LAST_PLACES):
+        yield from _read_named_letters(text, match.end())
 
 
 def _read_named_letters(text: str, place: int) -> Iterator[Statement]:
@@ -194,9 +194,9 @@ def _find_cue_places(cue: str, lower: str) -> list[int]:
 
 def _find_answer_statements(text: str, lower: str, texts: OptionTexts | None) -> Iterator[Statement]:
     for place in _find_cue_places("answer", lower):
-        stated = _read_answer_at(text, lower, place, texts) or _read_reversed(text, place)
-        if stated:
-            yield stated
+        statement = _read_answer_at(text, lower, place, texts) or _read_reversed(text, place)
+        if statement:
+            yield statement
 
 
 def _read_answer_at(text: str, lower: str, place: int, texts: OptionTexts | None) -> Statement | None:
@@ -226,14 +226,14 @@ def _match_verbs(lower: str, place: int) -> list[re.Match[str]]:
     verb, cannot = _VERB.match(lower, place), _CANNOT_BE.match(lower, place)
     if cannot and verb and cannot.end() > verb.end():
         cannot = None
-    return [found for found in (cannot, verb) if found]
+    return [match for match in (cannot, verb) if match]
 
 
 def find_denials(text: str, lower: str) -> Iterator[Denial]:
     """What the statements with `answer` say it is not, from left to right."""
     for place in _find_cue_places("answer", lower):
-        found = (denial for verb in _match_verbs(lower, place) if (denial := _read_denial(text, verb)))
-        yield from islice(found, 1)
+        denials = (denial for verb in _match_verbs(lower, place) if (denial := _read_denial(text, verb)))
+        yield from islice(denials, 1)
 
 
 def _read_denial(text: str, verb: re.Match[str]) -> Denial | None:

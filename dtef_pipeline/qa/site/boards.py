@@ -49,23 +49,23 @@ class SuiteBoard:
     measure: BoardMeasure
     board: RankedBoard
 
-    def filter_alike(self, found: pd.DataFrame) -> pd.DataFrame:
+    def filter_alike(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rows of `qa_board` that are measured alike."""
-        kept = found["suite"] == self.suite
+        mask = frame["suite"] == self.suite
         for name, value in self.measure._asdict().items():
-            kept &= found[name] == value
-        return found[kept]
+            mask &= frame[name] == value
+        return frame[mask]
 
 
 def build_suite_boards(scores: QaScores) -> list[SuiteBoard]:
     """Every board with a score, suite by suite, the main one of each first. Boards of suites that have no scores any more are left out."""
     if not len(scores.board):
         return []
-    found = scores.board[(scores.board["cut"] == "overall") & scores.board["suite"].astype(str).isin(list(scores.suites))]
+    overall = scores.board[(scores.board["cut"] == "overall") & scores.board["suite"].astype(str).isin(list(scores.suites))]
     boards = []
-    for suite, own in found.groupby("suite", sort=True):
-        groups = [(key, rows) for key, rows in _group_by_measure(own) if rows["score"].notna().any()]
-        groups.sort(key=lambda one: (rank_metric(one[0].metric), -one[1]["rank"].notna().sum(), one[0]))
+    for suite, group in overall.groupby("suite", sort=True):
+        groups = [(key, rows) for key, rows in _group_by_measure(group) if rows["score"].notna().any()]
+        groups.sort(key=lambda pair: (rank_metric(pair[0].metric), -pair[1]["rank"].notna().sum(), pair[0]))
         titles = [_format_title(str(suite), key) for key, _ in groups]
         for at, (key, rows) in enumerate(groups):
             title = titles[at] if titles.count(titles[at]) == 1 else f"{titles[at]}, by {scorer_words(key.measured_by)}"
@@ -76,8 +76,8 @@ def build_suite_boards(scores: QaScores) -> list[SuiteBoard]:
 
 
 def _group_by_measure(rows: pd.DataFrame) -> Iterator[tuple[BoardMeasure, pd.DataFrame]]:
-    for key, own in rows.groupby(list(BoardMeasure._fields), sort=True):
-        yield BoardMeasure(*map(str, key)), own
+    for key, group in rows.groupby(list(BoardMeasure._fields), sort=True):
+        yield BoardMeasure(*map(str, key)), group
 
 
 def format_board_title(row: Mapping[str, Any]) -> str:
@@ -91,18 +91,18 @@ def _format_title(suite: str, measure: BoardMeasure) -> str:
 
 def _format_condition_title(suite: str, condition: str, metric: str) -> str:
     way = format_way(condition)
-    what = "" if metric in ("correct", "passed", "score") else f": {format_metric(metric)}"
-    return f"{format_suite_title(suite)}{', ' if way else ''}{way}{what}"
+    suffix = "" if metric in ("correct", "passed", "score") else f": {format_metric(metric)}"
+    return f"{format_suite_title(suite)}{', ' if way else ''}{way}{suffix}"
 
 
 def _build_ranked_board(rows: pd.DataFrame, id: str, title: str, of: BoardMeasure) -> RankedBoard:
-    ordered = rows.sort_values(["rank", "score", "model"], ascending=[True, False, True], na_position="last", kind="stable")
-    exposure = next((words for words in ordered["exposure"] if words), "")
+    frame = rows.sort_values(["rank", "score", "model"], ascending=[True, False, True], na_position="last", kind="stable")
+    exposure = next((words for words in frame["exposure"] if words), "")
     measure = f"{measure_words(of.metric)}{'; ' if exposure else ''}{exposure}"
     how = f"{_BOARD_MEANING} Answers are scored by {scorer_words(of.measured_by)}." if of.measured_by else _BOARD_MEANING
-    found = convert_to_rows(ordered)
-    columns = [column for column in _BOARD_FURTHER if _is_informative(column.name, ordered)]
-    return RankedBoard(id, title, measure, [_build_row(one, columns) for one in found], columns=columns, how=how)
+    records = convert_to_rows(frame)
+    columns = [column for column in _BOARD_FURTHER if _is_informative(column.name, frame)]
+    return RankedBoard(id, title, measure, [_build_row(record, columns) for record in records], columns=columns, how=how)
 
 
 def _is_informative(name: str, rows: pd.DataFrame) -> bool:
@@ -116,20 +116,20 @@ def _is_informative(name: str, rows: pd.DataFrame) -> bool:
     return name == "n_items" or bool(rows[name].fillna(0).any())
 
 
-def _build_row(one: Mapping[str, Any], columns: Sequence[Column]) -> BoardRow:
-    macro = Estimate.of(one, "macro_score", "macro_low", "macro_high")
-    known = {**one, "macro": macro, "is_reference": is_computed(one["model_variant"])}
-    return BoardRow.of(known, Estimate.of(one, "score"), columns)
+def _build_row(row: Mapping[str, Any], columns: Sequence[Column]) -> BoardRow:
+    macro = Estimate.of(row, "macro_score", "macro_low", "macro_high")
+    values = {**row, "macro": macro, "is_reference": is_computed(row["model_variant"])}
+    return BoardRow.of(values, Estimate.of(row, "score"), columns)
 
 
 def choose_main_boards(boards: Sequence[SuiteBoard]) -> dict[str, SuiteBoard]:
     """The main board of each suite."""
-    return {one.suite: one for one in reversed(boards)}
+    return {board.suite: board for board in reversed(boards)}
 
 
 def verdict(boards: Sequence[SuiteBoard]) -> str:
     """`a is best in 3 of 4 suites (MMLU 0.81, ...), ahead of every other model in 2; b is best in HumanEval (0.70).`"""
-    ranked = {suite: one.board for suite, one in sorted(choose_main_boards(boards).items()) if one.board.models}
+    ranked = {suite: entry.board for suite, entry in sorted(choose_main_boards(boards).items()) if entry.board.models}
     if not ranked:
         return "No model is ranked on a suite yet."
     models = {row.model for board in ranked.values() for row in board.models}
@@ -155,9 +155,9 @@ def _describe_best(names: Sequence[str], suites: Sequence[str], ranked: Mapping[
     if len(names) > 1:
         return f"{' and '.join(names)} share the first place in {of} ({numbers})"
     ahead = sum(ranked[suite].models[0].rank_high == 1 for suite in suites if len(ranked[suite].models) > 1)
-    tested = ", but tests do not separate it from the next" if not ahead else ", ahead of every other model"
+    lead = ", but tests do not separate it from the next" if not ahead else ", ahead of every other model"
     where = "" if ahead in (0, len(suites)) else f" in {ahead} of these"
-    return f"{names[0]} is best in {of} ({numbers}){tested}{where}"
+    return f"{names[0]} is best in {of} ({numbers}){lead}{where}"
 
 
 def _format_number(row: BoardRow) -> str:
@@ -167,9 +167,9 @@ def _format_number(row: BoardRow) -> str:
 
 def describe_unscored(scores: QaScores) -> Iterator[str]:
     """Sentences on the boards of which no model has a score."""
-    found = scores.board[scores.board["cut"] == "overall"] if len(scores.board) else scores.board
-    for suite, own in found.groupby("suite", sort=True) if len(found) else ():
-        for key, rows in _group_by_measure(own):
+    overall = scores.board[scores.board["cut"] == "overall"] if len(scores.board) else scores.board
+    for suite, group in overall.groupby("suite", sort=True) if len(overall) else ():
+        for key, rows in _group_by_measure(group):
             if rows["score"].isna().all():
                 notes = "; ".join(dict.fromkeys(filter(None, rows["note"])))
                 yield f"{_format_title(str(suite), key)}: no score{', ' if notes else ''}{notes}."

@@ -59,8 +59,8 @@ def build_explorer_files(scores: QaScores, suite: SuiteScores, share: float) -> 
 
 
 def _list_ways(scores: QaScores, suite: SuiteScores) -> list[str]:
-    found = scores.connection.execute(f"SELECT DISTINCT condition FROM {SHOWN_RUNS} WHERE suite = ?", [suite.suite]).fetchall()
-    return sorted({str(row[0] or "") for row in found} | {measure.condition for measure in suite.scores})
+    rows = scores.connection.execute(f"SELECT DISTINCT condition FROM {SHOWN_RUNS} WHERE suite = ?", [suite.suite]).fetchall()
+    return sorted({str(row[0] or "") for row in rows} | {measure.condition for measure in suite.scores})
 
 
 def _iterate_items(scores: QaScores, suite: SuiteScores, ways: Sequence[str], share: float) -> Iterator[ItemEntry]:
@@ -75,48 +75,48 @@ def _iterate_items(scores: QaScores, suite: SuiteScores, ways: Sequence[str], sh
 def sample_items(scores: QaScores, suite: SuiteScores, share: float) -> list[dict[str, Any]]:
     """A few items, drawn by their ids, with names in place of numbers: what the page of a suite shows without scripts."""
     named = enumerate(zip(suite.items["part"].astype(str), suite.items["item_id"].astype(str), strict=True))
-    kept = [BatchItem(at, part, item, True) for at, (part, item) in named if is_kept(suite.suite, item, share)]
-    drawn = sorted(kept, key=lambda one: digest("without scripts", suite.suite, one.item_id))[:_SAMPLED_ITEMS]
-    if not drawn:
+    items = [BatchItem(at, part, item, True) for at, (part, item) in named if is_kept(suite.suite, item, share)]
+    picks = sorted(items, key=lambda pick: digest("without scripts", suite.suite, pick.item_id))[:_SAMPLED_ITEMS]
+    if not picks:
         return []
     ways, measures = _list_ways(scores, suite), list(suite.scores)
-    opened = ItemReader(scores, suite, ways).read(sorted(drawn))
+    contents = ItemReader(scores, suite, ways).read(sorted(picks))
     return [
         {
-            **one.entry,
+            **content.entry,
             "line": suite.lines[item.at],
-            "said": [_response(scores, suite, ways, measures, response) for response in one.entry.get("said", ())],
+            "said": [_response(scores, suite, ways, measures, response) for response in content.entry.get("said", ())],
         }
-        for item, one in zip(sorted(drawn), opened, strict=True)
+        for item, content in zip(sorted(picks), contents, strict=True)
     ]
 
 
 def _response(
     scores: QaScores, suite: SuiteScores, ways: Sequence[str], measures: Sequence[BoardMeasure], response: Mapping[str, Any]
 ) -> dict[str, Any]:
-    known = [(one.get("score"), format_metric(measures[one["measure"]].metric)) for one in response.get("scores", ())]
+    pairs = [(entry.get("score"), format_metric(measures[entry["measure"]].metric)) for entry in response.get("scores", ())]
     return {
         "model": scores.names[suite.models[response["model"]]],
         "way": format_way(ways[response["way"]]),
         "text": response.get("text"),
-        "scores": [f"{metric} {show(score, 'number')}" for score, metric in known],
+        "scores": [f"{metric} {show(score, 'number')}" for score, metric in pairs],
     }
 
 
-def _group_items(opened: Iterator[ItemEntry]) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
+def _group_items(items: Iterator[ItemEntry]) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
     """The items in groups of FILE_ITEMS, or of fewer where these have FILE_RESPONSES; a passage stands in a group once."""
-    held: list[dict[str, Any]] = []
+    group: list[dict[str, Any]] = []
     documents: dict[str, Any] = {}
     responses = 0
-    for item in opened:
-        held.append(item.entry)
+    for item in items:
+        group.append(item.entry)
         documents |= item.documents
         responses += len(item.entry.get("said", ()))
-        if len(held) == FILE_ITEMS or responses >= FILE_RESPONSES:
-            yield held, documents
-            held, documents, responses = [], {}, 0
-    if held:
-        yield held, documents
+        if len(group) == FILE_ITEMS or responses >= FILE_RESPONSES:
+            yield group, documents
+            group, documents, responses = [], {}, 0
+    if group:
+        yield group, documents
 
 
 def _build_index(scores: QaScores, suite: SuiteScores, ways: Sequence[str], firsts: Sequence[int]) -> dict[str, Any]:
@@ -128,13 +128,13 @@ def _build_index(scores: QaScores, suite: SuiteScores, ways: Sequence[str], firs
         "parts": [[part, format_part_title(part)] for part in parts],
         "measures": [
             {
-                "id": address_id(*one),
-                "metric": format_metric(one.metric),
-                "key": one.metric,
-                "way": ways.index(one.condition),
-                "by": scorer_words(one.measured_by),
+                "id": address_id(*measure),
+                "metric": format_metric(measure.metric),
+                "key": measure.metric,
+                "way": ways.index(measure.condition),
+                "by": scorer_words(measure.measured_by),
             }
-            for one in suite.scores
+            for measure in suite.scores
         ],
         "ids": list(suite.items["item_id"]),
         "part": [place[part] for part in suite.items["part"]],
@@ -148,4 +148,4 @@ def _compress_scores(row: Scores) -> list[float | None] | None:
     """The scores of a model, whole numbers without decimals; None: it was asked nothing."""
     if np.isnan(row).all():
         return None
-    return [None if one != one else int(one) if one == int(one) else one for one in row.tolist()]
+    return [None if score != score else int(score) if score == int(score) else score for score in row.tolist()]

@@ -134,19 +134,19 @@ class ItemReader:
         """The items of a batch, in their order."""
         columns = zip(BatchItem._fields, zip(*batch, strict=True), strict=True)
         self._scores.connection.register(_BATCH, pa.table({name: list(values) for name, values in columns}))
-        responses, asked, chunks = self._collect_responses(), defaultdict(list), defaultdict(list)
+        responses, questions, chunks = self._collect_responses(), defaultdict(list), defaultdict(list)
         for row in self._rows(_CONTEXT_ROWS):
             chunks[row["at"], row["condition"]].append(row)
         for row in self._rows(_ASKED_ROWS):
             if (row["condition"] or "") in self._places.ways:
-                asked[row["at"]].append(self._describe_item(row, chunks[row["at"], row["condition"]]))
-        found = {row["at"]: row for row in self._rows(_ITEM_ROWS)}
+                questions[row["at"]].append(self._describe_item(row, chunks[row["at"], row["condition"]]))
+        rows = {row["at"]: row for row in self._rows(_ITEM_ROWS)}
         self._scores.connection.unregister(_BATCH)
         for item in batch:
-            entry = _build_entry(item, found.get(item.at, {}), asked[item.at], responses[item.at])
-            shown = {chunk["doc_id"] for one in asked[item.at] for chunk in one.get("chunks", ())}
-            known = [name for name in sorted(shown) if (item.part, name) in self._documents]
-            yield ItemEntry(entry, {name: self._documents[item.part, name] for name in known})
+            entry = _build_entry(item, rows.get(item.at, {}), questions[item.at], responses[item.at])
+            doc_ids = {chunk["doc_id"] for question in questions[item.at] for chunk in question.get("chunks", ())}
+            names = [name for name in sorted(doc_ids) if (item.part, name) in self._documents]
+            yield ItemEntry(entry, {name: self._documents[item.part, name] for name in names})
 
     @cached_property
     def _documents(self) -> dict[tuple[str, str], dict[str, Any]]:
@@ -154,9 +154,9 @@ class ItemReader:
         rows = self._scores.rows
         if not rows.has("qa_documents") or not rows.has("qa_context"):
             return {}
-        shown = "(SELECT * FROM qa_documents SEMI JOIN qa_context USING (suite, part, doc_id))"
-        found = rows.rows(shown, _DOCUMENT_ROWS.wanted, {"suite": self._suite.suite})
-        return {(str(row["part"]), row["doc_id"]): _build_document(row) for row in found}
+        source = "(SELECT * FROM qa_documents SEMI JOIN qa_context USING (suite, part, doc_id))"
+        records = rows.rows(source, _DOCUMENT_ROWS.wanted, {"suite": self._suite.suite})
+        return {(str(row["part"]), row["doc_id"]): _build_document(row) for row in records}
 
     def _rows(self, rows: _StoredPart) -> list[StoredRow]:
         """The rows of the batch, of responses those of the runs that are shown."""
@@ -164,8 +164,8 @@ class ItemReader:
         if not columns:
             return []
         runs = f"SEMI JOIN {SHOWN_RUNS} USING ({', '.join(RUN_OF_A_PART)})" if {*RUN_OF_A_PART} <= columns else ""
-        kept = "WHERE is_kept" if rows.is_large else ""
-        source = f"(SELECT * FROM {rows.table} JOIN {_BATCH} USING (part, item_id) {runs} {kept})"
+        where = "WHERE is_kept" if rows.is_large else ""
+        source = f"(SELECT * FROM {rows.table} JOIN {_BATCH} USING (part, item_id) {runs} {where})"
         return self._scores.rows.rows(source, rows.wanted, {"suite": self._suite.suite}, rows.order)
 
     def _collect_responses(self) -> dict[int, list[dict[str, Any]]]:
@@ -175,10 +175,10 @@ class ItemReader:
         responses: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for row in self._rows(_RESPONSE_ROWS):
             named = tuple(row[name] for name in _RESPONSE_NAME)
-            own = {name: [_drop_names(one) for one in rows.get(named, ())] for name, rows in beside.items()}
-            responses[row["at"]].append(self._build_response(row, scores.get(named, ()), own))
+            extras = {name: [_drop_names(entry) for entry in rows.get(named, ())] for name, rows in beside.items()}
+            responses[row["at"]].append(self._build_response(row, scores.get(named, ()), extras))
         for item_responses in responses.values():
-            item_responses.sort(key=lambda one: (one["model"], one["way"], one.get("draw", 0)))
+            item_responses.sort(key=lambda response: (response["model"], response["way"], response.get("draw", 0)))
         return responses
 
     def _describe_item(self, row: StoredRow, chunks: Sequence[StoredRow]) -> dict[str, Any]:
@@ -186,8 +186,8 @@ class ItemReader:
         return _drop_empty(
             way=self._places.ways[row["condition"] or ""],
             order=row["option_order"],
-            problem=next((one["problem"] for one in chunks if one["problem"]), None),
-            chunks=[_drop_names(one, "part", "problem") for one in chunks if one["doc_id"] is not None],
+            problem=next((chunk["problem"] for chunk in chunks if chunk["problem"]), None),
+            chunks=[_drop_names(chunk, "part", "problem") for chunk in chunks if chunk["doc_id"] is not None],
         )
 
     def _build_response(
@@ -204,17 +204,17 @@ class ItemReader:
             state=None if row["call_status"] == ANSWERED_CALL else row["call_status"],
             ended=None if row["finish_reason"] == "stop" else row["finish_reason"],
             error=row["error"],
-            scores=sorted((self._score(one) for one in scores), key=lambda one: int(one["measure"])),
+            scores=sorted((self._score(score) for score in scores), key=lambda score: int(score["measure"])),
             **beside,
         )
 
     def _score(self, row: StoredRow) -> dict[str, Any]:
         measure = BoardMeasure(*(row[name] or "" for name in BoardMeasure._fields))
-        known = _drop_names(row, "metric", "measured_by", "status")
+        fields = _drop_names(row, "metric", "measured_by", "status")
         return {
             "measure": self._places.measures[measure],
             **({} if row["status"] == "ok" else {"status": row["status"]}),
-            **known,
+            **fields,
         }
 
 
@@ -223,17 +223,17 @@ def _index_names(names: Iterable[Any]) -> dict[Any, int]:
 
 
 def _group_by_response(rows: Iterable[StoredRow]) -> dict[tuple[Any, ...], list[StoredRow]]:
-    held = defaultdict(list)
+    groups = defaultdict(list)
     for row in rows:
-        held[tuple(row[name] for name in _RESPONSE_NAME)].append(row)
-    return held
+        groups[tuple(row[name] for name in _RESPONSE_NAME)].append(row)
+    return groups
 
 
 def _build_entry(
-    item: BatchItem, row: StoredRow, asked: list[dict[str, Any]], responses: list[dict[str, Any]]
+    item: BatchItem, row: StoredRow, questions: list[dict[str, Any]], responses: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    known = _drop_names(row, "reference", *(() if item.is_kept else ("solution", "quotes")))
-    entry = _drop_empty(id=item.item_id, expected=_format_expected(row), asked=asked, said=responses, **known)
+    fields = _drop_names(row, "reference", *(() if item.is_kept else ("solution", "quotes")))
+    entry = _drop_empty(id=item.item_id, expected=_format_expected(row), asked=questions, said=responses, **fields)
     return entry if item.is_kept else {**entry, "left_out": True}
 
 
@@ -243,10 +243,10 @@ def _format_expected(row: StoredRow) -> str | None:
     if row.get("type") != "code" or not reference:
         return None if reference is None else str(reference)[:ITEM_CHARACTERS]
     try:
-        held = json.loads(reference)
+        content = json.loads(reference)
     except ValueError:
-        held = None
-    tests = held.get("test") if isinstance(held, dict) else None
+        content = None
+    tests = content.get("test") if isinstance(content, dict) else None
     return (tests if isinstance(tests, str) else str(reference))[:ITEM_CHARACTERS]
 
 

@@ -70,7 +70,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
         verdict(boards)
         if len(scores.board)
         else "Answers are scored, but there is no board yet: `dtef qa board --refresh` makes it.",
-        [one.board for one in boards],
+        [board.board for board in boards],
         sections=[
             build_suites_section(scores.suites, main),
             build_pass_section(scores),
@@ -90,7 +90,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
 def _build_pages(scores: QaScores, boards: list[SuiteBoard]) -> Iterator[Page | DataFile]:
     share = compute_kept_share(scores)
     for name, suite in scores.suites.items():
-        yield suite_page(scores, suite, [one for one in boards if one.suite == name], share)
+        yield suite_page(scores, suite, [board for board in boards if board.suite == name], share)
         yield from build_explorer_files(scores, suite, share)
 
 
@@ -103,11 +103,11 @@ def item_scores(scores: QaScores) -> pd.DataFrame:
 def _build_suite_items(scores: QaScores, suite: SuiteScores) -> pd.DataFrame:
     grid = suite.main
     model, item = np.nonzero(~np.isnan(grid))
-    ids = [str(one) for one in suite.items["item_id"]]
+    ids = [str(item_id) for item_id in suite.items["item_id"]]
     texts = {
-        "item": [f"{suite.suite}/{part}/{one}" for part, one in zip(suite.items["part"], ids, strict=True)],
+        "item": [f"{suite.suite}/{part}/{item_id}" for part, item_id in zip(suite.items["part"], ids, strict=True)],
         "label": [f"{format_suite_title(suite.suite)}: {line}" for line in suite.lines],
-        "page": [build_item_address(suite, one) for one in ids],
+        "page": [build_item_address(suite, item_id) for item_id in ids],
     }
     names = np.array([scores.names[variant] for variant in suite.models], dtype=object)
     columns = {name: np.array(values, dtype=object)[item] for name, values in texts.items()}
@@ -135,25 +135,25 @@ def _build_items_section(scores: QaScores) -> Section:
         }
         for name, suite in scores.suites.items()
     ]
-    exposed = sum(bool(row["exposure"]) for row in rows)
+    n_exposed = sum(bool(row["exposure"]) for row in rows)
     answer = f"{format_count(sum(row['items'] for row in rows), 'item')} in {format_count(len(rows), 'suite')}."
-    known = f" Answers of {exposed} may be in training data." if exposed else ""
-    return Section("items", "what was asked", [Table("Suites, and what may be known of them", columns, rows)], answer + known)
+    note = f" Answers of {n_exposed} may be in training data." if n_exposed else ""
+    return Section("items", "what was asked", [Table("Suites, and what may be known of them", columns, rows)], answer + note)
 
 
 def _build_findings_section(scores: QaScores) -> Section:
     """Rows of files that were set aside, and warnings."""
-    found = scores.rows.frame("qa_findings")
-    if not len(found):
+    findings = scores.rows.frame("qa_findings")
+    if not len(findings):
         return Section("findings", "rows set aside", [])
-    ordered = found.sort_values(["level", "suite", "part", "file", "line"], kind="stable")
-    errors = int((found["level"] == "error").sum())
+    frame = findings.sort_values(["level", "suite", "part", "file", "line"], kind="stable")
+    errors = int((findings["level"] == "error").sum())
     rows = [
-        {**one, "where": f"{format_suite_title(str(one['suite']))}, {format_part_title(str(one['part']))}"}
-        for one in convert_to_rows(ordered.head(_SHOWN_FINDINGS))
+        {**row, "where": f"{format_suite_title(str(row['suite']))}, {format_part_title(str(row['part']))}"}
+        for row in convert_to_rows(frame.head(_SHOWN_FINDINGS))
     ]
-    answer = f"{format_count(errors, 'row')} of files left out, {format_count(len(found) - errors, 'warning')}."
-    more = "" if len(found) <= _SHOWN_FINDINGS else f" The first {_SHOWN_FINDINGS} are shown; the table qa_findings has all."
+    answer = f"{format_count(errors, 'row')} of files left out, {format_count(len(findings) - errors, 'warning')}."
+    more = "" if len(findings) <= _SHOWN_FINDINGS else f" The first {_SHOWN_FINDINGS} are shown; the table qa_findings has all."
     return Section("findings", "rows set aside", [Table("Findings, errors first", _FINDINGS, rows, first=10)], answer + more)
 
 

@@ -56,50 +56,50 @@ class QaModelSections:
     def _parts(self) -> pd.DataFrame:
         """Every part of every suite on its main board, with the mean of the other models; a suite of one part is called by its name."""
         board = self._scores.board
-        frames = [own for one in self._main.values() if len(own := one.filter_alike(board[board["cut"] == "part"]))]
+        frames = [frame for entry in self._main.values() if len(frame := entry.filter_alike(board[board["cut"] == "part"]))]
         if not frames:
             return pd.DataFrame()
         return beside_others(pd.concat(frames, ignore_index=True), ["suite", "part"])
 
     def _build_part_section(self, name: str) -> Section:
-        found = self._parts
-        own = found[found["model"] == name].sort_values(["lead", "score"], ascending=False) if len(found) else found
-        single = {suite for suite, one in self._scores.suites.items() if len({*one.items["part"]}) == 1}
-        rows = [{**one, "part": self._build_place_link(one, one["suite"] in single)} for one in convert_to_rows(own)]
+        parts = self._parts
+        frame = parts[parts["model"] == name].sort_values(["lead", "score"], ascending=False) if len(parts) else parts
+        single = {suite for suite, scores in self._scores.suites.items() if len({*scores.items["part"]}) == 1}
+        rows = [{**row, "part": self._build_place_link(row, row["suite"] in single)} for row in convert_to_rows(frame)]
         return leads_section("parts", "by suite and part", "Where", rows)
 
-    def _build_place_link(self, one: Mapping[str, Any], is_single: bool) -> Link:
-        suite = self._scores.suites[one["suite"]]
-        title = format_suite_title(one["suite"])
-        return Link(title if is_single else f"{title}: {format_part_title(one['part'])}", suite.page)
+    def _build_place_link(self, row: Mapping[str, Any], is_single: bool) -> Link:
+        suite = self._scores.suites[row["suite"]]
+        title = format_suite_title(row["suite"])
+        return Link(title if is_single else f"{title}: {format_part_title(row['part'])}", suite.page)
 
     @cached_property
     def _worst(self) -> list[WorstItem]:
         """Of each model and suite the items on which it is wrong, and the others score most."""
-        return [one for suite in self._scores.suites.values() for one in _find_worst_items(suite)]
+        return [item for suite in self._scores.suites.values() for item in _find_worst_items(suite)]
 
     @cached_property
     def _texts(self) -> dict[tuple[str, str, str, str], dict[str, Any]]:
         """Question, expected answer and response of all these items, by suite, part, item and variant."""
         rows = [
-            {"suite": one.suite.suite, "part": one.part, "item_id": one.item, "model_variant": one.variant}
-            for one in self._worst
+            {"suite": entry.suite.suite, "part": entry.part, "item_id": entry.item, "model_variant": entry.variant}
+            for entry in self._worst
         ]
         if not rows or not self._scores.rows.has("qa_responses") or not self._scores.rows.has("qa_items"):
             return {}
         connection = self._scores.connection
-        main = [{"suite": name, "condition": one.measure.condition} for name, one in self._main.items()]
+        main = [{"suite": name, "condition": board.measure.condition} for name, board in self._main.items()]
         connection.register(_WANTED, pa.Table.from_pylist(rows))
         connection.register(f"{_WANTED}_main", pa.Table.from_pylist(main or [{"suite": "", "condition": ""}]))
-        found = connection.sql(_WORST_TEXTS).df()
-        return {(row["suite"], row["part"], row["item_id"], row["model_variant"]): row for row in convert_to_rows(found)}
+        frame = connection.sql(_WORST_TEXTS).df()
+        return {(row["suite"], row["part"], row["item_id"], row["model_variant"]): row for row in convert_to_rows(frame)}
 
     def _build_worst_section(self, name: str) -> Section:
         rows = list(self._iterate_worst_rows(name))
-        others = [row["others"] for row in rows if not is_unknown(row["others"])]
+        means = [row["others"] for row in rows if not is_unknown(row["others"])]
         answer = (
-            f"On the item that it misses most beside others, the other models score {show(max(others), 'score')} on average."
-            if others
+            f"On the item that it misses most beside others, the other models score {show(max(means), 'score')} on average."
+            if means
             else ""
         )
         return Section(
@@ -110,11 +110,11 @@ class QaModelSections:
         )
 
     def _iterate_worst_rows(self, name: str) -> Iterator[dict[str, Any]]:
-        for one in self._worst:
-            if self._scores.names[one.variant] == name:
-                texts = self._texts.get((one.suite.suite, one.part, one.item, one.variant), {})
-                link = Link(f"{format_suite_title(one.suite.suite)} {one.item}", build_item_address(one.suite, one.item))
-                yield {"item": link, **texts, "others": one.others}
+        for miss in self._worst:
+            if self._scores.names[miss.variant] == name:
+                texts = self._texts.get((miss.suite.suite, miss.part, miss.item, miss.variant), {})
+                link = Link(f"{format_suite_title(miss.suite.suite)} {miss.item}", build_item_address(miss.suite, miss.item))
+                yield {"item": link, **texts, "others": miss.others}
 
 
 def _build_truncated_column(name: str) -> str:
@@ -135,13 +135,13 @@ _WORST_TEXTS = f"""
 
 def _find_worst_items(suite: SuiteScores) -> Iterator[WorstItem]:
     grid = suite.main
-    known = ~np.isnan(grid)
-    total, count = np.nansum(grid, axis=0), known.sum(axis=0)
+    mask = ~np.isnan(grid)
+    total, count = np.nansum(grid, axis=0), mask.sum(axis=0)
     for row, variant in enumerate(suite.models):
-        wrong = np.flatnonzero(known[row] & (grid[row] < RIGHT_FROM))
+        wrong = np.flatnonzero(mask[row] & (grid[row] < RIGHT_FROM))
         n = count[wrong] - 1
-        others = np.divide(total[wrong] - grid[row, wrong], n, out=np.full(len(wrong), np.nan), where=n > 0)
-        order = np.lexsort((wrong, -np.nan_to_num(others, nan=-1.0)))[:WORST_OF_A_SUITE]
+        means = np.divide(total[wrong] - grid[row, wrong], n, out=np.full(len(wrong), np.nan), where=n > 0)
+        order = np.lexsort((wrong, -np.nan_to_num(means, nan=-1.0)))[:WORST_OF_A_SUITE]
         for at in order:
             place = suite.items.iloc[int(wrong[at])]
-            yield WorstItem(suite, str(place["item_id"]), str(place["part"]), variant, float(others[at]))
+            yield WorstItem(suite, str(place["item_id"]), str(place["part"]), variant, float(means[at]))

@@ -73,11 +73,11 @@ def format_way(condition: str) -> str:
 def _format_piece(piece: str) -> str:
     if piece in _WAY_WORDS:
         return _WAY_WORDS[piece]
-    if found := re.fullmatch(r"([0-9]{1,6})-(shot|chunks)(-turns)?", piece):
-        number, what, turns = found.groups()
-        return format_count(int(number), "example" if what == "shot" else "passage") + (" as turns" if turns else "")
-    if found := re.fullmatch(r"rotated-([0-9])", piece):
-        return f"options rotated by {found[1]}"
+    if match := re.fullmatch(r"([0-9]{1,6})-(shot|chunks)(-turns)?", piece):
+        number, unit, turns = match.groups()
+        return format_count(int(number), "example" if unit == "shot" else "passage") + (" as turns" if turns else "")
+    if match := re.fullmatch(r"rotated-([0-9])", piece):
+        return f"options rotated by {match[1]}"
     return piece
 
 
@@ -101,16 +101,16 @@ def scorer_words(measured_by: str) -> str:
 
     Others stay as they are.
     """
-    own, _, reader = measured_by.partition(", reasons by ")
-    scorer, *further = own.split(", ")
-    found = _SCORER.match(scorer)
-    if scorer == "no scorer" or found is None:
+    head, _, reader = measured_by.partition(", reasons by ")
+    scorer, *further = head.split(", ")
+    match = _SCORER.match(scorer)
+    if scorer == "no scorer" or match is None:
         return _SCORER_WORDS.get(scorer, measured_by)
-    if found[1] == "judge":
+    if match[1] == "judge":
         who, *evaluators = further or ["that is not known"]
         return f"the judge {who}" + (f" ({', '.join(', '.join(evaluators).split('+'))})" if evaluators else "")
-    notes = [f"version {found[2]}", *map(_scorer_note, further), f"reasons by {scorer_words(reader)}" if reader else ""]
-    return f"{_SCORER_WORDS.get(found[1], found[1].replace('_', ' '))} ({', '.join(filter(None, notes))})"
+    notes = [f"version {match[2]}", *map(_scorer_note, further), f"reasons by {scorer_words(reader)}" if reader else ""]
+    return f"{_SCORER_WORDS.get(match[1], match[1].replace('_', ' '))} ({', '.join(filter(None, notes))})"
 
 
 def _scorer_note(words: str) -> str:
@@ -127,17 +127,17 @@ def part_words(key: str) -> str:
 
 def ranked_metric_words(metric: str) -> str:
     """`correct`, or `mmlu: correct [letters, exact_choice 2]`, as preference names what it is compared with, in words."""
-    found = _METRIC_OF_SUITE.fullmatch(metric)
-    if found is None:
+    match = _METRIC_OF_SUITE.fullmatch(metric)
+    if match is None:
         return format_metric(metric)
-    way, _, scorer = found[3].partition(", ")
-    words = (format_metric(found[2]), format_way(way), f"by {scorer_words(scorer)}" if scorer else "")
-    return f"{format_suite_title(found[1])}: {', '.join(filter(None, words))}"
+    way, _, scorer = match[3].partition(", ")
+    words = (format_metric(match[2]), format_way(way), f"by {scorer_words(scorer)}" if scorer else "")
+    return f"{format_suite_title(match[1])}: {', '.join(filter(None, words))}"
 
 
 def describe_watched_way(way: str) -> str:
     """`letters, correct by numeric 2`, as the tables of drift name a way of asking, in words."""
-    found = _WAY_OF_ANSWERING.fullmatch(way)
-    if found is None:
+    match = _WAY_OF_ANSWERING.fullmatch(way)
+    if match is None:
         return way
-    return ", ".join(filter(None, (format_way(found[1]), f"{format_metric(found[2])} by {scorer_words(found[3])}")))
+    return ", ".join(filter(None, (format_way(match[1]), f"{format_metric(match[2])} by {scorer_words(match[3])}")))

@@ -22,18 +22,18 @@ def choose_shown_runs(rows: StoredRows, latest: pa.Table, snapshot_order: Sequen
     runs = dict.fromkeys(_list_distinct(latest))
     if rows.has("qa_responses"):
         query = f"(SELECT DISTINCT {', '.join(RUN_OF_A_PART)} FROM qa_responses)"
-        asked = _list_distinct(rows.table(query, RUN_OF_A_PART, {}))
-        later = {run[-1]: None for run in asked if run[-1] not in set(snapshot_order)}
+        candidates = _list_distinct(rows.table(query, RUN_OF_A_PART, {}))
+        later = {run[-1]: None for run in candidates if run[-1] not in set(snapshot_order)}
         place = {label: at for at, label in enumerate((*snapshot_order, *sort_labels(later)))}
-        known = {run[:-1] for run in runs}
-        for run in sorted(asked, key=lambda one: -place[one[-1]]):
-            if run[:-1] not in known:
-                known.add(run[:-1])
+        keys = {run[:-1] for run in runs}
+        for run in sorted(candidates, key=lambda candidate: -place[candidate[-1]]):
+            if run[:-1] not in keys:
+                keys.add(run[:-1])
                 runs[run] = None
     return pa.table({name: pa.array([run[at] for run in runs], pa.string()) for at, name in enumerate(RUN_OF_A_PART)})
 
 
 def _list_distinct(table: pa.Table) -> list[tuple[str, ...]]:
     plain = pa.table({name: pc.cast(table[name], pa.string()) for name in RUN_OF_A_PART})
-    found = plain.group_by(list(RUN_OF_A_PART)).aggregate([])
-    return sorted(zip(*(found[name].to_pylist() for name in RUN_OF_A_PART), strict=True))
+    groups = plain.group_by(list(RUN_OF_A_PART)).aggregate([])
+    return sorted(zip(*(groups[name].to_pylist() for name in RUN_OF_A_PART), strict=True))

@@ -68,11 +68,11 @@ def _build_cut_sections(scores: QaScores, suite: SuiteScores, boards: Sequence[S
     """Models by part and by transcript: on the main board, and folded on the others."""
     parts = {*suite.items["part"]}
     for cut, title in (("part", "By part"), ("cluster", "By transcript")):
-        found = [(board, own) for board in boards if len({*(own := _filter_cut(scores, board, cut))[cut]}) > 1]
-        if found and (cut == "part" or not {*found[0][1][cut]} <= parts):
-            (main, own), *others = found
-            folds = [Fold(board.board.title, [_build_heat_table(suite, board, rows, cut)]) for board, rows in others]
-            table = _build_heat_table(suite, main, own, cut)
+        pairs = [(board, frame) for board in boards if len({*(frame := _filter_cut(scores, board, cut))[cut]}) > 1]
+        if pairs and (cut == "part" or not {*pairs[0][1][cut]} <= parts):
+            (main, frame), *tail = pairs
+            folds = [Fold(board.board.title, [_build_heat_table(suite, board, rows, cut)]) for board, rows in tail]
+            table = _build_heat_table(suite, main, frame, cut)
             yield Section(f"by-{cut}", title, [table, *folds], _describe_extremes(table.rows))
 
 
@@ -80,38 +80,38 @@ def _filter_cut(scores: QaScores, board: SuiteBoard, cut: str) -> pd.DataFrame:
     return board.filter_alike(scores.board[scores.board["cut"] == cut])
 
 
-def _build_heat_table(suite: SuiteScores, of: SuiteBoard, found: pd.DataFrame, by: str) -> Table:
+def _build_heat_table(suite: SuiteScores, of: SuiteBoard, frame: pd.DataFrame, by: str) -> Table:
     """Parts down, the hardest first, models across, the best first; cells are shaded by their score."""
     names = [row.model for row in of.board.rows]
     columns = [Column("place", "Part" if by == "part" else "Transcript"), Column("n", "Items", "count")]
     columns += [
         Column(f"m{at}", name, "score", heat=True, more=at >= MODELS_SHOWN, always=True) for at, name in enumerate(names)
     ]
-    rows = [_build_heat_row(suite, names, str(place), own, by) for place, own in found.groupby(by, sort=True)]
+    rows = [_build_heat_row(suite, names, str(place), group, by) for place, group in frame.groupby(by, sort=True)]
     rows.sort(key=lambda row: (is_unknown(row["_mean"]), row["_mean"]))
-    known = found["score"].dropna()
-    shades = (float(known.min()), float(known.max())) if len(known) and known.min() < known.max() else (0.0, 1.0)
+    scores = frame["score"].dropna()
+    shades = (float(scores.min()), float(scores.max())) if len(scores) and scores.min() < scores.max() else (0.0, 1.0)
     return Table(of.board.measure, columns, rows, first=15, shades=shades)
 
 
 def _describe_extremes(rows: Sequence[Mapping[str, Any]]) -> str:
     """What rows of the heat table say, which stand in the order of their means."""
-    known = [row for row in rows if not is_unknown(row["_mean"])]
-    if not known or known[0]["_mean"] == known[-1]["_mean"]:
+    entries = [row for row in rows if not is_unknown(row["_mean"])]
+    if not entries or entries[0]["_mean"] == entries[-1]["_mean"]:
         return ""
-    ends = [f"{row['_name']}, {show(row['_mean'], 'score')}" for row in (known[0], known[-1])]
+    ends = [f"{row['_name']}, {show(row['_mean'], 'score')}" for row in (entries[0], entries[-1])]
     return f"Hardest: {ends[0]} on average; easiest: {ends[1]}."
 
 
-def _build_heat_row(suite: SuiteScores, names: Sequence[str], place: str, own: pd.DataFrame, by: str) -> dict[str, Any]:
-    known = dict(zip(own["model"], own["score"], strict=True))
+def _build_heat_row(suite: SuiteScores, names: Sequence[str], place: str, frame: pd.DataFrame, by: str) -> dict[str, Any]:
+    scores = dict(zip(frame["model"], frame["score"], strict=True))
     title = format_part_title(place) if by == "part" else place
-    mean = own["score"].mean()
+    mean = frame["score"].mean()
     link = Link(title, state_address(suite.page, part=place)) if by == "part" else title
-    cells = {f"m{at}": known.get(name) for at, name in enumerate(names)}
+    cells = {f"m{at}": scores.get(name) for at, name in enumerate(names)}
     return {
         "place": link,
-        "n": int(own["n_items"].max()),
+        "n": int(frame["n_items"].max()),
         **cells,
         "_name": title,
         "_mean": float(mean),
@@ -121,45 +121,45 @@ def _build_heat_row(suite: SuiteScores, names: Sequence[str], place: str, own: p
 def build_hardest_section(suite: SuiteScores) -> Section:
     """The items on which models score least, of those that several have a score for."""
     grid = suite.main
-    known = (~np.isnan(grid)).sum(axis=0)
-    several = np.flatnonzero(known > 1)
+    counts = (~np.isnan(grid)).sum(axis=0)
+    several = np.flatnonzero(counts > 1)
     if not len(several):
         return Section("hardest", "Hardest items", [])
     means, right = np.nanmean(grid[:, several], axis=0), (grid >= RIGHT_FROM).sum(axis=0)
     order = several[np.lexsort((several, right[several], means))]
     rows = [
-        _build_hard_row(suite, int(at), int(right[at]), int(known[at]), float(np.nanmean(grid[:, at])))
+        _build_hard_row(suite, int(at), int(right[at]), int(counts[at]), float(np.nanmean(grid[:, at])))
         for at in order[:HARDEST_LISTED]
     ]
     none = int((right[several] == 0).sum())
-    every = int((right[several] == known[several]).sum())
+    every = int((right[several] == counts[several]).sum())
     answer = f"No model is right on {none:,} of {format_count(len(several), 'item')}; every model is right on {every:,}."
     return Section(
         "hardest", "Hardest items", [Table("Items with the lowest mean score", _HARDEST_COLUMNS, rows, first=10)], answer
     )
 
 
-def _build_hard_row(suite: SuiteScores, at: int, right: int, known: int, mean: float) -> dict[str, Any]:
+def _build_hard_row(suite: SuiteScores, at: int, right: int, count: int, mean: float) -> dict[str, Any]:
     item = str(suite.items["item_id"].iloc[at])
     return {
         "item": Link(item, build_item_address(suite, item)),
         "part": format_part_title(str(suite.items["part"].iloc[at])),
         "line": suite.lines[at],
-        "right": f"{right} of {known}",
+        "right": f"{right} of {count}",
         "score": mean,
     }
 
 
 def _build_explorer_section(scores: QaScores, suite: SuiteScores, share: float) -> Section:
     n = format_count(len(suite.items), "item")
-    kept = (
+    note = (
         ""
         if share >= 1
         else f" Texts of responses are kept for a random sample of {show(share, 'percent')} of the items; scores for all."
     )
     values = {
         "folder": f"qa/suites/{suite.file}",
-        "kept": kept,
+        "kept": note,
         "sample": sample_items(scores, suite, share),
         "n": len(suite.items),
     }
@@ -167,7 +167,7 @@ def _build_explorer_section(scores: QaScores, suite: SuiteScores, share: float) 
         "items",
         "Every item",
         [TemplateBlock("qa/explorer.html.j2", values)],
-        f"{n}: open one to see what each model answered.{kept}",
+        f"{n}: open one to see what each model answered.{note}",
     )
 
 
@@ -192,6 +192,6 @@ def build_suites_section(suites: Mapping[str, SuiteScores], main: Mapping[str, S
                 "score": first.score if first else None,
             }
         )
-    total = format_count(sum(len(one.items) for one in suites.values()), "item")
+    total = format_count(sum(len(scores.items) for scores in suites.values()), "item")
     answer = f"{format_count(len(rows), 'suite')} with {total}: each page opens every item."
     return Section("suites", "Suites", [Table("Suites", columns, rows)], answer)

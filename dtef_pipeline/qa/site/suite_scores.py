@@ -80,8 +80,8 @@ class QaScores:
         latest = load_latest_scores(connection)
         connection.register(QA_LATEST, latest)
         connection.register(SHOWN_RUNS, choose_shown_runs(self.rows, latest, load_qa_snapshot_order(connection)))
-        found = rename_variants(self._read_variants())
-        self.names: dict[str, str] = dict(zip(found["model_variant"], found["model"], strict=True))
+        variants = rename_variants(self._read_variants())
+        self.names: dict[str, str] = dict(zip(variants["model_variant"], variants["model"], strict=True))
         self.board = self._read_board()
 
     def _read_variants(self) -> pd.DataFrame:
@@ -89,8 +89,8 @@ class QaScores:
         query = f"SELECT DISTINCT model::VARCHAR AS model, model_variant::VARCHAR AS model_variant FROM {QA_LATEST}"
         if self.rows.has("qa_responses"):
             query += " UNION SELECT DISTINCT model::VARCHAR, model_variant::VARCHAR FROM qa_responses"
-        found: pd.DataFrame = self.connection.sql(f"FROM ({query}) ORDER BY ALL").df()
-        return found
+        frame: pd.DataFrame = self.connection.sql(f"FROM ({query}) ORDER BY ALL").df()
+        return frame
 
     def _read_board(self) -> pd.DataFrame:
         """`qa_board` with models by their names on the site; empty without the table."""
@@ -116,20 +116,20 @@ class QaScores:
         items = self._build_items(name, means)
         place = pd.MultiIndex.from_frame(items[["part", "item_id"]])
         means = means.assign(at=place.get_indexer(pd.MultiIndex.from_frame(means[["part", "item_id"]])))
-        groups = {BoardMeasure(*map(str, key)): own for key, own in means.groupby(["condition", "metric", "measured_by"])}
-        first = sorted(groups, key=lambda one: (rank_metric(one.metric), -groups[one]["model_variant"].nunique(), one))
-        asked = self.connection.execute(f"SELECT DISTINCT model_variant FROM {SHOWN_RUNS} WHERE suite = ?", [name]).fetchall()
-        models = _sort_models({str(row[0]) for row in asked} | {*means["model_variant"]}, groups[first[0]] if first else means)
-        return SuiteScores(name, file, items, models, {one: _build_grid(groups[one], models, len(items)) for one in first})
+        groups = {BoardMeasure(*map(str, key)): frame for key, frame in means.groupby(["condition", "metric", "measured_by"])}
+        first = sorted(groups, key=lambda kind: (rank_metric(kind.metric), -groups[kind]["model_variant"].nunique(), kind))
+        rows = self.connection.execute(f"SELECT DISTINCT model_variant FROM {SHOWN_RUNS} WHERE suite = ?", [name]).fetchall()
+        models = _sort_models({str(row[0]) for row in rows} | {*means["model_variant"]}, groups[first[0]] if first else means)
+        return SuiteScores(name, file, items, models, {kind: _build_grid(groups[kind], models, len(items)) for kind in first})
 
     def _build_items(self, suite: str, means: pd.DataFrame) -> pd.DataFrame:
         words = f"words=left(concat_ws(' ', text, array_to_string(options, ' ')), {SEARCHED_CHARACTERS})"
-        wanted = ("part=part::VARCHAR", "item_id", f"text=left(text, {4 * LINE_CHARACTERS})", words)
-        items = self.rows.table("qa_items", wanted, {"suite": suite}, ("part", "position", "item_id")).to_pandas()
-        gone = means[["part", "item_id"]].drop_duplicates().sort_values(["part", "item_id"])
-        both = pd.concat([items, gone], ignore_index=True).drop_duplicates(["part", "item_id"])
-        ordered: pd.DataFrame = both.sort_values("part", kind="stable", ignore_index=True)
-        return ordered.assign(**{name: ordered[name].astype(object).fillna("") for name in ("text", "words")})
+        columns = ("part=part::VARCHAR", "item_id", f"text=left(text, {4 * LINE_CHARACTERS})", words)
+        items = self.rows.table("qa_items", columns, {"suite": suite}, ("part", "position", "item_id")).to_pandas()
+        extras = means[["part", "item_id"]].drop_duplicates().sort_values(["part", "item_id"])
+        both = pd.concat([items, extras], ignore_index=True).drop_duplicates(["part", "item_id"])
+        frame: pd.DataFrame = both.sort_values("part", kind="stable", ignore_index=True)
+        return frame.assign(**{name: frame[name].astype(object).fillna("") for name in ("text", "words")})
 
 
 _MEAN_SCORES = f"""
@@ -143,13 +143,13 @@ _MEAN_SCORES = f"""
 
 def _sort_models(models: set[str], main: pd.DataFrame) -> list[str]:
     """The variants by their mean in the main measure, the best first, then by name."""
-    known = main[main["score"] != NO_SCORE]
-    best = known["score"].clip(lower=0).groupby(known["model_variant"]).mean().to_dict()
-    return sorted(models, key=lambda one: (-best.get(one, -1.0), one))
+    frame = main[main["score"] != NO_SCORE]
+    best = frame["score"].clip(lower=0).groupby(frame["model_variant"]).mean().to_dict()
+    return sorted(models, key=lambda model: (-best.get(model, -1.0), model))
 
 
-def _build_grid(own: pd.DataFrame, models: Sequence[str], n_items: int) -> Scores:
+def _build_grid(frame: pd.DataFrame, models: Sequence[str], n_items: int) -> Scores:
     grid = np.full((len(models), n_items), np.nan)
     row = {model: at for at, model in enumerate(models)}
-    grid[own["model_variant"].map(row).to_numpy(), own["at"].to_numpy()] = own["score"].to_numpy(dtype=np.float64)
+    grid[frame["model_variant"].map(row).to_numpy(), frame["at"].to_numpy()] = frame["score"].to_numpy(dtype=np.float64)
     return grid

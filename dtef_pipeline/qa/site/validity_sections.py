@@ -80,21 +80,21 @@ _PAIR_COLUMNS = (
 
 def build_validity_section(scores: QaScores) -> Section:
     """What scores may rest on besides the answer, those to look into first."""
-    found = scores.rows.frame("qa_validity")
-    if not len(found):
+    frame = scores.rows.frame("qa_validity")
+    if not len(frame):
         return Section("validity", "Validity", [])
-    found = found.sort_values("warn", ascending=False, kind="stable")
+    frame = frame.sort_values("warn", ascending=False, kind="stable")
     rows = [
         {
-            **_build_row(scores, one, ("value", "low", "high")),
-            "check": CHECK_WORDS.get(one["check"], one["check"]),
-            "warn": bool(one["warn"]),
+            **_build_row(scores, record, ("value", "low", "high")),
+            "check": CHECK_WORDS.get(record["check"], record["check"]),
+            "warn": bool(record["warn"]),
         }
-        for one in convert_to_rows(found)
+        for record in convert_to_rows(frame)
     ]
-    warned = [row for row in rows if row["warn"]]
-    names = list_first_names([f"{row['check']} ({row['model']}, {show(row['value'], 'number')})" for row in warned], 2, "; ")
-    answer = f"Worth a look: {len(warned)} of {format_count(len(rows), 'check')}.{f' {names}.' if warned else ''}"
+    warnings = [row for row in rows if row["warn"]]
+    names = list_first_names([f"{row['check']} ({row['model']}, {show(row['value'], 'number')})" for row in warnings], 2, "; ")
+    answer = f"Worth a look: {len(warnings)} of {format_count(len(rows), 'check')}.{f' {names}.' if warnings else ''}"
     return Section(
         "validity",
         "Validity of the scores",
@@ -106,10 +106,10 @@ def build_validity_section(scores: QaScores) -> Section:
 
 def build_pass_section(scores: QaScores) -> Section:
     """pass@k of every model and suite of programs; rows without an item of enough draws are left out."""
-    found = scores.rows.frame("qa_pass_at_k")
+    frame = scores.rows.frame("qa_pass_at_k")
     rows = (
-        [_build_row(scores, one, ("pass_at_k", "pass_low", "pass_high")) for one in convert_to_rows(found) if one["n_items"]]
-        if len(found)
+        [_build_row(scores, rate, ("pass_at_k", "pass_low", "pass_high")) for rate in convert_to_rows(frame) if rate["n_items"]]
+        if len(frame)
         else []
     )
     if not rows:
@@ -123,8 +123,8 @@ def build_pass_section(scores: QaScores) -> Section:
 
 def build_retrieval_section(scores: QaScores, suite: str) -> Section:
     """How well passages were found for the items of a suite."""
-    found = scores.rows.frame("qa_retrieval", {"suite": suite})
-    rows = [_build_row(scores, one) for one in convert_to_rows(compute_retrieval_means(found))] if len(found) else []
+    frame = scores.rows.frame("qa_retrieval", {"suite": suite})
+    rows = [_build_row(scores, record) for record in convert_to_rows(compute_retrieval_means(frame))] if len(frame) else []
     if not rows:
         return Section("retrieval", "Retrieval", [])
     best = max(rows, key=lambda row: row["recall"])
@@ -136,8 +136,8 @@ def build_retrieval_section(scores: QaScores, suite: str) -> Section:
 
 def build_comparison_section(scores: QaScores, suite: str) -> Section:
     """Every two models of a suite."""
-    found = scores.rows.frame("comparisons", {"family": "qa", "first_level": suite})
-    rows = [_build_row(scores, one, ("difference", "low", "high")) for one in convert_to_rows(found)]
+    frame = scores.rows.frame("comparisons", {"family": "qa", "first_level": suite})
+    rows = [_build_row(scores, record, ("difference", "low", "high")) for record in convert_to_rows(frame)]
     if not rows:
         return Section("compared", "Every two models", [])
     apart = sum(row["verdict"] in ("better", "worse") for row in rows)
@@ -151,9 +151,9 @@ def build_comparison_section(scores: QaScores, suite: str) -> Section:
     )
 
 
-def _build_row(scores: QaScores, one: Mapping[str, Any], ends: tuple[str, str, str] | None = None) -> dict[str, Any]:
+def _build_row(scores: QaScores, record: Mapping[str, Any], ends: tuple[str, str, str] | None = None) -> dict[str, Any]:
     """A row with its names in words, and in `value` its estimate."""
-    row = {str(name): None if value is pd.NA else value for name, value in one.items()}
+    row = {str(name): None if value is pd.NA else value for name, value in record.items()}
     for who, variant in (("model", "model_variant"), ("other_model", "other_variant")):
         if variant in row:
             row[who] = scores.names.get(str(row[variant]), row[who])

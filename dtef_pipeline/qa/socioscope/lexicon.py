@@ -41,18 +41,18 @@ class WordNet:
 
     def synonyms(self, word: str, senses: str) -> set[str]:
         """Words that share a sense with a normalised word: with its first sense, or with any. The word itself is not among them."""
-        found = self._sets.get(f"*{word}", "")
+        entry = self._sets.get(f"*{word}", "")
         if senses == "all":
-            found += "|" + self._sets.get(word, "")
-        return {other.removeprefix("*") for other in found.split("|")} - {word, ""}
+            entry += "|" + self._sets.get(word, "")
+        return {synonym.removeprefix("*") for synonym in entry.split("|")} - {word, ""}
 
 
 @lru_cache(maxsize=1)
 def load_shipped_lexicon() -> WordNet | None:
     """The lexicon that is shipped, read once per process. None: its file is missing or damaged."""
     try:
-        packed = files("dtef_pipeline.qa").joinpath(_LEXICON_FILE).read_bytes()
-        text = gzip.decompress(packed).decode("ascii")
+        data = files("dtef_pipeline.qa").joinpath(_LEXICON_FILE).read_bytes()
+        text = gzip.decompress(data).decode("ascii")
         return WordNet(text) if text else None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError):
         return None
@@ -64,10 +64,10 @@ def make_lexicon_fingerprint(settings: ScorerSettings) -> str | None:
     None: the shipped file is missing or damaged, and values count by their own names and aliases alone.
     """
     if settings.synonyms is not None:
-        pairs = sorted((word, list(others)) for word, others in settings.synonyms.items())
+        pairs = sorted((word, list(synonyms)) for word, synonyms in settings.synonyms.items())
         return f"own/{digest('synonyms', pairs)[:_FINGERPRINT_DIGITS]}"
-    shipped = load_shipped_lexicon()
-    return f"{_LEXICON_NAME}/{_check_senses(settings)}/{shipped.digest}" if shipped else None
+    lexicon = load_shipped_lexicon()
+    return f"{_LEXICON_NAME}/{_check_senses(settings)}/{lexicon.digest}" if lexicon else None
 
 
 def find_synonyms(value: str, settings: ScorerSettings) -> tuple[WordsOf, ...]:
@@ -78,8 +78,8 @@ def find_synonyms(value: str, settings: ScorerSettings) -> tuple[WordsOf, ...]:
     senses = _check_senses(settings)
     if settings.synonyms is None:
         return _find_shipped_synonyms(value, senses)
-    own = " ".join(words(value))
-    return () if _is_number(own) else _remove_numbers(_load_own_lexicon(settings.synonyms).get(own, ()))
+    key = " ".join(words(value))
+    return () if _is_number(key) else _remove_numbers(_load_own_lexicon(settings.synonyms).get(key, ()))
 
 
 def _check_senses(settings: ScorerSettings) -> str:
@@ -90,11 +90,11 @@ def _check_senses(settings: ScorerSettings) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _find_shipped_synonyms(value: str, senses: str) -> tuple[WordsOf, ...]:
-    shipped, singular_words = load_shipped_lexicon(), " ".join(words(value))
-    if shipped is None or _is_number(singular_words):
+    lexicon, singular_words = load_shipped_lexicon(), " ".join(words(value))
+    if lexicon is None or _is_number(singular_words):
         return ()
-    as_written = shipped.synonyms(normalise(value), senses)
-    return _remove_numbers(sorted(as_written or shipped.synonyms(singular_words, senses)))
+    as_written = lexicon.synonyms(normalise(value), senses)
+    return _remove_numbers(sorted(as_written or lexicon.synonyms(singular_words, senses)))
 
 
 def _is_number(text: str) -> bool:
@@ -103,8 +103,8 @@ def _is_number(text: str) -> bool:
 
 def _remove_numbers(synonyms: Sequence[str]) -> tuple[WordsOf, ...]:
     """The synonyms that have a word, and are not a number alone, as words."""
-    found = (tuple(words(synonym)) for synonym in synonyms)
-    return tuple(dict.fromkeys(one for one in found if one and not all(map(normalise_number, one))))
+    names = (tuple(words(synonym)) for synonym in synonyms)
+    return tuple(dict.fromkeys(name for name in names if name and not all(map(normalise_number, name))))
 
 
 _latest_own: list[tuple[Mapping[str, Sequence[str]], dict[str, Sequence[str]]]] = []
@@ -113,5 +113,5 @@ _latest_own: list[tuple[Mapping[str, Sequence[str]], dict[str, Sequence[str]]]] 
 def _load_own_lexicon(synonyms: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
     """The lexicon with its words as `words` gives them; that of the latest call is kept, as many items share one."""
     if not _latest_own or _latest_own[0][0] is not synonyms:
-        _latest_own[:] = [(synonyms, {" ".join(words(word)): others for word, others in synonyms.items()})]
+        _latest_own[:] = [(synonyms, {" ".join(words(word)): values for word, values in synonyms.items()})]
     return _latest_own[0][1]

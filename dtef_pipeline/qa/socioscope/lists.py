@@ -39,16 +39,16 @@ class ListOne:
             return make_unscorable()
         names = ValueNames(values, [find_synonyms(value.text, settings) for value in values])
 
-        def score(written: Written) -> ItemScore:
-            text = split_folded_words(extract_folded_answer(written.text))
+        def score(response: Written) -> ItemScore:
+            text = split_folded_words(extract_folded_answer(response.text))
             if not text:
                 return score_unreadable(EMPTY_ANSWER)
-            found = names.find_values(text)
-            if not found:
+            hits = names.find_values(text)
+            if not hits:
                 return ItemScore(OK_STATUS, 0.0, own={"found": []})
-            named = _order_by_mention(found)
+            named = _order_by_mention(hits)
             value = 0.0 if settings.strict and len(named) > 1 else clip_to_0_1(values[named[0]].weight)
-            return ItemScore(OK_STATUS, value, found[0].how, flag_values(found), {"found": [values[one].text for one in named]})
+            return ItemScore(OK_STATUS, value, hits[0].how, flag_values(hits), {"found": [values[at].text for at in named]})
 
         return score
 
@@ -69,12 +69,12 @@ class ListMany:
         if not coverage.most:
             return make_unscorable(_ALL_NEGATIVE)
 
-        def score(written: Written) -> ItemScore:
-            text = split_listed_words(extract_folded_answer(written.text))
+        def score(response: Written) -> ItemScore:
+            text = split_listed_words(extract_folded_answer(response.text))
             if not text.words:
                 return score_unreadable(EMPTY_ANSWER, raw=None)
-            found = coverage.names.find_values(text.words)
-            return coverage.score(found, penalty * (text.count_items_without(found) if penalty else 0))
+            hits = coverage.names.find_values(text.words)
+            return coverage.score(hits, penalty * (text.count_items_without(hits) if penalty else 0))
 
         return score
 
@@ -85,16 +85,16 @@ class Coverage:
     def __init__(self, values: Sequence[MetricValue], settings: ScorerSettings) -> None:
         self.values = values
         self.names = ValueNames(values, [find_synonyms(value.text, settings) for value in values])
-        self.most = math.fsum(max(values[one].weight, 0.0) for one in sorted(set(self.names.canonical)))
+        self.most = math.fsum(max(values[index].weight, 0.0) for index in sorted(set(self.names.canonical)))
         """The sum of the weights above 0, of values that differ."""
 
-    def score(self, found: Sequence[NamedValue], taken_off: float = 0.0) -> ItemScore:
+    def score(self, hits: Sequence[NamedValue], taken_off: float = 0.0) -> ItemScore:
         """`raw`: the sum of the weights of the values that are named, each once, less what is taken off; the value: its share of `most`."""
-        named = _order_by_mention(found)
-        raw = math.fsum(self.values[one].weight for one in named) - taken_off
-        flags = tuple(flag for flag in flag_values(found) if flag != SEVERAL_VALUES)
-        own = {"raw": raw, "found": [self.values[one].text for one in named]}
-        return ItemScore(OK_STATUS, clip_to_0_1(raw / self.most), found[0].how if found else None, flags, own)
+        named = _order_by_mention(hits)
+        raw = math.fsum(self.values[index].weight for index in named) - taken_off
+        flags = tuple(flag for flag in flag_values(hits) if flag != SEVERAL_VALUES)
+        details = {"raw": raw, "found": [self.values[index].text for index in named]}
+        return ItemScore(OK_STATUS, clip_to_0_1(raw / self.most), hits[0].how if hits else None, flags, details)
 
 
 class ListedWords(NamedTuple):
@@ -103,47 +103,47 @@ class ListedWords(NamedTuple):
     words: list[str]
     ends: list[int]
 
-    def count_items_without(self, found: Iterable[NamedValue]) -> int:
+    def count_items_without(self, hits: Iterable[NamedValue]) -> int:
         """How many items have words, and none of them in the name of a value."""
-        used = {place for one in found for place in range(one.start, one.end)}
+        positions = {place for hit in hits for place in range(hit.start, hit.end)}
         places = (range(*item) for item in pairwise((0, *self.ends)))
         items = [[place for place in item if self.words[place] != "and"] for item in places]
-        return sum(bool(item) and used.isdisjoint(item) for item in items)
+        return sum(bool(item) and positions.isdisjoint(item) for item in items)
 
 
 def split_listed_words(text: str) -> ListedWords:
     """The words of a folded answer that is a JSON list or a text. Items end at `,`, `;`, `&`, `and` and the end of a line."""
     parts = [split_folded_words(part) for part in _split_items(text)]
-    found: list[str] = []
+    tokens: list[str] = []
     ends = []
     for part in parts:
         for word in part:
             if word == "and":
-                ends.append(len(found))
-            found.append(word)
-        ends.append(len(found))
-    return ListedWords(found, ends)
+                ends.append(len(tokens))
+            tokens.append(word)
+        ends.append(len(tokens))
+    return ListedWords(tokens, ends)
 
 
 def _split_items(text: str) -> list[str]:
     if text.lstrip().startswith("["):
         try:
-            listed = json.loads(text)
+            entries = json.loads(text)
         except (ValueError, RecursionError):
-            listed = None
-        if isinstance(listed, list) and all(isinstance(one, (str, int, float)) for one in listed):
-            return [fold_to_ascii(str(one)) for one in listed]
+            entries = None
+        if isinstance(entries, list) and all(isinstance(entry, (str, int, float)) for entry in entries):
+            return [fold_to_ascii(str(entry)) for entry in entries]
     return _ITEM_ENDS.split(strip_thousands_commas(_LIST_MARK.sub("", text)))
 
 
-def _order_by_mention(found: Iterable[NamedValue]) -> list[int]:
+def _order_by_mention(hits: Iterable[NamedValue]) -> list[int]:
     """The numbers of the values that are named, each once, in the order of their first mention."""
-    return list(dict.fromkeys(one.value for one in found))
+    return list(dict.fromkeys(hit.value for hit in hits))
 
 
-def flag_values(found: Sequence[NamedValue]) -> tuple[str, ...]:
+def flag_values(hits: Sequence[NamedValue]) -> tuple[str, ...]:
     """`multi` for several different values, `ambiguous_synonym` for a name that belongs to several."""
-    flags = {SEVERAL_VALUES: len({one.value for one in found}) > 1, SHARED_SYNONYM: any(one.is_shared for one in found)}
+    flags = {SEVERAL_VALUES: len({hit.value for hit in hits}) > 1, SHARED_SYNONYM: any(hit.is_shared for hit in hits)}
     return tuple(flag for flag, is_set in flags.items() if is_set)
 
 
@@ -191,17 +191,17 @@ class ValueNames:
 
     def __init__(self, values: Sequence[MetricValue], synonyms: Sequence[Iterable[WordsOf]] = ()) -> None:
         """`synonyms`: the words of the synonyms of each value; none at all: no value has any."""
-        own = [tuple(words(value.text)) for value in values]
+        keys = [tuple(words(value.text)) for value in values]
         heaviest: dict[WordsOf, int] = {}
         for number, value in enumerate(values):
-            if value.weight > values[heaviest.setdefault(own[number], number)].weight:
-                heaviest[own[number]] = number
-        self.canonical = tuple(heaviest[name] for name in own)
+            if value.weight > values[heaviest.setdefault(keys[number], number)].weight:
+                heaviest[keys[number]] = number
+        self.canonical = tuple(heaviest[name] for name in keys)
         """The number of the value that each value counts as: its own, but for values whose words are the same."""
         claims: defaultdict[WordsOf, set[_Claim]] = defaultdict(set)
         for number, value in enumerate(values):
             counts_as = self.canonical[number]
-            of_kinds = ([own[number]], map(tuple, map(words, value.aliases)), synonyms[number] if synonyms else ())
+            of_kinds = ([keys[number]], map(tuple, map(words, value.aliases)), synonyms[number] if synonyms else ())
             for kind, names in enumerate(of_kinds):
                 for name in names:
                     claims[name].add(_Claim(kind, -values[counts_as].weight, counts_as))
@@ -214,15 +214,15 @@ class ValueNames:
 
     def find_values(self, text: Sequence[str]) -> list[NamedValue]:
         """The values that a text names, in its order. The longest names are found first, and their words are used up."""
-        found = sorted(self._find_everywhere(text), key=lambda one: (one.start - one.end, one.start))
-        used: set[int] = set()
-        kept = []
-        for one in found:
-            places = range(one.start, one.end)
-            if used.isdisjoint(places):
-                used.update(places)
-                kept.append(one)
-        return sorted(kept, key=lambda one: one.start)
+        hits = sorted(self._find_everywhere(text), key=lambda hit: (hit.start - hit.end, hit.start))
+        positions: set[int] = set()
+        selection = []
+        for hit in hits:
+            places = range(hit.start, hit.end)
+            if positions.isdisjoint(places):
+                positions.update(places)
+                selection.append(hit)
+        return sorted(selection, key=lambda hit: hit.start)
 
     def _find_everywhere(self, text: Sequence[str]) -> Iterator[NamedValue]:
         for start, word in enumerate(text):
@@ -245,15 +245,15 @@ AMBIGUOUS, SHARED_SYNONYM = "ambiguous", "ambiguous_synonym"
 """Flags: there are no words; none of them is an answer; several values are named; yes and no; a synonym of two values."""
 
 
-def score_unreadable(flag: str, **own: Any) -> ItemScore:
+def score_unreadable(flag: str, **details: Any) -> ItemScore:
     """The score of a reply that cannot be read, with its flag."""
-    return ItemScore(UNPARSEABLE_STATUS, flags=(flag,), own=own)
+    return ItemScore(UNPARSEABLE_STATUS, flags=(flag,), own=details)
 
 
 def make_unscorable(reason: str = "the metric is empty") -> ScoreWritten:
     """Scores every reply to an item that cannot be scored."""
     score = ItemScore("unscorable", reason=reason)
-    return lambda written: score
+    return lambda response: score
 
 
 def clip_to_0_1(value: float) -> float:

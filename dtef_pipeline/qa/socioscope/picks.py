@@ -61,12 +61,12 @@ class Options:
         """What a folded answer chooses."""
         if letters := self._read_letters(text):
             return OptionPick(letters, "letter")
-        listed = split_listed_words(text)
-        found = self._names.find_values(listed.words)
-        if found:
-            return OptionPick(list(dict.fromkeys(one.value for one in found)), "option_text", listed.count_items_without(found))
+        entries = split_listed_words(text)
+        hits = self._names.find_values(entries.words)
+        if hits:
+            return OptionPick(list(dict.fromkeys(hit.value for hit in hits)), "option_text", entries.count_items_without(hits))
         closest = self._find_closest_option(normalise(text))
-        return OptionPick([], None, listed.count_items_without(())) if closest is None else OptionPick([closest], "closest")
+        return OptionPick([], None, entries.count_items_without(())) if closest is None else OptionPick([closest], "closest")
 
     def _read_letters(self, text: str) -> list[int]:
         """The options whose letters an answer is made of; none: something else stands in it."""
@@ -100,15 +100,15 @@ class _Choice(NamedTuple):
         if not texts:
             raise ItemError("there are no options", where="options", allowed="a list of texts to choose from")
         by_text = {normalise(value.text): value for value in values}
-        known = [normalise(text) for text in texts]
-        if unknown := [value.text for name, value in by_text.items() if name not in known]:
+        names = [normalise(text) for text in texts]
+        if unknown := [value.text for name, value in by_text.items() if name not in names]:
             raise ItemError("a value is not among the options", where=METRIC_PLACE, arrived=unknown[0], allowed=texts)
-        found = [by_text.get(name) for name in known]
-        options = Options(texts, [value.aliases if value else () for value in found])
-        return cls(options, [value.weight if value else None for value in found], texts)
+        matches = [by_text.get(name) for name in names]
+        options = Options(texts, [value.aliases if value else () for value in matches])
+        return cls(options, [value.weight if value else None for value in matches], texts)
 
-    def score(self, picked: OptionPick, value: float) -> ItemScore:
-        return ItemScore(OK_STATUS, clip_to_0_1(value), picked.how, own={"found": [self.texts[one] for one in picked.options]})
+    def score(self, pick: OptionPick, value: float) -> ItemScore:
+        return ItemScore(OK_STATUS, clip_to_0_1(value), pick.how, own={"found": [self.texts[index] for index in pick.options]})
 
 
 class PickOne:
@@ -124,11 +124,11 @@ class PickOne:
             return make_unscorable()
         choice = _Choice.build_choice(values, options)
 
-        def score(written: Written) -> ItemScore:
-            picked = choice.options.pick_options(extract_folded_answer(written.text))
-            if len(picked.options) != 1:
-                return score_unreadable(SEVERAL_VALUES if picked.options else UNPARSED)
-            return choice.score(picked, choice.weights[picked.options[0]] or 0.0)
+        def score(response: Written) -> ItemScore:
+            pick = choice.options.pick_options(extract_folded_answer(response.text))
+            if len(pick.options) != 1:
+                return score_unreadable(SEVERAL_VALUES if pick.options else UNPARSED)
+            return choice.score(pick, choice.weights[pick.options[0]] or 0.0)
 
         return score
 
@@ -150,13 +150,13 @@ class PickMany:
             return make_unscorable("no value has a weight above 0" if values else "the metric is empty")
         choice = _Choice.build_choice(values, options)
 
-        def score(written: Written) -> ItemScore:
-            picked = choice.options.pick_options(extract_folded_answer(written.text))
-            if not picked.options:
+        def score(response: Written) -> ItemScore:
+            pick = choice.options.pick_options(extract_folded_answer(response.text))
+            if not pick.options:
                 return score_unreadable(UNPARSED, raw=None)
-            weights = [choice.weights[one] for one in picked.options]
-            raw = math.fsum(weight or 0.0 for weight in weights) - penalty * (picked.others + weights.count(None))
-            made = choice.score(picked, raw / most)
-            return replace(made, own={"raw": raw, **made.own})
+            weights = [choice.weights[index] for index in pick.options]
+            raw = math.fsum(weight or 0.0 for weight in weights) - penalty * (pick.others + weights.count(None))
+            result = choice.score(pick, raw / most)
+            return replace(result, own={"raw": raw, **result.own})
 
         return score

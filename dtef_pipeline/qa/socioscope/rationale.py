@@ -48,22 +48,22 @@ def read_rationale_metric(reference: str) -> RationaleMetric | None:
 
     Raises ItemError for a metric that is not of its form, or whose parts are not usable.
     """
-    found = parse_metric_json(reference)
-    if found is None or found == {}:
+    content = parse_metric_json(reference)
+    if content is None or content == {}:
         return None
-    if not isinstance(found, dict) or not {"answer", "rationale"} <= found.keys() <= set(_RATIONALE_KEYS):
+    if not isinstance(content, dict) or not {"answer", "rationale"} <= content.keys() <= set(_RATIONALE_KEYS):
         raise ItemError(
             "this is not a metric of an answer with reasons", where=METRIC_PLACE, arrived=reference, allowed=_RATIONALE_FORM
         )
-    weight = found.get("weight", USUAL_ANSWER_WEIGHT)
+    weight = content.get("weight", USUAL_ANSWER_WEIGHT)
     if type(weight) not in (int, float) or not 0 <= weight <= 1:
         raise ItemError("the weight is not a share", where=METRIC_PLACE, arrived=weight, allowed="a number from 0 to 1")
-    answer = found["answer"]
+    answer = content["answer"]
     expects_yes = YesNo().parse_expected(answer) if isinstance(answer, str) else None
     if expects_yes is None:
         raise ItemError("neither yes nor no is expected", where=METRIC_PLACE, arrived=answer, allowed="yes, no")
-    is_judged = _is_judged(found["rationale"])
-    reasons = None if is_judged else read_metric_values(found["rationale"])
+    is_judged = _is_judged(content["rationale"])
+    reasons = None if is_judged else read_metric_values(content["rationale"])
     if reasons is not None and not any(value.weight > 0 for value in reasons):
         return None
     return RationaleMetric(expects_yes, float(weight), reasons)
@@ -95,8 +95,8 @@ class YesNoRationale:
         reader = YesNo()
         coverage = Coverage(metric.reasons, settings) if metric.reasons is not None else None
 
-        def score(written: Written) -> ItemScore:
-            text = extract_folded_answer(read_cited(written.text).answer_with_reasons)
+        def score(response: Written) -> ItemScore:
+            text = extract_folded_answer(read_cited(response.text).answer_with_reasons)
             read = reader.read(text)
             if read.is_yes is None:
                 return score_unreadable(read.flag or UNPARSED, binary=None, rationale=None)
@@ -104,8 +104,8 @@ class YesNoRationale:
             if coverage is None:
                 return _score_without_judge(is_right, metric.weight)
             named = coverage.score(coverage.names.find_values(split_listed_words(text[read.end :]).words))
-            made = _combine_rationale(is_right, named.value or 0.0, metric.weight)
-            return replace(made, flags=named.flags, own={**made.own, "found": named.own["found"]})
+            result = _combine_rationale(is_right, named.value or 0.0, metric.weight)
+            return replace(result, flags=named.flags, own={**result.own, "found": named.own["found"]})
 
         return score
 
@@ -116,10 +116,10 @@ def _combine_rationale(is_right: bool, rationale: float, weight: float) -> ItemS
 
 
 def _score_without_judge(is_right: bool, weight: float) -> ItemScore:
-    own = {"binary": int(is_right), "rationale": None, "weight": weight}
+    details = {"binary": int(is_right), "rationale": None, "weight": weight}
     if not is_right:
-        return ItemScore(OK_STATUS, 0.0, "first_word", own=own)
-    return ItemScore("missing", None, "first_word", (RATIONALE_JUDGED,), own, "a judge reads the reasons")
+        return ItemScore(OK_STATUS, 0.0, "first_word", own=details)
+    return ItemScore("missing", None, "first_word", (RATIONALE_JUDGED,), details, "a judge reads the reasons")
 
 
 def is_waiting_for_judge(score: ItemScore) -> bool:
@@ -139,5 +139,5 @@ def add_judged_rationale(score: ItemScore, rationale: float | None, reason: str 
         return score
     if rationale is None:
         return replace(score, status="judge_failed", reason=reason)
-    made = _combine_rationale(True, clip_to_0_1(rationale), score.own["weight"])
-    return replace(made, flags=(RATIONALE_JUDGED,))
+    result = _combine_rationale(True, clip_to_0_1(rationale), score.own["weight"])
+    return replace(result, flags=(RATIONALE_JUDGED,))

@@ -55,7 +55,7 @@ class SocioscopeResults:
 
     def select_answers_of_item(self, item: QaItem) -> list[ScoredAnswer]:
         """The answers to a question."""
-        return [one for one in self.answers if one.item_id == item.item_id]
+        return [answer for answer in self.answers if answer.item_id == item.item_id]
 
     def document(self) -> dict[str, Any]:
         """Everything as JSON can hold it: `qa_pairs` in the documented form, and both averages."""
@@ -66,25 +66,25 @@ class SocioscopeResults:
 
     def _compute_averages(self, value: Callable[[Sequence[ScoredAnswer]], float | None]) -> TranscriptAverages:
         """Means of what the answers to each item come to: over items, and by the transcript that the answers are about."""
-        found: dict[str | None, list[float | None]] = defaultdict(list)
+        table: dict[str | None, list[float | None]] = defaultdict(list)
         items = []
         for item in self.items:
             if answers := self.select_answers_of_item(item):
                 items.append(value(answers))
                 for name, about in _group_by_transcript(item, answers).items():
-                    found[name].append(value(about))
-        without = found.pop(None, [])
-        return compute_transcript_averages({name: values for name, values in found.items() if name is not None}, items, without)
+                    table[name].append(value(about))
+        without = table.pop(None, [])
+        return compute_transcript_averages({name: values for name, values in table.items() if name is not None}, items, without)
 
     def _pair(self, item: QaItem) -> dict[str, Any]:
-        asked = {"text": item.text, "type": item.type, "metric": item.reference}
+        question = {"text": item.text, "type": item.type, "metric": item.reference}
         answers = self.select_answers_of_item(item)
         transcripts = list(_group_by_transcript(item, answers)) or [_find_evidence(item)]
         return {
             "id": item.item_id,
             "transcript": transcripts[0] if len(transcripts) == 1 else None,
-            "question": {**asked, **({"options": list(item.options)} if item.options else {})},
-            "answers": [_describe_answer(one) for one in answers],
+            "question": {**question, **({"options": list(item.options)} if item.options else {})},
+            "answers": [_describe_answer(answer) for answer in answers],
             "existence_score": _compute_existence(answers),
         }
 
@@ -96,24 +96,24 @@ def score_given_answers(
 
     A quotation names a document of the answer's own context; of an answer without one, a transcript of the corpus, by its place.
     """
-    known = {item.item_id: item for item in items}
-    found = []
+    by_id = {item.item_id: item for item in items}
+    rows = []
     for answer in answers:
-        if (item := known.get(answer.item_id)) is not None:
-            context = answer.context or [{"page_content": one.text} for one in corpus.transcripts]
-            checked = zip(check_citations(context, answer.citations), answer.citations, strict=True)
-            cited = tuple(_describe_citation(one, read_named_source(given)) for one, given in checked)
-            found.append(ScoredAnswer(item.item_id, answer.text, _score(item, answer.text, settings), cited, answer.source))
-    return found
+        if (item := by_id.get(answer.item_id)) is not None:
+            context = answer.context or [{"page_content": transcript.text} for transcript in corpus.transcripts]
+            pairs = zip(check_citations(context, answer.citations), answer.citations, strict=True)
+            quotes = tuple(_describe_citation(citation, read_named_source(raw)) for citation, raw in pairs)
+            rows.append(ScoredAnswer(item.item_id, answer.text, _score(item, answer.text, settings), quotes, answer.source))
+    return rows
 
 
 def _group_by_transcript(item: QaItem, answers: Sequence[ScoredAnswer]) -> dict[str | None, list[ScoredAnswer]]:
     """The answers to an item by the transcript of its evidence, else by the one that each says it is of; None: neither is named."""
     evidence = _find_evidence(item)
-    found: dict[str | None, list[ScoredAnswer]] = defaultdict(list)
+    groups: dict[str | None, list[ScoredAnswer]] = defaultdict(list)
     for answer in answers:
-        found[evidence or answer.source or None].append(answer)
-    return found
+        groups[evidence or answer.source or None].append(answer)
+    return groups
 
 
 def _find_evidence(item: QaItem) -> str | None:
@@ -121,11 +121,11 @@ def _find_evidence(item: QaItem) -> str | None:
 
 
 def _score_of(answers: Sequence[ScoredAnswer]) -> float | None:
-    return compute_mean_of_scores([one.score.score for one in answers]).value
+    return compute_mean_of_scores([answer.score.score for answer in answers]).value
 
 
 def _compute_existence(answers: Sequence[ScoredAnswer]) -> float | None:
-    return compute_pooled_existence([int(one["exact"]) for one in answer.citations] for answer in answers)
+    return compute_pooled_existence([int(citation["exact"]) for citation in answer.citations] for answer in answers)
 
 
 def _score(item: QaItem, text: str | None, settings: ScorerSettings) -> ItemScore:
@@ -138,9 +138,9 @@ def _score(item: QaItem, text: str | None, settings: ScorerSettings) -> ItemScor
         return ItemScore("unscorable", reason=str(error))
 
 
-def _describe_citation(citation: CheckedCitation, written: Any) -> dict[str, Any]:
+def _describe_citation(citation: CheckedCitation, source: Any) -> dict[str, Any]:
     fields = {name: getattr(citation, name) for name in _CITATION_FIELDS}
-    return {**fields, INDEX_WRITTEN: json.dumps(written, default=str) if citation.source_index is None else None}
+    return {**fields, INDEX_WRITTEN: json.dumps(source, default=str) if citation.source_index is None else None}
 
 
 def _describe_answer(answer: ScoredAnswer) -> dict[str, Any]:
@@ -153,12 +153,14 @@ def _describe_answer(answer: ScoredAnswer) -> dict[str, Any]:
         "reason": score.reason,
     }
     who = {name: value for name, value in (("source", answer.source), ("model", answer.model)) if value is not None}
-    return {"answer": answer.text, **who, **fields, **score.own, "citations": [dict(one) for one in answer.citations]}
+    return {"answer": answer.text, **who, **fields, **score.own, "citations": [dict(citation) for citation in answer.citations]}
 
 
 def _describe_averages(means: TranscriptAverages) -> dict[str, Any]:
-    per = {name: {"mean": one.value, "n": one.n_scored, "n_skipped": one.n_skipped} for name, one in means.transcripts.items()}
-    whole = {
+    per = {
+        name: {"mean": mean.value, "n": mean.n_scored, "n_skipped": mean.n_skipped} for name, mean in means.transcripts.items()
+    }
+    overall = {
         "micro": means.micro.value,
         "macro": means.macro.value,
         "n_transcripts": means.macro.n_scored,
@@ -166,7 +168,7 @@ def _describe_averages(means: TranscriptAverages) -> dict[str, Any]:
         "n_skipped": means.micro.n_skipped,
     }
     without = {"mean": means.without.value, "n": means.without.n_scored, "n_skipped": means.without.n_skipped}
-    return {**whole, "transcripts": per, "without_transcript": without}
+    return {**overall, "transcripts": per, "without_transcript": without}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +197,8 @@ class TranscriptAverages:
 
 def compute_mean_of_scores(scores: Sequence[float | None]) -> MeanOfScores:
     """The mean of what is not null; null when all is."""
-    scored = [score for score in scores if score is not None]
-    return MeanOfScores(fsum(scored) / len(scored) if scored else None, len(scored), len(scores) - len(scored))
+    values = [score for score in scores if score is not None]
+    return MeanOfScores(fsum(values) / len(values) if values else None, len(values), len(scores) - len(values))
 
 
 def compute_transcript_averages(
@@ -211,7 +213,7 @@ def compute_transcript_averages(
         items: one per item, where an item can be of several transcripts. None: `scores` and `without` have each item once.
         without: of the items that are of no transcript.
     """
-    means = {name: compute_mean_of_scores(own) for name, own in scores.items()}
-    every = [*(score for own in scores.values() for score in own), *without] if items is None else items
+    means = {name: compute_mean_of_scores(values) for name, values in scores.items()}
+    every = [*(score for values in scores.values() for score in values), *without] if items is None else items
     macro = compute_mean_of_scores([mean.value for mean in means.values()])
     return TranscriptAverages(means, compute_mean_of_scores(every), macro, compute_mean_of_scores(without))

@@ -31,21 +31,21 @@ def words(text: str) -> list[str]:
 def split_folded_words(text: str) -> list[str]:
     """The words of a text that is folded already."""
     plain = strip_punctuation(strip_thousands_commas(text))
-    found = [_PERCENT_WORDS.get(word, word) for word in _WORD_OR_NUMBER.findall(plain)]
-    return [word if is_number else singularise(word) for word, is_number in convert_numbers_to_digits(found)]
+    tokens = [_PERCENT_WORDS.get(word, word) for word in _WORD_OR_NUMBER.findall(plain)]
+    return [word if is_number else singularise(word) for word, is_number in convert_numbers_to_digits(tokens)]
 
 
 def strip_thousands_commas(text: str) -> str:
     """The text with `1,319` as `1319`, and other commas as they are."""
-    return _GROUPED_DIGITS.sub(lambda found: found[0].replace(",", ""), text) if "," in text else text
+    return _GROUPED_DIGITS.sub(lambda match: match[0].replace(",", ""), text) if "," in text else text
 
 
 def extract_folded_answer(text: str | None) -> str:
     """What of a reply is read: the folded text outside its thinking up to its end, without pictures, which have names of several words."""
     reply = cut_at_end(strip_thinking(text or "")).text
     before = cut_before_next_turn(reply)
-    shown = reply if before is None else before
-    return fold_to_ascii(shown if shown.isascii() else _PICTURES.sub(" ", shown))
+    answer = reply if before is None else before
+    return fold_to_ascii(answer if answer.isascii() else _PICTURES.sub(" ", answer))
 
 
 _SHORTEST_PLURAL, _LONGEST_NOUN = 4, 40
@@ -104,8 +104,8 @@ _BY_ENDING = (
 
 @lru_cache(maxsize=1 << 15)
 def _make_singular(word: str) -> str:
-    if (known := _KNOWN_SINGULARS.get(word)) is not None:
-        return known
+    if (singular := _KNOWN_SINGULARS.get(word)) is not None:
+        return singular
     ending, singular_ending = next(rule for rule in _BY_ENDING if word.endswith(rule[0]))
     return word.removesuffix(ending) + singular_ending
 
@@ -131,11 +131,11 @@ _LONGEST_MULTIPLIED = 15
 
 def normalise_number(word: str) -> str | None:
     """A number in its shortest decimal form: `5` for `5.0` and `05`. None: the word is not a number written in digits."""
-    found = _DIGITS_ONLY.fullmatch(word)
-    if found is None:
+    match = _DIGITS_ONLY.fullmatch(word)
+    if match is None:
         return None
-    sign, whole, part = found.groups()
-    digits = f"{whole}.{part}" if part else whole
+    sign, integer, part = match.groups()
+    digits = f"{integer}.{part}" if part else integer
     return digits if digits == "0" else sign + digits
 
 

@@ -47,8 +47,8 @@ class YesNo:
             return make_unscorable()
         right, wrong = ItemScore(OK_STATUS, 1.0, "first_word"), ItemScore(OK_STATUS, 0.0, "first_word")
 
-        def score(written: Written) -> ItemScore:
-            read = self.read(extract_folded_answer(written.text))
+        def score(response: Written) -> ItemScore:
+            read = self.read(extract_folded_answer(response.text))
             if read.is_yes is None:
                 return score_unreadable(read.flag or UNPARSED)
             return right if read.is_yes == expected else wrong

@@ -81,7 +81,7 @@ def split_into_chunks(transcripts: Iterable[Transcript]) -> list[Chunk]:
 
 def build_documents_table(chunks: Sequence[Chunk]) -> pa.Table:
     """Chunks as a table, DOCUMENT_SCHEMA, in the given order."""
-    own = {
+    columns = {
         "doc_id": [chunk.doc_id for chunk in chunks],
         "first_turn": [chunk.first_turn for chunk in chunks],
         "last_turn": [chunk.last_turn for chunk in chunks],
@@ -89,29 +89,29 @@ def build_documents_table(chunks: Sequence[Chunk]) -> pa.Table:
         "page_content": [chunk.page_content for chunk in chunks],
         "n_words": [len(chunk.page_content.split()) for chunk in chunks],
     }
-    known = {column: [chunk.metadata.get(name) for chunk in chunks] for name, column in METADATA_COLUMNS.items()}
-    known["file"] = [chunk.file for chunk in chunks]
-    return pa.table({**own, **known}, schema=DOCUMENT_SCHEMA)
+    metadata = {column: [chunk.metadata.get(name) for chunk in chunks] for name, column in METADATA_COLUMNS.items()}
+    metadata["file"] = [chunk.file for chunk in chunks]
+    return pa.table({**columns, **metadata}, schema=DOCUMENT_SCHEMA)
 
 
 def build_index_texts(documents: pa.Table) -> list[str]:
     """What is searched of each chunk: INDEX_FIELDS, then its text."""
     columns = [documents.column(METADATA_COLUMNS[name]).to_pylist() for name in INDEX_FIELDS]
     texts = documents.column("page_content").to_pylist()
-    return [" ".join([*filter(None, known), text]) for *known, text in zip(*columns, texts, strict=True)]
+    return [" ".join([*filter(None, values), text]) for *values, text in zip(*columns, texts, strict=True)]
 
 
 def _iterate_chunks(transcript: Transcript) -> Iterator[Chunk]:
-    held: list[_Piece] = []
+    pieces: list[_Piece] = []
     size = 0
     for piece in _iterate_pieces(transcript):
-        if held and size + piece.size > CHUNK_WORDS:
-            yield _make_chunk(transcript, held)
-            held, size = [], 0
-        held.append(piece)
+        if pieces and size + piece.size > CHUNK_WORDS:
+            yield _make_chunk(transcript, pieces)
+            pieces, size = [], 0
+        pieces.append(piece)
         size += piece.size
-    if held:
-        yield _make_chunk(transcript, held)
+    if pieces:
+        yield _make_chunk(transcript, pieces)
 
 
 def _make_chunk(transcript: Transcript, pieces: Sequence[_Piece]) -> Chunk:
@@ -124,14 +124,14 @@ def _iterate_pieces(transcript: Transcript) -> Iterator[_Piece]:
     """The turns, and in place of each that is longer than a chunk its paragraphs."""
     start = 0
     for turn in transcript.turns:
-        spoken = turn.spoken
-        size = _measure_size(spoken)
+        text = turn.spoken
+        size = _measure_size(text)
         if size <= CHUNK_WORDS:
-            yield _Piece(turn.number, 0, start, start + len(spoken), size)
+            yield _Piece(turn.number, 0, start, start + len(text), size)
         else:
-            for part, (begin, end) in enumerate(_find_paragraphs(spoken)):
-                yield _Piece(turn.number, part, start + begin, start + end, _measure_size(spoken[begin:end]))
-        start += len(spoken) + len(BETWEEN_TURNS)
+            for part, (begin, end) in enumerate(_find_paragraphs(text)):
+                yield _Piece(turn.number, part, start + begin, start + end, _measure_size(text[begin:end]))
+        start += len(text) + len(BETWEEN_TURNS)
 
 
 def _find_paragraphs(text: str) -> Iterator[tuple[int, int]]:

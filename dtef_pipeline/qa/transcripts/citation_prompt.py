@@ -54,11 +54,11 @@ def build_cited_messages(text: str, type: str, options: Sequence[str], sources: 
     The lines around sources carry a mark made of all the texts of the prompt: no text can hold it, and equal prompts have equal marks.
     """
     mark = _mark(text, options, sources)
-    shown = [_format_source(number, source, mark) for number, source in enumerate(sources)]
-    asked = [f"Question\n{text.strip()}", *([_format_lettered_options(options)] if options else []), describe_answer_form(type)]
+    blocks = [_format_source(number, source, mark) for number, source in enumerate(sources)]
+    parts = [f"Question\n{text.strip()}", *([_format_lettered_options(options)] if options else []), describe_answer_form(type)]
     data = [_SOURCES_ARE_DATA.format(mark=mark)] if sources else []
     system = "\n\n".join([_ANSWER_BY_SOURCES, *data, _CITED_FORM])
-    return Message("system", system), Message("user", "\n\n".join([*(shown or [_NO_SOURCES]), *asked]))
+    return Message("system", system), Message("user", "\n\n".join([*(blocks or [_NO_SOURCES]), *parts]))
 
 
 def build_cited_schema() -> str:
@@ -99,8 +99,8 @@ def _format_source(number: int, source: SourceText, mark: str) -> str:
 def _mark(text: str, options: Sequence[str], sources: Sequence[SourceText]) -> str:
     """A word that stands in no text of the prompt."""
     texts = [text, *options, *(str(part) for source in sources for part in (source.page_content, *source.metadata.values()))]
-    whole = "\n".join(texts)
+    content = "\n".join(texts)
     attempt = 0
-    while (mark := digest("mark of sources", texts, attempt)[:_MARK_DIGITS]) in whole:
+    while (mark := digest("mark of sources", texts, attempt)[:_MARK_DIGITS]) in content:
         attempt += 1
     return mark

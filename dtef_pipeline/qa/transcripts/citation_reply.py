@@ -53,33 +53,33 @@ def read_cited(text: str | None) -> CitedReply:
     breaks, the answer and the citations count that are complete until there; without a complete answer none can be read, for words of a
     quotation are no answer. Of any other text all is the answer, and nothing is cited. No text is an error.
     """
-    seen = replace_unreadable(cut_at_end(strip_thinking(text or "")).text.strip())
+    body = replace_unreadable(cut_at_end(strip_thinking(text or "")).text.strip())
     try:
-        objects = [found for found in find_objects(seen[-_MOST_JSON_CHARACTERS:]) if _take_last(found, ANSWER_KEY)]
+        objects = [entry for entry in find_objects(body[-_MOST_JSON_CHARACTERS:]) if _take_last(entry, ANSWER_KEY)]
         if objects:
             return _read_reply_object(objects[-1].pairs)
-        cut = parse_cut_object(seen, CITATIONS_KEY)
-        return CitedReply(seen) if cut is None else _read_cut_reply(cut)
+        cut = parse_cut_object(body, CITATIONS_KEY)
+        return CitedReply(body) if cut is None else _read_cut_reply(cut)
     except RecursionError:  # deeper than any answer
-        return CitedReply(seen)
+        return CitedReply(body)
 
 
-def _take_last(found: FoundObject, key: str) -> list[Any]:
+def _take_last(entry: FoundObject, key: str) -> list[Any]:
     """The value of a key of the object, the last one where it comes again; nothing where it does not come."""
-    return [value for name, value in found.pairs if name.strip().casefold() == key][-1:]
+    return [value for name, value in entry.pairs if name.strip().casefold() == key][-1:]
 
 
 def _read_reply_object(pairs: Pairs) -> CitedReply:
-    found = FoundObject(0, 0, pairs)
-    (answer,) = _take_last(found, ANSWER_KEY)
-    cited = _take_last(found, CITATIONS_KEY)
+    entry = FoundObject(0, 0, pairs)
+    (answer,) = _take_last(entry, ANSWER_KEY)
+    citations = _take_last(entry, CITATIONS_KEY)
     if isinstance(answer, Pairs) and (inner := _take_last(FoundObject(0, 0, answer), ANSWER_KEY)):
-        cited = cited or _take_last(FoundObject(0, 0, answer), CITATIONS_KEY)
-        found, (answer,) = FoundObject(0, 0, answer), inner
-    reasons = next((values[0] for name in _KEYS_OF_REASONS if (values := _take_last(found, name))), None)
+        citations = citations or _take_last(FoundObject(0, 0, answer), CITATIONS_KEY)
+        entry, (answer,) = FoundObject(0, 0, answer), inner
+    reasons = next((values[0] for name in _KEYS_OF_REASONS if (values := _take_last(entry, name))), None)
     return CitedReply(
         _format_answer(answer),
-        _read_citations(cited[0] if cited else None),
+        _read_citations(citations[0] if citations else None),
         JSON_REPLY,
         rationale=replace_unreadable(_join_reasons_of(reasons)),
     )
@@ -88,7 +88,7 @@ def _read_reply_object(pairs: Pairs) -> CitedReply:
 def _join_reasons_of(value: Any) -> str:
     """Reasons as words: a text as it is, the members of a list, of an object its texts and the keys that it holds to be true."""
     if isinstance(value, Pairs):
-        return ", ".join(filter(None, (_format_reason(name, held) for name, held in value)))
+        return ", ".join(filter(None, (_format_reason(name, content) for name, content in value)))
     if isinstance(value, list):
         return ", ".join(filter(None, map(_join_reasons_of, value)))
     return value.strip() if isinstance(value, str) else ""
@@ -103,8 +103,8 @@ def _format_reason(name: str, value: Any) -> str:
 def _read_cut_reply(members: Pairs) -> CitedReply:
     if _take_last(FoundObject(0, 0, members), ANSWER_KEY):
         return replace(_read_reply_object(members), flags=(CUT_JSON,))
-    cited = _take_last(FoundObject(0, 0, members), CITATIONS_KEY)
-    return CitedReply("", _read_citations(cited[0] if cited else None), JSON_REPLY, (CUT_JSON,), _NO_ANSWER)
+    citations = _take_last(FoundObject(0, 0, members), CITATIONS_KEY)
+    return CitedReply("", _read_citations(citations[0] if citations else None), JSON_REPLY, (CUT_JSON,), _NO_ANSWER)
 
 
 def _format_answer(answer: Any) -> str:
@@ -137,11 +137,11 @@ _AMID_WORDS = re.compile(r'\{\s*"(?:answer|citations)"\s*:', re.IGNORECASE)
 _JSON_BLANKS = re.compile(r"[ \t\r\n]*")
 
 
-def parse_cut_object(text: str, listed: str) -> Pairs | None:
+def parse_cut_object(text: str, list_key: str) -> Pairs | None:
     """The members of a broken object that are complete, in order; None: the text neither begins as an object nor has one of a reply in it,
     or the object is whole.
 
-    Of a list under the key `listed` the complete entries count, though the list is broken. Every other value counts when it is complete: a
+    Of a list under the key `list_key` the complete entries count, though the list is broken. Every other value counts when it is complete: a
     comma or the end of the object follows it, or it is a text, a list or an object and nothing follows it. Each character is looked at a
     fixed number of times.
     """
@@ -154,7 +154,7 @@ def parse_cut_object(text: str, listed: str) -> Pairs | None:
         value_place = _skip_blanks(text, key.end + 1)
         found_value = decode_value_at(text, value_place)
         if found_value is None or not _is_complete(text, found_value):
-            if key.value.strip().casefold() == listed and text[value_place : value_place + 1] == "[":
+            if key.value.strip().casefold() == list_key and text[value_place : value_place + 1] == "[":
                 members.append((key.value, _read_entries(text, value_place + 1)))
             return members
         members.append((key.value, found_value.value))
@@ -168,31 +168,31 @@ def parse_cut_object(text: str, listed: str) -> Pairs | None:
 
 def _read_key(text: str, place: int) -> Value | None:
     """The key at this place, with the place of its colon as its end."""
-    found = decode_value_at(text, place)
-    if found is None or not isinstance(found.value, str):
+    token = decode_value_at(text, place)
+    if token is None or not isinstance(token.value, str):
         return None
-    colon = _skip_blanks(text, found.end)
-    return Value(found.value, colon) if text[colon : colon + 1] == ":" else None
+    colon = _skip_blanks(text, token.end)
+    return Value(token.value, colon) if text[colon : colon + 1] == ":" else None
 
 
 def _is_no_key(text: str, place: int) -> bool:
     """Whether a text in quotation marks ends, and no colon follows: somebody's brackets, and no object."""
-    found = decode_value_at(text, place)
-    return found is not None and _skip_blanks(text, found.end) < len(text)
+    token = decode_value_at(text, place)
+    return token is not None and _skip_blanks(text, token.end) < len(text)
 
 
-def _is_complete(text: str, found: Value, end: str = "}") -> bool:
-    place = _skip_blanks(text, found.end)
+def _is_complete(text: str, token: Value, end: str = "}") -> bool:
+    place = _skip_blanks(text, token.end)
     follows = text[place : place + 1]
-    return follows in (",", end) if follows else isinstance(found.value, str | list)
+    return follows in (",", end) if follows else isinstance(token.value, str | list)
 
 
 def _read_entries(text: str, place: int) -> list[Any]:
     """The complete entries of a list that begins before this place."""
     entries = []
-    while (found := decode_value_at(text, _skip_blanks(text, place))) is not None and _is_complete(text, found, "]"):
-        entries.append(found.value)
-        place = _skip_blanks(text, found.end)
+    while (token := decode_value_at(text, _skip_blanks(text, place))) is not None and _is_complete(text, token, "]"):
+        entries.append(token.value)
+        place = _skip_blanks(text, token.end)
         if text[place : place + 1] != ",":
             break
         place += 1
@@ -200,5 +200,5 @@ def _read_entries(text: str, place: int) -> list[Any]:
 
 
 def _skip_blanks(text: str, place: int) -> int:
-    found = _JSON_BLANKS.match(text, place)
-    return found.end() if found else place
+    match = _JSON_BLANKS.match(text, place)
+    return match.end() if match else place

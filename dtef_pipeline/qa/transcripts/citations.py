@@ -82,8 +82,8 @@ class _ShownTexts:
         return self._relaxed[index]
 
 
-def _check_citation(shown: _ShownTexts, citation: Any) -> CheckedCitation:
-    index, quote, texts = _read_source_index(citation), _quote_of(citation), shown.texts
+def _check_citation(sources: _ShownTexts, citation: Any) -> CheckedCitation:
+    index, quote, texts = _read_source_index(citation), _quote_of(citation), sources.texts
     usable_index = index if index is not None and abs(index) <= _LARGEST_INDEX else None
     quoted = None if quote is None else replace_unreadable(quote)
     if index is None:
@@ -95,10 +95,10 @@ def _check_citation(shown: _ShownTexts, citation: Any) -> CheckedCitation:
     text = texts[index]
     if text is None:
         return CheckedCitation(usable_index, quoted, 0, 0, "no_content")
-    if found := find_exact_span(quote, text):
-        return CheckedCitation(usable_index, quoted, 1, 1, None, (found,))
-    spans = find_relaxed_spans(quote, shown.relaxed(index, text))
-    elsewhere = any(other is not None and quote.strip() in other for other in texts)
+    if span := find_exact_span(quote, text):
+        return CheckedCitation(usable_index, quoted, 1, 1, None, (span,))
+    spans = find_relaxed_spans(quote, sources.relaxed(index, text))
+    elsewhere = any(candidate is not None and quote.strip() in candidate for candidate in texts)
     return CheckedCitation(usable_index, quoted, 0, int(bool(spans)), "found_elsewhere" if elsewhere else "not_found", spans)
 
 

@@ -98,8 +98,8 @@ def _read_document(value: Any, where: str, line: int) -> tuple[dict[str, Metadat
     if not isinstance(content, str) or not isinstance(metadata, dict):
         raise ItemError("not a document", where=where, line=line, arrived=_describe_kinds(value), allowed=_DOCUMENT_FORM)
     if not content.strip() or has_unreadable_text(content):
-        allowed = "text without NUL and halves of characters"
-        raise ItemError("page_content", where=where, line=line, arrived=shorten_arrived_value(content), allowed=allowed)
+        form = "text without NUL and halves of characters"
+        raise ItemError("page_content", where=where, line=line, arrived=shorten_arrived_value(content), allowed=form)
     return check_metadata(metadata, where, line), content
 
 
@@ -108,7 +108,7 @@ def _describe_kinds(value: Any) -> str:
         return f"a {type(value).__name__}"
     return (
         "{"
-        + ", ".join(f"{shorten_arrived_value(str(key))}: {type(one).__name__}" for key, one in list(value.items())[:5])
+        + ", ".join(f"{shorten_arrived_value(str(key))}: {type(entry).__name__}" for key, entry in list(value.items())[:5])
         + "}"
     )
 
@@ -119,14 +119,14 @@ def _iterate_entries(text: str, where: str) -> Iterator[tuple[int, Any]]:
     place, line = _skip_white_space(text, 0), 1
     if not text.startswith("[", place):
         raise ItemError("not a corpus", where=where, line=1, arrived=shorten_arrived_value(text[:200]), allowed=_CORPUS_FORM)
-    place, counted, first = place + 1, 0, True
+    place, last_place, first = place + 1, 0, True
     while not text.startswith("]", place := _skip_white_space(text, place)):
         if not first:
             if not text.startswith(",", place):
                 raise _make_corpus_json_error(text, place, where, "a comma or ] is missing")
             place = _skip_white_space(text, place + 1)
         first = False
-        line, counted = line + text.count("\n", counted, place), place
+        line, last_place = line + text.count("\n", last_place, place), place
         try:
             value, place = decoder.raw_decode(text, place)
         except json.JSONDecodeError as error:
@@ -153,15 +153,15 @@ def _read_corpus_folder(path: Path, log: _Log) -> list[Transcript]:
     table = path / _METADATA_TABLE
     if not table.is_file():
         raise ItemError("no corpus", where=str(path), arrived=f"a folder without {_METADATA_TABLE}", allowed=_CORPUS_FORM)
-    known = _read_metadata_rows(table, log)
+    records = _read_metadata_rows(table, log)
     files = sorted((path / _INTERVIEWS).glob("*.csv"))
-    for name in sorted(known.keys() - {file.name for file in files}):
-        allowed = f"the name of a file in {_INTERVIEWS}/"
+    for name in sorted(records.keys() - {file.name for file in files}):
+        form = f"the name of a file in {_INTERVIEWS}/"
         log.add(
-            ItemError("an interview that is not there", where=str(table), line=known[name][0], arrived=name, allowed=allowed)
+            ItemError("an interview that is not there", where=str(table), line=records[name][0], arrived=name, allowed=form)
         )
-    transcripts = (_read_interview(file, known, log) for file in files)
-    return [one for one in transcripts if one is not None]
+    transcripts = (_read_interview(file, records, log) for file in files)
+    return [transcript for transcript in transcripts if transcript is not None]
 
 
 def _read_metadata_rows(table: Path, log: _Log) -> dict[str, tuple[int, dict[str, MetadataValue]]]:
@@ -169,26 +169,26 @@ def _read_metadata_rows(table: Path, log: _Log) -> dict[str, tuple[int, dict[str
     rows = iterate_csv_rows(table, log.add)
     header = _read_header(rows, METADATA_FIELDS, str(table))
     log.ignore(header)
-    known: dict[str, tuple[int, dict[str, MetadataValue]]] = {}
+    records: dict[str, tuple[int, dict[str, MetadataValue]]] = {}
     for row in rows:
         try:
             metadata = read_metadata_cells(_zip_cells(row, header, str(table)), str(table), row.line)
             file = str(metadata[FILE_FIELD])
-            if file in known:
+            if file in records:
                 raise ItemError(
                     "a FILE that comes twice", where=str(table), line=row.line, arrived=file, allowed="one row per FILE"
                 )
-            known[file] = row.line, metadata
+            records[file] = row.line, metadata
         except ItemError as error:
             log.add(error)
-    return known
+    return records
 
 
-def _read_interview(file: Path, known: dict[str, tuple[int, dict[str, MetadataValue]]], log: _Log) -> Transcript | None:
+def _read_interview(file: Path, records: dict[str, tuple[int, dict[str, MetadataValue]]], log: _Log) -> Transcript | None:
     """One interview; None when nothing of it can be used."""
-    if file.name not in known:
-        allowed = f"a row of {_METADATA_TABLE} for each interview"
-        log.add(ItemError("an interview without metadata", where=str(file), arrived=file.name, allowed=allowed))
+    if file.name not in records:
+        form = f"a row of {_METADATA_TABLE} for each interview"
+        log.add(ItemError("an interview without metadata", where=str(file), arrived=file.name, allowed=form))
         return None
     try:
         rows = iterate_csv_rows(file, log.add)
@@ -205,22 +205,22 @@ def _read_interview(file: Path, known: dict[str, tuple[int, dict[str, MetadataVa
     if not turns:
         log.add(ItemError("an interview without turns", where=str(file), allowed=f"rows of {', '.join(INTERVIEW_COLUMNS)}"))
         return None
-    return Transcript(file.name, tuple(turns), known[file.name][1])
+    return Transcript(file.name, tuple(turns), records[file.name][1])
 
 
 def _read_turn(row: CsvRow, header: Sequence[str], where: str, before: int) -> SpokenTurn:
     """One turn. Raises ItemError for a row without text, and for a number that is none or not above the last one, `before`."""
     cells = _zip_cells(row, header, where)
-    written, text = cells["turn"].strip(), cells["text"]
-    is_number = written.isascii() and written.isdigit() and len(written) <= _MOST_TURN_DIGITS
-    if not is_number or int(written) <= before:
-        allowed = f"a whole number above {before}" if before >= 0 else "a whole number, 0 or more"
-        raise ItemError("number of a turn", where=where, line=row.line, arrived=shorten_arrived_value(written), allowed=allowed)
+    number, text = cells["turn"].strip(), cells["text"]
+    is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_TURN_DIGITS
+    if not is_number or int(number) <= before:
+        form = f"a whole number above {before}" if before >= 0 else "a whole number, 0 or more"
+        raise ItemError("number of a turn", where=where, line=row.line, arrived=shorten_arrived_value(number), allowed=form)
     if not text.strip() or any(map(has_unreadable_text, row.cells)):
         raise ItemError(
             "text of a turn", where=where, line=row.line, arrived=shorten_arrived_value(text), allowed="text without NUL"
         )
-    return SpokenTurn(int(written), text, cells["speaker"].strip() or "Unknown", cells["role"].strip() or None)
+    return SpokenTurn(int(number), text, cells["speaker"].strip() or "Unknown", cells["role"].strip() or None)
 
 
 def iterate_csv_rows(path: Path, log: Any) -> Iterator[CsvRow]:
@@ -236,8 +236,8 @@ def iterate_csv_rows(path: Path, log: Any) -> Iterator[CsvRow]:
         except StopIteration:
             return
         except csv.Error as error:
-            allowed = "cells of at most 131,072 characters between commas; a quotation mark inside a quoted cell is doubled"
-            log(ItemError("not a row of CSV", where=str(path), line=line, arrived=str(error), allowed=allowed))
+            form = "cells of at most 131,072 characters between commas; a quotation mark inside a quoted cell is doubled"
+            log(ItemError("not a row of CSV", where=str(path), line=line, arrived=str(error), allowed=form))
             continue
         if any(cell.strip() for cell in cells):
             yield CsvRow(line, cells)
@@ -247,15 +247,15 @@ def _read_header(rows: Iterator[CsvRow], columns: Sequence[str], where: str) -> 
     """The names of the columns. Raises ItemError where one of `columns` is missing or there twice."""
     header = [cell.strip() for cell in next(rows, CsvRow(1, [])).cells]
     if missing := [name for name in columns if header.count(name) != 1]:
-        arrived = shorten_arrived_value(", ".join(header))
-        raise ItemError(f"column {missing[0]} is missing or there twice", where=where, line=1, arrived=arrived, allowed=columns)
+        names = shorten_arrived_value(", ".join(header))
+        raise ItemError(f"column {missing[0]} is missing or there twice", where=where, line=1, arrived=names, allowed=columns)
     return header
 
 
 def _zip_cells(row: CsvRow, header: Sequence[str], where: str) -> dict[str, str]:
     if len(row.cells) != len(header):
-        allowed = f"{len(header)}: {', '.join(header)}"
-        raise ItemError("number of cells", where=where, line=row.line, arrived=len(row.cells), allowed=allowed)
+        form = f"{len(header)}: {', '.join(header)}"
+        raise ItemError("number of cells", where=where, line=row.line, arrived=len(row.cells), allowed=form)
     return dict(zip(header, row.cells, strict=True))
 
 
@@ -265,5 +265,5 @@ def _read_utf8(path: Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        arrived = f"byte 0x{data[error.start]:02x} at byte {error.start + 1:,} of the file"
-        raise ItemError("not text in UTF-8", where=str(path), line=line, arrived=arrived, allowed="UTF-8") from None
+        detail = f"byte 0x{data[error.start]:02x} at byte {error.start + 1:,} of the file"
+        raise ItemError("not text in UTF-8", where=str(path), line=line, arrived=detail, allowed="UTF-8") from None

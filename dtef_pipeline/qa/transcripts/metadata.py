@@ -68,14 +68,14 @@ class Corpus:
     @cached_property
     def turns(self) -> Mapping[tuple[str, int], SpokenTurn]:
         """The turns by file and number."""
-        return {(one.file, turn.number): turn for one in self.transcripts for turn in one.turns}
+        return {(transcript.file, turn.number): turn for transcript in self.transcripts for turn in transcript.turns}
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """The whole text of each file."""
         parts: dict[str, list[str]] = {}
-        for one in self.transcripts:
-            parts.setdefault(one.file, []).append(one.text)
+        for transcript in self.transcripts:
+            parts.setdefault(transcript.file, []).append(transcript.text)
         return {file: BETWEEN_TURNS.join(texts) for file, texts in parts.items()}
 
     def turn_text(self, file: str, turn: int | None) -> str | None:
@@ -86,8 +86,8 @@ class Corpus:
         first = self.turns.get((file, 0))
         if turn is None or (first is not None and first.speaker is None):
             return self.texts.get(file)
-        found = self.turns.get((file, turn))
-        return None if found is None else found.text
+        entry = self.turns.get((file, turn))
+        return None if entry is None else entry.text
 
 
 _LATEST_YEAR = 9999
@@ -101,14 +101,14 @@ METADATA_COLUMNS = {name: name.lower().replace(" ", "_") for name in METADATA_FI
 
 def check_metadata(values: Mapping[str, Any], where: str, line: int | None) -> dict[str, MetadataValue]:
     """The fields that are known, of one interview. Raises ItemError for a value of the wrong kind, and without a FILE."""
-    known = {name: value for name in METADATA_FIELDS if (value := values.get(name)) is not None}
-    for name, value in known.items():
-        if allowed := _describe_allowed_metadata(name, value):
-            raise ItemError(f"metadata {name}", where=where, line=line, arrived=shorten_arrived_value(value), allowed=allowed)
-    if not str(known.get(FILE_FIELD, "")).strip():
-        arrived = shorten_arrived_value(values.get(FILE_FIELD, ""))
-        raise ItemError("metadata without a FILE", where=where, line=line, arrived=arrived, allowed="the name of the interview")
-    return known
+    fields = {name: value for name in METADATA_FIELDS if (value := values.get(name)) is not None}
+    for name, value in fields.items():
+        if form := _describe_allowed_metadata(name, value):
+            raise ItemError(f"metadata {name}", where=where, line=line, arrived=shorten_arrived_value(value), allowed=form)
+    if not str(fields.get(FILE_FIELD, "")).strip():
+        text = shorten_arrived_value(values.get(FILE_FIELD, ""))
+        raise ItemError("metadata without a FILE", where=where, line=line, arrived=text, allowed="the name of the interview")
+    return fields
 
 
 def read_metadata_cells(cells: Mapping[str, str], where: str, line: int | None) -> dict[str, MetadataValue]:
@@ -135,23 +135,23 @@ def check_filter(where: Any) -> dict[str, str | int]:
     if unknown := [shorten_arrived_value(key) for key in where if key not in METADATA_COLUMNS]:
         raise ConfigError(f"filter: got the key {unknown[0]!r}; allowed: {', '.join(METADATA_FIELDS)}")
     for name, value in where.items():
-        if allowed := _describe_allowed_metadata(name, value):
+        if form := _describe_allowed_metadata(name, value):
             raise ConfigError(
-                f"filter: {name}: got {shorten_arrived_value(value)!r}; allowed: {allowed}; keys: {', '.join(METADATA_FIELDS)}"
+                f"filter: {name}: got {shorten_arrived_value(value)!r}; allowed: {form}; keys: {', '.join(METADATA_FIELDS)}"
             )
     return dict(where)
 
 
-def parse_filter(given: Sequence[str]) -> dict[str, str | int]:
+def parse_filter(texts: Sequence[str]) -> dict[str, str | int]:
     """The same of texts such as `PROJECT=US-002` and `YEAR=2024`. Raises ConfigError also without `=`, and for a key twice."""
-    found: dict[str, str | int] = {}
-    for text in given:
+    fields: dict[str, str | int] = {}
+    for text in texts:
         name, equals, value = text.partition("=")
-        if not equals or name in found:
-            arrived = f"{name} twice" if equals else repr(shorten_arrived_value(text))
-            raise ConfigError(f"filter: got {arrived}; allowed: KEY=VALUE, with each key once: {', '.join(METADATA_FIELDS)}")
-        found[name] = int(value) if name == YEAR_FIELD and _YEAR_DIGITS.fullmatch(value) else value
-    return check_filter(found)
+        if not equals or name in fields:
+            detail = f"{name} twice" if equals else repr(shorten_arrived_value(text))
+            raise ConfigError(f"filter: got {detail}; allowed: KEY=VALUE, with each key once: {', '.join(METADATA_FIELDS)}")
+        fields[name] = int(value) if name == YEAR_FIELD and _YEAR_DIGITS.fullmatch(value) else value
+    return check_filter(fields)
 
 
 def format_filter(where: Mapping[str, str | int]) -> str:
@@ -160,9 +160,9 @@ def format_filter(where: Mapping[str, str | int]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
-def read_filter(spelled: str) -> dict[str, str | int]:
+def read_filter(text: str) -> dict[str, str | int]:
     """What `format_filter` spells. Raises ConfigError as `parse_filter`."""
-    parts = spelled.split(",") if spelled else []
+    parts = text.split(",") if text else []
     return parse_filter([part.replace("%2C", ",").replace("%25", "%") for part in parts])
 
 

@@ -45,9 +45,9 @@ class RelaxedText:
 
 def find_exact_span(quote: str, text: str) -> Span | None:
     """Where a quotation, without the white space around it, first stands character by character; None: nowhere, or it is blank."""
-    wanted = quote.strip()
-    start = text.find(wanted) if wanted else -1
-    return Span(start, start + len(wanted)) if start >= 0 else None
+    needle = quote.strip()
+    start = text.find(needle) if needle else -1
+    return Span(start, start + len(needle)) if start >= 0 else None
 
 
 def find_relaxed_spans(quote: str, text: str | RelaxedText) -> tuple[Span, ...]:
@@ -58,15 +58,15 @@ def find_relaxed_spans(quote: str, text: str | RelaxedText) -> tuple[Span, ...]:
     is on either side of it must stand in this order, each as near to the one before as it can.
     """
     looked_in = relax_text(text) if isinstance(text, str) else text
-    found: list[Span] = []
+    spans: list[Span] = []
     place = 0
     for part in _split_at_ellipses(quote):
         start = looked_in.text.find(part, place)
         if start < 0:
             return ()
         place = start + len(part)
-        found.append(looked_in.span(start, place))
-    return tuple(found)
+        spans.append(looked_in.span(start, place))
+    return tuple(spans)
 
 
 def relax_text(text: str) -> RelaxedText:
@@ -136,4 +136,4 @@ def _relax_character(character: str) -> str:
 
 def _split_at_ellipses(quote: str) -> list[str]:
     """What stands between the ellipses of a quotation."""
-    return [part for found in _ELLIPSIS.split(relax_text(quote).text) if (part := found.strip(_SPACE_MARK))]
+    return [part for piece in _ELLIPSIS.split(relax_text(quote).text) if (part := piece.strip(_SPACE_MARK))]

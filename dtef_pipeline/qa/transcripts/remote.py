@@ -56,9 +56,9 @@ class RemoteRetriever:
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
         """The first k chunks of what the server finds. Raises ConfigError for a k and a filter that are not allowed, before anything is sent."""
         payload = RetrievalPayload(text, check_k(k), check_filter(where), self._model)
-        posted = self._post(payload.request_document)
-        found = Retrieval(problem=posted.problem) if posted.problem is not None else read_remote(posted.value, self._where)
-        return Retrieval(found.sources[:k], found.problem)
+        reply = self._post(payload.request_document)
+        retrieval = Retrieval(problem=reply.problem) if reply.problem is not None else read_remote(reply.value, self._where)
+        return Retrieval(retrieval.sources[:k], retrieval.problem)
 
 
 class StoredLookUps:
@@ -85,27 +85,27 @@ def read_remote(value: Any, where: str = "the server") -> Retrieval:
     without text stays a source."""
     context = value.get("context") if isinstance(value, Mapping) else None
     if not isinstance(context, list):
-        allowed = "{question, context: [{page_content, metadata}], answer}"
-        return Retrieval(problem=f"{where} replied without a list of documents; allowed: {allowed}")
+        form = "{question, context: [{page_content, metadata}], answer}"
+        return Retrieval(problem=f"{where} replied without a list of documents; allowed: {form}")
     return Retrieval(tuple(map(_read_remote_source, context[:_MOST_SOURCES])))
 
 
 def _read_remote_source(document: Any) -> SourceText:
     values = document if isinstance(document, Mapping) else {}
-    content, given = values.get("page_content"), values.get("metadata")
+    content, fields = values.get("page_content"), values.get("metadata")
     text = replace_unreadable(content) if isinstance(content, str) else ""
-    metadata = _filter_known_fields(given if isinstance(given, Mapping) else {})
+    metadata = _filter_known_fields(fields if isinstance(fields, Mapping) else {})
     name = values.get("doc_id")
-    own = (
+    doc_id = (
         name if isinstance(name, str) and name.strip() else f"{metadata.get(FILE_FIELD, 'remote')}@{digest(text)[:_ID_DIGITS]}"
     )
-    return SourceText(replace_unreadable(own), text, metadata)
+    return SourceText(replace_unreadable(doc_id), text, metadata)
 
 
 def _filter_known_fields(metadata: Mapping[str, Any]) -> dict[str, MetadataValue]:
     """The fields of the right kind."""
-    known = {name: metadata[name] for name in METADATA_FIELDS if name in metadata}
-    return {name: value for name, value in known.items() if is_of_field(name, value)}
+    fields = {name: metadata[name] for name in METADATA_FIELDS if name in metadata}
+    return {name: value for name, value in fields.items() if is_of_field(name, value)}
 
 
 PAYLOAD_KEYS = ("k", "filter", "question", "model", "auth")
@@ -167,13 +167,13 @@ def normalise_model_string(model: Any, models: Collection[str] = ()) -> str:
     if isinstance(model, str):
         if model in models:
             return model
-        if found := _PROVIDER_AND_NAME.fullmatch(model):
-            return f"{found[1]}/{found[2]}"
+        if match := _PROVIDER_AND_NAME.fullmatch(model):
+            return f"{match[1]}/{match[2]}"
         provider, slash, name = model.partition("/")
         if slash and provider and name and not re.search(r"\s", model):
             return model
-    allowed = "provider:name (openai:gpt-4o-mini), provider/name, or the name of a model of this project"
-    raise ConfigError(f"model: got {shorten_arrived_value(model)!r}; allowed: {allowed}")
+    form = "provider:name (openai:gpt-4o-mini), provider/name, or the name of a model of this project"
+    raise ConfigError(f"model: got {shorten_arrived_value(model)!r}; allowed: {form}")
 
 
 def retrieve(payload: Any, retriever: Retriever, models: Collection[str] = ()) -> Retrieval:

@@ -47,8 +47,8 @@ def compute_retrieval_scores(ranking: Sequence[str], relevant: Set[str], k: int)
 
 def find_relevant_ids(ids: Sequence[str], texts: Sequence[str], quotes: Iterable[str]) -> set[str]:
     """The ids of the texts that hold one of the quotations, runs of white space being one space."""
-    wanted = [squeezed for quote in quotes if (squeezed := _squeeze_spaces(quote))]
-    return {one for one, text in zip(ids, map(_squeeze_spaces, texts), strict=True) if any(quote in text for quote in wanted)}
+    passages = [passage for quote in quotes if (passage := _squeeze_spaces(quote))]
+    return {key for key, text in zip(ids, map(_squeeze_spaces, texts), strict=True) if any(quote in text for quote in passages)}
 
 
 def _squeeze_spaces(text: str) -> str:
@@ -58,9 +58,9 @@ def _squeeze_spaces(text: str) -> str:
 def _list_ranks(ranking: Sequence[str], relevant: Set[str]) -> list[int]:
     """The ranks, from 1, at which relevant ids stand for the first time."""
     first: dict[str, int] = {}
-    for rank, one in enumerate(ranking, 1):
-        if one in relevant:
-            first.setdefault(one, rank)
+    for rank, doc_id in enumerate(ranking, 1):
+        if doc_id in relevant:
+            first.setdefault(doc_id, rank)
     return list(first.values())
 
 

@@ -85,19 +85,19 @@ class DocumentIndex:
 
     def rows(self, where: Mapping[str, str | int] | None = None) -> npt.NDArray[np.intp]:
         """The rows whose metadata equal `where` on all its keys. Raises ConfigError as `check_filter`."""
-        wanted = check_filter(where)
-        key = frozenset(wanted.items())
+        fields = check_filter(where)
+        key = frozenset(fields.items())
         if key not in self._rows:
             if len(self._rows) >= _MOST_FILTERS:
                 self._rows.clear()
-            self._rows[key] = np.flatnonzero(match_filter(self.documents, wanted))
+            self._rows[key] = np.flatnonzero(match_filter(self.documents, fields))
         return self._rows[key]
 
     def nearest(self, scores: DocumentScores, rows: npt.NDArray[np.intp], k: int) -> Retrieval:
         """The k rows of the highest scores among `rows`; `scores` has one number for each of them."""
         order = np.argsort(-scores, kind="stable")[:k]
-        found = self.documents.take(pa.array(rows[order])).to_pylist()
-        return Retrieval(tuple(_make_source_text(row, float(score)) for row, score in zip(found, scores[order], strict=True)))
+        records = self.documents.take(pa.array(rows[order])).to_pylist()
+        return Retrieval(tuple(_make_source_text(row, float(score)) for row, score in zip(records, scores[order], strict=True)))
 
 
 def match_filter(documents: pa.Table, where: Mapping[str, str | int]) -> npt.NDArray[np.bool_]:
@@ -110,15 +110,15 @@ def match_filter(documents: pa.Table, where: Mapping[str, str | int]) -> npt.NDA
 
 
 def _make_source_text(row: Mapping[str, Any], score: float) -> SourceText:
-    known = {name: row[key] for name, key in METADATA_COLUMNS.items() if row[key] is not None}
-    return SourceText(row["doc_id"], row["page_content"], known, score)
+    metadata = {name: row[key] for name, key in METADATA_COLUMNS.items() if row[key] is not None}
+    return SourceText(row["doc_id"], row["page_content"], metadata, score)
 
 
 def check_k(k: object) -> int:
     """How many chunks are wanted. Raises ConfigError unless it is a whole number of 1 or more."""
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        shown = k if k is None or isinstance(k, (bool, int, float)) else f"a {type(k).__name__}"
-        raise ConfigError(f"k: got {shown!r}; allowed: a whole number, 1 or more")
+        value = k if k is None or isinstance(k, (bool, int, float)) else f"a {type(k).__name__}"
+        raise ConfigError(f"k: got {value!r}; allowed: a whole number, 1 or more")
     return k
 
 
@@ -159,10 +159,10 @@ class Bm25Retriever:
 
     def scores(self, text: str) -> DocumentScores:
         """The score of every chunk, in the order of the index."""
-        known = [] if self._is_wordless else self._model.get_tokens_ids(split_index_words(text))
-        if not known:
+        tokens = [] if self._is_wordless else self._model.get_tokens_ids(split_index_words(text))
+        if not tokens:
             return np.zeros(self.index.documents.num_rows)
-        return np.asarray(self._model.get_scores_from_ids(known), np.float64)
+        return np.asarray(self._model.get_scores_from_ids(tokens), np.float64)
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
         """The k nearest chunks among those whose metadata equal `where`; all, where there are fewer. How rare a word is, all chunks tell.
@@ -223,10 +223,10 @@ class HybridRetriever:
         """The k chunks of the best fused ranks; all, where there are fewer. Raises as `Bm25Retriever.retrieve`."""
         check_k(k)
         rows = self.index.rows(where)
-        fused = np.zeros(len(rows))
+        scores = np.zeros(len(rows))
         for part in self._parts:
-            fused += 1.0 / (FUSION_CONSTANT + _rank_scores(part.scores(text)[rows]))
-        return self.index.nearest(fused, rows, k)
+            scores += 1.0 / (FUSION_CONSTANT + _rank_scores(part.scores(text)[rows]))
+        return self.index.nearest(scores, rows, k)
 
 
 def make_retriever(name: str, documents: pa.Table, embed: EmbedTexts | None = None) -> Retriever:
@@ -251,9 +251,9 @@ def _rank_scores(scores: DocumentScores) -> npt.NDArray[np.intp]:
 
 def _scale_to_unit(vectors: npt.NDArray[Any], count: int, dimensions: int | None = None) -> npt.NDArray[np.float64]:
     """The vectors at length 1. Raises ConfigError for another shape than (count, dimensions) and for what is not finite."""
-    given = np.asarray(vectors, np.float64)
-    if given.ndim != 2 or len(given) != count or not given.shape[1] or (dimensions and given.shape[1] != dimensions):
-        raise ConfigError(f"vectors of the shape {given.shape}: allowed: ({count}, {dimensions or 'dimensions'})")
-    if not np.isfinite(given).all():
+    matrix = np.asarray(vectors, np.float64)
+    if matrix.ndim != 2 or len(matrix) != count or not matrix.shape[1] or (dimensions and matrix.shape[1] != dimensions):
+        raise ConfigError(f"vectors of the shape {matrix.shape}: allowed: ({count}, {dimensions or 'dimensions'})")
+    if not np.isfinite(matrix).all():
         raise ConfigError("vectors that hold infinity or no number: allowed: finite numbers")
-    return normalize_vectors(given)
+    return normalize_vectors(matrix)

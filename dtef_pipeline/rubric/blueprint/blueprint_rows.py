@@ -26,8 +26,8 @@ def build_blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str)
     """The rows of a blueprint that was read from `path`; of parts that were left out, the findings alone."""
     of = {"blueprint": blueprint.id}
     findings = [
-        {**of, "level": one.level, "code": one.code, "place": one.place, "line": one.line, "text": one.text}
-        for one in read.findings
+        {**of, "level": finding.level, "code": finding.code, "place": finding.place, "line": finding.line, "text": finding.text}
+        for finding in read.findings
     ]
     blueprint_columns = {"tags": list(blueprint.tags), "test_hash": test_hash(blueprint)}
     prompts = [{**of, **row, **blueprint_columns} for row in _iterate_prompt_rows(blueprint)]
@@ -43,7 +43,7 @@ def build_blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str)
         "n_prompts": len(prompts),
         "n_criteria": len(criteria),
         "n_ideals": sum(prompt.ideal is not None for prompt in blueprint.prompts),
-        "n_errors": sum(one.level == "error" for one in read.findings),
+        "n_errors": sum(finding.level == "error" for finding in read.findings),
         "path": path,
     }
     return BlueprintTables(
@@ -77,20 +77,20 @@ def _iterate_prompt_rows(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
 
 def _iterate_criterion_rows(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
     for prompt in blueprint.prompts:
-        for one in prompt.criteria:
+        for criterion in prompt.criteria:
             yield {
                 "prompt": prompt.id,
-                "block": one.block,
-                "path": one.path,
-                "position": one.position,
-                "criterion_id": hash_criterion(one),
-                "kind": one.kind,
-                "text": one.text,
-                "fn": one.fn,
-                "args": None if one.args is None else json.dumps(one.args, ensure_ascii=False),
-                "weight": one.weight,
-                "citation": one.citation,
-                "source": one.source,
-                "repaired": one.repaired,
-                "fault": one.fault,
+                "block": criterion.block,
+                "path": criterion.path,
+                "position": criterion.position,
+                "criterion_id": hash_criterion(criterion),
+                "kind": criterion.kind,
+                "text": criterion.text,
+                "fn": criterion.fn,
+                "args": None if criterion.args is None else json.dumps(criterion.args, ensure_ascii=False),
+                "weight": criterion.weight,
+                "citation": criterion.citation,
+                "source": criterion.source,
+                "repaired": criterion.repaired,
+                "fault": criterion.fault,
             }

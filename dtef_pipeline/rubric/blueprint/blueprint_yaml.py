@@ -222,15 +222,15 @@ class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
     def construct_text_mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
         if not isinstance(node, yaml.MappingNode):
             raise ConstructorError(None, None, "what has the tag !!map is not a mapping", node.start_mark)
-        written = {key for key, _ in node.value}
+        direct_keys = {key for key, _ in node.value}
         self.flatten_mapping(node)
         values: dict[str, Any] = {}
         lines: dict[Any, int] = {}
         for key_node, value_node in node.value:
             key = self._construct_key(key_node)
-            if key in lines and key_node in written:
+            if key in lines and key_node in direct_keys:
                 raise ConstructorError(None, None, f"the key {key!r} is given twice in one mapping", key_node.start_mark)
-            if key_node in written:
+            if key_node in direct_keys:
                 lines[key] = _node_line(key_node)
             values[key] = self.construct_object(value_node, deep=True)
         self.lines.note(values, _node_line(node), lines)
@@ -311,8 +311,6 @@ def _refuse_constant(name: str) -> NoReturn:
 def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(DEEPEST_VALUE + 1):
-        level = [
-            part for one in level if isinstance(one, (dict, list)) for part in (one.values() if isinstance(one, dict) else one)
-        ]
+        level = [part for v in level if isinstance(v, (dict, list)) for part in (v.values() if isinstance(v, dict) else v)]
     if level:
         raise YamlFault(_describe_depth_fault(), None)

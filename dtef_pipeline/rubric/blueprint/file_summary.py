@@ -35,12 +35,12 @@ _LATIN_AMONG_THEM = range(0x1D00, 0x1F00)
 
 def summarise_file(path: str, identifier: str, read: ReadBlueprint) -> dict[str, Any]:
     """One file's id, counts and findings, as JSON has it. A file that cannot be parsed has `line` in place of the counts."""
-    found = read.findings
+    findings = read.findings
     summary: dict[str, Any] = {"path": path, "id": identifier, "parses": read.structure is not None}
     if read.structure is None:
-        return {**summary, "line": found[0].line, "findings": _group_by_finding_code(found)}
+        return {**summary, "line": findings[0].line, "findings": _group_by_finding_code(findings)}
     blueprint = read.blueprint or Blueprint(identifier, identifier, None, (), (), None, ())
-    codes = Counter(finding.code for finding in found)
+    codes = Counter(finding.code for finding in findings)
     return {
         **summary,
         "structure": read.structure,
@@ -51,8 +51,8 @@ def summarise_file(path: str, identifier: str, read: ReadBlueprint) -> dict[str,
         **_summarise_criteria([criterion for prompt in blueprint.prompts for criterion in prompt.criteria], blueprint),
         **_count_planned(blueprint),
         **_count_letters(blueprint),
-        "findings": _group_by_finding_code(found),
-        "errors": list_blocking_codes(found),
+        "findings": _group_by_finding_code(findings),
+        "errors": list_blocking_codes(findings),
     }
 
 

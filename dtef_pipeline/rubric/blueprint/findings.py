@@ -188,22 +188,22 @@ class FindingLog:
         """The place of a member of a list or mapping."""
         return Spot(place, self.lines.find_member_line(container, key))
 
-    def check_unknown_keys(self, values: Mapping[str, object], known: Iterable[str], place: str) -> None:
+    def check_unknown_keys(self, values: Mapping[str, object], known_keys: Iterable[str], place: str) -> None:
         """One finding per key that is not known."""
-        known = frozenset(known)
+        known_keys = frozenset(known_keys)
         for key in values:
-            if key not in known:
-                text = f"`{shorten_value(key)}` means nothing here and is not read{_suggest_key(key, known)}"
+            if key not in known_keys:
+                text = f"`{shorten_value(key)}` means nothing here and is not read{_suggest_key(key, known_keys)}"
                 self.add("unknown-key", self.spot(place, values, key), text)
 
     def check_second_names(self, values: Mapping[str, object], names: Iterable[str], place: str) -> None:
         """One finding per further name under which a mapping says the same thing: the first one is read."""
-        given = [name for name in names if values.get(name) not in (None, "", [])]
-        for name in given[1:]:
+        aliases = [name for name in names if values.get(name) not in (None, "", [])]
+        for name in aliases[1:]:
             self.add(
                 "unknown-key",
                 self.spot(place, values, name),
-                f"`{name}` is not read, since there is `{given[0]}`; leave one out",
+                f"`{name}` is not read, since there is `{aliases[0]}`; leave one out",
             )
 
 
@@ -217,18 +217,18 @@ def list_blocking_codes(findings: Iterable[BlueprintFinding]) -> list[str]:
     return list(dict.fromkeys(finding.code for finding in findings if finding.level == "error"))
 
 
-def _suggest_key(key: str, known: Collection[str]) -> str:
+def _suggest_key(key: str, known_keys: Collection[str]) -> str:
     """The known key that differs least, where one is close: `shouldNot` and `should-not` are meant as `should_not`."""
-    plain = {name.replace("_", "").lower(): name for name in sorted(known)}
-    written = "".join(character for character in key if character.isalnum()).lower()
-    close = get_close_matches(written, plain, n=1, cutoff=0.8)
+    plain = {name.replace("_", "").lower(): name for name in sorted(known_keys)}
+    letters = "".join(character for character in key if character.isalnum()).lower()
+    close = get_close_matches(letters, plain, n=1, cutoff=0.8)
     return f"; is `{plain[close[0]]}` meant?" if close else ""
 
 
 def shorten_value(value: object, most: int = 60) -> str:
     """A value as a message shows it: its beginning, as JSON writes it where it is not text."""
-    written = value if isinstance(value, str) else _encode_value(value)[: 4 * most]
-    text = " ".join(written.split())
+    full_text = value if isinstance(value, str) else _encode_value(value)[: 4 * most]
+    text = " ".join(full_text.split())
     return text if len(text) <= most else f"{text[:most]}..."
 
 

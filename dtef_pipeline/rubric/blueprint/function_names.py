@@ -34,7 +34,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _is_n_of(value: Any) -> bool:
@@ -55,8 +55,8 @@ def _is_calls_match(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("name"), str) or not value["name"]:
         return False
     spaces = value.get("normalizeWhitespace", False)
-    known = value.keys() <= {"name", "where", "normalizeWhitespace"}
-    return known and isinstance(spaces, bool) and isinstance(value.get("where"), (dict, list, str))
+    has_known_keys = value.keys() <= {"name", "where", "normalizeWhitespace"}
+    return has_known_keys and isinstance(spaces, bool) and isinstance(value.get("where"), (dict, list, str))
 
 
 def _is_some_text(value: Any) -> bool:
@@ -114,8 +114,8 @@ _OTHER_NAMES = {"expr": "js", "external": "call"}
 def find_canonical_name(name: str) -> str | None:
     """The name that a function is known by, of any of its spellings: `icontain_any_of` -> `icontains_any_of`; None: there is none such."""
     name = _OTHER_NAMES.get(name, name)
-    if found := _SINGULAR.match(name):
-        name = f"{found[1] or ''}{found[2] or ''}{_PLURALS[found[3]]}{name[found.end() :]}"
+    if match := _SINGULAR.match(name):
+        name = f"{match[1] or ''}{match[2] or ''}{_PLURALS[match[3]]}{name[match.end() :]}"
     return name if name in POINT_FUNCTIONS else None
 
 

@@ -179,7 +179,7 @@ def _list_criterion_content(criterion: Criterion) -> list[Any]:
 def _convert_whole_numbers(value: Any) -> Any:
     """3.0 as 3, wherever in a value it stands: JSON and YAML know one kind of number."""
     if isinstance(value, dict):
-        return {key: _convert_whole_numbers(one) for key, one in value.items()}
+        return {key: _convert_whole_numbers(member) for key, member in value.items()}
     if isinstance(value, list):
-        return [_convert_whole_numbers(one) for one in value]
+        return [_convert_whole_numbers(member) for member in value]
     return int(value) if isinstance(value, float) and math.isfinite(value) and value.is_integer() else value

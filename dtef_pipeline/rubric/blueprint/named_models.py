@@ -126,11 +126,11 @@ class _ModelReader:
             yield from self._read_model_text(member, (*within, name))
 
     def _describe_unknown_model(self, name: str, collections: Collections) -> str:
-        known = ", ".join(sorted(collections)) or "none"
+        names = ", ".join(sorted(collections)) or "none"
         provider, _, model = name.partition("/")
         hint = f"; write `{provider}:{model}`" if model else ""
         return (
-            f"{shorten_value(name) or 'an empty text'} is neither `provider:model` nor a collection{hint}; collections: {known}"
+            f"{shorten_value(name) or 'an empty text'} is neither `provider:model` nor a collection{hint}; collections: {names}"
         )
 
     def _refuse(self, value: Mapping[str, Any]) -> None:
@@ -177,7 +177,7 @@ def _judge(value: Any, log: FindingLog, spot: Any) -> Judge | None:
     values = value if isinstance(value, dict) else {"model": value}
     name, approach = read_model_name(values.get("model")), values.get("approach", JUDGING_APPROACHES[0])
     if name is None or approach not in JUDGING_APPROACHES:
-        allowed = f"{{model: provider:model, approach: {' | '.join(JUDGING_APPROACHES)}}}"
-        log.add("bad-judge", spot, f"the judge {shorten_value(value)} cannot be read; allowed: {allowed}")
+        choices = f"{{model: provider:model, approach: {' | '.join(JUDGING_APPROACHES)}}}"
+        log.add("bad-judge", spot, f"the judge {shorten_value(value)} cannot be read; allowed: {choices}")
         return None
     return Judge(convert_to_litellm_name(name), approach)

@@ -76,12 +76,12 @@ class PointReader:
         members = [(position, value) for position, value in enumerate(values) if value is not None and value != []]
         criteria = []
         for position, value in members:
-            here = self.log.spot(f"{spot.place}[{position}]", values, position)
+            at = self.log.spot(f"{spot.place}[{position}]", values, position)
             if isinstance(value, list):
                 self._leave_out(
-                    "nested-too-deep", here, f"a list in a path: {shorten_value(value)}; write its criteria into the path"
+                    "nested-too-deep", at, f"a list in a path: {shorten_value(value)}; write its criteria into the path"
                 )
-            elif read := self._read_point(value, replace(blank, position=position), here):
+            elif read := self._read_point(value, replace(blank, position=position), at):
                 criteria.append(read)
         if len(members) == 1:
             text = "the only criterion of an alternative path; write it without the inner list, unless it is an alternative"
@@ -101,65 +101,65 @@ class PointReader:
             return self._report_bad_point(spot, "the criterion is empty; write what a response is to have")
         if not text.startswith("$"):
             return replace(blank, text=text)
-        called = _CALL_TEXT.fullmatch(text.strip())
-        name = called[1] if called else ""
-        if called is None or not self._is_known_function(name):
+        match = _CALL_TEXT.fullmatch(text.strip())
+        name = match[1] if match else ""
+        if match is None or not self._is_known_function(name):
             return self._report_unknown_function(text, replace(blank, fn=text[1:].strip()), spot)
-        if not called[2]:
+        if not match[2]:
             return self._read_function(name, None, blank, spot)
-        rest = called[2].strip()
+        argument = match[2].strip()
         self.log.add(
             "dollar-string",
             spot,
             f"`{shorten_value(text)}` is a text and is read as the function ${name}; write `${name}: ...`",
         )
-        return self._read_function(name, self._parse_argument(name, rest), replace(blank, source=text), spot)
+        return self._read_function(name, self._parse_argument(name, argument), replace(blank, source=text), spot)
 
-    def _parse_argument(self, name: str, rest: str) -> Any:
+    def _parse_argument(self, name: str, text: str) -> Any:
         """What stands behind `$name: ` in a text, as the function's argument; what is not YAML stays a text."""
         if name == REFERENCE_FUNCTION or POINT_FUNCTIONS[find_canonical_name(name) or "js"].takes_text:
-            return _strip_quotes(rest)
+            return _strip_quotes(text)
         try:
-            return next(iter(read_yaml(rest).values), None)
+            return next(iter(read_yaml(text).values), None)
         except YamlFault:
-            return rest
+            return text
 
     def _is_known_function(self, name: str) -> bool:
         return name == REFERENCE_FUNCTION or name in self.other_functions or find_canonical_name(name) is not None
 
     def _read_object(self, value: dict[str, Any], blank: Criterion, spot: Spot) -> Criterion | None:
-        called = next((key for key in value if key.startswith("$")), None)
+        call_key = next((key for key in value if key.startswith("$")), None)
         text = next((value[key] for key in _TEXT_KEYS if value.get(key)), None)
-        if (called or value.get("fn")) and text is not None:
+        if (call_key or value.get("fn")) and text is not None:
             return self._leave_out(
                 "text-and-function", spot, f"both a text and a function: {shorten_value(value)}; write two criteria"
             )
-        if called is None and not value.get("fn") and text is None:
+        if call_key is None and not value.get("fn") and text is None:
             return self._read_cited(value, blank, spot)
-        weighed = self._add_weight(value, blank, spot)
-        if weighed is None:
+        criterion = self._add_weight(value, blank, spot)
+        if criterion is None:
             return None
-        if called is not None:
-            self.log.check_unknown_keys(value, (called, *_AFTER_A_FUNCTION), spot.place)
-            return self._read_function(called[1:], value[called], weighed, spot, value)
+        if call_key is not None:
+            self.log.check_unknown_keys(value, (call_key, *_AFTER_A_FUNCTION), spot.place)
+            return self._read_function(call_key[1:], value[call_key], criterion, spot, value)
         self.log.check_unknown_keys(value, _POINT_KEYS, spot.place)
         for names in (_TEXT_KEYS, _ARGUMENT_KEYS, _WEIGHT_KEYS):
             self.log.check_second_names(value, names, spot.place)
         if text is not None:
             return (
-                replace(weighed, text=text)
+                replace(criterion, text=text)
                 if _is_text(text)
                 else self._report_bad_point(spot, f"{shorten_value(text)} is not text; put quotes around it")
             )
         if not isinstance(value["fn"], str):
             return self._report_bad_point(spot, f"fn is {shorten_value(value['fn'])}; write the name of a function")
         args = next((value[key] for key in _ARGUMENT_KEYS if value.get(key) is not None), None)
-        return self._read_function(value["fn"], args, weighed, spot, value)
+        return self._read_function(value["fn"], args, criterion, spot, value)
 
     def _read_cited(self, value: dict[str, Any], blank: Criterion, spot: Spot) -> Criterion | None:
         """`{text: citation}`, the only form in which a criterion's text is a key."""
-        (key, citation), *others = value.items() if value else (("", None),)
-        if others or key in _POINT_KEYS or not key.strip() or not isinstance(citation, str):
+        (key, citation), *extras = value.items() if value else (("", None),)
+        if extras or key in _POINT_KEYS or not key.strip() or not isinstance(citation, str):
             return self._report_bad_point(
                 spot, f"a mapping without text or function: {shorten_value(value)}; if it is a text, put quotes around it"
             )
@@ -183,22 +183,22 @@ class PointReader:
             return self._resolve_reference(args, blank, spot, beside)
         if name in self.other_functions:
             return replace(blank, kind=FUNCTION_KIND, fn=name, args=args)
-        known = find_canonical_name(name)
-        if known is None:
+        canonical = find_canonical_name(name)
+        if canonical is None:
             return self._report_unknown_function(f"${name}", replace(blank, fn=name, args=args), spot)
-        criterion = replace(blank, kind=FUNCTION_KIND, fn=known, args=args)
-        if known in EXTERNAL_FUNCTIONS:
-            self.log.add("external-call", spot, f"${known} asks an external service, which is not done; it stays unscored")
+        criterion = replace(blank, kind=FUNCTION_KIND, fn=canonical, args=args)
+        if canonical in EXTERNAL_FUNCTIONS:
+            self.log.add("external-call", spot, f"${canonical} asks an external service, which is not done; it stays unscored")
             return criterion
-        code, fault = "bad-arguments", check_argument(known, args)
+        code, fault = "bad-arguments", check_argument(canonical, args)
         if fault is None:
-            code, fault = "bad-regex", next(iter(check_patterns(known, args, self.pattern_fault)), None)
+            code, fault = "bad-regex", next(iter(check_patterns(canonical, args, self.pattern_fault)), None)
         if fault is not None:
             self.log.add(code, spot, fault)
         return replace(criterion, fault=fault)
 
-    def _report_unknown_function(self, written: str, criterion: Criterion, spot: Spot) -> Criterion:
-        text = f"`{shorten_value(written)}`: no function has this name; if it is a text, write `text: ...`"
+    def _report_unknown_function(self, call_text: str, criterion: Criterion, spot: Spot) -> Criterion:
+        text = f"`{shorten_value(call_text)}`: no function has this name; if it is a text, write `text: ...`"
         self.log.add("unknown-function", spot, text)
         return replace(criterion, kind=FUNCTION_KIND, fault=f"unknown function {shorten_value(criterion.fn)}")
 
@@ -220,8 +220,8 @@ class PointReader:
         read = self._read_object(definition, replace(blank, weight=1.0, citation=None), spot)
         if read is None:
             return None
-        weighed = any(beside.get(key) is not None for key in _WEIGHT_KEYS)
-        weight, citation = (blank if weighed else read).weight, blank.citation or read.citation
+        has_weight = any(beside.get(key) is not None for key in _WEIGHT_KEYS)
+        weight, citation = (blank if has_weight else read).weight, blank.citation or read.citation
         return replace(read, ref=name, weight=weight, citation=citation)
 
     def _report_bad_point(self, spot: Spot, text: str) -> Criterion | None:
@@ -250,7 +250,7 @@ def format_bad_weight(value: object) -> str:
 def format_citation(value: Any) -> str | None:
     """A citation in one line: a text, `{title, url}`, or a list of these; None: there is none."""
     if isinstance(value, list):
-        return "; ".join(text for one in value if (text := format_citation(one))) or None
+        return "; ".join(text for item in value if (text := format_citation(item))) or None
     if isinstance(value, dict):
         title = format_citation(value.get("title") or value.get("name"))
         url = format_citation(value.get("url"))

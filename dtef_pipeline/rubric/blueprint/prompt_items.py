@@ -60,7 +60,7 @@ class PromptReader:
         before = len(self.log.found)
         item = self._read(value, place, spot)
         # An error in a criterion leaves the criterion out, and the prompt in.
-        if item is None or any(found.level == "error" and found.place == place for found in self.log.found[before:]):
+        if item is None or any(finding.level == "error" and finding.place == place for finding in self.log.found[before:]):
             self.left_out += 1
             return None
         return self._assign_id(value, item, spot)
@@ -113,20 +113,20 @@ class PromptReader:
         return read if len(read) == len(turns) and self._can_be_asked(read, spot) else None
 
     def _read_message(self, message: Any, messages: list[Any], number: int, place: str) -> Turn | None:
-        here = self.log.spot(f"{place} messages[{number}]", messages, number)
+        at = self.log.spot(f"{place} messages[{number}]", messages, number)
         role, text = _split_message(message)
         if role is None:
             self.log.add(
-                "bad-message", here, f"{shorten_value(message)} is not a message; write `- user: text` or `- assistant: text`"
+                "bad-message", at, f"{shorten_value(message)} is not a message; write `- user: text` or `- assistant: text`"
             )
             return None
         if isinstance(text, (int, float)) and not isinstance(text, bool):
             text = format_js_number(text)
         if not (isinstance(text, str) or (text is None and role == "assistant")):
-            self.log.add("bad-message", here, f"what the {role} says is {shorten_value(text)}; write a text")
+            self.log.add("bad-message", at, f"what the {role} says is {shorten_value(text)}; write a text")
             return None
         if "role" in message:
-            self.log.check_unknown_keys(message, ("role", "content"), here.place)
+            self.log.check_unknown_keys(message, ("role", "content"), at.place)
         return Turn(role, text)
 
     def _can_be_asked(self, turns: tuple[Turn, ...], spot: Spot) -> bool:
@@ -161,12 +161,12 @@ class PromptReader:
         return text
 
     def _read_criteria(self, value: dict[str, Any], place: str, spot: Spot) -> list[Criterion]:
-        given = [key for key in SHOULD_KEYS if value.get(key)]
+        keys = [key for key in SHOULD_KEYS if value.get(key)]
         criteria = []
-        for written, block in ((given[0] if given else SHOULD, SHOULD), (SHOULD_NOT, SHOULD_NOT)):
-            if value.get(written):
+        for block_key, block in ((keys[0] if keys else SHOULD, SHOULD), (SHOULD_NOT, SHOULD_NOT)):
+            if value.get(block_key):
                 criteria += self.points.read_block(
-                    value[written], block, place, self.log.lines.find_member_line(value, written)
+                    value[block_key], block, place, self.log.lines.find_member_line(value, block_key)
                 )
         return criteria
 
@@ -203,11 +203,11 @@ class PromptReader:
 
     def _assign_id(self, value: dict[str, Any], item: PromptItem, spot: Spot) -> PromptItem:
         """The prompt with an id that no other has."""
-        given = value.get("id")
-        name = format_js_number(given) if isinstance(given, (int, float)) and not isinstance(given, bool) else given
+        raw_id = value.get("id")
+        name = format_js_number(raw_id) if isinstance(raw_id, (int, float)) and not isinstance(raw_id, bool) else raw_id
         if not isinstance(name, str) or not name.strip():
             name = f"hash-{hash_prompt(item)[:12]}"
-            got = "" if given in (None, "") else f": {shorten_value(given)} is not text"
+            got = "" if raw_id in (None, "") else f": {shorten_value(raw_id)} is not text"
             self.log.add("no-prompt-id", spot, f"no id{got}; it is called {name}, which changes with its contents")
         if name in self._ids:
             first = name
@@ -259,12 +259,12 @@ def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tu
         return None, _read_system_text(values, log.spot(HEADER_PLACE, header, key), log)
     values = values if isinstance(values, list) else [values]
     read = [_read_system_text(value, log.spot(HEADER_PLACE, values, place), log) for place, value in enumerate(values)]
-    seen: set[str | None] = set()
+    earlier: set[str | None] = set()
     for place, value in enumerate(read):
-        if value in seen:
+        if value in earlier:
             text = f"the system prompt {shorten_value(value)} occurs twice in the list, and is asked with once"
             log.add("system-twice", log.spot(HEADER_PLACE, values, place), text)
-        seen.add(value)
+        earlier.add(value)
     return tuple(dict.fromkeys(read)) or None, None
 
 

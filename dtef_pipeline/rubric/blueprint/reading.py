@@ -148,13 +148,13 @@ def _split_several(documents: ReadDocuments) -> _Parts:
     values, lines = documents.values, documents.lines
     first = values[0]
     has_header = isinstance(first, dict) and not any(first.get(key) for key in PROMPT_SIGNS)
-    rest = values[1:] if has_header else values
+    body = values[1:] if has_header else values
     inside = first.get("prompts") if has_header else None
     prompts = _list_members(inside, lines) if isinstance(inside, list) else []
-    for place, value in enumerate(rest, len(values) - len(rest)):
+    for place, value in enumerate(body, len(values) - len(body)):
         prompts += _list_members(value, lines) if isinstance(value, list) else [(value, documents.find_line(place))]
-    lists = sum(isinstance(value, list) for value in rest)
-    kind = "stream" if lists < len(rest) else "list" if lists == 1 else "lists"
+    lists = sum(isinstance(value, list) for value in body)
+    kind = "stream" if lists < len(body) else "list" if lists == 1 else "lists"
     return _Parts(f"header+{kind}" if has_header else kind, first if has_header else {}, prompts)
 
 
@@ -248,8 +248,8 @@ def normalise_tag(tag: str) -> str:
 
 
 def _list_references(header: Mapping[str, Any]) -> tuple[str, ...]:
-    found: list[Any] = []
+    citations: list[Any] = []
     for key in CITATION_KEYS:
         values = header.get(key)
-        found += values if isinstance(values, list) else [values]
-    return tuple(dict.fromkeys(text for value in found if (text := format_citation(value))))
+        citations += values if isinstance(values, list) else [values]
+    return tuple(dict.fromkeys(text for value in citations if (text := format_citation(value))))

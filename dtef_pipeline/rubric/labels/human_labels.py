@@ -52,14 +52,14 @@ def read_labels(
     `items`: those that are known; None: any. Raises SourceError with file, line, what arrived and what is allowed: for a missing column, an
     unknown class or item, a row without an author.
     """
-    known = None if items is None else set(items)
+    known_items = None if items is None else set(items)
     rows = []
     for line, row in _read_sheet_rows(text, file):
         if not row["class"].strip():
             continue
         name = _find_class(row["class"], scale, file, line)
         item = row["item"].strip()
-        if not item or (known is not None and item not in known):
+        if not item or (known_items is not None and item not in known_items):
             raise SourceError(
                 "unknown item", where=file, line=line, arrived=item, allowed="the items of a sheet written by labels sample"
             )
@@ -68,8 +68,8 @@ def read_labels(
             raise SourceError("a label without an author", where=file, line=line, arrived=row.get("author"), allowed=_AN_AUTHOR)
         reason = (row.get("reason") or "").strip() or None
         rows.append((item, name, float(scale[name]), who, reason, imported_at, line, file))
-    made = pa.Table.from_pandas(pd.DataFrame(rows, columns=RUBRIC_LABELS.names), RUBRIC_LABELS, preserve_index=False)
-    return pd.DataFrame(made.to_pandas())
+    table = pa.Table.from_pandas(pd.DataFrame(rows, columns=RUBRIC_LABELS.names), RUBRIC_LABELS, preserve_index=False)
+    return pd.DataFrame(table.to_pandas())
 
 
 def list_named_draws(text: str, *, file: str) -> set[str]:
@@ -78,17 +78,17 @@ def list_named_draws(text: str, *, file: str) -> set[str]:
     return {row["draw"].strip() for row in rows if row.get("draw", "").strip()}
 
 
-def merge_history(known: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
+def merge_history(history: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
     """All labels, each once, whatever was imported twice."""
-    both = pd.concat([known, more], ignore_index=True) if len(known) else more
+    both = pd.concat([history, more], ignore_index=True) if len(history) else more
     return both.drop_duplicates(["item", "class", "author", "reason", "imported_at", "line"]).reset_index(drop=True)
 
 
 def select_in_force(labels: pd.DataFrame) -> pd.DataFrame:
     """One row per item: `score`, the mean of its authors' latest labels; `n_authors`; `spread`, their standard deviation (null: one author)."""
     latest = labels.sort_values(["imported_at", "line"], kind="stable").drop_duplicates(["item", "author"], keep="last")
-    found = latest.groupby("item", sort=True)["score"].agg(score="mean", n_authors="size", spread=lambda own: own.std(ddof=0))
-    return pd.DataFrame(found.assign(spread=found["spread"].where(found["n_authors"] > 1)).reset_index())
+    means = latest.groupby("item", sort=True)["score"].agg(score="mean", n_authors="size", spread=lambda s: s.std(ddof=0))
+    return pd.DataFrame(means.assign(spread=means["spread"].where(means["n_authors"] > 1)).reset_index())
 
 
 def apply_human_labels(points: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
@@ -105,27 +105,27 @@ def apply_human_labels(points: pd.DataFrame, items: pd.DataFrame, labels: pd.Dat
     )
     keys = list(ITEM_KEYS)
     left, right = (part.assign(path=part["path"].astype("Int64").fillna(-1)) for part in (points, label_scores))
-    found = (
+    label_values = (
         left[keys].merge(right[[*keys, "said"]].drop_duplicates(keys), on=keys, how="left")["said"].to_numpy(dtype=np.float64)
     )
-    score = np.where(points["inverted"].to_numpy(dtype=bool), 1 - found, found)
-    there = np.isfinite(score)
-    changed: dict[str, Any] = {
-        name: np.where(there, score, points[name].to_numpy(dtype=np.float64))
+    score = np.where(points["inverted"].to_numpy(dtype=bool), 1 - label_values, label_values)
+    has_label = np.isfinite(score)
+    columns: dict[str, Any] = {
+        name: np.where(has_label, score, points[name].to_numpy(dtype=np.float64))
         for name in ("score", "low", "high")
         if name in points
     }
     if "reason" in points:
-        changed["reason"] = points["reason"].astype(object).where(~there, None)
-    return points.assign(**changed, labelled=there)
+        columns["reason"] = points["reason"].astype(object).where(~has_label, None)
+    return points.assign(**columns, labelled=has_label)
 
 
-def _find_class(given: str, scale: Mapping[str, float], file: str, line: int) -> str:
-    name = given.strip().upper().replace(" ", "_")
-    for spelled in (name, f"CLASS_{name}"):
-        if spelled in scale:
-            return spelled
-    raise SourceError("unknown class", where=file, line=line, arrived=given, allowed=list(scale))
+def _find_class(text: str, scale: Mapping[str, float], file: str, line: int) -> str:
+    name = text.strip().upper().replace(" ", "_")
+    for spelling in (name, f"CLASS_{name}"):
+        if spelling in scale:
+            return spelling
+    raise SourceError("unknown class", where=file, line=line, arrived=text, allowed=list(scale))
 
 
 def _read_sheet_rows(text: str, file: str) -> Iterator[tuple[int, dict[str, str]]]:

@@ -55,21 +55,21 @@ def parts(responses: pd.DataFrame, row: Sequence[str] = BOARD_ROW) -> Floats:
     def groups(names: list[str]) -> Codes:
         return np.asarray(responses.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)
 
-    found = 1 / _count_members(groups(rows), groups(of_blueprint)) / _count_members(groups(of_blueprint), groups(variant))
+    portion = 1 / _count_members(groups(rows), groups(of_blueprint)) / _count_members(groups(of_blueprint), groups(variant))
     cell, code = groups([*variant, "prompt"]), groups(variant)
     draws = np.bincount(cell)[cell]
     share = responses["weight"].to_numpy(dtype=np.float64) / draws
-    return np.asarray(found * share / np.bincount(code, share)[code])
+    return np.asarray(portion * share / np.bincount(code, share)[code])
 
 
 def compute_corrected(
-    responses: pd.DataFrame, drawn: pd.DataFrame, row: Sequence[str] = BOARD_ROW, *, half_width: float = HALF_WIDTH
+    responses: pd.DataFrame, draws: pd.DataFrame, row: Sequence[str] = BOARD_ROW, *, half_width: float = HALF_WIDTH
 ) -> pd.DataFrame:
     """One row per board row: its columns `row` and CORRECTED_COLUMNS.
 
     `responses`: one row per scored response with the keys of a response, the prompt's `weight`, `judged` (its score by judges) and `labelled`
-    (its score with a label in the place of each point that judges decide; NaN where one of them has no label). `drawn`: as of `sampled`, the
-    `probability` of each prompt and whether it was `drawn`, of one draw or several below each other; labels of prompts that were never drawn
+    (its score with a label in the place of each point that judges decide; NaN where one of them has no label). `draws`: as of `sampled`, the
+    `probability` of each prompt and whether it was `draws`, of one draw or several below each other; labels of prompts that were never drawn
     play no part.
 
     `corrected_low` to `corrected_high` takes prompts for a sample of what might be asked, as the board's own interval does; `here_low` to
@@ -77,13 +77,13 @@ def compute_corrected(
     `prompts_needed`: prompts to label for a `here` of +- `half_width`. Null where fewer than 5 prompts have labels; `reason` says so.
     """
     if "blueprint" in row:
-        made = [_compute_corrected_rows(own, drawn, row, half_width) for _, own in responses.groupby("blueprint", sort=True)]
-        return pd.concat(made, ignore_index=True)
-    return _compute_corrected_rows(responses, drawn, row, half_width)
+        tables = [_compute_corrected_rows(df, draws, row, half_width) for _, df in responses.groupby("blueprint", sort=True)]
+        return pd.concat(tables, ignore_index=True)
+    return _compute_corrected_rows(responses, draws, row, half_width)
 
 
 def _compute_corrected_rows(
-    responses: pd.DataFrame, drawn: pd.DataFrame, row: Sequence[str], half_width: float
+    responses: pd.DataFrame, draws: pd.DataFrame, row: Sequence[str], half_width: float
 ) -> pd.DataFrame:
     rows = responses.assign(part=parts(responses, row)).reset_index(drop=True)
     names = list(row)
@@ -92,50 +92,50 @@ def _compute_corrected_rows(
     first = np.unique(unit, return_index=True)[1]
     chance = (
         rows.iloc[first][_DRAWN_KEY]
-        .merge(_combine_chances(drawn), on=_DRAWN_KEY, how="left")["probability"]
+        .merge(_combine_chances(draws), on=_DRAWN_KEY, how="left")["probability"]
         .to_numpy(dtype=np.float64)
     )
-    there = np.isfinite(rows["labelled"].to_numpy(dtype=np.float64)) & np.isfinite(chance[unit])
-    found = estimate_corrected_means(_build_label_matrices(rows, unit, code, there, chance), half_width=half_width)
+    has_label = np.isfinite(rows["labelled"].to_numpy(dtype=np.float64)) & np.isfinite(chance[unit])
+    means = estimate_corrected_means(_build_label_matrices(rows, unit, code, has_label, chance), half_width=half_width)
     labels = rows.groupby(names, sort=True, dropna=False).size().reset_index()[names]
-    judged = np.asarray(np.bincount(code, rows["part"] * rows["judged"]), dtype=np.float64)
+    judge_scores = np.asarray(np.bincount(code, rows["part"] * rows["judged"]), dtype=np.float64)
     n_prompts: Codes = np.bincount(np.unique(np.stack([code, unit]), axis=1)[0])
-    return labels.assign(**_make_corrected_columns(found, judged, n_prompts))
+    return labels.assign(**_make_corrected_columns(means, judge_scores, n_prompts))
 
 
-def _combine_chances(drawn: pd.DataFrame) -> pd.DataFrame:
+def _combine_chances(draws: pd.DataFrame) -> pd.DataFrame:
     """The prompts of any draw, and the chance of each to be in at least one."""
-    missed = (
-        drawn.assign(missed=1 - drawn["probability"]).groupby(_DRAWN_KEY).agg(missed=("missed", "prod"), drawn=("drawn", "any"))
+    chances = (
+        draws.assign(missed=1 - draws["probability"]).groupby(_DRAWN_KEY).agg(missed=("missed", "prod"), drawn=("drawn", "any"))
     )
-    return missed[missed["drawn"]].assign(probability=1 - missed["missed"])[["probability"]].reset_index()
+    return chances[chances["drawn"]].assign(probability=1 - chances["missed"])[["probability"]].reset_index()
 
 
-def _make_corrected_columns(found: CorrectedMeans, judged: Floats, n_prompts: Codes) -> dict[str, Any]:
-    reasons = [explain_missing(int(n), "labelled prompt") for n in found.n_labelled]
-    numbers = (found.value, found.low, found.high, found.here_low, found.here_high)
-    clipped = [np.clip(number, 0, 1) for number in numbers]
-    values = (judged, *clipped, found.tuned, n_prompts, found.n_labelled, found.needed, reasons)
+def _make_corrected_columns(means: CorrectedMeans, judge_scores: Floats, n_prompts: Codes) -> dict[str, Any]:
+    reasons = [explain_missing(int(n), "labelled prompt") for n in means.n_labelled]
+    numbers = (means.value, means.low, means.high, means.here_low, means.here_high)
+    unit_values = [np.clip(number, 0, 1) for number in numbers]
+    values = (judge_scores, *unit_values, means.tuned, n_prompts, means.n_labelled, means.needed, reasons)
     return dict(zip(CORRECTED_COLUMNS, values, strict=True))
 
 
 def _build_label_matrices(
-    rows: pd.DataFrame, unit: Codes, code: Codes, there: npt.NDArray[np.bool_], chance: Floats
+    rows: pd.DataFrame, unit: Codes, code: Codes, has_label: npt.NDArray[np.bool_], chance: Floats
 ) -> ClusterLabels:
     """By prompt and board row: the parts of its responses added up, and means by them."""
     shape = (len(chance), int(code.max(initial=-1)) + 1)
     part = rows["part"].to_numpy(dtype=np.float64)
-    judged, labelled = (rows[name].to_numpy(dtype=np.float64) for name in ("judged", "labelled"))
+    judges, people = (rows[name].to_numpy(dtype=np.float64) for name in ("judged", "labelled"))
 
     def table(values: Floats) -> Floats:
         flat = np.bincount(unit * shape[1] + code, values, minlength=shape[0] * shape[1])
         return np.asarray(flat.reshape(shape), dtype=np.float64)
 
-    weights, seen = table(part), table(part * there)
-    mean = np.divide(table(part * judged), weights, out=np.full(shape, np.nan), where=weights > 0)
+    weights, base = table(part), table(part * has_label)
+    mean = np.divide(table(part * judges), weights, out=np.full(shape, np.nan), where=weights > 0)
     label_scores, judged_there = (
-        np.divide(table(part * np.where(there, values, 0.0)), seen, out=np.full(shape, np.nan), where=seen > 0)
-        for values in (labelled, judged)
+        np.divide(table(part * np.where(has_label, values, 0.0)), base, out=np.full(shape, np.nan), where=base > 0)
+        for values in (people, judges)
     )
     return ClusterLabels(weights, mean, label_scores, judged_there, chance)
 
@@ -162,12 +162,12 @@ def measure_known_classes(judgements: pd.DataFrame, items: pd.DataFrame, labels:
     off = both["score"] - both["said"]
     unit = both["blueprint"] + "/" + both["prompt"]
     both = both.assign(said=(both["said"] * 4).round() / 4, same=off.abs() < 1 / 8, near=off.abs() < 3 / 8, bias=off, unit=unit)
-    grouped = both.groupby(["judge", "said"], sort=True)
-    found = grouped.agg(
+    groups = both.groupby(["judge", "said"], sort=True)
+    rows = groups.agg(
         n=("same", "size"), same=("same", "mean"), near=("near", "mean"), bias=("bias", "mean"), units=("unit", "nunique")
     )
-    notes = ["" if n >= MIN_CLUSTERS else f"of {format_count(int(n), 'prompt')} alone" for n in found["units"]]
-    return found.assign(note=notes).drop(columns="units").reset_index()
+    notes = ["" if n >= MIN_CLUSTERS else f"of {format_count(int(n), 'prompt')} alone" for n in rows["units"]]
+    return rows.assign(note=notes).drop(columns="units").reset_index()
 
 
 CORRECTED_READS = (*LABELLED_SCORES_READ, "rubric_scores", "rubric_blueprints", "rubric_judgements")
@@ -199,14 +199,14 @@ def build_corrected_tables(
             "rubric_known_classes": RUBRIC_KNOWN_CLASSES.empty_table(),
         }
     runs = load_board_runs(connection)
-    drawn = counting.loc[counting["drawn"], _DRAWN_NAME].drop_duplicates()
-    items = load_label_items(connection, runs, drawn)
+    prompts = counting.loc[counting["drawn"], _DRAWN_NAME].drop_duplicates()
+    items = load_label_items(connection, runs, prompts)
     scores = compare_labelled_scores(connection, runs, items, labels)
     per_prompt = items[items["item"].isin(set(labels["item"]))].groupby(_DRAWN_NAME)["item"].nunique().mean()
-    judged = connection.execute(
+    judgements = connection.execute(
         f"SELECT {_RESPONSE_NAMED_BY}, {_POINT_NAMES}, judge, score FROM rubric_judgements {_IN_LATEST.format(table='rubric_judgements')}"
     ).df()
-    classes = measure_known_classes(judged, items, labels)
+    classes = measure_known_classes(judgements, items, labels)
     return {
         "rubric_corrected": build_corrected_rows(scores, counting, list_test_blueprints(connection), float(per_prompt)),
         "rubric_known_classes": convert_to_table(classes, RUBRIC_KNOWN_CLASSES),
@@ -222,57 +222,57 @@ def build_corrected_rows(
     judges
     decide nothing takes part as known for certain, and is not counted as labelled.
     """
-    known = scores.loc[~scores["can_be_labelled"], _DRAWN_NAME].drop_duplicates()
-    drawn = pd.concat([draws[[*_DRAWN_NAME, "probability", "drawn"]], known.assign(probability=1.0, drawn=True)])
+    certain_prompts = scores.loc[~scores["can_be_labelled"], _DRAWN_NAME].drop_duplicates()
+    all_draws = pd.concat([draws[[*_DRAWN_NAME, "probability", "drawn"]], certain_prompts.assign(probability=1.0, drawn=True)])
     over_all = scores[~scores["blueprint"].isin(list(of_tests))]
-    made = [
-        _correct_board_rows(part, drawn, row, labels_per_prompt)
+    tables = [
+        _correct_board_rows(part, all_draws, row, labels_per_prompt)
         for part, row in ((over_all, BOARD_ROW), (scores, BLUEPRINT_ROW))
         if len(part)
     ]
-    if not made:
+    if not tables:
         return RUBRIC_CORRECTED_ROWS.empty_table()
     return pa.concat_tables(
-        [convert_to_table(rows.reindex(columns=RUBRIC_CORRECTED_ROWS.names), RUBRIC_CORRECTED_ROWS) for rows in made]
+        [convert_to_table(rows.reindex(columns=RUBRIC_CORRECTED_ROWS.names), RUBRIC_CORRECTED_ROWS) for rows in tables]
     )
 
 
 def _correct_board_rows(
-    scores: pd.DataFrame, drawn: pd.DataFrame, row: tuple[str, ...], labels_per_prompt: float
+    scores: pd.DataFrame, draws: pd.DataFrame, row: tuple[str, ...], labels_per_prompt: float
 ) -> pd.DataFrame:
     """Best corrected score first, within a blueprint where there are several."""
     names = list(row)
-    found = compute_corrected(scores, drawn, row).merge(_count_certain(scores, drawn, row), "left", names)
-    found["n_prompts_labelled"] -= found["certain"]
-    found["prompts_needed"] = np.maximum(found["prompts_needed"] - found["certain"], 0)
-    found["labels_needed"] = np.ceil(np.ceil(found["prompts_needed"]) * labels_per_prompt)
-    few = found["n_prompts_labelled"] < MIN_CLUSTERS
-    outside = found["outside"] > OUTSIDE_DRAWS
-    found.loc[few | outside, _OF_INTERVALS] = np.nan
-    found.loc[(found["n_prompts_labelled"] < 2) | outside, ["corrected", "power"]] = np.nan
-    found["reason"] = [
-        _explain_no_correction(*of_row) for of_row in zip(found["n_prompts_labelled"], found["n_outside"], outside, strict=True)
+    rows = compute_corrected(scores, draws, row).merge(_count_certain(scores, draws, row), "left", names)
+    rows["n_prompts_labelled"] -= rows["certain"]
+    rows["prompts_needed"] = np.maximum(rows["prompts_needed"] - rows["certain"], 0)
+    rows["labels_needed"] = np.ceil(np.ceil(rows["prompts_needed"]) * labels_per_prompt)
+    few = rows["n_prompts_labelled"] < MIN_CLUSTERS
+    outside = rows["outside"] > OUTSIDE_DRAWS
+    rows.loc[few | outside, _OF_INTERVALS] = np.nan
+    rows.loc[(rows["n_prompts_labelled"] < 2) | outside, ["corrected", "power"]] = np.nan
+    rows["reason"] = [
+        _explain_no_correction(*of_row) for of_row in zip(rows["n_prompts_labelled"], rows["n_outside"], outside, strict=True)
     ]
-    return found.sort_values(
+    return rows.sort_values(
         [*names[:-1], "corrected", "judged", "model"], ascending=[True] * len(names[:-1]) + [False, False, True]
     )
 
 
 def _explain_no_correction(n_labelled: int, n_outside: int, outside: bool) -> str:
     # Labels of some blueprints say how judges err there, and nothing of how they err in others: a correction of all would be a guess.
-    lost = f"not corrected: {format_count(n_outside, 'prompt')} in no draw so far; `dtef export labels` with another seed draws among all"
-    return lost if outside else explain_missing(n_labelled, "labelled prompt")
+    explanation = f"not corrected: {format_count(n_outside, 'prompt')} in no draw so far; `dtef export labels` with another seed draws among all"
+    return explanation if outside else explain_missing(n_labelled, "labelled prompt")
 
 
-def _count_certain(scores: pd.DataFrame, drawn: pd.DataFrame, row: tuple[str, ...]) -> pd.DataFrame:
+def _count_certain(scores: pd.DataFrame, draws: pd.DataFrame, row: tuple[str, ...]) -> pd.DataFrame:
     """Per board row: prompts known for certain, and those that no draw could have drawn, with their part of the score."""
-    listed = drawn[_DRAWN_NAME].drop_duplicates().assign(listed=True)
-    rows = scores.assign(part=parts(scores, row)).merge(listed, "left", _DRAWN_NAME)
+    prompts = draws[_DRAWN_NAME].drop_duplicates().assign(listed=True)
+    rows = scores.assign(part=parts(scores, row)).merge(prompts, "left", _DRAWN_NAME)
     unit = rows["blueprint"] + "/" + rows["prompt"]
     rows = rows.assign(unlisted=rows["listed"].isna(), sure=unit.where(~rows["can_be_labelled"]))
     rows = rows.assign(missed=unit.where(rows["unlisted"]), lost=rows["part"].where(rows["unlisted"], 0.0))
-    grouped = rows.groupby(list(row), sort=True)
-    return grouped.agg(certain=("sure", "nunique"), n_outside=("missed", "nunique"), outside=("lost", "sum")).reset_index()
+    groups = rows.groupby(list(row), sort=True)
+    return groups.agg(certain=("sure", "nunique"), n_outside=("missed", "nunique"), outside=("lost", "sum")).reset_index()
 
 
 def load_board_runs(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
@@ -297,14 +297,14 @@ def load_label_material(
 ) -> Mapping[str, Any]:
     """What labels are about: `responses`, `criteria` and `prompts` of these runs, as `sampled` takes them; `prompts` None: of all."""
     connection.register("latest", runs[["blueprint", "snapshot"]])
-    chosen = (
+    semi_join = (
         ""
         if prompts is None
         else "SEMI JOIN of_prompts ON {table}.blueprint = of_prompts.blueprint AND {table}.prompt = of_prompts.prompt"
     )
     if prompts is not None:
         connection.register("of_prompts", prompts[_DRAWN_NAME])
-    responses, criteria = (chosen.format(table=table) for table in ("rubric_responses", "rubric_criteria"))
+    responses, criteria = (semi_join.format(table=table) for table in ("rubric_responses", "rubric_criteria"))
     of_blueprints = "WHERE blueprint::VARCHAR IN (SELECT blueprint FROM latest)"
     return {
         "responses": connection.execute(

@@ -61,10 +61,11 @@ LABELLED_SCORES_READ = (
 def compare_labelled_scores(
     connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame
 ) -> pd.DataFrame:
-    """One row per response of `runs` with a hybrid score: its keys, the prompt's `weight`, `judged`, `labelled`, `can_be_labelled`.
+    """One row per response of `runs` with a hybrid score: its keys, the prompt's `weight`, `completeness`, `labelled`, `can_be_labelled`.
 
-    `judged` is its hybrid score by judges, also where a run was scored with labels; `labelled` that with the label in the place of each point
-    that judges decide, NaN where one of these has none, and `judged` where judges decide nothing (`can_be_labelled` is false: people would
+    `completeness` is its hybrid score by judges, also where a run was scored with labels; `labelled` that with the label in the place of
+    each point
+    that judges decide, NaN where one of these has none, and `completeness` where judges decide nothing (`can_be_labelled` is false: people would
     change nothing). `connection`: the tables of LABELLED_SCORES_READ; `items`: as of `build_label_items`, of the responses of these runs.
     """
     connection.register("latest", runs[["blueprint", "snapshot"]])
@@ -72,7 +73,7 @@ def compare_labelled_scores(
         connection.execute(sql).df() for sql in (_OF_POINTS, _OF_SIMILARITIES, _OF_RESPONSES, _OF_PROMPTS)
     )
     points_with_labels = apply_human_labels(points, items, labels)
-    judged = (
+    completeness = (
         points_with_labels[points_with_labels["kind"] == TEXT_KIND]
         .groupby(_RESPONSE, dropna=False, sort=False)["labelled"]
         .all()
@@ -83,15 +84,15 @@ def compare_labelled_scores(
         sort_unique(responses, _RESPONSE, "responses")
         .merge(prompts, on=_PROMPT_OF_RESPONSE)
         .merge(similar, "left", _RESPONSE)
-        .merge(judged, "left", _RESPONSE)
+        .merge(completeness, "left", _RESPONSE)
     )
-    made = [
-        _compare_under_policy(rows, points, points_with_labels, own, policy)
-        for policy, own in _group_by_policy(connection, runs)
+    tables = [
+        _compare_under_policy(rows, points, points_with_labels, policy_runs, policy)
+        for policy, policy_runs in _group_by_policy(connection, runs)
     ]
     return (
-        pd.concat(made, ignore_index=True)
-        if made
+        pd.concat(tables, ignore_index=True)
+        if tables
         else _compare_under_policy(rows, points, points_with_labels, runs, ScoringPolicy())
     )
 
@@ -107,14 +108,14 @@ def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prom
         criteria.select([*_PROMPT_OF_RESPONSE, *ITEM_KEYS[8:], "kind", "text"]).to_pandas(),
         prompts.select([*_PROMPT_OF_RESPONSE, "messages"]).to_pandas(),
     )
-    labelled = items[items["item"].isin(set(labels["item"].to_pylist()))]
-    if labelled.empty:
+    labelled_items = items[items["item"].isin(set(labels["item"].to_pylist()))]
+    if labelled_items.empty:
         return points
     rows = points.to_pandas()
-    points_with_labels = apply_human_labels(rows, labelled, labels.to_pandas())
-    there = points_with_labels["labelled"]
+    points_with_labels = apply_human_labels(rows, labelled_items, labels.to_pandas())
+    has_label = points_with_labels["labelled"]
     return convert_to_table(
-        points_with_labels.assign(by_judges=rows["score"].where(there), partial=points_with_labels["partial"] & ~there),
+        points_with_labels.assign(by_judges=rows["score"].where(has_label), partial=points_with_labels["partial"] & ~has_label),
         points.schema,
     )
 
@@ -123,35 +124,36 @@ def _group_by_policy(connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame) 
     run_policies = connection.execute(
         "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, policy FROM rubric_runs"
     ).df()
-    for policy, own in runs.merge(run_policies, on=["blueprint", "snapshot"]).groupby("policy", sort=True):
-        yield parse_policy(str(policy)), own
+    for policy, policy_runs in runs.merge(run_policies, on=["blueprint", "snapshot"]).groupby("policy", sort=True):
+        yield parse_policy(str(policy)), policy_runs
 
 
 def _compare_under_policy(
     rows: pd.DataFrame, points: pd.DataFrame, points_with_labels: pd.DataFrame, runs: pd.DataFrame, policy: ScoringPolicy
 ) -> pd.DataFrame:
-    own = rows[rows["blueprint"].isin(runs["blueprint"])]
-    judged, labelled = (
-        _compute_hybrids(own, part[part["blueprint"].isin(runs["blueprint"])], policy) for part in (points, points_with_labels)
+    table = rows[rows["blueprint"].isin(runs["blueprint"])]
+    judges, people = (
+        _compute_hybrids(table, part[part["blueprint"].isin(runs["blueprint"])], policy)
+        for part in (points, points_with_labels)
     )
-    can = own["whole"].notna().to_numpy()
-    whole = own["whole"].eq(True).to_numpy()
-    found = own[[*_RESPONSE, "weight"]].assign(
-        judged=judged, labelled=np.where(can, np.where(whole, labelled, np.nan), judged), can_be_labelled=can
+    can = table["whole"].notna().to_numpy()
+    is_full = table["whole"].eq(True).to_numpy()
+    scores = table[[*_RESPONSE, "weight"]].assign(
+        judged=judges, labelled=np.where(can, np.where(is_full, people, np.nan), judges), can_be_labelled=can
     )
-    return found[np.isfinite(judged)].reset_index(drop=True)
+    return scores[np.isfinite(judges)].reset_index(drop=True)
 
 
 def _compute_hybrids(responses: pd.DataFrame, points: pd.DataFrame, policy: ScoringPolicy) -> Floats:
     """(responses,) the hybrid score that these points make; NaN: unscored."""
-    covered = compute_coverage(points, policy)[[*_RESPONSE, "coverage"]]
+    coverages = compute_coverage(points, policy)[[*_RESPONSE, "coverage"]]
     # The keys of both in one type: a null in either makes floats of whole numbers.
     kinds = {name: responses[name].dtype for name in _RESPONSE}
-    found = responses[_RESPONSE].merge(covered.astype(kinds), "left", _RESPONSE)["coverage"]
-    made = compute_hybrid(
-        found.to_numpy(dtype=np.float64, na_value=np.nan),
+    coverage = responses[_RESPONSE].merge(coverages.astype(kinds), "left", _RESPONSE)["coverage"]
+    hybrid = compute_hybrid(
+        coverage.to_numpy(dtype=np.float64, na_value=np.nan),
         responses["similarity"],
         responses["has_criteria"],
         responses["has_ideal"],
     )
-    return made.compute_at(policy.beta)
+    return hybrid.compute_at(policy.beta)

@@ -52,27 +52,27 @@ def build_label_items(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: 
     `responses` as rubric_responses, `criteria` as rubric_criteria, `prompts` as rubric_prompts. The item is a hash of the blueprint and of what
     labellers see: conversation, text and criterion. It is made of hashes of these, as the texts of all rows together would fill the memory.
     """
-    given = responses.loc[_has_text(responses), [*ITEM_KEYS[:8], "text"]]
-    judged = criteria.loc[criteria["kind"] == TEXT_KIND, [*_PROMPT_NAME, *ITEM_KEYS[8:], "text"]]
-    given = given.assign(text_hash=[digest(text) for text in given["text"]]).drop(columns="text")
-    judged = judged.assign(criterion_hash=[digest(text) for text in judged["text"]]).drop(columns="text")
-    shown = prompts[_PROMPT_NAME].assign(
+    answers = responses.loc[_has_text(responses), [*ITEM_KEYS[:8], "text"]]
+    points = criteria.loc[criteria["kind"] == TEXT_KIND, [*_PROMPT_NAME, *ITEM_KEYS[8:], "text"]]
+    answers = answers.assign(text_hash=[digest(text) for text in answers["text"]]).drop(columns="text")
+    points = points.assign(criterion_hash=[digest(text) for text in points["text"]]).drop(columns="text")
+    conversations = prompts[_PROMPT_NAME].assign(
         shown_hash=[digest(_format_sheet_conversation(messages)) for messages in prompts["messages"]]
     )
-    rows = given.merge(judged, on=_PROMPT_NAME).merge(shown, on=_PROMPT_NAME)
-    what = zip(*(rows[name].tolist() for name in ("blueprint", "shown_hash", "criterion_hash", "text_hash")), strict=True)
-    return rows[list(ITEM_KEYS)].assign(item=[digest(*one)[:_ITEM_DIGITS] for one in what])
+    rows = answers.merge(points, on=_PROMPT_NAME).merge(conversations, on=_PROMPT_NAME)
+    hash_rows = zip(*(rows[name].tolist() for name in ("blueprint", "shown_hash", "criterion_hash", "text_hash")), strict=True)
+    return rows[list(ITEM_KEYS)].assign(item=[digest(*hashes)[:_ITEM_DIGITS] for hashes in hash_rows])
 
 
 def add_texts(items: pd.DataFrame, responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `build_label_items` with what labellers and judges see: `shown` (the conversation, of turns that the model wrote only that
+    """Rows of `build_label_items` with what labellers and judges see: `turns` (the conversation, of turns that the model wrote only that
     they are
     there), `text` and `criterion`."""
-    shown = prompts[_PROMPT_NAME].assign(shown=[_format_sheet_conversation(messages) for messages in prompts["messages"]])
+    turns = prompts[_PROMPT_NAME].assign(shown=[_format_sheet_conversation(messages) for messages in prompts["messages"]])
     texts = responses[[*ITEM_KEYS[:8], "text"]]
-    judged = criteria[[*_PROMPT_NAME, *ITEM_KEYS[8:], "text"]].rename(columns={"text": "criterion"})
-    found = items.merge(shown, on=_PROMPT_NAME, how="left").merge(texts, on=list(ITEM_KEYS[:8]), how="left")
-    return found.merge(judged, on=[*_PROMPT_NAME, *ITEM_KEYS[8:]], how="left")
+    criterion_rows = criteria[[*_PROMPT_NAME, *ITEM_KEYS[8:], "text"]].rename(columns={"text": "criterion"})
+    rows = items.merge(turns, on=_PROMPT_NAME, how="left").merge(texts, on=list(ITEM_KEYS[:8]), how="left")
+    return rows.merge(criterion_rows, on=[*_PROMPT_NAME, *ITEM_KEYS[8:]], how="left")
 
 
 def sample_labels(
@@ -83,12 +83,12 @@ def sample_labels(
     n_prompts: int,
     seed: int,
     per_model: int | None = None,
-    known: Sequence[str] = (),
+    known_items: Sequence[str] = (),
     show_names: bool = False,
 ) -> LabelSample:
     """A blind sheet of `n_prompts` prompts, drawn in proportion to their part of the board: each blueprint alike, prompts by weight within it.
 
-    Every model has responses in every prompt that it answered: all of them, or `per_model`, chosen at random. Items in `known` have
+    Every model has responses in every prompt that it answered: all of them, or `per_model`, chosen at random. Items in `known_items` have
     a label already and are not put on the sheet again. Names in responses that would say who wrote them are hidden
     (`blind_rows`) unless `show_names`; an item is the same either way, and so is the draw. Equal seeds and tables draw alike,
     whatever the order of rows. Raises ConfigError where there is nothing to label.
@@ -99,10 +99,10 @@ def sample_labels(
     rng = np.random.default_rng(seed)
     chance = compute_chances(units["size"], n_prompts)
     units = units.assign(probability=chance, drawn=draw_sample(chance, rng), seed=seed)
-    chosen = units.loc[units["drawn"], _PROMPT_NAME]
-    rows = build_label_items(*(part.merge(chosen, on=_PROMPT_NAME) for part in (responses, criteria, prompts)))
+    sample = units.loc[units["drawn"], _PROMPT_NAME]
+    rows = build_label_items(*(part.merge(sample, on=_PROMPT_NAME) for part in (responses, criteria, prompts)))
     rows = _limit_per_model(rows, per_model, rng).sort_values("item", kind="stable")
-    once = rows[~rows["item"].isin(list(known))].drop_duplicates("item").reset_index(drop=True)
+    once = rows[~rows["item"].isin(list(known_items))].drop_duplicates("item").reset_index(drop=True)
     once = add_texts(once.iloc[rng.permutation(len(once))], responses, criteria, prompts)
     once = once.assign(hidden=0) if show_names else blind_rows(once, responses)
     sheet = once.assign(prompt=once["shown"])[list(SHEET_COLUMNS[:5])]
@@ -140,9 +140,9 @@ def _format_sheet_conversation(messages: Sequence[dict[str, str | None]]) -> str
 
 def _list_labelable_prompts(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     """One row per prompt that can be labelled, with its `size`: its part of a mean over blueprints of means over prompts by weight."""
-    answered = responses.loc[_has_text(responses), _PROMPT_NAME].drop_duplicates()
-    judged = criteria.loc[criteria["kind"] == TEXT_KIND, _PROMPT_NAME].drop_duplicates()
-    units = answered.merge(judged).merge(prompts[[*_PROMPT_NAME, "weight"]])
+    answered_prompts = responses.loc[_has_text(responses), _PROMPT_NAME].drop_duplicates()
+    judged_prompts = criteria.loc[criteria["kind"] == TEXT_KIND, _PROMPT_NAME].drop_duplicates()
+    units = answered_prompts.merge(judged_prompts).merge(prompts[[*_PROMPT_NAME, "weight"]])
     units = units.sort_values(_PROMPT_NAME).reset_index(drop=True)
     return units.assign(size=units["weight"] / units.groupby("blueprint")["weight"].transform("sum"))
 
@@ -160,8 +160,8 @@ def _limit_per_model(rows: pd.DataFrame, most: int | None, rng: np.random.Genera
     response = list(ITEM_KEYS[:8])
     units = rows[response].drop_duplicates().sort_values(response).reset_index(drop=True)
     units = units.iloc[rng.permutation(len(units))]
-    kept = units[units.groupby(["blueprint", "snapshot", "prompt", "model"]).cumcount() < most]
-    return rows.merge(kept, on=response)
+    sample = units[units.groupby(["blueprint", "snapshot", "prompt", "model"]).cumcount() < most]
+    return rows.merge(sample, on=response)
 
 
 def blind_rows(rows: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
@@ -171,16 +171,16 @@ def blind_rows(rows: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
     of a blueprint are those of the models that answered it, by `model`, `model_variant` and, if it is a column, `served_model`. A name that the
     prompt or the criterion of the row has stays: the row is about it.
     """
-    names = {blueprint: _collect_names(own) for blueprint, own in responses.groupby("blueprint", sort=False)}
+    names = {blueprint: _collect_names(answers) for blueprint, answers in responses.groupby("blueprint", sort=False)}
 
     @cache
-    def hide_in_row(blueprint: str, shown: str, criterion: str) -> HiddenNames:
-        return names[blueprint].keep_absent(f"{shown}\n{criterion}")
+    def hide_in_row(blueprint: str, conversation: str, criterion: str) -> HiddenNames:
+        return names[blueprint].keep_absent(f"{conversation}\n{criterion}")
 
     columns = (rows[name].tolist() for name in ("blueprint", "shown", "criterion", "text"))
     hidden_texts = [
-        _hide_names(hide_in_row(blueprint, shown, criterion), text)
-        for blueprint, shown, criterion, text in zip(*columns, strict=True)
+        _hide_names(hide_in_row(blueprint, conversation, criterion), text)
+        for blueprint, conversation, criterion, text in zip(*columns, strict=True)
     ]
     return rows.assign(text=[text for text, _ in hidden_texts], hidden=[number for _, number in hidden_texts])
 
@@ -191,11 +191,11 @@ def _hide_names(names: HiddenNames, text: str) -> tuple[str, int]:
 
 
 def _collect_names(responses: pd.DataFrame) -> HiddenNames:
-    called = {
+    names = {
         *_collect_known_names(responses["model"]),
         *(_collect_known_names(responses["served_model"]) if "served_model" in responses else ()),
     }
-    return collect_hidden_names(sorted(_collect_known_names(responses["model_variant"])), sorted(called))
+    return collect_hidden_names(sorted(_collect_known_names(responses["model_variant"])), sorted(names))
 
 
 def _collect_known_names(values: Iterable[object]) -> set[str]:
@@ -233,40 +233,40 @@ def mark_imported(draws: pa.Table, names: Collection[str]) -> pa.Table:
     return draws.set_column(at, draws.schema.field(at), pa.array(flags, pa.bool_()))
 
 
-def find_draws(items: pa.Table, labelled: Collection[str]) -> set[str]:
+def find_draws(items: pa.Table, labels: Collection[str]) -> set[str]:
     """The draws whose sheets have any of these items: for sheets that do not say themselves which draw they are of."""
-    wanted = set(labelled)
-    return {name for name, item in zip(items["draw_id"].to_pylist(), items["item"].to_pylist(), strict=True) if item in wanted}
+    keys = set(labels)
+    return {name for name, item in zip(items["draw_id"].to_pylist(), items["item"].to_pylist(), strict=True) if item in keys}
 
 
-def select_new_labels(known: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
+def select_new_labels(history: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
     """The labels of `more` that say something else than what its author last said of the item: a sheet imported again brings none.
 
     Both: columns of RUBRIC_LABELS.
     """
-    last, now = (_select_latest_labels(part) for part in (known, more))
+    last, now = (_select_latest_labels(part) for part in (history, more))
     both = now.merge(last[[*_OF_A_LABEL, *_SAID_OF_IT]], "left", _OF_A_LABEL, suffixes=("", "_before"))
-    same = [
-        (one if pd.notna(one) else None) == (before if pd.notna(before) else None)
+    is_equal = [
+        (after if pd.notna(after) else None) == (before if pd.notna(before) else None)
         for name in _SAID_OF_IT
-        for one, before in zip(both[name], both[f"{name}_before"], strict=True)
+        for after, before in zip(both[name], both[f"{name}_before"], strict=True)
     ]
-    unchanged = both.loc[[a and b for a, b in zip(same[: len(both)], same[len(both) :], strict=True)], _OF_A_LABEL]
-    marked = more.merge(unchanged, "left", _OF_A_LABEL, indicator="known")
-    return pd.DataFrame(marked.loc[marked["known"] == "left_only", RUBRIC_LABELS.names]).reset_index(drop=True)
+    repeats = both.loc[[a and b for a, b in zip(is_equal[: len(both)], is_equal[len(both) :], strict=True)], _OF_A_LABEL]
+    rows = more.merge(repeats, "left", _OF_A_LABEL, indicator="known")
+    return pd.DataFrame(rows.loc[rows["known"] == "left_only", RUBRIC_LABELS.names]).reset_index(drop=True)
 
 
-def merge_label_rows(known: pa.Table, more: pd.DataFrame) -> pa.Table:
+def merge_label_rows(history: pa.Table, more: pd.DataFrame) -> pa.Table:
     """`rubric_labels` with the new ones of `more`; as it was where there are none."""
-    new = select_new_labels(known.to_pandas(), more)
-    return convert_to_table(merge_history(known.to_pandas(), new), RUBRIC_LABELS) if len(new) else known
+    new = select_new_labels(history.to_pandas(), more)
+    return convert_to_table(merge_history(history.to_pandas(), new), RUBRIC_LABELS) if len(new) else history
 
 
 def convert_to_table(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
     """The columns of the schema; NaN becomes null."""
-    return pa.table([pa.array(rows[one.name], one.type, from_pandas=True) for one in schema], schema=schema)
+    return pa.table([pa.array(rows[field.name], field.type, from_pandas=True) for field in schema], schema=schema)
 
 
 def _select_latest_labels(labels: pd.DataFrame) -> pd.DataFrame:
-    ordered = labels.sort_values(["imported_at", "line"], kind="stable")
-    return ordered.drop_duplicates(_OF_A_LABEL, keep="last")
+    sorted_labels = labels.sort_values(["imported_at", "line"], kind="stable")
+    return sorted_labels.drop_duplicates(_OF_A_LABEL, keep="last")

@@ -113,9 +113,9 @@ class BlueprintRun:
     @cached_property
     def models(self) -> list[str]:
         """The models, best first; those without a score last."""
-        scored = {row["model"]: row["hybrid"] for row in self.list_scores_at(MODEL_LEVEL)}
-        known = {name: -math.inf if is_unknown(score) else score for name, score in scored.items()}
-        return sorted(known, key=lambda name: (-known[name], name))
+        scores = {row["model"]: row["hybrid"] for row in self.list_scores_at(MODEL_LEVEL)}
+        sort_scores = {name: -math.inf if is_unknown(score) else score for name, score in scores.items()}
+        return sorted(sort_scores, key=lambda name: (-sort_scores[name], name))
 
     def list_scores_at(self, level: str) -> list[StoredRow]:
         """The scores of a level: of cells, variants or models."""
@@ -130,10 +130,10 @@ class BlueprintRun:
     @cached_property
     def cells(self) -> dict[str, list[StoredRow]]:
         """The scores of each prompt's cells."""
-        found: dict[str, list[StoredRow]] = {}
+        by_prompt: dict[str, list[StoredRow]] = {}
         for row in self.list_scores_at(CELL_LEVEL):
-            found.setdefault(row["prompt"], []).append(row)
-        return found
+            by_prompt.setdefault(row["prompt"], []).append(row)
+        return by_prompt
 
     @cached_property
     def variants(self) -> list[StoredRow]:
@@ -142,11 +142,11 @@ class BlueprintRun:
     @cached_property
     def by_model(self) -> dict[tuple[str, str], dict[str, float | None]]:
         """Of each (prompt, model) the means of coverage, similarity and hybrid score over its variants."""
-        grouped: dict[tuple[str, str], list[StoredRow]] = {}
+        groups: dict[tuple[str, str], list[StoredRow]] = {}
         for row in self.list_scores_at(CELL_LEVEL):
-            grouped.setdefault((row["prompt"], row["model"]), []).append(row)
+            groups.setdefault((row["prompt"], row["model"]), []).append(row)
         names = ("hybrid", "coverage", "similarity")
-        return {key: {name: mean(row[name] for row in own) for name in names} for key, own in grouped.items()}
+        return {key: {name: mean(row[name] for row in rows) for name in names} for key, rows in groups.items()}
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -181,29 +181,29 @@ def _make_sort_key(key: ResponseKey) -> tuple[Any, ...]:
 
 def read_run(rows: StoredRows, blueprint: str, snapshot: str | None) -> BlueprintRun:
     """The rows of one blueprint; of its results those of the snapshot."""
-    own = {"blueprint": blueprint}
-    of_run = {**own, "snapshot": snapshot}
+    of_blueprint = {"blueprint": blueprint}
+    of_run = {**of_blueprint, "snapshot": snapshot}
     key = ("prompt", *_OF_RESPONSE_KEY)
     transcript = "transcript=CASE WHEN turns > 1 THEN transcript END"
     has_transcript = {"turns", "transcript"} <= rows.columns("rubric_responses")
     raw = "raw=CASE WHEN class IS NULL THEN raw END"
     has_raw = {"class", "raw"} <= rows.columns("rubric_judgements")
-    wanted = (*_RESPONSE_WANTED, *([transcript] if has_transcript else ["transcript"]))
-    judged = (*_JUDGEMENT_WANTED, *([raw] if has_raw else ["raw"]))
-    responses = rows.table("rubric_responses", wanted, of_run, key)
+    response_columns = (*_RESPONSE_WANTED, *([transcript] if has_transcript else ["transcript"]))
+    judgement_columns = (*_JUDGEMENT_WANTED, *([raw] if has_raw else ["raw"]))
+    responses = rows.table("rubric_responses", response_columns, of_run, key)
     points = rows.table("rubric_points", _POINT_WANTED, of_run, key)
-    judgements = rows.table("rubric_judgements", judged, of_run, (*key, "judge", "judge_draw"))
+    judgements = rows.table("rubric_judgements", judgement_columns, of_run, (*key, "judge", "judge_draw"))
     varying = ("temperature", "system_index", "draw")
     return BlueprintRun(
         id=blueprint,
         snapshot=snapshot,
-        about=next(iter(rows.rows("rubric_blueprints", _ABOUT_WANTED, own)), dict.fromkeys(_ABOUT_WANTED)),
+        about=next(iter(rows.rows("rubric_blueprints", _ABOUT_WANTED, of_blueprint)), dict.fromkeys(_ABOUT_WANTED)),
         run=next(iter(rows.rows("rubric_runs", _RUN_WANTED, of_run)), dict.fromkeys(_RUN_WANTED)),
-        prompts=rows.rows("rubric_prompts", _PROMPT_WANTED, own, ("position", "prompt")),
+        prompts=rows.rows("rubric_prompts", _PROMPT_WANTED, of_blueprint, ("position", "prompt")),
         findings=rows.rows(
-            "rubric_findings", ("level", "code", "place", "line", "text"), own, ("line", "place", "code", "text")
+            "rubric_findings", ("level", "code", "place", "line", "text"), of_blueprint, ("line", "place", "code", "text")
         ),
-        criteria=ByPrompt(rows.table("rubric_criteria", _CRITERION_WANTED, own, ("prompt", *_OF_CRITERION_KEY))),
+        criteria=ByPrompt(rows.table("rubric_criteria", _CRITERION_WANTED, of_blueprint, ("prompt", *_OF_CRITERION_KEY))),
         responses=ByPrompt(responses),
         points=ByPrompt(points),
         judgements=ByPrompt(judgements),
@@ -221,14 +221,14 @@ class ByPrompt:
         self._rows = rows
         self._slices: dict[str, tuple[int, int]] = {}
         start = 0
-        for prompt, same in groupby(rows["prompt"].to_pylist()):
-            length = sum(1 for _ in same)
+        for prompt, group in groupby(rows["prompt"].to_pylist()):
+            length = sum(1 for _ in group)
             self._slices[str(prompt)] = (start, length)
             start += length
 
     def list_rows_of_prompt(self, prompt: str) -> list[StoredRow]:
-        found: list[StoredRow] = self._rows.slice(*self._slices.get(prompt, (0, 0))).to_pylist()
-        return found
+        rows: list[StoredRow] = self._rows.slice(*self._slices.get(prompt, (0, 0))).to_pylist()
+        return rows
 
 
 def list_snapshots_in_order(rows: StoredRows) -> list[str]:
@@ -238,8 +238,8 @@ def list_snapshots_in_order(rows: StoredRows) -> list[str]:
         if "snapshot" not in rows.columns(name):
             continue
         first = "min(epoch_us(answered_at))" if "answered_at" in rows.columns(name) else "NULL"
-        grouped = rows.table(f"(SELECT snapshot, {first} AS us FROM {name} GROUP BY snapshot)", ["snapshot", "us"], {})
-        for snapshot, us in zip(*(grouped[column].to_pylist() for column in ("snapshot", "us")), strict=True):
+        table = rows.table(f"(SELECT snapshot, {first} AS us FROM {name} GROUP BY snapshot)", ["snapshot", "us"], {})
+        for snapshot, us in zip(*(table[column].to_pylist() for column in ("snapshot", "us")), strict=True):
             times[str(snapshot)] = convert_microseconds(us) or times.get(str(snapshot))
     return sort_labels(times)
 
@@ -254,10 +254,10 @@ def find_shown_runs(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str]
     runs: dict[str, list[str]] = {}
     for name in ("rubric_responses", "rubric_runs"):
         if {"blueprint", "snapshot"} <= rows.columns(name):
-            found = rows.rows(f"(SELECT DISTINCT blueprint, snapshot FROM {name})", ["blueprint", "snapshot"], {})
-            for row in found:
+            run_rows = rows.rows(f"(SELECT DISTINCT blueprint, snapshot FROM {name})", ["blueprint", "snapshot"], {})
+            for row in run_rows:
                 runs.setdefault(str(row["blueprint"]), []).append(str(row["snapshot"]))
-    latest = {name: among(order, own)[-1] for name, own in runs.items()}
+    latest = {name: among(order, snapshots)[-1] for name, snapshots in runs.items()}
     if len(scores):
         pairs = select_latest_runs(scores, order)
         latest |= dict(zip(pairs["blueprint"].astype(str), pairs["snapshot"].astype(str), strict=True))
@@ -274,7 +274,7 @@ def iterate_counts(value: Any) -> Iterator[tuple[str, int]]:
 
 def mean(values: Iterable[Any]) -> float | None:
     """Mean of what is known; None: nothing is."""
-    known = [float(value) for value in values if not is_unknown(value)]
-    if len(known) == 1:
-        return known[0]
-    return fsum(known) / len(known) if known else None
+    numbers = [float(value) for value in values if not is_unknown(value)]
+    if len(numbers) == 1:
+        return numbers[0]
+    return fsum(numbers) / len(numbers) if numbers else None

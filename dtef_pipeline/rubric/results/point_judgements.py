@@ -20,10 +20,10 @@ class JudgedPoints(NamedTuple):
 
 
 def group_judgements(points: Sequence[StoredRow], judgements: Sequence[StoredRow]) -> JudgedPoints:
-    found: dict[tuple[ResponseKey, tuple[Any, ...]], list[StoredRow]] = {}
+    by_point: dict[tuple[ResponseKey, tuple[Any, ...]], list[StoredRow]] = {}
     for row in judgements:
-        found.setdefault((make_response_key(row), make_criterion_key(row)), []).append(row)
-    return JudgedPoints({(make_response_key(row), make_criterion_key(row)): row for row in points}, found)
+        by_point.setdefault((make_response_key(row), make_criterion_key(row)), []).append(row)
+    return JudgedPoints({(make_response_key(row), make_criterion_key(row)): row for row in points}, by_point)
 
 
 def describe_criterion(row: Mapping[str, Any]) -> str:
@@ -41,7 +41,7 @@ def format_criteria_count(number: int) -> str:
 def describe_judges_answered(point: Mapping[str, Any], judgements: Iterable[Mapping[str, Any]]) -> str:
     """`1 of 2 judges`; `2 of 2 judges, 1 draw missing` where a judge that answered did not do so each time it was asked."""
     judgement_list = list(judgements)
-    there = {row["judge"] for row in judgement_list if not is_unknown(row["class"])}
-    missing = sum(row["judge"] in there and is_unknown(row["class"]) for row in judgement_list)
+    judges = {row["judge"] for row in judgement_list if not is_unknown(row["class"])}
+    missing = sum(row["judge"] in judges and is_unknown(row["class"]) for row in judgement_list)
     answered_text = f"{point['n_answered']} of {format_count(int(point['n_judges'] or 0), 'judge')}"
     return answered_text + (f", {format_count(missing, 'draw')} missing" if missing else "")

@@ -33,7 +33,7 @@ _OF_JUDGEMENT = (
 )
 
 
-def list_assessments(key: ResponseKey, criteria: Sequence[StoredRow], found: JudgedPoints) -> list[dict[str, Any]]:
+def list_assessments(key: ResponseKey, criteria: Sequence[StoredRow], index: JudgedPoints) -> list[dict[str, Any]]:
     """One mapping per criterion of a response: the criterion, its score (0-1; None: unscored, for a reason) and every judgement of it.
 
     A criterion that nothing is known of, because the response has no text, is not in it.
@@ -41,10 +41,10 @@ def list_assessments(key: ResponseKey, criteria: Sequence[StoredRow], found: Jud
     json_entries = []
     for row in criteria:
         place = (key, make_criterion_key(row))
-        if place not in found.points and place not in found.judgements:
+        if place not in index.points and place not in index.judgements:
             continue
-        point: Mapping[str, Any] = found.points.get(place) or dict.fromkeys(_OF_POINT)
-        judgement_data = [{name: one[name] for name in _OF_JUDGEMENT if name in one} for one in found.judgements.get(place, ())]
+        point: Mapping[str, Any] = index.points.get(place) or dict.fromkeys(_OF_POINT)
+        judgement_data = [{name: j[name] for name in _OF_JUDGEMENT if name in j} for j in index.judgements.get(place, ())]
         criterion = {name: value for name, value in row.items() if name not in ("prompt", "blueprint", "fault")}
         scores = {name: point[name] for name in _OF_POINT}
         json_entries.append({**criterion, "words": describe_criterion(row), **scores, "individual_judgements": judgement_data})
@@ -63,7 +63,7 @@ def write_result_chunks(
     yield from _write_json_list(
         {
             **convert_to_camel_case(row),
-            "criteria": [_describe_criterion_row(one) for one in run.criteria.list_rows_of_prompt(str(row["prompt"]))],
+            "criteria": [_describe_criterion_row(c) for c in run.criteria.list_rows_of_prompt(str(row["prompt"]))],
         }
         for row in run.prompts
     )
@@ -87,9 +87,9 @@ def convert_to_json_value(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(name): convert_to_json_value(one) for name, one in value.items()}
+        return {str(name): convert_to_json_value(member) for name, member in value.items()}
     if isinstance(value, list | tuple):
-        return [convert_to_json_value(one) for one in value]
+        return [convert_to_json_value(member) for member in value]
     return value.isoformat() if isinstance(value, datetime) else value
 
 
@@ -100,8 +100,8 @@ def convert_to_camel_case(row: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _camel_case_name(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
+    first, *words = name.split("_")
+    return first + "".join(map(str.capitalize, words))
 
 
 def _describe_run(run: BlueprintRun) -> dict[str, Any]:
@@ -144,22 +144,22 @@ def _describe_similarities(run: BlueprintRun, prompt: str) -> dict[str, Any] | N
 def _list_similarities(rows: Sequence[StoredRow]) -> list[list[float | None]]:
     """Of each response the similarities to all of them, with the digits that 32 bits hold."""
     places = [row["place"] for row in rows]
-    known = np.full((len(rows), max(places) + 1), np.nan)
-    for own, row in zip(known, rows, strict=True):
-        similarities = (row["to_others"] or ())[: known.shape[1]]
-        own[: len(similarities)] = similarities
-    json_entries: list[list[float | None]] = known[:, places].round(7).tolist()
+    matrix = np.full((len(rows), max(places) + 1), np.nan)
+    for matrix_row, row in zip(matrix, rows, strict=True):
+        similarities = (row["to_others"] or ())[: matrix.shape[1]]
+        matrix_row[: len(similarities)] = similarities
+    json_entries: list[list[float | None]] = matrix[:, places].round(7).tolist()
     return json_entries
 
 
 def _describe_coverage(run: BlueprintRun, prompt: str, judgements: ByPrompt) -> list[dict[str, Any]]:
     """One mapping per response: the scores of its cell, and its points."""
     criteria = run.criteria.list_rows_of_prompt(prompt)
-    found = group_judgements(run.points.list_rows_of_prompt(prompt), judgements.list_rows_of_prompt(prompt))
+    index = group_judgements(run.points.list_rows_of_prompt(prompt), judgements.list_rows_of_prompt(prompt))
     cells = {make_response_key(row)[:-1]: row for row in run.cells.get(prompt, [])}
     json_entries = []
     for row in run.responses.list_rows_of_prompt(prompt):
-        points = list_assessments(make_response_key(row), criteria, found)
+        points = list_assessments(make_response_key(row), criteria, index)
         cell: Mapping[str, Any] = cells.get(make_response_key(row)[:-1]) or {}
         json_entries.append(
             {
@@ -169,27 +169,27 @@ def _describe_coverage(run: BlueprintRun, prompt: str, judgements: ByPrompt) -> 
                 "avgCoverageExtent": cell.get("coverage"),
                 "similarity": cell.get("similarity"),
                 "hybridScore": cell.get("hybrid"),
-                "pointAssessments": [_describe_assessment(one) for one in points],
+                "pointAssessments": [_describe_assessment(point) for point in points],
             }
         )
     return json_entries
 
 
-def _describe_assessment(one: Mapping[str, Any]) -> dict[str, Any]:
-    rest = {
+def _describe_assessment(item: Mapping[str, Any]) -> dict[str, Any]:
+    details = {
         name: value
-        for name, value in one.items()
+        for name, value in item.items()
         if name not in ("words", "score", "weight", "inverted", "individual_judgements")
     }
     return {
-        "keyPointText": one["words"],
+        "keyPointText": item["words"],
         "judgeModelId": consensus_id(
-            judgement_data["judge"] for judgement_data in one["individual_judgements"] if judgement_data["score"] is not None
+            judgement_data["judge"] for judgement_data in item["individual_judgements"] if judgement_data["score"] is not None
         ),
-        "coverageExtent": one["score"],
-        "multiplier": one["weight"],
-        "isInverted": one["inverted"],
-        **convert_to_camel_case(rest),
+        "coverageExtent": item["score"],
+        "multiplier": item["weight"],
+        "isInverted": item["inverted"],
+        **convert_to_camel_case(details),
         "individualJudgements": [
             {
                 "judgeModelId": judgement_data["judge"],
@@ -198,24 +198,24 @@ def _describe_assessment(one: Mapping[str, Any]) -> dict[str, Any]:
                     {name: value for name, value in judgement_data.items() if name not in ("judge", "score")}
                 ),
             }
-            for judgement_data in one["individual_judgements"]
+            for judgement_data in item["individual_judgements"]
         ],
     }
 
 
 def _describe_summaries(summaries: Sequence[StoredRow], grades: Sequence[StoredRow]) -> list[dict[str, Any]] | None:
     """What each analyst said; None: nobody was asked."""
-    asked = [row for row in summaries if row["analyst"] is not None]
+    summary_rows = [row for row in summaries if row["analyst"] is not None]
     json_entries = [
         {
             **convert_to_camel_case(row),
             "grades": [
-                convert_to_camel_case({name: one[name] for name in ("model", "dimension", "grade", "reasoning")})
-                for one in grades
-                if one["analyst_variant"] == row["analyst_variant"]
+                convert_to_camel_case({name: grade[name] for name in ("model", "dimension", "grade", "reasoning")})
+                for grade in grades
+                if grade["analyst_variant"] == row["analyst_variant"]
             ],
         }
-        for row in asked
+        for row in summary_rows
     ]
     return json_entries or None
 

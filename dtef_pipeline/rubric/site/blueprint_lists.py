@@ -39,32 +39,32 @@ _TAG_COLUMNS = (
 
 def build_blueprint_list(rows: RubricRows) -> Section:
     """Every blueprint, which leads to its page."""
-    listed = [_build_list_row(rows, name) for name in rows.about]
-    scored = [row for row in listed if not is_unknown(row["mean"])]
-    answer = f"{format_count(len(listed), 'blueprint')}, {len(scored)} with scores."
-    if len(scored) > 1:
-        hardest, easiest = (choose(scored, key=lambda row: row["mean"]) for choose in (min, max))
+    list_rows = [_build_list_row(rows, name) for name in rows.about]
+    scored_rows = [row for row in list_rows if not is_unknown(row["mean"])]
+    answer = f"{format_count(len(list_rows), 'blueprint')}, {len(scored_rows)} with scores."
+    if len(scored_rows) > 1:
+        hardest, easiest = (choose(scored_rows, key=lambda row: row["mean"]) for choose in (min, max))
         answer += f" Hardest is {hardest['blueprint'].text} ({hardest['mean']:.2f}), "
         answer += f"easiest {easiest['blueprint'].text} ({easiest['mean']:.2f})."
-    return Section("blueprints", "Blueprints", [_list_table(listed)], answer)
+    return Section("blueprints", "Blueprints", [_list_table(list_rows)], answer)
 
 
-def _list_table(listed: list[dict[str, Any]]) -> Table:
-    return Table("Blueprints, by the run that their pages show", _LIST_COLUMNS, listed, search=True)
+def _list_table(list_rows: list[dict[str, Any]]) -> Table:
+    return Table("Blueprints, by the run that their pages show", _LIST_COLUMNS, list_rows, search=True)
 
 
 def _build_list_row(rows: RubricRows, blueprint: str) -> dict[str, Any]:
     about = rows.about[blueprint]
     models = run_scores(rows, blueprint)
-    known = models[models["hybrid"].notna()]
+    scored_models = models[models["hybrid"].notna()]
     return {
         **about,
         "blueprint": rows.link(blueprint),
         "tags": [rows.tag_link(str(tag)) for tag in about["tags"] or ()],
-        "n_models": len(known),
-        "mean": float(known["hybrid"].mean()) if len(known) else None,
-        "spread": float(known["hybrid"].max() - known["hybrid"].min()) if len(known) > 1 else None,
-        "best": rows.model(str(known["model"].iloc[0])) if len(known) else None,
+        "n_models": len(scored_models),
+        "mean": float(scored_models["hybrid"].mean()) if len(scored_models) else None,
+        "spread": float(scored_models["hybrid"].max() - scored_models["hybrid"].min()) if len(scored_models) > 1 else None,
+        "best": rows.model(str(scored_models["model"].iloc[0])) if len(scored_models) else None,
         "snapshot": rows.runs.get(blueprint),
     }
 
@@ -73,17 +73,17 @@ def run_scores(rows: RubricRows, blueprint: str) -> pd.DataFrame:
     """The models of the run of a blueprint that is shown, the best first."""
     if not len(rows.scores):
         return pd.DataFrame(columns=["model", "hybrid"])
-    here = (rows.scores["blueprint"] == blueprint) & (rows.scores["snapshot"] == rows.runs.get(blueprint))
-    return rows.scores[here].sort_values(["hybrid", "model"], ascending=[False, True])
+    in_run = (rows.scores["blueprint"] == blueprint) & (rows.scores["snapshot"] == rows.runs.get(blueprint))
+    return rows.scores[in_run].sort_values(["hybrid", "model"], ascending=[False, True])
 
 
 def build_tag_list(rows: RubricRows) -> Section:
     """Every tag, which leads to its page, with its best model."""
-    listed: list[dict[str, Any]] = []
+    tag_rows: list[dict[str, Any]] = []
     for tag, blueprints in rows.tags.items():
         ranked = _build_tag_board(rows, tag).rows
         best = ranked[0] if ranked else None
-        listed.append(
+        tag_rows.append(
             {
                 "tag": rows.tag_link(tag),
                 "n_blueprints": len(blueprints),
@@ -92,16 +92,16 @@ def build_tag_list(rows: RubricRows) -> Section:
                 "n_models": len(ranked),
             }
         )
-    listed.sort(key=lambda row: -row["n_blueprints"])
-    answer = f"{format_count(len(listed), 'tag')}; the most frequent is {listed[0]['tag'].text}." if listed else ""
-    return Section("tags", "Tags", [Table("Tags of blueprints", _TAG_COLUMNS, listed, first=15)], answer)
+    tag_rows.sort(key=lambda row: -row["n_blueprints"])
+    answer = f"{format_count(len(tag_rows), 'tag')}; the most frequent is {tag_rows[0]['tag'].text}." if tag_rows else ""
+    return Section("tags", "Tags", [Table("Tags of blueprints", _TAG_COLUMNS, tag_rows, first=15)], answer)
 
 
 def _build_tag_board(rows: RubricRows, tag: str) -> RankedBoard:
     """The scored models of a tag, the best first, whether ranked or not."""
-    found = rows.select_part_rows("tag", tag)
-    own = found[found["score"].notna()].sort_values(["score", "model"], ascending=[False, True])
-    return ranked_board(f"Mean score over the blueprints tagged {tag}", convert_to_rows(own), "Blueprints")
+    part_rows = rows.select_part_rows("tag", tag)
+    scored_rows = part_rows[part_rows["score"].notna()].sort_values(["score", "model"], ascending=[False, True])
+    return ranked_board(f"Mean score over the blueprints tagged {tag}", convert_to_rows(scored_rows), "Blueprints")
 
 
 def build_tag_pages(rows: RubricRows) -> Iterator[Page]:

@@ -76,13 +76,13 @@ _FACT_COLUMNS = (Column("fact", "Fact"), Column("value", "Value", "long"))
 
 def blueprint_pages(rows: RubricRows) -> Iterator[Page | DataFile]:
     """The page of each blueprint, and the data of its prompts."""
-    share, shown = _compute_shown_share(rows), LatestRunRows(rows.rows.connection, rows.runs)
+    share, latest_rows = _compute_shown_share(rows), LatestRunRows(rows.rows.connection, rows.runs)
     for blueprint in rows.about:
-        run = read_run(shown, blueprint, rows.runs.get(blueprint))
+        run = read_run(latest_rows, blueprint, rows.runs.get(blueprint))
         paths = _choose_data_paths(rows, run, share)
-        answered = [prompt for prompt in run.prompts if run.responses.list_rows_of_prompt(prompt["prompt"])]
-        data = {one["prompt"]: build_prompt_data(run, one, paths[one["prompt"]]) for one in answered if one["prompt"] in paths}
-        yield _build_page(rows, run, data, len(answered))
+        prompts = [prompt for prompt in run.prompts if run.responses.list_rows_of_prompt(prompt["prompt"])]
+        data = {row["prompt"]: build_prompt_data(run, row, paths[row["prompt"]]) for row in prompts if row["prompt"] in paths}
+        yield _build_page(rows, run, data, len(prompts))
         yield from data.values()
 
 
@@ -99,9 +99,9 @@ def _compute_shown_share(rows: RubricRows) -> float:
 
 def _choose_data_paths(rows: RubricRows, run: BlueprintRun, share: float) -> dict[str, str]:
     """Of each prompt whose responses are shown, the path of its data: all, or a sample by SHOWN_SEED."""
-    drawn = sorted((row["prompt"] for row in run.prompts), key=lambda prompt: digest("shown", SHOWN_SEED, run.id, prompt))
-    shown = drawn[: math.ceil(share * len(drawn))]
-    return {prompt: f"rubric/data/{rows.files[run.id]}/{run.positions[prompt]}.js" for prompt in shown}
+    prompts = sorted((row["prompt"] for row in run.prompts), key=lambda prompt: digest("shown", SHOWN_SEED, run.id, prompt))
+    sample = prompts[: math.ceil(share * len(prompts))]
+    return {prompt: f"rubric/data/{rows.files[run.id]}/{run.positions[prompt]}.js" for prompt in sample}
 
 
 def _build_page(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile], n_answered: int) -> Page:
@@ -139,11 +139,11 @@ def _extract_introduction(description: Any) -> str:
 
 def _rank_models(rows: RubricRows, run: BlueprintRun) -> RankedBoard:
     """The models of the run, the best first, with ranks and intervals where there is a board."""
-    found = rows.select_part_rows("blueprint", run.id)
-    on_board = {row["model"]: row for row in convert_to_rows(found[found["snapshot"] == run.snapshot])}
+    board_rows = rows.select_part_rows("blueprint", run.id)
+    on_board = {row["model"]: row for row in convert_to_rows(board_rows[board_rows["snapshot"] == run.snapshot])}
     scores = {row["model"]: {**row, "score": row["hybrid"]} for row in run.list_scores_at(MODEL_LEVEL)}
-    own = [on_board.get(model) or scores[model] for model in run.models]
-    return ranked_board("Mean score over prompts, 0-1, higher is better", own, "Prompts scored")
+    model_rows = [on_board.get(model) or scores[model] for model in run.models]
+    return ranked_board("Mean score over prompts, 0-1, higher is better", model_rows, "Prompts scored")
 
 
 def _describe_hardest(run: BlueprintRun) -> str:
@@ -172,9 +172,9 @@ def _build_unscored_block(run: BlueprintRun) -> list[Block]:
 def _build_prompts_section(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile], n_answered: int) -> Section:
     is_open = len(run.prompts) <= _OPEN_UP_TO
     # Without scripts the responses to one prompt can be read.
-    sampled = min(data, key=lambda prompt: digest("without scripts", run.id, prompt), default="")
+    sample = min(data, key=lambda prompt: digest("without scripts", run.id, prompt), default="")
     parts = [
-        build_prompt_part(rows, run, prompt, data.get(prompt["prompt"]), is_open, prompt["prompt"] == sampled)
+        build_prompt_part(rows, run, prompt, data.get(prompt["prompt"]), is_open, prompt["prompt"] == sample)
         for prompt in run.prompts
     ]
     answer = f"{format_count(len(run.prompts), 'prompt')} with {format_count(len(run.models), 'model')}."
@@ -186,37 +186,37 @@ def _build_prompts_section(rows: RubricRows, run: BlueprintRun, data: Mapping[st
 def _build_prompt_matrix(rows: RubricRows, run: BlueprintRun) -> Iterator[TemplateBlock]:
     if not run.by_model or len(run.prompts) < 2:
         return
-    shown = []
+    lines = []
     for prompt in run.prompts:
         name = prompt["prompt"]
         number, words = rows.prompts.get((run.id, name), (run.positions[name], name))
         cells = [Cell(one["hybrid"]) if (one := run.by_model.get((name, model))) else None for model in run.models]
-        shown.append(
+        lines.append(
             MatrixRow(
                 Link(f"{number}. {shorten_to_line(words, _PROMPT_HEADING)}", rows.build_prompt_address(run.id, name)), cells
             )
         )
-    yield matrix("Score of each model on each prompt", "Prompt", [rows.model(model) for model in run.models], shown, POINT_ENDS)
+    yield matrix("Score of each model on each prompt", "Prompt", [rows.model(model) for model in run.models], lines, POINT_ENDS)
 
 
 def _build_summary_section(rows: RubricRows, run: BlueprintRun) -> Section:
     where = {"blueprint": run.id, "snapshot": run.snapshot}
-    written = rows.rows.rows("rubric_summaries", ("analyst", "status", "findings", "share"), where)
-    shown = [
-        {"kind": _SUMMARY_KINDS.get(str(one["kind"]), str(one["kind"])), "text": one["text"], "analyst": row["analyst"]}
-        for row in written
+    summaries = rows.rows.rows("rubric_summaries", ("analyst", "status", "findings", "share"), where)
+    findings = [
+        {"kind": _SUMMARY_KINDS.get(str(item["kind"]), str(item["kind"])), "text": item["text"], "analyst": row["analyst"]}
+        for row in summaries
         if not is_unknown(row["analyst"])
-        for one in row["findings"] or ()
+        for item in row["findings"] or ()
     ]
-    shares = [row["share"] for row in written if not is_unknown(row["share"])]
+    shares = [row["share"] for row in summaries if not is_unknown(row["share"])]
     part = f" The analyst saw {min(shares):.0%} of each text." if shares and min(shares) < 1 else ""
     answer = (
-        f"{format_count(len(shown), 'finding')} of {', '.join(sorted({str(row['analyst']) for row in shown}))}.{part}"
-        if shown
+        f"{format_count(len(findings), 'finding')} of {', '.join(sorted({str(row['analyst']) for row in findings}))}.{part}"
+        if findings
         else ""
     )
     blocks: list[Block] = [
-        Table("Findings of the analyst", _SUMMARY_COLUMNS, shown, first=12),
+        Table("Findings of the analyst", _SUMMARY_COLUMNS, findings, first=12),
         *_build_grades_blocks(rows, run),
     ]
     return Section("summary", "Executive summary", blocks, answer, _SUMMARY_HOW if answer else "")
@@ -225,30 +225,30 @@ def _build_summary_section(rows: RubricRows, run: BlueprintRun) -> Section:
 def _build_grades_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
     """Dimensions against models: the mean grade over analysts."""
     where = {"blueprint": run.id, "snapshot": run.snapshot}
-    found = pd.DataFrame(rows.rows.rows("rubric_grades", ("model", "dimension", "grade"), where))
-    if not len(found):
+    grades = pd.DataFrame(rows.rows.rows("rubric_grades", ("model", "dimension", "grade"), where))
+    if not len(grades):
         return
-    found["model"] = [run.called.get(name, name) for name in found["model"]]
-    means = found.groupby(["dimension", "model"])["grade"].mean()
-    models = [model for model in run.models if model in set(found["model"])]
-    shown = [
+    grades["model"] = [run.called.get(name, name) for name in grades["model"]]
+    means = grades.groupby(["dimension", "model"])["grade"].mean()
+    models = [model for model in run.models if model in set(grades["model"])]
+    lines = [
         MatrixRow(str(dimension), [Cell(means.get((dimension, model))) for model in models])
-        for dimension in dict.fromkeys(found["dimension"])
+        for dimension in dict.fromkeys(grades["dimension"])
     ]
-    linked = [rows.model(model) for model in models]
-    yield Fold("Grades from 1 to 10", [matrix("Mean grade", "Dimension", linked, shown, ("1: worst", "10: best"), (1.0, 10.0))])
+    links = [rows.model(model) for model in models]
+    yield Fold("Grades from 1 to 10", [matrix("Mean grade", "Dimension", links, lines, ("1: worst", "10: best"), (1.0, 10.0))])
 
 
 def _build_judges_section(rows: RubricRows, run: BlueprintRun) -> Section:
-    found = rows.rows.frame("rubric_agreement", {"cut": "blueprint", "value": run.id})
-    answer = " ".join(f"{format_agreement(row)}." for row in convert_to_rows(found) if not is_unknown(row["alpha"]))
-    disputed = rows.rows.frame("rubric_disagreed", {"blueprint": run.id})
-    shown = [
+    agreement = rows.rows.frame("rubric_agreement", {"cut": "blueprint", "value": run.id})
+    answer = " ".join(f"{format_agreement(row)}." for row in convert_to_rows(agreement) if not is_unknown(row["alpha"]))
+    disputes = rows.rows.frame("rubric_disagreed", {"blueprint": run.id})
+    items = [
         {**row, "prompt": Link(f"Prompt {run.positions[row['prompt']]}", rows.build_prompt_address(run.id, row["prompt"]))}
-        for row in convert_to_rows(disputed)
+        for row in convert_to_rows(disputes)
         if row["prompt"] in run.positions
     ]
-    table = Table("Criteria on which judges differ", _DISPUTED_COLUMNS, sorted(shown, key=lambda row: -row["spread"]), first=8)
+    table = Table("Criteria on which judges differ", _DISPUTED_COLUMNS, sorted(items, key=lambda row: -row["spread"]), first=8)
     return Section("judges", "Do judges agree?", [table], answer, AGREEMENT_HOW if answer else "")
 
 
@@ -260,24 +260,24 @@ def _build_findings_section(run: BlueprintRun) -> Section:
 
 
 def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
-    about, made = run.about, run.run
+    about, run_row = run.about, run.run
     facts: dict[str, Any] = {
         "Tags": [rows.tag_link(str(tag)) for tag in rows.about[run.id]["tags"] or ()],
         "Id": run.id,
         "File": Path(str(about["path"] or "")).name,
-        "References": "\n".join(str(one) for one in about["references"] or ()),
+        "References": "\n".join(str(reference) for reference in about["references"] or ()),
         "Run": run.snapshot,
-        "Last response": made["answered_at"] and f"{made['answered_at']:%Y-%m-%d %H:%M} UTC",
-        "Judges": "\n".join(judge_words(str(judge)) for judge in made["judges"] or ()),
-        "Embedder": made["embedder"],
-        "Policy": _format_policy(made["policy"]),
-        "Run label": made["run_label"],
+        "Last response": run_row["answered_at"] and f"{run_row['answered_at']:%Y-%m-%d %H:%M} UTC",
+        "Judges": "\n".join(judge_words(str(judge)) for judge in run_row["judges"] or ()),
+        "Embedder": run_row["embedder"],
+        "Policy": _format_policy(run_row["policy"]),
+        "Run label": run_row["run_label"],
     }
-    shown = [{"fact": name, "value": value} for name, value in facts.items() if not is_unknown(value)]
+    items = [{"fact": name, "value": value} for name, value in facts.items() if not is_unknown(value)]
     return Section(
         "about",
         "About this blueprint",
-        [Prose([line.strip() for line in str(about["description"] or "").splitlines()]), Table("Facts", _FACT_COLUMNS, shown)],
+        [Prose([line.strip() for line in str(about["description"] or "").splitlines()]), Table("Facts", _FACT_COLUMNS, items)],
     )
 
 
@@ -286,7 +286,7 @@ def _format_policy(value: Any) -> str:
     if is_unknown(value):
         return ""
     try:
-        held = json.loads(value)
+        policy = json.loads(value)
     except ValueError:
         return str(value)
-    return "; ".join(f"{name} {setting}" for name, setting in held.items()) if isinstance(held, dict) else str(value)
+    return "; ".join(f"{name} {setting}" for name, setting in policy.items()) if isinstance(policy, dict) else str(value)

@@ -79,8 +79,8 @@ def _build_pages(rows: RubricRows) -> Iterator[Page | DataFile]:
 
 
 def _build_board(rows: RubricRows) -> RankedBoard:
-    found = rows.cut("overall").sort_values(["rank", "score", "model"], ascending=[True, False, True])
-    return ranked_board(_MEASURE, convert_to_rows(found), "Blueprints", _LEADERBOARD_HOW)
+    board_rows = rows.cut("overall").sort_values(["rank", "score", "model"], ascending=[True, False, True])
+    return ranked_board(_MEASURE, convert_to_rows(board_rows), "Blueprints", _LEADERBOARD_HOW)
 
 
 def _describe_best(rows: RubricRows, board: RankedBoard) -> str:
@@ -100,30 +100,30 @@ def _describe_best(rows: RubricRows, board: RankedBoard) -> str:
     return f"{first}{_describe_tests(rows, best.model, [row.model for row in board.models[1:]])}."
 
 
-def _describe_tests(rows: RubricRows, best: str, others: Sequence[str]) -> str:
-    found = rows.rows.frame("comparisons", {"family": "rubric"})
-    own = found[(found["model"] == best) & found["other_model"].isin(others)] if len(found) else found
-    if not len(own) or own["p_adjusted"].isna().all():
+def _describe_tests(rows: RubricRows, best: str, rivals: Sequence[str]) -> str:
+    tests = rows.rows.frame("comparisons", {"family": "rubric"})
+    pairs = tests[(tests["model"] == best) & tests["other_model"].isin(rivals)] if len(tests) else tests
+    if not len(pairs) or pairs["p_adjusted"].isna().all():
         return ""
-    beaten = set(own.loc[own["verdict"] == BETTER, "other_model"])
-    open_still = [name for name in others if name not in beaten]
+    beaten = set(pairs.loc[pairs["verdict"] == BETTER, "other_model"])
+    open_still = [name for name in rivals if name not in beaten]
     if not open_still:
         return "; tests find it better than each of the others"
-    return f"; tests find it better than {len(beaten)} of {len(others)} others, but not than {list_first_names(open_still, _MOST_NAMED)}"
+    return f"; tests find it better than {len(beaten)} of {len(rivals)} others, but not than {list_first_names(open_still, _MOST_NAMED)}"
 
 
 def _compute_item_scores(rows: RubricRows) -> pd.DataFrame:
     """One row per model and prompt."""
-    found = rows.cut("prompt").dropna(subset=["score"])
-    places = list(zip(found["blueprint"].astype(str), found["prompt"].astype(str), strict=True))
-    known = {place: _format_item(rows, *place) for place in dict.fromkeys(places) if place[0] in rows.about}
+    prompt_rows = rows.cut("prompt").dropna(subset=["score"])
+    places = list(zip(prompt_rows["blueprint"].astype(str), prompt_rows["prompt"].astype(str), strict=True))
+    items = {place: _format_item(rows, *place) for place in dict.fromkeys(places) if place[0] in rows.about}
     nothing = ("", "", "")
     columns = dict(
-        zip(("item", "label", "page"), zip(*(known.get(place, nothing) for place in places), strict=True), strict=False)
+        zip(("item", "label", "page"), zip(*(items.get(place, nothing) for place in places), strict=True), strict=False)
     )
-    if not len(found):
+    if not len(prompt_rows):
         return pd.DataFrame(columns=list(ITEM_COLUMNS))
-    return pd.DataFrame({"model": found["model"].to_list(), **columns, "score": found["score"].to_list()})
+    return pd.DataFrame({"model": prompt_rows["model"].to_list(), **columns, "score": prompt_rows["score"].to_list()})
 
 
 def _format_item(rows: RubricRows, blueprint: str, prompt: str) -> tuple[str, str, str]:

@@ -109,18 +109,18 @@ def judge_sections(rows: RubricRows) -> Iterator[Section]:
 
 
 def _build_agreement_section(rows: RubricRows) -> Section:
-    found = rows.rows.frame("rubric_agreement")
-    if not len(found):
+    agreement = rows.rows.frame("rubric_agreement")
+    if not len(agreement):
         return Section("agreement", "Do judges agree?", [])
-    place = found["cut"].map({name: at for at, name in enumerate(_CUT_ORDER)}).fillna(len(_CUT_ORDER))
-    ordered = found.assign(place=place).sort_values(["place", "value", *(["scale"] if "scale" in found else [])])
-    shown = [_build_agreement_row(rows, one) for one in convert_to_rows(ordered)]
-    whole = [row for row in shown if row["cut"] == "all" and not is_unknown(row["alpha"])]
-    answer = " ".join(f"{format_agreement(row)}{_format_scale(row, len(whole))}." for row in whole)
+    place = agreement["cut"].map({name: at for at, name in enumerate(_CUT_ORDER)}).fillna(len(_CUT_ORDER))
+    sorted_rows = agreement.assign(place=place).sort_values(["place", "value", *(["scale"] if "scale" in agreement else [])])
+    table_rows = [_build_agreement_row(rows, record) for record in convert_to_rows(sorted_rows)]
+    overall = [row for row in table_rows if row["cut"] == "all" and not is_unknown(row["alpha"])]
+    answer = " ".join(f"{format_agreement(row)}{_format_scale(row, len(overall))}." for row in overall)
     return Section(
         "agreement",
         "Do judges agree?",
-        [Table("Agreement of judges", _AGREEMENT_COLUMNS, shown, first=8)],
+        [Table("Agreement of judges", _AGREEMENT_COLUMNS, table_rows, first=8)],
         answer,
         AGREEMENT_HOW,
     )
@@ -137,57 +137,57 @@ def _format_scale(row: dict[str, Any], n: int) -> str:
     return f" on {row['scale']:.0f} classes" if n > 1 and not is_unknown(row.get("scale")) else ""
 
 
-def _build_agreement_row(rows: RubricRows, one: dict[Any, Any]) -> dict[str, Any]:
-    value: Any = one["value"]
-    if one["cut"] == "blueprint" and value in rows.about:
+def _build_agreement_row(rows: RubricRows, row: dict[Any, Any]) -> dict[str, Any]:
+    value: Any = row["value"]
+    if row["cut"] == "blueprint" and value in rows.about:
         value = rows.link(value)
-    elif one["cut"] == "judges":
+    elif row["cut"] == "judges":
         value = judge_words(value)
-    elif one["cut"] == "criterion":
+    elif row["cut"] == "criterion":
         value = value.replace("_", " ")
     return {
-        **one,
+        **row,
         "value": value,
-        "cut": _CUT_WORDS.get(one["cut"], one["cut"]),
+        "cut": _CUT_WORDS.get(row["cut"], row["cut"]),
     }
 
 
 def _build_self_preference_section(rows: RubricRows) -> Section:
-    found = rows.rows.frame("rubric_self_preference")
-    known = found[found["gamma"].notna()] if len(found) else found
-    if not len(known):
+    preferences = rows.rows.frame("rubric_self_preference")
+    estimates = preferences[preferences["gamma"].notna()] if len(preferences) else preferences
+    if not len(estimates):
         return Section("self-preference", "Do judges favour their own maker?", [])
-    shown = convert_to_rows(known, judge=judge_words, model=rows.model)
-    flagged = [f"{row['judge']} favours {row['maker']}" for row in shown if row.get("flagged") and row["judge"] != "all"]
-    whole = next((Estimate.of(row, "gamma", "low", "high") for row in shown if row["judge"] == "all"), None)
-    interval = show_interval(whole, "signed") if whole else ""
-    answer = f"All judges together: {show(whole, 'signed')}{f' ({interval})' if interval else ''}. " if whole else ""
-    answer += f"{list_first_names(flagged, 3)}." if flagged else "No judge is found to favour models of its maker."
+    table_rows = convert_to_rows(estimates, judge=judge_words, model=rows.model)
+    favours = [f"{row['judge']} favours {row['maker']}" for row in table_rows if row.get("flagged") and row["judge"] != "all"]
+    overall = next((Estimate.of(row, "gamma", "low", "high") for row in table_rows if row["judge"] == "all"), None)
+    interval = show_interval(overall, "signed") if overall else ""
+    answer = f"All judges together: {show(overall, 'signed')}{f' ({interval})' if interval else ''}. " if overall else ""
+    answer += f"{list_first_names(favours, 3)}." if favours else "No judge is found to favour models of its maker."
     return Section(
         "self-preference",
         "Do judges favour their own maker?",
-        [Table("Judges on models of their maker", _SELF_COLUMNS, shown)],
+        [Table("Judges on models of their maker", _SELF_COLUMNS, table_rows)],
         answer,
     )
 
 
 def _build_champions_section(rows: RubricRows) -> Section:
-    found = rows.rows.frame("rubric_champions")
-    shown = (
-        [_build_champion_row(rows, dimension, own) for dimension, own in found.groupby("dimension", sort=True)]
-        if len(found)
+    champions = rows.rows.frame("rubric_champions")
+    items = (
+        [_build_champion_row(rows, dimension, group) for dimension, group in champions.groupby("dimension", sort=True)]
+        if len(champions)
         else []
     )
-    wins = pd.Series([row["_name"] for row in shown if row["_name"]], dtype=object).value_counts()
-    answer = f"{wins.index[0]} is champion of {wins.iloc[0]} of {format_count(len(shown), 'dimension')}." if len(wins) else ""
-    block = Table("Champion of each dimension", _CHAMPION_COLUMNS, shown, first=15)
-    return Section("champions", "Champions by graded dimension", [block], answer, _CHAMPIONS_HOW if shown else "")
+    wins = pd.Series([row["_name"] for row in items if row["_name"]], dtype=object).value_counts()
+    answer = f"{wins.index[0]} is champion of {wins.iloc[0]} of {format_count(len(items), 'dimension')}." if len(wins) else ""
+    block = Table("Champion of each dimension", _CHAMPION_COLUMNS, items, first=15)
+    return Section("champions", "Champions by graded dimension", [block], answer, _CHAMPIONS_HOW if items else "")
 
 
-def _build_champion_row(rows: RubricRows, dimension: Any, own: pd.DataFrame) -> dict[str, Any]:
+def _build_champion_row(rows: RubricRows, dimension: Any, group: pd.DataFrame) -> dict[str, Any]:
     """The champion and the next; where no model is eligible, why the best of them is not."""
-    rank = own["rank"] if "rank" in own else pd.Series(rank_numbers(own["mean"]), own.index)
-    eligible = convert_to_rows(own.assign(rank=rank)[rank.notna()].sort_values(["rank", "model"]))
+    rank = group["rank"] if "rank" in group else pd.Series(rank_numbers(group["mean"]), group.index)
+    eligible = convert_to_rows(group.assign(rank=rank)[rank.notna()].sort_values(["rank", "model"]))
     best = eligible[0] if eligible else {}
     second = eligible[1] if len(eligible) > 1 else {}
     row = {
@@ -200,7 +200,7 @@ def _build_champion_row(rows: RubricRows, dimension: Any, own: pd.DataFrame) -> 
         "n_blueprints": best.get("n_blueprints"),
     }
     if not eligible:
-        first = convert_to_rows(own.sort_values("mean", ascending=False))[0]
+        first = convert_to_rows(group.sort_values("mean", ascending=False))[0]
         row |= {
             "model": None,
             "second": None,
@@ -210,22 +210,22 @@ def _build_champion_row(rows: RubricRows, dimension: Any, own: pd.DataFrame) -> 
 
 
 def _build_labels_section(rows: RubricRows) -> Section:
-    found, known = rows.rows.frame("rubric_corrected"), rows.rows.frame("rubric_known_classes")
-    whole = found[found["blueprint"].isna()] if len(found) else found
-    shown = convert_to_rows(whole, model=rows.model)
-    moves = (whole["corrected"] - whole["judged"]).dropna() if len(whole) else pd.Series(dtype=float)
+    corrections, known_classes = rows.rows.frame("rubric_corrected"), rows.rows.frame("rubric_known_classes")
+    overall = corrections[corrections["blueprint"].isna()] if len(corrections) else corrections
+    table_rows = convert_to_rows(overall, model=rows.model)
+    moves = (overall["corrected"] - overall["judged"]).dropna() if len(overall) else pd.Series(dtype=float)
     answer = ""
     if len(moves):
-        n, largest = int(whole["n_prompts_labelled"].max()), max(moves.tolist(), key=abs)
+        n, largest = int(overall["n_prompts_labelled"].max()), max(moves.tolist(), key=abs)
         answer = (
             f"People's labels on {format_count(n, 'prompt')} move scores by {show(float(moves.mean()), 'signed')} on average, "
         )
         answer += f"at most {show(largest, 'signed')}."
     blocks: list[Block] = [
-        Table("Scores corrected by people's labels", _LABELLED_COLUMNS, shown),
+        Table("Scores corrected by people's labels", _LABELLED_COLUMNS, table_rows),
         Fold(
             "Judges against people's labels, class by class",
-            [Table("Judges against labels", _KNOWN_COLUMNS, convert_to_rows(known, judge=judge_words))],
+            [Table("Judges against labels", _KNOWN_COLUMNS, convert_to_rows(known_classes, judge=judge_words))],
         ),
     ]
     return Section("labels", "Judges against people", blocks, answer)
@@ -237,31 +237,31 @@ def build_data_sections(rows: RubricRows) -> list[Section]:
 
 
 def _read_section(rows: RubricRows) -> Section:
-    found = rows.rows.frame("rubric_findings")
-    n_errors = int(found.loc[found["level"] == "error", "blueprint"].nunique()) if len(found) else 0
+    findings = rows.rows.frame("rubric_findings")
+    n_errors = int(findings.loc[findings["level"] == "error", "blueprint"].nunique()) if len(findings) else 0
     idle = [name for name in rows.about if name not in rows.runs]
     answer = f"{format_count(len(rows.about), 'blueprint')} read with {format_count(len(rows.prompts), 'prompt')}; "
     answer += f"{n_errors} had errors, whose parts were set aside"
     answer += f"; {len(idle)} {'was' if len(idle) == 1 else 'were'} not run." if idle else "."
     place = {level: at for at, level in enumerate(FINDING_LEVELS)}
-    listed = sorted(convert_to_rows(found), key=lambda row: (place.get(row["level"], len(place)), row["blueprint"]))
-    shown = [{**row, "blueprint": rows.link(row["blueprint"])} for row in listed if row["blueprint"] in rows.about]
+    items = sorted(convert_to_rows(findings), key=lambda row: (place.get(row["level"], len(place)), row["blueprint"]))
+    lines = [{**row, "blueprint": rows.link(row["blueprint"])} for row in items if row["blueprint"] in rows.about]
     columns = (Column("blueprint", "Blueprint"), *FINDING_COLUMNS)
     return Section(
-        "findings", "what was read and set aside", [Table("Findings in files of blueprints", columns, shown, first=10)], answer
+        "findings", "what was read and set aside", [Table("Findings in files of blueprints", columns, lines, first=10)], answer
     )
 
 
 def _build_judges_used_section(rows: RubricRows) -> Section:
-    found = rows.rows.frame("rubric_judges")
-    if not len(found):
+    judges = rows.rows.frame("rubric_judges")
+    if not len(judges):
         return Section("judges", "judges", [])
-    worst = convert_to_rows(found.sort_values("unreadable", ascending=False))[0]
-    n, n_scored = int(found["n"].sum()), int(found["n_scored"].sum())
+    worst = convert_to_rows(judges.sort_values("unreadable", ascending=False))[0]
+    n, n_scored = int(judges["n"].sum()), int(judges["n_scored"].sum())
     answer = (
-        f"{format_count(len(found), 'judge')} were asked for {format_count(n, 'judgement')}; {n_scored:,} of them can be read."
+        f"{format_count(len(judges), 'judge')} were asked for {format_count(n, 'judgement')}; {n_scored:,} of them can be read."
     )
     if worst["unreadable"] > 0:
         share = show(worst["unreadable"], "percent")
         answer += f" {judge_words(worst['judge'])} has the largest share of replies without a class, {share}."
-    return Section("judges", "judges", [Table("Judges", _JUDGE_COLUMNS, convert_to_rows(found, judge=judge_words))], answer)
+    return Section("judges", "judges", [Table("Judges", _JUDGE_COLUMNS, convert_to_rows(judges, judge=judge_words))], answer)

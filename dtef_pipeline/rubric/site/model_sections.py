@@ -50,41 +50,41 @@ class RubricsOfModel:
     def _tag_rows(self) -> pd.DataFrame:
         return beside_others(self._rows.cut("tag"), ["tag"])
 
-    def _build_part_rows(self, found: pd.DataFrame, name: str, part: str) -> list[dict[str, Any]]:
+    def _build_part_rows(self, parts: pd.DataFrame, name: str, part: str) -> list[dict[str, Any]]:
         link = self._rows.link if part == "blueprint" else self._rows.tag_link
         # A tag of one blueprint says what the blueprint says.
         several = [tag for tag, blueprints in self._rows.tags.items() if len(blueprints) > 1]
-        known = list(self._rows.about) if part == "blueprint" else several
-        own = found[(found["model"] == name) & found[part].isin(known)].sort_values(["lead", part], ascending=[False, True])
-        return [{**row, "part": link(row[part])} for row in convert_to_rows(own)]
+        names = list(self._rows.about) if part == "blueprint" else several
+        rows = parts[(parts["model"] == name) & parts[part].isin(names)].sort_values(["lead", part], ascending=[False, True])
+        return [{**row, "part": link(row[part])} for row in convert_to_rows(rows)]
 
     def _build_worst_section(self, name: str) -> Section:
-        shown = [one for one in self._worst if one["model"] == name]
-        part = [TemplateBlock("rubric/worst.html.j2", {"items": shown})] if shown else []
-        return Section("worst", "criteria that it misses most beside others", part, "", _WORST_HOW if shown else "")
+        items = [item for item in self._worst if item["model"] == name]
+        part = [TemplateBlock("rubric/worst.html.j2", {"items": items})] if items else []
+        return Section("worst", "criteria that it misses most beside others", part, "", _WORST_HOW if items else "")
 
     @cached_property
     def _worst(self) -> list[dict[str, Any]]:
         """Of all models, the criteria with the largest gap, each with prompt, response and verdicts; read together."""
-        chosen = _find_worst_criteria(self._rows.cut("criterion"))
-        if not len(chosen):
+        criteria = _find_worst_criteria(self._rows.cut("criterion"))
+        if not len(criteria):
             return []
-        points = self._select_rows("rubric_points", ["model", *_CRITERION], chosen)
+        points = self._select_rows("rubric_points", ["model", *_CRITERION], criteria)
         points = points[points["score"].notna()].sort_values(["score", *_RESPONSE_OF_MODEL], kind="stable")
         points = points.drop_duplicates(["model", *_CRITERION])
         texts = self._select_rows("rubric_responses", ["model", *_CRITERION[:3], *_RESPONSE_OF_MODEL], points)
         verdicts = self._select_rows("rubric_judgements", ["model", *_CRITERION, *_RESPONSE_OF_MODEL], points)
         words = {
             tuple(map(_simplify_value, (row[key] for key in ("blueprint", *_CRITERION[2:])))): describe_criterion(row)
-            for row in convert_to_rows(self._select_rows("rubric_criteria", ["blueprint", *_CRITERION[2:]], chosen))
+            for row in convert_to_rows(self._select_rows("rubric_criteria", ["blueprint", *_CRITERION[2:]], criteria))
         }
-        ordered = chosen.merge(
+        items = criteria.merge(
             points[["model", *_CRITERION, *_RESPONSE_OF_MODEL, *_POINT]],
             "inner",
             ["model", *_CRITERION],
             suffixes=("_mean", ""),
         )
-        return [self._build_item(row, words, texts, verdicts) for row in convert_to_rows(ordered)]
+        return [self._build_item(row, words, texts, verdicts) for row in convert_to_rows(items)]
 
     def _build_item(
         self, row: StoredRow, words: Mapping[Any, str], texts: pd.DataFrame, verdicts: pd.DataFrame
@@ -110,22 +110,22 @@ class RubricsOfModel:
             "text": truncate_model_text(text[0]["text"]) if text else "",
             "states": [state for state in (describe_point_state(point, judgements), point["explanation"]) if state],
             "verdicts": [
-                (judge_words(one["judge"]), format_class(one), truncate_model_text(one["reflection"])) for one in judgements
+                (judge_words(item["judge"]), format_class(item), truncate_model_text(item["reflection"])) for item in judgements
             ],
         }
 
-    def _select_rows(self, table: str, keys: Sequence[str], chosen: pd.DataFrame) -> pd.DataFrame:
-        """The rows of a table that have the keys of a row of `chosen`; null is a value like any other."""
-        there = self._rows.rows.columns(table)
-        if not {*keys} <= there:
+    def _select_rows(self, table: str, keys: Sequence[str], key_rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows of a table that have the keys of a row of `key_rows`; null is a value like any other."""
+        columns = self._rows.rows.columns(table)
+        if not {*keys} <= columns:
             return pd.DataFrame(columns=[*keys, "score", "text", "judge", "class", "reflection", "kind", "fn", "args"])
         connection = self._rows.rows.connection
-        connection.register("chosen_keys", chosen[list(keys)].drop_duplicates())
-        same = " AND ".join(f"rows.{key} IS NOT DISTINCT FROM chosen.{key}" for key in keys)
-        query = f"SELECT rows.* FROM {table} AS rows SEMI JOIN chosen_keys AS chosen ON {same}"
-        found: pd.DataFrame = connection.sql(query).to_arrow_table().to_pandas()
+        connection.register("chosen_keys", key_rows[list(keys)].drop_duplicates())
+        condition = " AND ".join(f"rows.{key} IS NOT DISTINCT FROM chosen.{key}" for key in keys)
+        query = f"SELECT rows.* FROM {table} AS rows SEMI JOIN chosen_keys AS chosen ON {condition}"
+        matches: pd.DataFrame = connection.sql(query).to_arrow_table().to_pandas()
         connection.unregister("chosen_keys")
-        return found
+        return matches
 
 
 _POINT = ["score", "partial", "low", "high", "reason", "labelled", "by_judges", "n_answered", "n_judges", "explanation"]
@@ -135,18 +135,18 @@ def _judge_order(row: StoredRow) -> tuple[str, int]:
     return row["judge"], row.get("judge_draw") or 0
 
 
-def _find_worst_criteria(found: pd.DataFrame) -> pd.DataFrame:
+def _find_worst_criteria(criteria: pd.DataFrame) -> pd.DataFrame:
     """Of each model the criteria of the largest gaps to the other models, below 0."""
-    rows = beside_others(found, _CRITERION)
+    rows = beside_others(criteria, _CRITERION)
     behind = rows[rows["lead"] < 0].sort_values(["model", "lead", *_CRITERION], kind="stable")
     return behind.groupby("model", sort=True).head(_MOST_WORST)[["model", *_CRITERION, "score", "others", "lead"]]
 
 
 def _filter_same(frame: pd.DataFrame, row: Mapping[str, Any], keys: Sequence[str]) -> pd.DataFrame:
-    kept = pd.Series(True, frame.index)
+    mask = pd.Series(True, frame.index)
     for key in keys:
-        kept &= frame[key].isna() if is_unknown(row[key]) else frame[key] == row[key]
-    return frame[kept]
+        mask &= frame[key].isna() if is_unknown(row[key]) else frame[key] == row[key]
+    return frame[mask]
 
 
 def _simplify_value(value: Any) -> Any:

@@ -81,7 +81,7 @@ def _describe_prompt(prompt: StoredRow) -> dict[str, str]:
 
 def _build_criteria_matrix(rows: RubricRows, run: BlueprintRun, prompt: str) -> TemplateBlock | None:
     """Criteria and scores down, models across. Each cell is the mean over the model's responses."""
-    criteria, found = (
+    criteria, index = (
         run.criteria.list_rows_of_prompt(prompt),
         group_judgements(run.points.list_rows_of_prompt(prompt), run.judgements.list_rows_of_prompt(prompt)),
     )
@@ -89,30 +89,30 @@ def _build_criteria_matrix(rows: RubricRows, run: BlueprintRun, prompt: str) -> 
     for response in run.responses.list_rows_of_prompt(prompt):
         keys.setdefault(response["model"], []).append(make_response_key(response))
     models = [model for model in run.models if model in keys]
-    shown: list[MatrixRow] = []
+    matrix_rows: list[MatrixRow] = []
     group = None
     for number, row in enumerate(criteria, 1):
         if (row["block"], row["path"]) != group:
             group = (row["block"], row["path"])
-            shown.append(MatrixRow(_group_words(row)))
-        cells = [_build_point_cell(keys[model], row, found) for model in models]
-        shown.append(
+            matrix_rows.append(MatrixRow(_group_words(row)))
+        cells = [_build_point_cell(keys[model], row, index) for model in models]
+        matrix_rows.append(
             MatrixRow(
                 f"{number}. {shorten_to_line(describe_criterion(row), _LONGEST_CRITERION)}", cells, _list_criterion_notes(row)
             )
         )
-    shown += _score_rows(run, prompt, models)
-    if not shown:
+    matrix_rows += _score_rows(run, prompt, models)
+    if not matrix_rows:
         return None
     marks = {PARTIAL_SIGN: "judged in part", LABEL_SIGN: "by people's labels"}
-    used = {cell.mark for row in shown for cell in row.cells if cell}
-    legend = "".join(f"; {sign} {words}" for sign, words in marks.items() if any(sign in mark for mark in used))
-    return matrix(f"Criteria against models{legend}.", "Criterion", models, shown, POINT_ENDS)
+    used_marks = {cell.mark for row in matrix_rows for cell in row.cells if cell}
+    legend = "".join(f"; {sign} {words}" for sign, words in marks.items() if any(sign in mark for mark in used_marks))
+    return matrix(f"Criteria against models{legend}.", "Criterion", models, matrix_rows, POINT_ENDS)
 
 
 def _group_words(row: Mapping[str, Any]) -> str:
-    wanted = "Should not (1: avoided in full)" if row["block"] == SHOULD_NOT else "Should"
-    return wanted if is_unknown(row["path"]) else f"{wanted}, alternative {int(row['path']) + 1}"
+    heading = "Should not (1: avoided in full)" if row["block"] == SHOULD_NOT else "Should"
+    return heading if is_unknown(row["path"]) else f"{heading}, alternative {int(row['path']) + 1}"
 
 
 def _list_criterion_notes(row: Mapping[str, Any]) -> list[str]:
@@ -128,8 +128,8 @@ def _list_criterion_notes(row: Mapping[str, Any]) -> list[str]:
     return [note for note in notes if note]
 
 
-def _build_point_cell(keys: Sequence[ResponseKey], criterion: StoredRow, found: JudgedPoints) -> Cell | None:
-    points = [point for key in keys if (point := found.points.get((key, make_criterion_key(criterion)))) is not None]
+def _build_point_cell(keys: Sequence[ResponseKey], criterion: StoredRow, index: JudgedPoints) -> Cell | None:
+    points = [point for key in keys if (point := index.points.get((key, make_criterion_key(criterion)))) is not None]
     if not points:
         return None
     reasons = sorted({str(point["reason"]) for point in points if not is_unknown(point["reason"])})
@@ -140,22 +140,22 @@ def _build_point_cell(keys: Sequence[ResponseKey], criterion: StoredRow, found: 
 
 def _score_rows(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[MatrixRow]:
     scores = [run.by_model.get((prompt, model), dict.fromkeys(_SCORE_PARTS)) for model in models]
-    known = [part for part in _SCORE_PARTS if any(not is_unknown(one[part]) for one in scores)]
-    shown = known if len(known) == len(_SCORE_PARTS) else known[:1]  # of one part alone, the score is that part
-    return [MatrixRow(_SCORE_PARTS[part], [Cell(one[part]) for one in scores]) for part in shown]
+    names = [part for part in _SCORE_PARTS if any(not is_unknown(score[part]) for score in scores)]
+    parts = names if len(names) == len(_SCORE_PARTS) else names[:1]  # of one part alone, the score is that part
+    return [MatrixRow(_SCORE_PARTS[part], [Cell(score[part]) for score in scores]) for part in parts]
 
 
 def build_prompt_data(run: BlueprintRun, prompt: StoredRow, path: str) -> DataFile:
     """Responses with their verdicts, as the page's script shows them."""
     name = prompt["prompt"]
-    criteria, found = (
+    criteria, index = (
         run.criteria.list_rows_of_prompt(name),
         group_judgements(run.points.list_rows_of_prompt(name), run.judgements.list_rows_of_prompt(name)),
     )
     responses = _choose_shown_responses(run.order_by_board(run.responses.list_rows_of_prompt(name)))
     cells = {make_response_key(row)[:-1]: row for row in run.cells.get(name, ())}
     alike = _find_most_alike(run, name)
-    judges = sorted({row["judge"] for rows in found.judgements.values() for row in rows})
+    judges = sorted({row["judge"] for rows in index.judgements.values() for row in rows})
     value = {
         "criteria": [[describe_criterion(row), row["block"] == SHOULD_NOT] for row in criteria],
         "judges": [judge_words(judge) for judge in judges],
@@ -163,7 +163,7 @@ def build_prompt_data(run: BlueprintRun, prompt: StoredRow, path: str) -> DataFi
             {
                 **_build_response(run, row, cells.get(make_response_key(row)[:-1], {})),
                 "alike": alike.get(make_response_key(row), ""),
-                "points": _build_verdicts(make_response_key(row), criteria, found, judges),
+                "points": _build_verdicts(make_response_key(row), criteria, index, judges),
             }
             for row in responses
         ],
@@ -178,8 +178,8 @@ def _choose_shown_responses(responses: Sequence[StoredRow]) -> list[StoredRow]:
     for row in responses:
         turns[row["model"]] = turns.get(row["model"], 0) + 1
         turn.append(turns[row["model"]])
-    chosen = sorted(sorted(range(len(responses)), key=lambda at: (turn[at], at))[:MOST_RESPONSES])
-    return [responses[at] for at in chosen]
+    sample = sorted(sorted(range(len(responses)), key=lambda at: (turn[at], at))[:MOST_RESPONSES])
+    return [responses[at] for at in sample]
 
 
 def _build_response(run: BlueprintRun, row: StoredRow, cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,31 +230,31 @@ def _find_most_alike(run: BlueprintRun, prompt: str) -> dict[ResponseKey, str]:
     """Of each response the one that it is most alike, with the cosine similarity."""
     rows = run.similarities.list_rows_of_prompt(prompt)
     labels = {row["place"]: run.label(row) for row in rows}
-    found = {}
+    closest = {}
     for row in rows:
-        others = [
+        neighbours = [
             (value, place)
             for place, value in enumerate(row["to_others"] or ())
             if place != row["place"] and place in labels and value is not None
         ]
-        if others:
-            value, place = max(others)
-            found[make_response_key(row)] = f"{labels[place]} ({value:.2f})"
-    return found
+        if neighbours:
+            value, place = max(neighbours)
+            closest[make_response_key(row)] = f"{labels[place]} ({value:.2f})"
+    return closest
 
 
-def _build_verdicts(key: ResponseKey, criteria: Sequence[StoredRow], found: JudgedPoints, judges: Sequence[str]) -> list[Any]:
+def _build_verdicts(key: ResponseKey, criteria: Sequence[StoredRow], index: JudgedPoints, judges: Sequence[str]) -> list[Any]:
     """Of each criterion its score, what to know of it, and each judgement: judge, class, score, reason; null where nothing is known."""
     verdicts: list[Any] = []
     for row in criteria:
         place = (key, make_criterion_key(row))
-        point, judgements = found.points.get(place), found.judgements.get(place, ())
+        point, judgements = index.points.get(place), index.judgements.get(place, ())
         if point is None and not judgements:
             verdicts.append(None)
             continue
         state = "" if point is None else describe_point_state(point, judgements)
-        explained = "" if point is None or is_unknown(point["explanation"]) else str(point["explanation"])
-        verdicts.append([point and point["score"], state, explained, [_build_judgement(one, judges) for one in judgements]])
+        explanation = "" if point is None or is_unknown(point["explanation"]) else str(point["explanation"])
+        verdicts.append([point and point["score"], state, explanation, [_build_judgement(item, judges) for item in judgements]])
     return verdicts
 
 
@@ -276,11 +276,11 @@ def describe_point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[
 
 
 def _build_judgement(row: Mapping[str, Any], judges: Sequence[str]) -> list[Any]:
-    reply = "" if not is_unknown(row["class"]) else "\n\n".join(str(one) for one in row["raw"] or () if one)
+    reply = "" if not is_unknown(row["class"]) else "\n\n".join(str(text) for text in row["raw"] or () if text)
     remarks = [row["reflection"], row["error"], f"What the judge wrote: {reply}" if reply else ""]
     again = ", asked twice" if (row["attempts"] or 1) > 1 else ""
     draw = f", draw {row['judge_draw']}" if row["judge_draw"] else ""
-    remark_text = "\n".join(truncate_model_text(one) for one in remarks if one)
+    remark_text = "\n".join(truncate_model_text(remark) for remark in remarks if remark)
     return [judges.index(row["judge"]), f"{format_class(row)}{again}{draw}", row["score"], remark_text]
 
 

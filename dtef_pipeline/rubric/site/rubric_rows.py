@@ -54,11 +54,11 @@ class RubricRows:
     @cached_property
     def tags(self) -> dict[str, list[str]]:
         """The blueprints of each tag."""
-        found: dict[str, list[str]] = {}
+        by_tag: dict[str, list[str]] = {}
         for blueprint, row in self.about.items():
             for tag in row["tags"] or ():
-                found.setdefault(str(tag), []).append(blueprint)
-        return {tag: list(dict.fromkeys(found[tag])) for tag in sorted(found)}
+                by_tag.setdefault(str(tag), []).append(blueprint)
+        return {tag: list(dict.fromkeys(by_tag[tag])) for tag in sorted(by_tag)}
 
     def title(self, blueprint: str) -> str:
         """What a blueprint is called: by its file, else its id."""
@@ -102,8 +102,8 @@ class RubricRows:
 
     @cached_property
     def _cuts(self) -> dict[Any, pd.DataFrame]:
-        found = self.rows.frame("rubric_board")
-        return dict(list(found.groupby("cut"))) if len(found) else {}
+        board_rows = self.rows.frame("rubric_board")
+        return dict(list(board_rows.groupby("cut"))) if len(board_rows) else {}
 
     @cached_property
     def _nothing(self) -> pd.DataFrame:
@@ -115,15 +115,15 @@ class RubricRows:
         rows = self.rows.rows(
             "rubric_prompts", ("blueprint", "prompt", "position", "messages"), {}, ("blueprint", "position", "prompt")
         )
-        found: dict[tuple[str, str], tuple[int, str]] = {}
+        entries: dict[tuple[str, str], tuple[int, str]] = {}
         counts: dict[str, int] = {}
         for row in rows:
             counts[row["blueprint"]] = counts.get(row["blueprint"], 0) + 1
-            found[row["blueprint"], row["prompt"]] = (
+            entries[row["blueprint"], row["prompt"]] = (
                 counts[row["blueprint"]],
                 prompt_words(row["messages"]) or str(row["prompt"]),
             )
-        return found
+        return entries
 
     def build_prompt_address(self, blueprint: str, prompt: str) -> str:
         """The place of a prompt on its blueprint's page."""
@@ -139,7 +139,7 @@ def prompt_words(messages: Sequence[Any] | None) -> str:
 
 def judge_words(judge: str) -> str:
     """A judge for people: `gpt-4.1 (prompt-aware)` of `prompt-aware(gpt-4.1)`; of a pair both."""
-    if " x " in judge and all(_JUDGE_NAME.match(one) for one in judge.split(" x ")):
+    if " x " in judge and all(_JUDGE_NAME.match(name) for name in judge.split(" x ")):
         return " and ".join(map(judge_words, judge.split(" x ")))
-    found = _JUDGE_NAME.match(judge)
-    return f"{found[2]} ({found[1]}{f', {found[3]} classes' if found[3] else ''})" if found else judge
+    match = _JUDGE_NAME.match(judge)
+    return f"{match[2]} ({match[1]}{f', {match[3]} classes' if match[3] else ''})" if match else judge

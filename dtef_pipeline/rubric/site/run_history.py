@@ -51,14 +51,14 @@ def build_history_section(rows: RubricRows, run: BlueprintRun) -> Section:
 
 
 def _format_labels(rows: RubricRows, run: BlueprintRun) -> dict[str, str]:
-    found = rows.rows.rows("rubric_runs", ("snapshot", "run_label"), {"blueprint": run.id})
-    return {str(row["snapshot"]): str(row["run_label"]) for row in found}
+    run_rows = rows.rows.rows("rubric_runs", ("snapshot", "run_label"), {"blueprint": run.id})
+    return {str(row["snapshot"]): str(row["run_label"]) for row in run_rows}
 
 
 def _build_chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None) -> Chart:
     """The mean of all models, and the models that moved most."""
-    moved = (grid.max(axis=1) - grid.min(axis=1)).sort_values(ascending=False, kind="stable").index[:_MOST_DRAWN]
-    lines = {"mean of all models": grid.mean(), **{str(model): grid.loc[model] for model in sorted(moved)}}
+    movers = (grid.max(axis=1) - grid.min(axis=1)).sort_values(ascending=False, kind="stable").index[:_MOST_DRAWN]
+    lines = {"mean of all models": grid.mean(), **{str(model): grid.loc[model] for model in sorted(movers)}}
     points = [
         {"at": f"{snapshot}{'' if labels.get(snapshot) == latest else ', other test'}", "value": float(value), "label": label}
         for label, line in lines.items()
@@ -66,7 +66,7 @@ def _build_chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None)
         if not is_unknown(value)
     ]
     return Chart(
-        "series", points, f"Mean score by run: all models, and the {format_count(len(moved), 'model')} that moved most"
+        "series", points, f"Mean score by run: all models, and the {format_count(len(movers), 'model')} that moved most"
     )
 
 
@@ -74,7 +74,7 @@ def _build_table(rows: RubricRows, grid: pd.DataFrame) -> Fold:
     last = grid.columns[-3:]
     columns = [Column("model", "Model"), Column("change", "Last change", "signed")]
     columns += [Column(f"run {name}", name, "score", more=name not in last) for name in grid.columns]
-    shown = [
+    table_rows = [
         {
             "model": rows.model(str(model)),
             "change": line.iloc[-1] - line.iloc[-2],
@@ -82,17 +82,17 @@ def _build_table(rows: RubricRows, grid: pd.DataFrame) -> Fold:
         }
         for model, line in grid.iterrows()
     ]
-    return Fold("Scores of all models in each run", [Table("Mean score by run", columns, shown)])
+    return Fold("Scores of all models in each run", [Table("Mean score by run", columns, table_rows)])
 
 
 def _build_two_run_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
     """Of the models that the documented rule finds farthest apart: the two runs, prompt by prompt."""
-    found = rows.rows.frame("drift_rule", {"family": "rubric", "partition": run.id})
-    if not len(found):
+    drifts = rows.rows.frame("drift_rule", {"family": "rubric", "partition": run.id})
+    if not len(drifts):
         return
-    apart = found[found["gap"].gt(0) & found["lowest_snapshot"].notna() & found["highest_snapshot"].notna()]
-    ordered = apart.sort_values(["flagged", "gap", "model_variant"], ascending=[False, False, True])
-    for row in convert_to_rows(ordered.head(_MOST_APART)):
+    apart = drifts[drifts["gap"].gt(0) & drifts["lowest_snapshot"].notna() & drifts["highest_snapshot"].notna()]
+    sorted_rows = apart.sort_values(["flagged", "gap", "model_variant"], ascending=[False, False, True])
+    for row in convert_to_rows(sorted_rows.head(_MOST_APART)):
         prompts = list(_find_moved_prompts(rows, run, row))
         flag = ", flagged by the documented rule" if row["flagged"] else ""
         title = (
@@ -114,8 +114,8 @@ def _find_moved_prompts(rows: RubricRows, run: BlueprintRun, drift: dict[Any, An
     grid = (
         cells.pivot_table(index="prompt", columns="snapshot", values="hybrid", aggfunc="mean").reindex(columns=sides).dropna()
     )
-    moved = (grid[sides[1]] - grid[sides[0]]).sort_values(ascending=False, kind="stable")
-    for prompt in moved.index[:_MOST_PROMPTS]:
+    moves = (grid[sides[1]] - grid[sides[0]]).sort_values(ascending=False, kind="stable")
+    for prompt in moves.index[:_MOST_PROMPTS]:
         texts = _read_texts(rows, {**where, "prompt": prompt})
         number, words = rows.prompts.get((run.id, prompt), (0, prompt))
         yield {
@@ -127,8 +127,8 @@ def _find_moved_prompts(rows: RubricRows, run: BlueprintRun, drift: dict[Any, An
 
 def _read_texts(rows: RubricRows, where: dict[str, Any]) -> dict[str, str]:
     """The first response of each snapshot."""
-    found = rows.rows.rows("rubric_responses", ("snapshot", "text"), where, ("system_index", "draw"))
-    return {str(row["snapshot"]): truncate_model_text(row["text"]) for row in reversed(found)}
+    responses = rows.rows.rows("rubric_responses", ("snapshot", "text"), where, ("system_index", "draw"))
+    return {str(row["snapshot"]): truncate_model_text(row["text"]) for row in reversed(responses)}
 
 
 def _find_moved_criteria(rows: RubricRows, run: BlueprintRun, where: dict[str, Any], sides: list[str]) -> list[dict[str, Any]]:
@@ -138,13 +138,13 @@ def _find_moved_criteria(rows: RubricRows, run: BlueprintRun, where: dict[str, A
     if not len(points):
         return []
     # A required criterion has no path; in a pivot null is no key.
-    placed = points.assign(path=points["path"].astype("float64").fillna(-1))
-    grid = placed.pivot_table(index=keys, columns="snapshot", values="score", aggfunc="mean").reindex(columns=sides).dropna()
+    frame = points.assign(path=points["path"].astype("float64").fillna(-1))
+    grid = frame.pivot_table(index=keys, columns="snapshot", values="score", aggfunc="mean").reindex(columns=sides).dropna()
     scores = dict(zip(map(tuple, grid.index), grid.to_numpy().tolist(), strict=True))
-    moved = [
-        {"words": describe_criterion(row), "scores": found, "is_unwanted": row["block"] == SHOULD_NOT}
+    criteria = [
+        {"words": describe_criterion(row), "scores": pair, "is_unwanted": row["block"] == SHOULD_NOT}
         for row in run.criteria.list_rows_of_prompt(where["prompt"])
-        if (found := scores.get((row["block"], -1 if row["path"] is None else row["path"], row["position"])))
-        and found[0] != found[1]
+        if (pair := scores.get((row["block"], -1 if row["path"] is None else row["path"], row["position"])))
+        and pair[0] != pair[1]
     ]
-    return sorted(moved, key=lambda one: -abs(one["scores"][1] - one["scores"][0]))[:_MOST_CRITERIA]
+    return sorted(criteria, key=lambda criterion: -abs(criterion["scores"][1] - criterion["scores"][0]))[:_MOST_CRITERIA]

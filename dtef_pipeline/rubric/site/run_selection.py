@@ -26,8 +26,8 @@ class LatestRunRows(StoredRows):
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, runs: Mapping[str, str]) -> None:
         super().__init__(connection)
-        shown = pd.DataFrame({"blueprint": list(runs), "snapshot": list(runs.values())}, dtype="str")
-        connection.register("shown_runs", shown)
+        run_rows = pd.DataFrame({"blueprint": list(runs), "snapshot": list(runs.values())}, dtype="str")
+        connection.register("shown_runs", run_rows)
         self._copied: set[str] = set()
         for name in (*_OF_RUNS, *_ONCE_PER_BLUEPRINT):
             if "blueprint" in super().columns(name):
@@ -35,14 +35,14 @@ class LatestRunRows(StoredRows):
         connection.unregister("shown_runs")
 
     def _copy(self, name: str) -> None:
-        there = super().columns(name)
-        left_out = ", ".join(column for column in _NOT_READ.get(name, ()) if column in there)
-        less = ", ".join(f"{part} AS {column}" for column, (part, read) in _LESS.items() if {column, read} <= there)
-        chosen = (f" EXCLUDE ({left_out})" if left_out else "") + (f" REPLACE ({less})" if less else "")
-        same = " AND ".join(f"rows.{key}::VARCHAR = shown.{key}" for key in ("blueprint", "snapshot") if key in there)
-        only = f"SEMI JOIN shown_runs AS shown ON {same}" if name in _OF_RUNS else ""
+        columns = super().columns(name)
+        left_out = ", ".join(column for column in _NOT_READ.get(name, ()) if column in columns)
+        less = ", ".join(f"{part} AS {column}" for column, (part, read) in _LESS.items() if {column, read} <= columns)
+        projection = (f" EXCLUDE ({left_out})" if left_out else "") + (f" REPLACE ({less})" if less else "")
+        condition = " AND ".join(f"rows.{key}::VARCHAR = shown.{key}" for key in ("blueprint", "snapshot") if key in columns)
+        only = f"SEMI JOIN shown_runs AS shown ON {condition}" if name in _OF_RUNS else ""
         self.connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE shown_{name} AS SELECT rows.*{chosen} FROM {name} AS rows {only} ORDER BY blueprint"
+            f"CREATE OR REPLACE TEMP TABLE shown_{name} AS SELECT rows.*{projection} FROM {name} AS rows {only} ORDER BY blueprint"
         )
         self._copied.add(name)
 
@@ -50,9 +50,9 @@ class LatestRunRows(StoredRows):
         """As of the table that was copied."""
         return super().columns(self._copy_of(name))
 
-    def table(self, name: str, wanted: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> pa.Table:
+    def table(self, name: str, columns: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> pa.Table:
         """As of the table that was copied."""
-        return super().table(self._copy_of(name), wanted, where, order)
+        return super().table(self._copy_of(name), columns, where, order)
 
     def _copy_of(self, name: str) -> str:
         return f"shown_{name}" if name in self._copied else name

@@ -19,18 +19,18 @@ def ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, ho
         Column("n_parts", parts, "count", more=True),
         Column("n_responses_scored", "Responses", "count", "Responses with a score", more=True),
     )
-    shown = [BoardRow.of(one, Estimate.of(one, "score", "low", "high"), columns) for one in rows]
-    return RankedBoard("", "", measure, shown, columns=columns, how=how)
+    board_rows = [BoardRow.of(row, Estimate.of(row, "score", "low", "high"), columns) for row in rows]
+    return RankedBoard("", "", measure, board_rows, columns=columns, how=how)
 
 
 def describe_best_model(board: RankedBoard) -> str:
     """`amber scores best of 24 models: 0.81 (0.78 to 0.84); their mean is 0.62.`, whether they are ranked or not."""
-    known = [row for row in board.rows if not is_unknown(row.score)]
-    if not known:
+    scored_rows = [row for row in board.rows if not is_unknown(row.score)]
+    if not scored_rows:
         return "No model has a score yet."
-    best, interval = known[0], show_interval(known[0].score, "score")
+    best, interval = scored_rows[0], show_interval(scored_rows[0].score, "score")
     numbers = f"{show(best.score, 'score')} ({interval})" if interval else show(best.score, "score")
-    if len(known) == 1:
+    if len(scored_rows) == 1:
         return f"{best.model}, the only model, scores {numbers}."
-    mean = sum(float(row.score.value or 0.0) for row in known) / len(known)
-    return f"{best.model} scores best of {format_count(len(known), 'model')}: {numbers}; their mean is {show(mean, 'score')}."
+    mean = sum(float(row.score.value or 0.0) for row in scored_rows) / len(scored_rows)
+    return f"{best.model} scores best of {format_count(len(scored_rows), 'model')}: {numbers}; their mean is {show(mean, 'score')}."

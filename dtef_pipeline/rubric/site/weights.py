@@ -40,21 +40,21 @@ class PlaceChange(NamedTuple):
 
 def build_weight_section(rows: RubricRows) -> Section:
     """A slider for the weight of similarity, which ranks the models anew. Empty where similarity plays no part."""
-    models = [one for one in _build_lines(rows) if not is_unknown(one["at_0"])]
+    models = [model for model in _build_lines(rows) if not is_unknown(model["at_0"])]
     usual = ScoringPolicy().beta
-    if not any(abs(one["slope"]) > _EDGE for one in models):
+    if not any(abs(model["slope"]) > _EDGE for model in models):
         return Section("weight", "Weight of similarity", [])
-    models.sort(key=lambda one: (not one["ranked"], -_compute_at(one, usual), one["model"]))
-    shown = [
-        {**one, "cell": rows.model(one["model"]), "scores": [_compute_at(one, beta) for beta in (usual, 0.0, 1.0)]}
-        for one in models
+    models.sort(key=lambda model: (not model["ranked"], -_compute_at(model, usual), model["model"]))
+    items = [
+        {**model, "cell": rows.model(model["model"]), "scores": [_compute_at(model, beta) for beta in (usual, 0.0, 1.0)]}
+        for model in models
     ]
-    part = Fold("Rank models at another weight", [TemplateBlock("rubric/weight.html.j2", {"models": shown, "usual": usual})])
+    part = Fold("Rank models at another weight", [TemplateBlock("rubric/weight.html.j2", {"models": items, "usual": usual})])
     return Section(
         "weight",
         "Weight of similarity",
         [part],
-        _summarize_changes(find_place_changes(models), sum(one["ranked"] for one in models)),
+        _summarize_changes(find_place_changes(models), sum(model["ranked"] for model in models)),
         _WEIGHT_HOW,
     )
 
@@ -67,23 +67,23 @@ def _build_lines(rows: RubricRows) -> list[dict[str, Any]]:
     ]
 
 
-def _compute_at(one: Mapping[str, Any], beta: float) -> float:
-    return float(compute_hybrid_at(one["at_0"], one["slope"], beta))
+def _compute_at(model: Mapping[str, Any], beta: float) -> float:
+    return float(compute_hybrid_at(model["at_0"], model["slope"], beta))
 
 
 def find_place_changes(models: Sequence[Mapping[str, Any]]) -> list[PlaceChange]:
     """All changes of places among the ranked, by weight. `models`: `model`, `at_0`, `slope` and `ranked` of each."""
-    ranked = [one for one in models if one["ranked"] and not is_unknown(one["at_0"])]
-    at_0, slope = (np.array([one[name] for one in ranked], dtype=np.float64) for name in ("at_0", "slope"))
-    found = []
-    for one, other in combinations(ranked, 2):
-        beta = find_crossing((one["at_0"], one["slope"]), (other["at_0"], other["slope"]))
+    ranked = [model for model in models if model["ranked"] and not is_unknown(model["at_0"])]
+    at_0, slope = (np.array([model[name] for model in ranked], dtype=np.float64) for name in ("at_0", "slope"))
+    changes = []
+    for first, second in combinations(ranked, 2):
+        beta = find_crossing((first["at_0"], first["slope"]), (second["at_0"], second["slope"]))
         if beta is None or not _EDGE < beta < 1 - _EDGE:
             continue
-        rises, falls = (one, other) if one["slope"] > other["slope"] else (other, one)
-        ahead = compute_hybrid_at(at_0, slope, beta) > _compute_at(one, beta) + _EDGE
-        found.append(PlaceChange(beta, rises["model"], falls["model"], int(ahead.sum()) + 1))
-    return sorted(found)
+        rises, falls = (first, second) if first["slope"] > second["slope"] else (second, first)
+        ahead = compute_hybrid_at(at_0, slope, beta) > _compute_at(first, beta) + _EDGE
+        changes.append(PlaceChange(beta, rises["model"], falls["model"], int(ahead.sum()) + 1))
+    return sorted(changes)
 
 
 def _summarize_changes(changes: Sequence[PlaceChange], n_ranked: int) -> str:
@@ -101,8 +101,8 @@ def build_alike_section(rows: RubricRows) -> Section:
     runs = rows.rows.frame("rubric_runs")
     warnings: list[str] = []
     if len(rows.scores) and {"judges", "judge_hash", "policy"} <= set(runs):
-        shown = select_averaged_runs(rows.scores, runs, rows.order)
-        shown = shown[~shown["blueprint"].isin(rows.tags.get(TEST_TAG, []))]
+        board_runs = select_averaged_runs(rows.scores, runs, rows.order)
+        board_runs = board_runs[~board_runs["blueprint"].isin(rows.tags.get(TEST_TAG, []))]
         # Beta is on the slider, and no reason for a warning.
-        warnings = list(describe_unlike_runs(shown.assign(policy=shown["policy"].str.replace(_BETA, "", regex=True))))
+        warnings = list(describe_unlike_runs(board_runs.assign(policy=board_runs["policy"].str.replace(_BETA, "", regex=True))))
     return Section("unlike", "Runs that are not alike", [], " ".join(f"{line[:1].upper()}{line[1:]}." for line in warnings))

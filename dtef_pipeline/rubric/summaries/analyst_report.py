@@ -74,14 +74,14 @@ def score_in(text: str) -> float | None:
     taken for a percentage and divided by 10. None: no number, N/A, below 1, or higher than the highest grade.
     """
     *_, end = (0, *(match.end() for match in _SCORE.finditer(text)))
-    if not end or _NO_GRADE.match(text, end) or (found := _GRADE_NUMBER.search(text, end)) is None:
+    if not end or _NO_GRADE.match(text, end) or (number := _GRADE_NUMBER.search(text, end)) is None:
         return None
-    if _BEFORE_NO_GRADE.search(text, end, found.start()):
+    if _BEFORE_NO_GRADE.search(text, end, number.start()):
         return None
-    value, highest = _score(found[1]), _score(found[2] or "0")
+    value, highest = _score(number[1]), _score(number[2] or "0")
     if highest:
         value *= HIGHEST_GRADE / highest
-    elif value > HIGHEST_GRADE and not _HIGHEST_NAMED.match(text, found.end()):
+    elif value > HIGHEST_GRADE and not _HIGHEST_NAMED.match(text, number.end()):
         value /= 10
     return value if LOWEST_GRADE <= value <= HIGHEST_GRADE else None
 
@@ -166,37 +166,37 @@ def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str
     for text in texts:
         # Asked once more for what is missing, an analyst may write everything again, perhaps in other words.
         before = {finding.kind for finding in findings}
-        findings += [one for one in _read_findings(text, ids, prompts) if one.kind not in before]
+        findings += [item for item in _read_findings(text, ids, prompts) if item.kind not in before]
     grades: dict[tuple[str, str], DimensionGrade] = {}
-    dropped: Counter[str] = Counter()
-    for grade in (grade for text in texts for grade in _read_grades(text, ids, dropped)):
-        dropped["twice"] += (grade.model, grade.dimension) in grades
+    drops: Counter[str] = Counter()
+    for grade in (grade for text in texts for grade in _read_grades(text, ids, drops)):
+        drops["twice"] += (grade.model, grade.dimension) in grades
         grades[grade.model, grade.dimension] = grade
     absent = [kind for kind in INSIGHT_KINDS if kind not in {finding.kind for finding in findings}]
-    wanted = ((model, dimension) for model in sorted(ids.models, key=ids.name_model) for dimension in DIMENSIONS)
-    absent += [f"{ids.name_model(model)} {dimension}" for model, dimension in wanted if (model, dimension) not in grades]
+    pairs = ((model, dimension) for model in sorted(ids.models, key=ids.name_model) for dimension in DIMENSIONS)
+    absent += [f"{ids.name_model(model)} {dimension}" for model, dimension in pairs if (model, dimension) not in grades]
     return AnalystReply(
-        tuple(findings), tuple(grades.values()), {why: count for why, count in dropped.items() if count}, tuple(absent)
+        tuple(findings), tuple(grades.values()), {why: count for why, count in drops.items() if count}, tuple(absent)
     )
 
 
 def _read_findings(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None) -> Iterator[AnalystFinding]:
     """The findings of one reply, each once."""
-    written = ((match[1].lower(), match[2].strip()) for match in _FINDING.finditer(text))
-    for kind, words in dict.fromkeys(written):
+    passages = ((match[1].lower(), match[2].strip()) for match in _FINDING.finditer(text))
+    for kind, words in dict.fromkeys(passages):
         if words:
             yield AnalystFinding(kind, replace_refs(words, ids, prompts))
 
 
-def _read_grades(text: str, ids: Pseudonyms, dropped: Counter[str]) -> Iterator[DimensionGrade]:
+def _read_grades(text: str, ids: Pseudonyms, drops: Counter[str]) -> Iterator[DimensionGrade]:
     for match in _GRADE.finditer(text):
-        given = _read_attributes(match.group(1))
-        model = ids.find_model_by_id(given.get("maker"), given.get("model", ""))
-        dimension = given.get("dimension", "").lower()
+        attributes = _read_attributes(match.group(1))
+        model = ids.find_model_by_id(attributes.get("maker"), attributes.get("model", ""))
+        dimension = attributes.get("dimension", "").lower()
         if model is None:
-            dropped["unknown model"] += 1
+            drops["unknown model"] += 1
         elif dimension not in DIMENSIONS:
-            dropped["unknown dimension"] += 1
+            drops["unknown dimension"] += 1
         else:
             inside = unescape(match.group(2))
             yield DimensionGrade(model, dimension, score_in(inside), extract_reasoning(inside))
@@ -219,19 +219,19 @@ def _read_ids(text: str) -> dict[str, str]:
     if (bare := _BARE_ID.fullmatch(text)) is None:
         return _read_attributes(text)
     maker, model, system, temperature, maker_alone = bare.groups()
-    given = {"maker": maker or maker_alone, "model": model, "sys": system, "temp": temperature}
-    return {name: one.replace("\\", "") for name, one in given.items() if one is not None}
+    attributes = {"maker": maker or maker_alone, "model": model, "sys": system, "temp": temperature}
+    return {name: value.replace("\\", "") for name, value in attributes.items() if value is not None}
 
 
-def _resolve_mention(given: Mapping[str, str], ids: Pseudonyms, prompts: Mapping[str, str] | None) -> SummaryMention | None:
-    prompt = given.get("prompt")
+def _resolve_mention(tag: Mapping[str, str], ids: Pseudonyms, prompts: Mapping[str, str] | None) -> SummaryMention | None:
+    prompt = tag.get("prompt")
     if prompt is not None and prompts is not None and (prompt := prompts.get(prompt)) is None:
         return None
-    if "model" not in given:
-        maker = ids.find_maker_by_id(given.get("maker", ""))
+    if "model" not in tag:
+        maker = ids.find_maker_by_id(tag.get("maker", ""))
         return None if maker is None else SummaryMention(None, maker, prompt)
-    found = ids.find_participant(given.get("maker"), given["model"], given.get("sys"), given.get("temp"))
-    return None if found is None else SummaryMention(found, None, prompt)
+    participant = ids.find_participant(tag.get("maker"), tag["model"], tag.get("sys"), tag.get("temp"))
+    return None if participant is None else SummaryMention(participant, None, prompt)
 
 
 def _read_attributes(text: str) -> dict[str, str]:
@@ -343,9 +343,9 @@ def build_analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: Hidd
         ConfigError: not even the tables fit.
         NameLeak: a name is left.
     """
-    shown = cache(lambda text: escape_tags(names.hide(text), _GUARDED))  # equal texts are common
+    clean = cache(lambda text: escape_tags(names.hide(text), _GUARDED))  # equal texts are common
     parts = [
-        _Section(shown(part.text)) if isinstance(part, _Section) else part
+        _Section(clean(part.text)) if isinstance(part, _Section) else part
         for part in _iterate_report_parts(material, ids, seed)
     ]
     sections = [part.text for part in parts if isinstance(part, _Section)]
@@ -376,8 +376,8 @@ def _cut_text(text: str, share: float, names: HiddenNames) -> str:
     """The beginning of a text, with a line that says so. A cut can make a name of a longer word, so names are looked for again."""
     if share == 1:
         return text
-    kept = text[: int(len(text) * share)]
-    return f"{names.hide(kept)}\n[cut: {len(kept):,} of {format_count(len(text), 'character')} shown]"
+    beginning = text[: int(len(text) * share)]
+    return f"{names.hide(beginning)}\n[cut: {len(beginning):,} of {format_count(len(text), 'character')} shown]"
 
 
 def _prompt_ref(place: int) -> str:
@@ -400,12 +400,12 @@ def _iterate_block_parts(opening: str, text: str | None) -> Iterator[str | _Sect
 
 def _write_overview(material: SummaryMaterial, ids: Pseudonyms, seed: int) -> str:
     """The mean coverage of each variant over the prompts."""
-    scored: dict[Participant, list[float]] = {one: [] for one in material.participants}
+    scores: dict[Participant, list[float]] = {participant: [] for participant in material.participants}
     for prompt in material.prompts:
         for response in prompt.responses:
-            scored[response.participant] += [] if response.coverage is None else [response.coverage]
-    order = np.random.default_rng([seed, len(material.prompts)]).permutation(len(scored))
-    rows = list(scored.items())
+            scores[response.participant] += [] if response.coverage is None else [response.coverage]
+    order = np.random.default_rng([seed, len(material.prompts)]).permutation(len(scores))
+    rows = list(scores.items())
     lines = (
         f"{ids.format_pseudonym(rows[place][0])} | "
         f"{_format_score(fsum(rows[place][1]) / len(rows[place][1]) if rows[place][1] else None)} | {len(rows[place][1])}\n"
@@ -415,9 +415,9 @@ def _write_overview(material: SummaryMaterial, ids: Pseudonyms, seed: int) -> st
 
 
 def _iterate_prompt_parts(
-    prompt: ReportedPrompt, shown: str, ids: Pseudonyms, rng: np.random.Generator
+    prompt: ReportedPrompt, label: str, ids: Pseudonyms, rng: np.random.Generator
 ) -> Iterator[str | _Section]:
-    yield f'\n<PROMPT id="{shown}">\n'
+    yield f'\n<PROMPT id="{label}">\n'
     yield from _iterate_block_parts("TEXT", prompt.text)
     yield from _iterate_block_parts("IDEAL", prompt.ideal)
     yield from _iterate_block_parts("CRITERIA", "\n".join(f"- {criterion}" for criterion in prompt.criteria))
@@ -486,9 +486,9 @@ def _write_grade_example(model: str, ids: Pseudonyms) -> str:
 
 def build_missing_messages(messages: Sequence[Message], reply: str, missing: Sequence[str]) -> tuple[Message, ...]:
     """The messages by which the analyst is asked once more, for the blocks that its reply lacks."""
-    listed = "\n".join(f"- {one}" for one in missing)
+    lines = "\n".join(f"- {block}" for block in missing)
     shown_reply = reply.strip() or "(nothing)"
     task = (
-        f"These blocks are missing, or cannot be read. Write them in the form that was asked for, and nothing else:\n\n{listed}"
+        f"These blocks are missing, or cannot be read. Write them in the form that was asked for, and nothing else:\n\n{lines}"
     )
     return *messages, Message("assistant", shown_reply), Message("user", task)

@@ -65,20 +65,20 @@ class Pseudonyms:
 
     def find_model_by_id(self, maker: str | None, model: str) -> str | None:
         """The model that ids stand for; None where there is none, or where it is not of that maker."""
-        found = _find_by_id(self.models, model)
-        if found is None or (maker is not None and maker.upper() != self.makers[_find_maker_or_model(found)]):
+        name = _find_by_id(self.models, model)
+        if name is None or (maker is not None and maker.upper() != self.makers[_find_maker_or_model(name)]):
             return None
-        return found
+        return name
 
     def find_participant(
         self, maker: str | None, model: str, system: str | None, temperature: str | None
     ) -> Participant | None:
         """The variant that ids stand for; None where any of them is unknown."""
-        found = self.find_model_by_id(maker, model)
+        name = self.find_model_by_id(maker, model)
         place, heat = _find_by_id(self.systems, system or ""), _find_by_id(self.temperatures, temperature or "")
-        if found is None or (system and place is None) or (temperature and heat is None):
+        if name is None or (system and place is None) or (temperature and heat is None):
             return None
-        return Participant(found, heat, place)
+        return Participant(name, heat, place)
 
     def find_maker_by_id(self, maker: str) -> str | None:
         return _find_by_id(self.makers, maker)
@@ -88,13 +88,13 @@ class Pseudonyms:
         named = {
             "maker": self.makers,
             "model": self.models,
-            "system": {str(place): one for place, one in self.systems.items()},
-            "temperature": {f"{heat:g}": one for heat, one in self.temperatures.items()},
+            "system": {str(place): pseudonym for place, pseudonym in self.systems.items()},
+            "temperature": {f"{heat:g}": pseudonym for heat, pseudonym in self.temperatures.items()},
         }
         rows = [
-            {"blueprint": blueprint, "snapshot": snapshot, "kind": kind, "id": one, "name": names.get(name, name)}
+            {"blueprint": blueprint, "snapshot": snapshot, "kind": kind, "id": pseudonym, "name": names.get(name, name)}
             for kind, ids in named.items()
-            for name, one in sorted(ids.items(), key=lambda pair: pair[1])
+            for name, pseudonym in sorted(ids.items(), key=lambda pair: pair[1])
         ]
         return pa.Table.from_pylist(rows, schema=ANALYST_IDS)
 
@@ -111,14 +111,12 @@ def draw_pseudonyms(participants: Iterable[Participant], seed: int) -> Pseudonym
     """
     all_of_them = list(participants)
     rng = np.random.default_rng(seed)
-    models = {one.model for one in all_of_them}
+    models = {p.model for p in all_of_them}
     return Pseudonyms(
         makers=_draw_ids("maker", sorted({_find_maker_or_model(model) for model in models}), rng),
         models=_draw_ids("model", sorted(models), rng),
-        systems=_draw_ids("system", sorted({one.system for one in all_of_them if one.system is not None}), rng),
-        temperatures=_draw_ids(
-            "temperature", sorted({one.temperature for one in all_of_them if one.temperature is not None}), rng
-        ),
+        systems=_draw_ids("system", sorted({p.system for p in all_of_them if p.system is not None}), rng),
+        temperatures=_draw_ids("temperature", sorted({p.temperature for p in all_of_them if p.temperature is not None}), rng),
     )
 
 
@@ -131,6 +129,6 @@ def _find_maker_or_model(model: str) -> str:
     return find_maker(model) or model
 
 
-def _find_by_id(ids: Mapping[_Key, str], wanted: str) -> _Key | None:
+def _find_by_id(ids: Mapping[_Key, str], pseudonym: str) -> _Key | None:
     """What the id stands for, in whatever case an analyst writes it."""
-    return next((name for name, one in ids.items() if one == wanted.upper()), None)
+    return next((name for name, value in ids.items() if value == pseudonym.upper()), None)

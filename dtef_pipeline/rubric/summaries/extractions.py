@@ -116,14 +116,14 @@ def read_points(text: str) -> PointsReply:
     Thinking is dropped first. Nothing is guessed: tags that do not match, no point, more than `POINTS_AT_MOST` points, and one longer than
     `POINT_CHARACTERS` make the reply unreadable.
     """
-    seen = strip_thinking(text).strip()
-    if not seen:
+    reply = strip_thinking(text).strip()
+    if not reply:
         return PointsReply((), EMPTY)
-    tags = list(_POINT_TAG.finditer(seen))
+    tags = list(_POINT_TAG.finditer(reply))
     opening, closing = tags[::2], tags[1::2]
     if len(opening) != len(closing) or any(tag[1] for tag in opening) or not all(tag[1] for tag in closing):
         return PointsReply((), UNREADABLE)
-    passages = (_collapse_lines(seen[one.end() : other.start()]) for one, other in zip(opening, closing, strict=True))
+    passages = (_collapse_lines(reply[first.end() : second.start()]) for first, second in zip(opening, closing, strict=True))
     points: dict[str, str] = {}
     for point in passages:
         if any(map(str.isalnum, point)):
@@ -140,8 +140,8 @@ def _collapse_lines(text: str) -> str:
 def add_key_points(blueprint: Blueprint, points: dict[str, tuple[str, ...]]) -> Blueprint:
     """The blueprint with criteria of weight 1 for the prompts, by their ids, of which key points are known."""
     prompts = (
-        replace(one, criteria=convert_to_criteria(points.get(one.id, ()))) if is_lacking_criteria(one) else one
-        for one in blueprint.prompts
+        replace(prompt, criteria=convert_to_criteria(points.get(prompt.id, ()))) if is_lacking_criteria(prompt) else prompt
+        for prompt in blueprint.prompts
     )
     return replace(blueprint, prompts=tuple(prompts))
 
@@ -168,15 +168,15 @@ class ExtractionEpisode:
 
     def next(self, history: Sequence[Response]) -> Request | None:
         """The first request; then, once, the one that asks for a readable reply."""
-        return build_further_extraction(self.first, [one.text for one in history]) if history else self.first
+        return build_further_extraction(self.first, [response.text for response in history]) if history else self.first
 
 
 def list_extractings(blueprint: Blueprint, model: ModelSpec) -> list[ExtractionEpisode]:
     """An episode for each prompt with an ideal answer and no criteria."""
     return [
-        ExtractionEpisode(blueprint.id, one.id, build_extraction_request(one.turns, one.ideal, model))
-        for one in blueprint.prompts
-        if is_lacking_criteria(one) and one.ideal is not None
+        ExtractionEpisode(blueprint.id, prompt.id, build_extraction_request(prompt.turns, prompt.ideal, model))
+        for prompt in blueprint.prompts
+        if is_lacking_criteria(prompt) and prompt.ideal is not None
     ]
 
 
@@ -193,22 +193,22 @@ def read_extraction(result: Played) -> PointsReply:
     return read_points(result.responses[-1].text)
 
 
-def build_extraction_rows(episodes: Sequence[ExtractionEpisode], played: Sequence[Played]) -> pa.Table:
+def build_extraction_rows(episodes: Sequence[ExtractionEpisode], outcomes: Sequence[Played]) -> pa.Table:
     """The rows of `rubric_extractions`, in the order of the episodes."""
-    rows = [_make_extraction_row(one, result) for one, result in zip(episodes, played, strict=True)]
+    rows = [_make_extraction_row(episode, result) for episode, result in zip(episodes, outcomes, strict=True)]
     return pa.Table.from_pylist(rows, schema=RUBRIC_EXTRACTIONS)
 
 
-def _make_extraction_row(one: ExtractionEpisode, result: Played) -> dict[str, Any]:
-    found = read_extraction(result)
+def _make_extraction_row(episode: ExtractionEpisode, result: Played) -> dict[str, Any]:
+    extraction = read_extraction(result)
     outcomes: list[Response | Failure] = [*result.responses, *([result.failure] if result.failure else [])]
     return {
-        "blueprint": one.blueprint,
-        "prompt": one.prompt,
-        "analyst": one.first.model.name,
-        "analyst_variant": one.first.model.variant,
-        "n_points": len(found.points),
-        "reason": found.reason,
+        "blueprint": episode.blueprint,
+        "prompt": episode.prompt,
+        "analyst": episode.first.model.name,
+        "analyst_variant": episode.first.model.variant,
+        "n_points": len(extraction.points),
+        "reason": extraction.reason,
         "attempts": len(outcomes),
         "raw": [response.text for response in result.responses],
         "request_keys": [outcome.request_key for outcome in outcomes],
@@ -222,8 +222,8 @@ def is_to_be_judged(prompts: pa.Table, criteria: pa.Table, *, extracting: bool) 
 
     Tables: `rubric_prompts` with `prompt` and `ideal`, `rubric_criteria` with `prompt` and `kind`.
     """
-    known = set(criteria["prompt"].to_pylist())
+    rated_prompts = set(criteria["prompt"].to_pylist())
     ideals = zip(prompts["prompt"].to_pylist(), prompts["ideal"].to_pylist(), strict=True)
     return TEXT_KIND in criteria["kind"].to_pylist() or (
-        extracting and any(ideal and one not in known for one, ideal in ideals)
+        extracting and any(ideal and prompt not in rated_prompts for prompt, ideal in ideals)
     )

@@ -123,7 +123,7 @@ def prepare_case(material: SummaryMaterial, most: int = REPORT_CHARACTERS) -> Su
     """
     seed = derive_summary_seed(material.blueprint, material.snapshot, material.test_hash)
     ids = draw_pseudonyms(material.participants, seed)
-    names = collect_hidden_names([one.model for one in material.participants], material.called)
+    names = collect_hidden_names([participant.model for participant in material.participants], material.called)
     return SummaryCase(material, ids, build_analyst_report(material, ids, names, seed, most))
 
 
@@ -172,11 +172,11 @@ def _find_summary_state(reply: AnalystReply, responses: Sequence[Response], fail
     if not reply.missing:
         return "ok", None
     cut = "; the last reply was cut by its limit of tokens" if responses[-1].finish_reason == "length" else ""
-    failed = f"; asked once more: {failure.message}" if failure else ""
+    retry_note = f"; asked once more: {failure.message}" if failure else ""
     few = list_first_names(reply.missing, 5)
     if reply.findings or reply.grades:
-        return "partial", f"without {few}{cut}{failed}"
-    return "unreadable", f"no block of the form that was asked for{cut}{failed}"
+        return "partial", f"without {few}{cut}{retry_note}"
+    return "unreadable", f"no block of the form that was asked for{cut}{retry_note}"
 
 
 def build_summaries_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSummary]) -> pa.Table:
@@ -185,21 +185,21 @@ def build_summaries_table(case: SummaryCase, summaries: Mapping[ModelSpec, Execu
         {
             **_identify_summary(case, analyst),
             "test_hash": case.material.test_hash,
-            "status": one.status,
-            "reason": one.reason,
+            "status": summary.status,
+            "reason": summary.reason,
             "findings": [
                 {"kind": finding.kind, "text": format_summary_text(finding.text, case.material.names)}
-                for finding in one.reply.findings
+                for finding in summary.reply.findings
             ],
-            "n_grades": sum(grade.score is not None for grade in one.reply.grades),
-            "n_dropped": sum(one.reply.dropped.values()),
-            "missing": list(one.reply.missing),
+            "n_grades": sum(grade.score is not None for grade in summary.reply.grades),
+            "n_dropped": sum(summary.reply.dropped.values()),
+            "missing": list(summary.reply.missing),
             "share": case.report.share,
             "max_tokens": build_summary_request(case, analyst).max_tokens,
-            "raw": list(one.raws),
-            "request_keys": list(one.request_keys),
+            "raw": list(summary.raws),
+            "request_keys": list(summary.request_keys),
         }
-        for analyst, one in summaries.items()
+        for analyst, summary in summaries.items()
     ]
     return pa.Table.from_pylist(rows, schema=SUMMARIES)
 
@@ -214,8 +214,8 @@ def build_grades_table(case: SummaryCase, summaries: Mapping[ModelSpec, Executiv
             "grade": grade.score,
             "reasoning": format_summary_text(replace_refs(grade.reasoning, case.ids, case.report.prompts), case.material.names),
         }
-        for analyst, one in summaries.items()
-        for grade in sorted(one.reply.grades, key=lambda grade: (grade.model, list(DIMENSIONS).index(grade.dimension)))
+        for analyst, summary in summaries.items()
+        for grade in sorted(summary.reply.grades, key=lambda grade: (grade.model, list(DIMENSIONS).index(grade.dimension)))
     ]
     return pa.Table.from_pylist(rows, schema=GRADES)
 

@@ -60,7 +60,7 @@ class SummaryEpisode:
         """The first request; then, once, the one for what the reply lacks."""
         if self._first is None:
             self._first = build_summary_request(self.case, self.analyst)
-        return build_further_summary_request(self.case, self._first, [one.text for one in history]) if history else self._first
+        return build_further_summary_request(self.case, self._first, [r.text for r in history]) if history else self._first
 
 
 def choose_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ...]:
@@ -70,11 +70,11 @@ def choose_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ..
     Raises ConfigError for a name that stands for no model, and for a model that writes no text.
     """
     selectors = list(named) or ([ANALYSTS] if models.collections.get(ANALYSTS) else [])
-    found = models.resolve([resolve_known_selector(one, models) for one in selectors]) if selectors else ()
-    for spec in found:
+    specs = models.resolve([resolve_known_selector(selector, models) for selector in selectors]) if selectors else ()
+    for spec in specs:
         if spec.is_computed or spec.is_local:
             raise ConfigError(f"analyst {spec.name}: it writes no text; allowed: a model that is asked")
-    return tuple(found)
+    return tuple(specs)
 
 
 def map_model_names(responses: pa.Table) -> dict[str, str]:
@@ -93,7 +93,7 @@ def build_summary_material(tables: MaterialTables, snapshot: str) -> SummaryMate
     named = map_model_names(tables.responses)
     systems = find_shared_systems(tables.prompts)
     strings = {_strip_settings(variant) for variant in pc.unique(tables.responses["model_variant"]).to_pylist()}
-    served = pc.unique(tables.responses["served_model"]).to_pylist()
+    served_models = pc.unique(tables.responses["served_model"]).to_pylist()
     by_prompt = _group_responses(tables._replace(responses=_filter_answering(tables.responses)), named, bool(systems))
     return SummaryMaterial(
         blueprint=head["blueprint"],
@@ -101,7 +101,7 @@ def build_summary_material(tables: MaterialTables, snapshot: str) -> SummaryMate
         test_hash=head["test_hash"],
         prompts=list_reported_prompts(tables.prompts, tables.criteria, by_prompt),
         systems=systems,
-        called=tuple(sorted({*named, *strings, *(one for one in served if one)})),
+        called=tuple(sorted({*named, *strings, *(model for model in served_models if model)})),
         names={string: name for name, string in named.items()},
     )
 
@@ -128,28 +128,30 @@ def build_not_asked_row(blueprint: str, snapshot: str, reason: str, status: str 
     return pa.Table.from_pylist([row], schema=RUBRIC_SUMMARIES)
 
 
-def build_summary_rows(episodes: Sequence[SummaryEpisode], played: Sequence[Played]) -> pa.Table:
+def build_summary_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Played]) -> pa.Table:
     """The rows of `rubric_summaries` of one case, in the order of its analysts."""
     tables = [RUBRIC_SUMMARIES.empty_table()]
-    for one, outcome in zip(episodes, played, strict=True):
-        summary = _resolve_episode_summary(one, outcome)
-        (row,) = build_summaries_table(one.case, {one.analyst: summary}).to_pylist()
-        row |= {"text": _format_summary_markdown(summary, one.case.material.names), **sum_response_usage(outcome.responses)}
+    for episode, outcome in zip(episodes, outcomes, strict=True):
+        summary = _resolve_episode_summary(episode, outcome)
+        (row,) = build_summaries_table(episode.case, {episode.analyst: summary}).to_pylist()
+        row |= {"text": _format_summary_markdown(summary, episode.case.material.names), **sum_response_usage(outcome.responses)}
         tables.append(pa.Table.from_pylist([row], schema=RUBRIC_SUMMARIES))
     return pa.concat_tables(tables)
 
 
-def build_grade_rows(episodes: Sequence[SummaryEpisode], played: Sequence[Played]) -> pa.Table:
+def build_grade_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Played]) -> pa.Table:
     """The rows of `rubric_grades` of one case, under the names that tables have for models."""
     tables = [RUBRIC_GRADES.empty_table()]
-    for one, outcome in zip(episodes, played, strict=True):
-        tables.append(build_grades_table(one.case, {one.analyst: _resolve_episode_summary(one, outcome)}).cast(RUBRIC_GRADES))
+    for episode, outcome in zip(episodes, outcomes, strict=True):
+        tables.append(
+            build_grades_table(episode.case, {episode.analyst: _resolve_episode_summary(episode, outcome)}).cast(RUBRIC_GRADES)
+        )
     return pa.concat_tables(tables)
 
 
-def _resolve_episode_summary(one: SummaryEpisode, outcome: Played) -> ExecutiveSummary:
+def _resolve_episode_summary(episode: SummaryEpisode, outcome: Played) -> ExecutiveSummary:
     outcomes: list[Response | Failure] = [*outcome.responses, *([outcome.failure] if outcome.failure else [])]
-    return resolve_summary(one.case, outcomes)
+    return resolve_summary(episode.case, outcomes)
 
 
 _HEADINGS = {
@@ -162,11 +164,11 @@ _HEADINGS = {
 
 
 def _format_summary_markdown(summary: ExecutiveSummary, names: Mapping[str, str]) -> str | None:
-    found = {
-        heading: [format_markdown(one.text, names) for one in summary.reply.findings if one.kind == kind]
+    sections = {
+        heading: [format_markdown(finding.text, names) for finding in summary.reply.findings if finding.kind == kind]
         for kind, heading in _HEADINGS.items()
     }
-    parts = [f"## {heading}\n\n" + "\n".join(f"- {text}" for text in texts) for heading, texts in found.items() if texts]
+    parts = [f"## {heading}\n\n" + "\n".join(f"- {text}" for text in texts) for heading, texts in sections.items() if texts]
     return "\n\n".join(parts) or None
 
 
@@ -180,16 +182,16 @@ def find_shared_systems(prompts: pa.Table) -> tuple[str | None, ...]:
     return next(iter(lists)) if len(lists) == 1 and len(next(iter(lists))) > 1 else ()
 
 
-def _group_responses(tables: MaterialTables, named: Mapping[str, str], listed: bool) -> dict[str, list[ReportedResponse]]:
-    """The responses by prompt. `listed`: all prompts share a list of system prompts, whose index identifies the variant."""
+def _group_responses(tables: MaterialTables, named: Mapping[str, str], has_systems: bool) -> dict[str, list[ReportedResponse]]:
+    """The responses by prompt. `has_systems`: all prompts share a list of system prompts, whose index identifies the variant."""
     cells = dict(_iterate_cell_rows(tables.scores))
-    found: dict[str, list[ReportedResponse]] = {}
+    by_prompt: dict[str, list[ReportedResponse]] = {}
     columns = [*RUBRIC_CELL, "text", "status", "error"]
     for row in tables.responses.select(columns).to_pylist():
         cell = cells.get(tuple(row[name] for name in RUBRIC_CELL), {})
-        participant = Participant(named[row["model"]], row["temperature"], row["system_index"] if listed else None)
+        participant = Participant(named[row["model"]], row["temperature"], row["system_index"] if has_systems else None)
         reasons = ", ".join(name for name, _ in cell.get("reasons") or ())
-        found.setdefault(row["prompt"], []).append(
+        by_prompt.setdefault(row["prompt"], []).append(
             ReportedResponse(
                 participant,
                 row["text"],
@@ -198,7 +200,7 @@ def _group_responses(tables: MaterialTables, named: Mapping[str, str], listed: b
                 None if row["status"] == OK and cell.get("coverage") is not None else row["error"] or reasons or row["status"],
             )
         )
-    return found
+    return by_prompt
 
 
 def _iterate_cell_rows(scores: pa.Table) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
@@ -210,27 +212,28 @@ def _iterate_cell_rows(scores: pa.Table) -> Iterator[tuple[tuple[Any, ...], dict
 def _make_reported_prompt(
     row: Mapping[str, Any], criteria: pa.Table, responses: Sequence[ReportedResponse], with_system: bool
 ) -> ReportedPrompt:
-    own = criteria.filter(pc.equal(criteria["prompt"], row["prompt"])).to_pylist()
+    criterion_rows = criteria.filter(pc.equal(criteria["prompt"], row["prompt"])).to_pylist()
     return ReportedPrompt(
         row["prompt"],
         _format_reported_conversation(row, with_system),
         tuple(responses),
         row["ideal"],
-        tuple(map(_format_reported_criterion, own)),
+        tuple(map(_format_reported_criterion, criterion_rows)),
     )
 
 
 def _format_reported_conversation(row: Mapping[str, Any], with_system: bool) -> str:
     role_texts = [("system", system) for system in row["systems"] if system] if with_system else []
     role_texts += [
-        (one["role"], one["text"] if one["text"] is not None else "(a turn that the model writes)") for one in row["messages"]
+        (turn["role"], turn["text"] if turn["text"] is not None else "(a turn that the model writes)")
+        for turn in row["messages"]
     ]
     return role_texts[0][1] if len(role_texts) == 1 else "\n\n".join(f"[{role}] {text}" for role, text in role_texts)
 
 
 def _format_reported_criterion(row: Mapping[str, Any]) -> str:
-    wanted = "" if row["block"] == SHOULD else "(not wanted) "
-    return wanted + (row["text"] or f"{row['fn']}({row['args'] or ''})")
+    prefix = "" if row["block"] == SHOULD else "(not wanted) "
+    return prefix + (row["text"] or f"{row['fn']}({row['args'] or ''})")
 
 
 OF_ANOTHER_REPORT = "it is of other responses, scores, criteria or names of models, or was cut otherwise"
@@ -260,27 +263,27 @@ class KeptSummaries(NamedTuple):
     """By analyst whose findings or grades were read and are not kept: why."""
 
 
-def keep_summaries(stored: StoredSummaries, case: SummaryCase | None, models: Models) -> KeptSummaries:
+def keep_summaries(tables: StoredSummaries, case: SummaryCase | None, models: Models) -> KeptSummaries:
     """The stored summaries of which the first request would be the same now. `case`: of the report as it is now; None: there can be none."""
-    rows = stored.summaries.filter(pc.is_valid(stored.summaries["analyst"]))
+    rows = tables.summaries.filter(pc.is_valid(tables.summaries["analyst"]))
     stored_rows = rows.select(["analyst", "analyst_variant", "test_hash", "status", "request_keys", "n_grades"]).to_pylist()
-    graded = Counter(stored.grades.filter(pc.is_valid(stored.grades["grade"]))["analyst_variant"].to_pylist())
-    same_names = case is not None and stored.ids.to_pylist() == build_analyst_ids(case).to_pylist()
+    grade_counts = Counter(tables.grades.filter(pc.is_valid(tables.grades["grade"]))["analyst_variant"].to_pylist())
+    same_names = case is not None and tables.ids.to_pylist() == build_analyst_ids(case).to_pylist()
     why = {
         variant: _explain_not_kept(row, case if same_names else None, models)
-        or (GRADES_LACKING if graded[variant] != row["n_grades"] else None)
+        or (GRADES_LACKING if grade_counts[variant] != row["n_grades"] else None)
         for row in stored_rows
         for variant in [row["analyst_variant"]]
     }
-    taken = {
+    removals = {
         row["analyst"]: reason for row in stored_rows if (reason := why[row["analyst_variant"]]) and row["status"] in _HAS_WORDS
     }
-    kept = pa.array([variant for variant, reason in why.items() if reason is None], pa.string())
-    if not len(kept):
-        return KeptSummaries(None, taken)
-    own = [table.filter(pc.is_in(table["analyst_variant"], kept)) for table in (rows, stored.grades)]
+    variants = pa.array([variant for variant, reason in why.items() if reason is None], pa.string())
+    if not len(variants):
+        return KeptSummaries(None, removals)
+    parts = [table.filter(pc.is_in(table["analyst_variant"], variants)) for table in (rows, tables.grades)]
     # Parquet has a name of its own for the items of a list, by which rows would seem to be others.
-    return KeptSummaries(StoredSummaries(own[0].cast(RUBRIC_SUMMARIES), own[1].cast(RUBRIC_GRADES), stored.ids), taken)
+    return KeptSummaries(StoredSummaries(parts[0].cast(RUBRIC_SUMMARIES), parts[1].cast(RUBRIC_GRADES), tables.ids), removals)
 
 
 def build_analyst_ids(case: SummaryCase) -> pa.Table:
@@ -291,11 +294,11 @@ def build_analyst_ids(case: SummaryCase) -> pa.Table:
 def _explain_not_kept(row: Mapping[str, Any], case: SummaryCase | None, models: Models) -> str | None:
     """Why a summary is not kept; None: it is."""
     try:
-        found = choose_analysts([row["analyst"]], models)
+        analysts = choose_analysts([row["analyst"]], models)
     except ConfigError:
         return BY_NO_KNOWN_ANALYST
-    if [one.variant for one in found] != [row["analyst_variant"]]:
+    if [analyst.variant for analyst in analysts] != [row["analyst_variant"]]:
         return BY_NO_KNOWN_ANALYST
     if case is None or case.material.test_hash != row["test_hash"]:
         return OF_ANOTHER_REPORT
-    return None if row["request_keys"][:1] == [build_summary_request(case, found[0]).key] else OF_ANOTHER_REPORT
+    return None if row["request_keys"][:1] == [build_summary_request(case, analysts[0]).key] else OF_ANOTHER_REPORT

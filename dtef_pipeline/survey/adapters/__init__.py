@@ -43,28 +43,28 @@ class RoundsAdapter(Adapter, Protocol):
 
 def adapters() -> list[Adapter]:
     """All installed adapters, those of other packages first, so that they may claim a file before the built-in ones."""
-    loaded: list[Adapter] = []
+    instances: list[Adapter] = []
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name):
         try:
-            loaded.append(point.load()())
+            instances.append(point.load()())
         except Exception as error:
             package = point.dist.name if point.dist else "an unknown package"
             warnings.warn(f"survey adapter {point.name} of {package} cannot be loaded: {error}", stacklevel=2)
-    return sorted(loaded, key=lambda a: _BUILT_IN.index(a.name) if a.name in _BUILT_IN else -1)
+    return sorted(instances, key=lambda a: _BUILT_IN.index(a.name) if a.name in _BUILT_IN else -1)
 
 
 def find_adapter(path: Path, among: Sequence[Adapter] | None = None) -> Adapter:
     """The first adapter that recognises the path."""
     if not path.exists():
         raise SurveyError("there is no such file or directory", where=str(path))
-    installed = adapters() if among is None else among
-    found = next((a for a in installed if a.recognises(path)), None)
-    if found is None:
-        allowed = "; ".join(f"{a.name}: {getattr(a, 'accepts', 'see its documentation')}" for a in installed)
+    candidates = adapters() if among is None else among
+    adapter = next((a for a in candidates if a.recognises(path)), None)
+    if adapter is None:
+        choices = "; ".join(f"{a.name}: {getattr(a, 'accepts', 'see its documentation')}" for a in candidates)
         raise SurveyError(
-            "not a survey that any adapter recognises", where=str(path), arrived=_describe_contents(path), allowed=allowed
+            "not a survey that any adapter recognises", where=str(path), arrived=_describe_contents(path), allowed=choices
         )
-    return found
+    return adapter
 
 
 def read_surveys(path: Path | str, round_id: str | None = None) -> list[Survey]:
@@ -112,10 +112,10 @@ def _normalise_round_name(name: str, path: Path) -> str:
 def _choose_round(surveys: list[Survey], name: str | None, path: Path) -> list[Survey]:
     if name is None:
         return surveys
-    chosen = [s for s in surveys if s.round == _normalise_round_name(name, path)]
-    if not chosen:
+    matches = [s for s in surveys if s.round == _normalise_round_name(name, path)]
+    if not matches:
         raise SurveyError("no such round in the file", where=str(path), arrived=name, allowed=[s.round for s in surveys])
-    return chosen
+    return matches
 
 
 def _describe_contents(path: Path) -> str:

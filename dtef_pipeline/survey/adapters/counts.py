@@ -58,10 +58,8 @@ class Counts:
 
     def share(self, name: str) -> str:
         """`684 of 1,058 respondents, 65 %` of a segment, blank where the file does not say."""
-        some, everyone = self.most(name), self.most("All")
-        return (
-            "" if some is None or not everyone else f"{some:,} of {format_count(everyone, 'respondent')}, {some / everyone:.0%}"
-        )
+        n, everyone = self.most(name), self.most("All")
+        return "" if n is None or not everyone else f"{n:,} of {format_count(everyone, 'respondent')}, {n / everyone:.0%}"
 
     def add_share(self, name: str) -> str:
         """The column with its share of the respondents, where the file tells."""
@@ -71,16 +69,16 @@ class Counts:
         """What the file does not tell, though it is there."""
         if absent := tuple(name for name in names if self.column(name) is None):
             yield Finding("error", "no-counts-column", "The counts file has no column for these segments.", absent)
-        if uncounted := tuple(q.text for q in questions if q.id not in self.rows):
+        if missing := tuple(q.text for q in questions if q.id not in self.rows):
             message = "The counts file has no row for these questions, so their n would be that of the whole segment"
-            yield Finding("error", MISSING_QUESTIONS, message, uncounted)
+            yield Finding("error", MISSING_QUESTIONS, message, missing)
 
     def find_lost_segments(self, columns: Sequence[str], keys: Collection[str]) -> dict[str, str | None]:
         """The segments with respondents of which the aggregate's `columns` have nothing: column -> its attribute, where it is known.
 
         `keys`: of the segments that the aggregate has; an attribute that was asked twice may have its columns once.
         """
-        here = {_make_value_key(name) for name in columns}
+        value_keys = {_make_value_key(name) for name in columns}
         values = {
             name: match
             for name in self.columns
@@ -89,13 +87,13 @@ class Counts:
         groups: dict[int, list[str]] = defaultdict(list)
         for match in values.values():
             groups[int(match[1])].append(match[2])
-        known = classify_groups(groups)
-        attributes = {name: known[int(match[1]), match[2]] for name, match in values.items()}
+        classes = classify_groups(groups)
+        attributes = {name: classes[int(match[1]), match[2]] for name, match in values.items()}
         return {
             name: attribute
             for name, attribute in attributes.items()
             if self.most(name)
-            and _make_value_key(name) not in here
+            and _make_value_key(name) not in value_keys
             and (attribute is None or make_segment_key(attribute, values[name][2]) not in keys)
         }
 
@@ -104,5 +102,5 @@ def _make_value_key(name: str) -> str:
     match = SEGMENT_COLUMN.fullmatch(name)
     if match is None:
         return normalize_text(name)
-    known = sorted(find_candidates(match[2]))
-    return f"{match[1]}:{normalize_text(canonical(known[0], match[2]) if known else match[2])}"
+    candidates = sorted(find_candidates(match[2]))
+    return f"{match[1]}:{normalize_text(canonical(candidates[0], match[2]) if candidates else match[2])}"

@@ -69,24 +69,24 @@ class GuideItem:
         return bool(_ASKED_AS_POLL.fullmatch(self.kind))
 
 
-def _open_table(path: Path, required: Sequence[str]) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+def _open_table(path: Path, names: Sequence[str]) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """Cleaned column names and the rows below them, each as long as the header."""
     rows = iterate_text_rows(path)
     _, header = next(rows, (0, []))
     if not header:
-        raise SurveyError("the file is empty", where=str(path), allowed=f"columns {', '.join(required)}")
+        raise SurveyError("the file is empty", where=str(path), allowed=f"columns {', '.join(names)}")
     require_separator(header, path)
     columns = [clean(name) for name in header]
-    require_columns(columns, required, where=str(path))
+    require_columns(columns, names, where=str(path))
     return columns, _iterate_full_rows(rows, len(columns), str(path))
 
 
 def _iterate_full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where: str) -> Iterator[tuple[int, list[str]]]:
     for line, row in rows:
         if len(row) != width:
-            allowed = f"{format_count(width, 'cell')}, as in the header"
+            requirement = f"{format_count(width, 'cell')}, as in the header"
             raise SurveyError(
-                "a row of another length than the header", where=where, line=line, arrived=len(row), allowed=allowed
+                "a row of another length than the header", where=where, line=line, arrived=len(row), allowed=requirement
             )
         yield line, row
 
@@ -96,12 +96,12 @@ def read_aggregate(path: Path) -> Aggregate:
     columns, rows = _open_table(path, REQUIRED)
     id_, type_, text, response = (columns.index(name) for name in REQUIRED)
     polls: dict[str, Poll] = {}
-    others: dict[str, dict[str, str]] = defaultdict(dict)
+    other_questions: dict[str, dict[str, str]] = defaultdict(dict)
     last = ""
     for line, row in rows:
         question_id = row[id_].strip()
         if normalize_text(row[type_]) != _POLL:
-            others[clean(row[type_])][question_id] = clean(row[text])
+            other_questions[clean(row[type_])][question_id] = clean(row[text])
             continue
         if not question_id:
             raise SurveyError("a row without Question ID", where=str(path), line=line, arrived=row[text][:80])
@@ -114,9 +114,9 @@ def read_aggregate(path: Path) -> Aggregate:
         poll.rows.append(row)
         poll.lines.append(line)
         last = question_id
-    found = {question_id: text for of_kind in others.values() for question_id, text in of_kind.items()}
+    texts = {question_id: text for of_kind in other_questions.values() for question_id, text in of_kind.items()}
     return Aggregate(
-        list(polls.values()), columns, [_report_left_out(kind, of_kind) for kind, of_kind in others.items()], found
+        list(polls.values()), columns, [_report_left_out(kind, of_kind) for kind, of_kind in other_questions.items()], texts
     )
 
 
@@ -125,11 +125,11 @@ def _clean_question_text(text: str) -> str:
     return "\n".join(clean(line) for line in text.strip().splitlines())
 
 
-def _report_left_out(kind: str, found: Mapping[str, str]) -> Finding:
+def _report_left_out(kind: str, texts: Mapping[str, str]) -> Finding:
     if normalize_text(kind) == "ask opinion":
-        return Finding("info", "open-ended-question", "Open-ended questions have no options to predict.", tuple(found.values()))
+        return Finding("info", "open-ended-question", "Open-ended questions have no options to predict.", tuple(texts.values()))
     message = f"Only single-select polls are used; these are of type {kind!r}."
-    return Finding("info", "question-type", message, tuple(found.values()))
+    return Finding("info", "question-type", message, tuple(texts.values()))
 
 
 def read_counts(path: Path) -> Counts:
@@ -206,7 +206,7 @@ def collect_guide_blocks(guide: Sequence[GuideItem]) -> dict[str, str]:
             blocks[normalize_text(item.text)].append(introduction)
         else:
             introduction = None
-    return {text: found[0] for text, found in blocks.items() if len(found) == 1 and found[0] is not None}
+    return {text: lines[0] for text, lines in blocks.items() if len(lines) == 1 and lines[0] is not None}
 
 
 def _extract_introduction(text: str) -> str | None:

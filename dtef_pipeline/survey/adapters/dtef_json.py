@@ -91,8 +91,8 @@ class JsonText:
         except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
             raise SurveyError("not a survey", where=self.where, arrived=str(error), allowed=DtefJson.accepts) from error
         if not isinstance(data, dict):
-            arrived = f"a JSON {type(data).__name__}"
-            raise SurveyError("not a survey", where=self.where, arrived=arrived, allowed=DtefJson.accepts)
+            actual = f"a JSON {type(data).__name__}"
+            raise SurveyError("not a survey", where=self.where, arrived=actual, allowed=DtefJson.accepts)
         if missing := [name for name in _TOP_LEVEL_FIELDS if name not in data]:
             problem = f"not a survey: missing {', '.join(missing)}"
             raise SurveyError(
@@ -109,10 +109,10 @@ class JsonText:
         if error.pos < len(text) and not error.msg.startswith("Unterminated string"):
             return SurveyError("not JSON", where=self.where, line=error.lineno, arrived=error.msg)
         line = self._find_line_at(max(len(text) - 1, 0))
-        allowed = (
+        requirement = (
             f"a whole JSON object: the file ends too early, after {format_count(len(text), 'character')}, with {text[-30:]!r}"
         )
-        return SurveyError("not JSON", where=self.where, line=line, arrived=error.msg, allowed=allowed)
+        return SurveyError("not JSON", where=self.where, line=line, arrived=error.msg, allowed=requirement)
 
     def field(self, owner: Mapping[str, Any], name: str, kind: type, of: str, line: int | None) -> Any:
         """`owner[name]`, which has to be there and of that kind."""
@@ -160,7 +160,7 @@ _TYPE_NAMES: dict[type, str] = {
 
 def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question], list[Finding]]:
     """The single-select questions in file order; other types and one-option questions are left out."""
-    kept: list[Question] = []
+    questions: list[Question] = []
     single: list[Question] = []
     other_types: list[str] = []
     for question_id, entry in raw.items():
@@ -180,14 +180,14 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
             raise SurveyError(
                 f"options of {of} are not all texts", where=source.where, line=line, arrived=options, allowed="texts"
             )
-        stated = entry.get("scale", kind)
-        scale = stated if stated in KINDS else None
+        scale_name = entry.get("scale", kind)
+        scale = scale_name if scale_name in KINDS else None
         roles, positions = _read_places(source, entry, len(options), of, line)
         battery = _read_battery(source, entry, of, line)
         question = Question(question_id, text, tuple(map(clean, options)), scale, battery, roles=roles, positions=positions)
         check_question(question, where=source.where, line=line)
         check_places(question, [line] * len(options), where=source.where)
-        (kept if len(options) > 1 else single).append(question)
+        (questions if len(options) > 1 else single).append(question)
     findings = [
         Finding("info", "question-type", "Only single-select questions are used.", tuple(other_types)),
         Finding(
@@ -197,7 +197,7 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
             tuple(q.text for q in single),
         ),
     ]
-    return kept, [f for f in findings if f.items]
+    return questions, [f for f in findings if f.items]
 
 
 def _read_battery(source: JsonText, entry: Mapping[str, Any], of: str, line: int | None) -> str | None:
@@ -213,14 +213,14 @@ def _read_places(
     """The roles and positions of the k options that the question states, None where it states none."""
     lists: dict[str, list[Any]] = {}
     for name in ("role", "position"):
-        given = [None] * k if entry.get(name) is None else source.field(entry, name, list, of, line)
-        if len(given) != k:
-            problem, allowed = (
+        values = [None] * k if entry.get(name) is None else source.field(entry, name, list, of, line)
+        if len(values) != k:
+            problem, requirement = (
                 f"{name} of {of} is not one for each option",
                 f"{format_count(k, 'value')}, null where there is none",
             )
-            raise SurveyError(problem, where=source.where, line=line, arrived=given, allowed=allowed)
-        lists[name] = given
+            raise SurveyError(problem, where=source.where, line=line, arrived=values, allowed=requirement)
+        lists[name] = values
     roles = tuple(parse_role(value, where=source.where, line=line) for value in lists["role"])
     return roles, tuple(parse_position(value, where=source.where, line=line) for value in lists["position"])
 
@@ -230,7 +230,7 @@ def clean_text(text: str) -> str:
     return "\n".join(clean(line) for line in text.strip().splitlines())
 
 
-def _read_segments(source: JsonText, data: Mapping[str, Any], used: set[str]) -> tuple[list[Segment], list[Answer]]:
+def _read_segments(source: JsonText, data: Mapping[str, Any], keys: set[str]) -> tuple[list[Segment], list[Answer]]:
     """All segments and their answers to the questions in use."""
     response_lines = iter(source.lines(r'"questionId"\s*:'))
     segments: list[Segment] = []
@@ -252,10 +252,10 @@ def _read_segments(source: JsonText, data: Mapping[str, Any], used: set[str]) ->
                 f"duplicate segment id {segment_id!r}", where=source.where, line=line, allowed="each segment once"
             )
         ids.add(segment_id)
-        made = _read_segment(source, entry, segment_id, id_pattern)
-        segments.append(made)
+        group = _read_segment(source, entry, segment_id, id_pattern)
+        segments.append(group)
         answers += (
-            a for a in _iterate_json_answers(source, entry, made, data["questions"], response_lines) if a.question_id in used
+            a for a in _iterate_json_answers(source, entry, group, data["questions"], response_lines) if a.question_id in keys
         )
     return segments, answers
 
@@ -264,42 +264,42 @@ def _read_segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, i
     of = f"segment {segment_id!r}"
     attributes = entry.get("attributes")
     if not isinstance(attributes, dict) or not attributes or not all(isinstance(v, str) for v in attributes.values()):
-        line, allowed = source.line(id_pattern), "an object of at least one attribute: text"
+        line, requirement = source.line(id_pattern), "an object of at least one attribute: text"
         raise SurveyError(
-            f"attributes of {of} are not usable", where=source.where, line=line, arrived=attributes, allowed=allowed
+            f"attributes of {of} are not usable", where=source.where, line=line, arrived=attributes, allowed=requirement
         )
     n = _count(
         source, entry.get("sampleSize"), f"sampleSize of {of}", source.line(id_pattern) if "sampleSize" in entry else None
     )
-    made = segment(attributes, n, where=source.where, line=None)
-    return replace(made, n_effective=_read_effective_size(source, entry, of, source.line(id_pattern)))
+    group = segment(attributes, n, where=source.where, line=None)
+    return replace(group, n_effective=_read_effective_size(source, entry, of, source.line(id_pattern)))
 
 
 def _iterate_json_answers(
-    source: JsonText, entry: Mapping[str, Any], made: Segment, known: Mapping[str, object], lines: Iterator[int]
+    source: JsonText, entry: Mapping[str, Any], group: Segment, entries: Mapping[str, object], lines: Iterator[int]
 ) -> Iterator[Answer]:
-    seen: set[str] = set()
-    for response in source.field(entry, "responses", list, f"segment {made.key}", None):
+    question_ids: set[str] = set()
+    for response in source.field(entry, "responses", list, f"segment {group.key}", None):
         line = next(lines, None)
-        of = f"a response of segment {made.key}"
+        of = f"a response of segment {group.key}"
         if not isinstance(response, dict):
             raise SurveyError(
                 f"{of} is not an object", where=source.where, arrived=response, allowed="{questionId, distribution}"
             )
         question_id = source.field(response, "questionId", str, of, line)
-        if question_id not in known:
+        if question_id not in entries:
             problem = f"{of} to an unknown question"
             raise SurveyError(
-                problem, where=source.where, line=line, arrived=question_id, allowed=f"ids of questions: {list_names(known)}"
+                problem, where=source.where, line=line, arrived=question_id, allowed=f"ids of questions: {list_names(entries)}"
             )
-        if question_id in seen:
-            problem = f"two responses of segment {made.key} to question {question_id}"
+        if question_id in question_ids:
+            problem = f"two responses of segment {group.key} to question {question_id}"
             raise SurveyError(problem, where=source.where, line=line, allowed="one response per segment and question")
-        seen.add(question_id)
+        question_ids.add(question_id)
         distribution = source.field(response, "distribution", list, f"{of} to {question_id}", line)
         n = _count(source, response.get("n", response.get("sampleSize")), f"n of {of} to {question_id}", line)
         effective = _read_effective_size(source, response, f"{of} to {question_id}", line)
-        yield Answer(made.key, question_id, tuple(map(_read_json_percentage, distribution)), n, source.where, line, effective)
+        yield Answer(group.key, question_id, tuple(map(_read_json_percentage, distribution)), n, source.where, line, effective)
 
 
 def _read_json_percentage(value: object) -> float | Unreadable | None:
@@ -312,11 +312,11 @@ def _read_json_percentage(value: object) -> float | Unreadable | None:
 
 def _read_effective_size(source: JsonText, entry: Mapping[str, Any], of: str, line: int | None) -> float | None:
     """The effective number of respondents that a segment or a response states; None: none."""
-    stated = entry.get("n_effective")
-    size = parse_effective_size(stated)
-    if stated is not None and size is None:
+    value = entry.get("n_effective")
+    size = parse_effective_size(value)
+    if value is not None and size is None:
         problem = f"n_effective of {of} is not a number of people"
-        raise SurveyError(problem, where=source.where, line=line, arrived=stated, allowed="a number above 0")
+        raise SurveyError(problem, where=source.where, line=line, arrived=value, allowed="a number above 0")
     return size
 
 
@@ -325,6 +325,6 @@ def _count(source: JsonText, value: object, of: str, line: int | None) -> int | 
         return None
     count = parse_people_count(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     if count is None:
-        allowed = "a whole number >= 0"
-        raise SurveyError(f"{of} is not a number of people", where=source.where, line=line, arrived=value, allowed=allowed)
+        requirement = "a whole number >= 0"
+        raise SurveyError(f"{of} is not a number of people", where=source.where, line=line, arrived=value, allowed=requirement)
     return count

@@ -63,20 +63,20 @@ class GlobalDialogues:
 
     def read(self, path: Path) -> Survey:
         """The round as published; its id is the name of the directory."""
-        found = _find_aggregates(path)
-        if len(found) != 1:
-            arrived = [f.name for f in found]
-            raise SurveyError("one aggregate file per round", where=str(path), arrived=arrived, allowed=self.accepts)
-        file, where = found[0], str(found[0])
+        files = _find_aggregates(path)
+        if len(files) != 1:
+            names = [f.name for f in files]
+            raise SurveyError("one aggregate file per round", where=str(path), arrived=names, allowed=self.accepts)
+        file, where = files[0], str(files[0])
         aggregate, beside = read_aggregate(file), Questionnaire.read_questionnaire_files(file)
         prefix, counts = beside.prefix, beside.counts
         segment_columns, unknown, about_columns = _select_segment_columns(aggregate.columns, aggregate.polls, counts, where)
         questions, about_questions = _select_questions(aggregate.polls, segment_columns, beside.guide, where)
         missing = beside.findings(aggregate, segment_columns, unknown)
-        uncounted = _check_counts(counts, prefix, [q for q, _ in questions], segment_columns)
+        no_counts = _check_counts(counts, prefix, [q for q, _ in questions], segment_columns)
         guideless = () if file.with_name(prefix + GUIDE).is_file() else (_NO_GUIDE,)
         named = path.absolute().name if path.is_dir() else prefix
-        misnamed = () if named.upper() == prefix.upper() else (_report_other_name(named, prefix),)
+        renames = () if named.upper() == prefix.upper() else (_report_other_name(named, prefix),)
         return Survey(
             round=find_round_name(named),
             name=f"Global Dialogues {prefix}",
@@ -85,7 +85,7 @@ class GlobalDialogues:
             questions=tuple(q for q, _ in questions),
             segments=tuple(c.segment for c in segment_columns),
             answers=tuple(_iterate_column_answers(questions, segment_columns, counts, where)),
-            findings=(*aggregate.findings, *about_columns, *missing, *about_questions, *uncounted, *guideless, *misnamed),
+            findings=(*aggregate.findings, *about_columns, *missing, *about_questions, *no_counts, *guideless, *renames),
             requires_n=True,
         )
 
@@ -127,32 +127,32 @@ def _select_segment_columns(
     columns: Sequence[str], polls: Sequence[Poll], counts: Counts, where: str
 ) -> tuple[list[SegmentColumn], list[str], list[Finding]]:
     """The columns that are segments, one for each key; those that may be and are not known; and findings on all the others."""
-    found: list[tuple[int, int, str]] = []
-    derived: list[str] = []
+    matches: list[tuple[int, int, str]] = []
+    derived_names: list[str] = []
     plain: list[str] = []
     nameless: list[str] = []
     unheard: list[str] = []
     for index, name in enumerate(columns):
         match = SEGMENT_COLUMN.fullmatch(name)
         if DERIVED_COLUMN.fullmatch(name):
-            derived.append(name)
+            derived_names.append(name)
         elif match:
-            found.append((int(match[1]), index, match[2]))
+            matches.append((int(match[1]), index, match[2]))
         elif name not in _DESCRIPTIVE:
             # 44+ sums up age groups.
             is_segment = _PREFIXED.match(name) or find_candidates(name) - {"ageGroup"}
             (nameless if is_segment else plain if _SUMS_UP.fullmatch(name) else unheard).append(name)
-    known, unknown = _classify_columns(found, columns, counts, where)
+    segments, unknown = _classify_columns(matches, columns, counts, where)
     unknown += nameless
-    kept, repeated = _remove_repeated_columns(known)
+    unique_columns, repeats = _remove_repeated_columns(segments)
     findings = [
         Finding("error", "unknown-column", _UNKNOWN_MESSAGE, tuple(map(counts.add_share, unknown))),
         Finding("warning", "unheard-column", _UNHEARD_MESSAGE, tuple(map(counts.add_share, unheard))),
-        Finding("info", "repeated-attribute", "An attribute asked again: the lower O-number is used.", tuple(repeated)),
-        Finding("info", "derived-column", "Weighted scores and rank counts are no segments.", tuple(derived)),
+        Finding("info", "repeated-attribute", "An attribute asked again: the lower O-number is used.", tuple(repeats)),
+        Finding("info", "derived-column", "Weighted scores and rank counts are no segments.", tuple(derived_names)),
         Finding("info", "non-segment-column", "Columns without O-number (regions, branches) are no segments.", tuple(plain)),
     ]
-    return _keep_one_column_per_key(kept, polls, where), unknown, [f for f in findings if f.items]
+    return _keep_one_column_per_key(unique_columns, polls, where), unknown, [f for f in findings if f.items]
 
 
 _UNKNOWN_MESSAGE = "These segment columns were NOT read: no known attribute has their values, or they have no O-number"
@@ -160,21 +160,21 @@ _UNHEARD_MESSAGE = "These columns were NOT read: they have no O-number, and are 
 
 
 def _classify_columns(
-    found: Sequence[tuple[int, int, str]], columns: Sequence[str], counts: Counts, where: str
+    matches: Sequence[tuple[int, int, str]], columns: Sequence[str], counts: Counts, where: str
 ) -> tuple[list[SegmentColumn], list[str]]:
     groups: dict[int, list[str]] = defaultdict(list)
-    for group, _, value in found:
+    for group, _, value in matches:
         groups[group].append(value)
     attributes = classify_groups(groups)
-    known, unknown = [], []
-    for group, index, value in found:
+    segments, unknown = [], []
+    for group, index, value in matches:
         attribute = attributes[group, value]
         if attribute is None:
             unknown.append(columns[index])
         else:
             n = counts.most(columns[index])
-            known.append(SegmentColumn(index, columns[index], group, segment({attribute: value}, n, where=where, line=1)))
-    return sorted(known, key=lambda c: (c.group, c.index)), unknown
+            segments.append(SegmentColumn(index, columns[index], group, segment({attribute: value}, n, where=where, line=1)))
+    return sorted(segments, key=lambda c: (c.group, c.index)), unknown
 
 
 def _remove_repeated_columns(columns: Sequence[SegmentColumn]) -> tuple[list[SegmentColumn], list[str]]:
@@ -185,10 +185,10 @@ def _remove_repeated_columns(columns: Sequence[SegmentColumn]) -> tuple[list[Seg
     sizes: dict[tuple[int, str], list[bool]] = defaultdict(list)
     for c in columns:
         sizes[c.group, c.segment.attribute].append(home[c.segment.key] < c.group)
-    whole = {group for group, repeats in sizes.items() if 2 * sum(repeats) > len(repeats)}
-    repeated = [c for c in columns if home[c.segment.key] < c.group or (c.group, c.segment.attribute) in whole]
-    names = {c.name for c in repeated}
-    return [c for c in columns if c.name not in names], [c.name for c in repeated]
+    repeat_groups = {group for group, repeats in sizes.items() if 2 * sum(repeats) > len(repeats)}
+    duplicates = [c for c in columns if home[c.segment.key] < c.group or (c.group, c.segment.attribute) in repeat_groups]
+    names = {c.name for c in duplicates}
+    return [c for c in columns if c.name not in names], [c.name for c in duplicates]
 
 
 def _keep_one_column_per_key(columns: Sequence[SegmentColumn], polls: Sequence[Poll], where: str) -> list[SegmentColumn]:
@@ -196,14 +196,14 @@ def _keep_one_column_per_key(columns: Sequence[SegmentColumn], polls: Sequence[P
     by_key: dict[str, list[SegmentColumn]] = defaultdict(list)
     for c in columns:
         by_key[c.segment.key].append(c)
-    kept = []
-    for key, same in by_key.items():
-        filled = [c for c in same if _has_data(c, polls)] if len(same) > 1 else same
-        if len(filled) > 1:
+    unique_columns = []
+    for key, group in by_key.items():
+        full = [c for c in group if _has_data(c, polls)] if len(group) > 1 else group
+        if len(full) > 1:
             problem = f"several columns make the same segment {key!r}"
-            raise SurveyError(problem, where=where, line=1, arrived=[c.name for c in filled], allowed="one column per segment")
-        kept.append((filled or same)[0])
-    return kept
+            raise SurveyError(problem, where=where, line=1, arrived=[c.name for c in full], allowed="one column per segment")
+        unique_columns.append((full or group)[0])
+    return unique_columns
 
 
 def _has_data(column: SegmentColumn, polls: Sequence[Poll]) -> bool:
@@ -219,7 +219,7 @@ def _select_questions(
         if c.segment.n or c.segment.n is None:
             values[c.segment.attribute].append(c.segment.value)
     order, blocks = collect_guide_orders(guide), collect_guide_blocks(guide)
-    kept, profile = [], []
+    targets, profile = [], []
     single, cut = list[str](), list[str]()
     for poll in polls:
         attribute = find_profile_attribute(poll.options, values)
@@ -232,13 +232,13 @@ def _select_questions(
             shares = [(_read_percentages(poll, c.index), c.segment.n) for c in columns]
             (cut if is_lacking_options(shares) else single).append(poll.text)
         else:
-            kept.append(_order_by_guide(question, poll, order.get(normalize_text(poll.text), ())))
+            targets.append(_order_by_guide(question, poll, order.get(normalize_text(poll.text), ())))
     findings = [
         Finding("info", "profile-question", "Questions on who the respondent is are no targets.", tuple(profile)),
         Finding("warning", "single-option-question", "A question with one option has nothing to predict.", tuple(single)),
         report_cut_questions(cut),
     ]
-    return kept, [f for f in findings if f.items]
+    return targets, [f for f in findings if f.items]
 
 
 def _read_percentages(poll: Poll, column: int) -> tuple[float | Unreadable | None, ...]:
@@ -250,23 +250,23 @@ def _is_answering_itself(poll: Poll, columns: Sequence[SegmentColumn]) -> bool:
 
     "Where would you rather live?" has the options of a profile question, and is none.
     """
-    own = []
+    shares = []
     for c in columns:
         for option, row in zip(poll.options, poll.rows, strict=True):
             share = parse_percentage(row[c.index])
             if canonical(c.segment.attribute, option) == c.segment.value and isinstance(share, float):
-                own.append(share)
-    return not own or sum(own) >= 80 * len(own)
+                shares.append(share)
+    return not shares or sum(shares) >= 80 * len(shares)
 
 
-def _order_by_guide(question: Question, poll: Poll, asked: Sequence[Sequence[str]]) -> tuple[Question, Poll]:
+def _order_by_guide(question: Question, poll: Poll, orders: Sequence[Sequence[str]]) -> tuple[Question, Poll]:
     """Options as the questionnaire lists them; those it adds by a setting (Other) stay behind, in file order.
 
     A guide entry with an option that the question lacks is another question of the same text.
     """
-    own = [normalize_text(o) for o in question.options]
-    order = max((texts for texts in asked if set(texts) <= set(own)), key=len, default=own)
-    places = sorted(range(len(own)), key=lambda i: order.index(own[i]) if own[i] in order else len(order))
+    names = [normalize_text(o) for o in question.options]
+    order = max((texts for texts in orders if set(texts) <= set(names)), key=len, default=names)
+    places = sorted(range(len(names)), key=lambda i: order.index(names[i]) if names[i] in order else len(order))
     rows, lines = [poll.rows[i] for i in places], [poll.lines[i] for i in places]
     return replace(question, options=tuple(question.options[i] for i in places)), replace(poll, rows=rows, lines=lines)
 

@@ -85,11 +85,11 @@ class LongTable:
     def read(self, path: Path, round_id: str | None = None) -> Survey:
         """The round asked for, or the only one of the file."""
         surveys = self.read_rounds(path)
-        chosen = [s for s in surveys if round_id is None or s.round == _normalise_round(round_id, str(path))]
-        if len(chosen) != 1:
+        matches = [s for s in surveys if round_id is None or s.round == _normalise_round(round_id, str(path))]
+        if len(matches) != 1:
             rounds = [s.round for s in surveys]
             raise SurveyError("which round of the file?", where=str(path), arrived=round_id, allowed=rounds)
-        return chosen[0]
+        return matches[0]
 
     def read_rounds(self, path: Path) -> list[Survey]:
         """All rounds of the file, in order of appearance."""
@@ -138,8 +138,8 @@ def _iterate_table_rows(path: Path) -> Iterator[tuple[int, Row]]:
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(columns):
-            problem, allowed = "a row of another length than the header", format_count(len(columns), "cell")
-            raise SurveyError(problem, where=str(path), line=line, arrived=len(row), allowed=allowed)
+            problem, requirement = "a row of another length than the header", format_count(len(columns), "cell")
+            raise SurveyError(problem, where=str(path), line=line, arrived=len(row), allowed=requirement)
         yield line, dict(zip(columns, row, strict=True))
 
 
@@ -235,14 +235,14 @@ class _Round:
                 arrived=row["scale"],
                 allowed=f"{', '.join(KINDS)}, or blank",
             )
-        known = self.questions.setdefault(question_id, _Question(text, line, scale, clean(row.get("battery", ""))))
-        for column, first, now in (("scale", known.scale, scale), ("battery", known.battery, clean(row.get("battery", "")))):
+        entry = self.questions.setdefault(question_id, _Question(text, line, scale, clean(row.get("battery", ""))))
+        for column, first, now in (("scale", entry.scale, scale), ("battery", entry.battery, clean(row.get("battery", "")))):
             if first != now:
-                problem = f"{column} of question {question_id} differs from line {known.line}"
+                problem = f"{column} of question {question_id} differs from line {entry.line}"
                 raise SurveyError(problem, where=self.where, line=line, arrived=row[column], allowed=[first or "a blank"])
-        if normalize_text(known.text) != normalize_text(text):
-            problem = f"duplicate question id {question_id}: another text than at line {known.line}"
-            raise SurveyError(problem, where=self.where, line=line, arrived=text, allowed=[known.text])
+        if normalize_text(entry.text) != normalize_text(text):
+            problem = f"duplicate question id {question_id}: another text than at line {entry.line}"
+            raise SurveyError(problem, where=self.where, line=line, arrived=text, allowed=[entry.text])
         return question_id
 
     def _add_option(self, row: Row, line: int, question_id: str) -> str:
@@ -256,27 +256,27 @@ class _Round:
         place = float(len(options)) if order is None else order
         role = parse_role(row.get("role"), where=self.where, line=line)
         position = parse_position(row.get("position"), where=self.where, line=line)
-        known = options.setdefault(normalize_text(text), _Option(place, text, role, position, line))
-        for column, first, now in (("role", known.role, role), ("position", known.position, position)):
+        option = options.setdefault(normalize_text(text), _Option(place, text, role, position, line))
+        for column, first, now in (("role", option.role, role), ("position", option.position, position)):
             if first != now:
-                problem = f"{column} of option {text!r} of question {question_id} differs from line {known.line}"
+                problem = f"{column} of option {text!r} of question {question_id} differs from line {option.line}"
                 raise SurveyError(
                     problem, where=self.where, line=line, arrived=row[column], allowed=["a blank" if first is None else first]
                 )
         return normalize_text(text)
 
     def _add_segment(self, row: Row, line: int) -> str:
-        made = segment(
+        new_segment = segment(
             {_require_cell(row, "attribute", self.where, line): _require_cell(row, "value", self.where, line)},
             None,
             where=self.where,
             line=line,
         )
-        known = self.segments.setdefault(made.key, made)
-        if normalize_text(known.value) != normalize_text(made.value):
-            problem = f"two segments get the same key {made.key!r}"
-            raise SurveyError(problem, where=self.where, line=line, arrived=made.value, allowed=[known.value])
-        return made.key
+        old_segment = self.segments.setdefault(new_segment.key, new_segment)
+        if normalize_text(old_segment.value) != normalize_text(new_segment.value):
+            problem = f"two segments get the same key {new_segment.key!r}"
+            raise SurveyError(problem, where=self.where, line=line, arrived=new_segment.value, allowed=[old_segment.value])
+        return new_segment.key
 
     def _parse_n(self, row: Row, line: int) -> int | None:
         cell = row.get("n", "").strip()
@@ -289,9 +289,9 @@ class _Round:
 
     def _parse_effective_n(self, row: Row, line: int) -> float | None:
         cell = row.get("n_effective", "")
-        stated = parse_effective_size(parse_weighted_count(cell))
-        if stated is not None or not cell.strip():
-            return stated
+        size = parse_effective_size(parse_weighted_count(cell))
+        if size is not None or not cell.strip():
+            return size
         raise SurveyError(
             "n_effective is not a number of people", where=self.where, line=line, arrived=cell, allowed="a number above 0"
         )
@@ -299,13 +299,11 @@ class _Round:
     def _read_share(self, row: Row) -> float | Unreadable | None:
         return parse_weighted_count(row["count"]) if "count" in row else parse_percentage(row["percent"])
 
-    def _build_question(self, question_id: str, collected: _Question) -> Question:
-        _, options, roles, positions, lines = zip(
-            *sorted(collected.options.values(), key=lambda option: option.order), strict=True
-        )
-        stated = (collected.scale or None, collected.battery or None)
-        question = Question(question_id, collected.text, options, *stated, roles=roles, positions=positions)
-        check_question(question, where=self.where, line=collected.line)
+    def _build_question(self, question_id: str, draft: _Question) -> Question:
+        _, options, roles, positions, lines = zip(*sorted(draft.options.values(), key=lambda option: option.order), strict=True)
+        details = (draft.scale or None, draft.battery or None)
+        question = Question(question_id, draft.text, options, *details, roles=roles, positions=positions)
+        check_question(question, where=self.where, line=draft.line)
         check_places(question, lines, where=self.where)
         return question
 
@@ -377,24 +375,24 @@ class OptionCells:
 
 def has_weighted_counts(cells: Iterable[OptionCells], where: str) -> bool:
     """Whether a round has weighted counts. Raises SurveyError where one is, and of some pair the number of respondents is not stated."""
-    listed = [each for each in cells if each.counted]
-    weighted = next((each for each in listed if each.is_weighted), None)
+    with_counts = [cell for cell in cells if cell.counted]
+    weighted = next((cell for cell in with_counts if cell.is_weighted), None)
     if weighted is None:
         return False
-    for each in listed:
-        if each.n is None and each.n_effective is None:
+    for cell in with_counts:
+        if cell.n is None and cell.n_effective is None:
             problem = "weighted counts without a number of respondents"
-            arrived = f"{', '.join(f'{count:g}' for count in weighted.counts[:3])} at line {weighted.line}"
-            raise SurveyError(problem, where=where, line=each.line, arrived=arrived, allowed=_COUNTS_ALLOWED)
+            example = f"{', '.join(f'{count:g}' for count in weighted.counts[:3])} at line {weighted.line}"
+            raise SurveyError(problem, where=where, line=cell.line, arrived=example, allowed=_COUNTS_ALLOWED)
     return True
 
 
 def count_findings(cells: Mapping[tuple[str, str], OptionCells], *, weighted: bool) -> Iterator[Finding]:
     """Where counts do not sum to n: one finding a question, pairs above n first. `cells`: (segment, question) -> its cells."""
     off = [
-        (key, each.total, each.n)
-        for key, each in cells.items()
-        if each.total is not None and each.n is not None and each.total != each.n
+        (key, cell.total, cell.n)
+        for key, cell in cells.items()
+        if cell.total is not None and cell.n is not None and cell.total != cell.n
     ]
     too_many = {question_id for (_, question_id), total, n in off if total > n}
     below, above = list[str](), list[str]()

@@ -64,13 +64,13 @@ class Questionnaire:
             open_too = "" if self.guide else f" (open questions too: no {guide} tells which they are)"
             message = f"{self._name_files(files, 'name')} questions that {lacking} lacks{open_too}"
             yield Finding("error", MISSING_QUESTIONS, message, tuple(map(_strip_stray_quote, missing)))
-        if lost := {poll.text: options for poll in aggregate.polls if (options := self._find_lost_options(poll))}:
-            items = tuple(f"{text}: {', '.join(options)}" for text, options in lost.items())
+        if lost_options := {poll.text: options for poll in aggregate.polls if (options := self._find_lost_options(poll))}:
+            items = tuple(f"{text}: {', '.join(options)}" for text, options in lost_options.items())
             yield Finding("error", MISSING_QUESTIONS, f"{guide} lists options that {lacking} lacks", items)
-        listed = {_normalise_wording(item.text) for item in self.guide}
-        if listed and (unlisted := [poll.text for poll in aggregate.polls if _normalise_wording(poll.text) not in listed]):
+        texts = {_normalise_wording(item.text) for item in self.guide}
+        if texts and (extras := [poll.text for poll in aggregate.polls if _normalise_wording(poll.text) not in texts]):
             message = f"{guide} lacks these questions, so their options would be in the order of {lacking}"
-            yield Finding("error", MISSING_QUESTIONS, message, tuple(unlisted))
+            yield Finding("error", MISSING_QUESTIONS, message, tuple(extras))
         yield from self._check_columns(aggregate, columns, unknown)
 
     def _check_columns(
@@ -78,25 +78,25 @@ class Questionnaire:
     ) -> Iterator[Finding]:
         lacking, counts = self.prefix + AGGREGATE, self.prefix + COUNTS_FILE
         attributes = {c.segment.attribute for c in columns}
-        lost = self.counts.find_lost_segments(aggregate.columns, {c.segment.key for c in columns})
+        lost_columns = self.counts.find_lost_segments(aggregate.columns, {c.segment.key for c in columns})
         asking = f"{self.prefix}{GUIDE} asks for" if self.guide else "its own questions ask for"
-        absent = {name: (asked, asking) for name, asked in self._list_profile_attributes(aggregate).items()}
-        for column, attribute in lost.items():
+        absent = {name: (text, asking) for name, text in self._list_profile_attributes(aggregate).items()}
+        for column, attribute in lost_columns.items():
             if attribute is not None:
                 absent.setdefault(attribute, (column, f"{counts} has"))
-        if gone := {name: why for name, why in absent.items() if name not in attributes | _MAY_BE_ABSENT}:
-            known_by = " or ".join(dict.fromkeys(asking for _, asking in gone.values()))
+        if missing := {name: why for name, why in absent.items() if name not in attributes | _MAY_BE_ABSENT}:
+            known_by = " or ".join(dict.fromkeys(asking for _, asking in missing.values()))
             message = f"No column of {lacking} could be read as one of the attributes that {known_by}"
-            yield Finding("error", MISSING_ATTRIBUTES, message, tuple(f"{name}: {asked}" for name, (asked, _) in gone.items()))
-        on_purpose = [column for column, attribute in lost.items() if attribute in _MAY_BE_ABSENT - attributes]
-        unread = [column for column, attribute in lost.items() if attribute not in gone and column not in on_purpose]
+            yield Finding("error", MISSING_ATTRIBUTES, message, tuple(f"{name}: {text}" for name, (text, _) in missing.items()))
+        on_purpose = [column for column, attribute in lost_columns.items() if attribute in _MAY_BE_ABSENT - attributes]
+        unread = [column for column, attribute in lost_columns.items() if attribute not in missing and column not in on_purpose]
         message = f"{counts} has respondents of these segments, and {lacking} no column"
         if unread:
             yield Finding("error", "lost-column", message, tuple(map(self.counts.add_share, unread)))
         if on_purpose:
             yield Finding("warning", "lost-column", message, tuple(map(self.counts.add_share, on_purpose)))
         on_respondent = tuple(self._iterate_profile_questions(aggregate))
-        yield from check_coverage(columns, [*unknown, *lost], on_respondent, self.counts, f"{lacking} and {counts}")
+        yield from check_coverage(columns, [*unknown, *lost_columns], on_respondent, self.counts, f"{lacking} and {counts}")
 
     def _name_files(self, files: Sequence[str], verb: str) -> str:
         """`GD4_a.csv and GD4_b.csv name`, or `GD4_a.csv names`."""
@@ -122,7 +122,7 @@ class Questionnaire:
 
     def _find_lost_options(self, poll: Poll) -> list[str]:
         """Options that the guide lists for a question and it lacks. As many that the guide lacks are those, spelled otherwise."""
-        own = {_normalise_wording(option) for option in poll.options}
+        wordings = {_normalise_wording(option) for option in poll.options}
         entries = [
             item.options
             for item in self.guide
@@ -130,16 +130,16 @@ class Questionnaire:
         ]
         if not entries:
             return []
-        listed = min(entries, key=lambda options: len({_normalise_wording(option) for option in options} ^ own))
-        lost = [option for option in listed if _normalise_wording(option) not in own]
-        unlisted = own - {_normalise_wording(option) for option in listed} - _ADDED_BY_A_SETTING
-        return lost if len(lost) > len(unlisted) else []
+        guide_options = min(entries, key=lambda options: len({_normalise_wording(option) for option in options} ^ wordings))
+        missing_options = [option for option in guide_options if _normalise_wording(option) not in wordings]
+        extras = wordings - {_normalise_wording(option) for option in guide_options} - _ADDED_BY_A_SETTING
+        return missing_options if len(missing_options) > len(extras) else []
 
     def _list_profile_attributes(self, aggregate: Aggregate) -> dict[str, str]:
         """Attribute -> the question that asks for it, among the guide's questions on the respondent, or the polls without a guide."""
         asking = GUIDE if self.guide else AGGREGATE
-        asked = (q for q in self._iterate_profile_questions(aggregate) if q.file == self.prefix + asking)
-        return {question.attribute: question.text for question in asked}
+        questions = (q for q in self._iterate_profile_questions(aggregate) if q.file == self.prefix + asking)
+        return {question.attribute: question.text for question in questions}
 
     def _iterate_profile_questions(self, aggregate: Aggregate) -> Iterator[ProfileQuestion]:
         """The questions on the respondent, those of the guide first."""
@@ -156,12 +156,12 @@ class Questionnaire:
 
     def _count_respondents(self, aggregate: Aggregate) -> dict[str, int]:
         """Wording -> how many were asked it, at most."""
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for question_id, text in (*aggregate.texts.items(), *self.counts.texts.items()):
             n = self.counts.n(question_id, "All")
             if n is not None:
-                found[_normalise_wording(text)] = max(n, found.get(_normalise_wording(text), 0))
-        return found
+                sizes[_normalise_wording(text)] = max(n, sizes.get(_normalise_wording(text), 0))
+        return sizes
 
 
 def _normalise_wording(text: str) -> str:
@@ -177,10 +177,10 @@ def _strip_stray_quote(text: str) -> str:
 def _merge_wordings(missing: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Each wording once, with the files of all its spellings."""
     first: dict[str, str] = {}
-    found: dict[str, list[str]] = defaultdict(list)
+    by_text: dict[str, list[str]] = defaultdict(list)
     for text, files in missing.items():
-        found[first.setdefault(_normalise_wording(text), text)] += files
-    return dict(found)
+        by_text[first.setdefault(_normalise_wording(text), text)] += files
+    return dict(by_text)
 
 
 _LEAST_SHARE = 0.01
@@ -212,27 +212,27 @@ def check_coverage(
     others have all respondents, nobody chose it. `unread`: columns that other findings name. `where`: the files, for the message.
     """
     keys = {column.segment.key for column in columns}
-    listed, files, nameless = list[str](), list[str](), list[str]()
+    lines, files, nameless = list[str](), list[str](), list[str]()
     for attribute, of_attribute in _group_by_attribute(columns).items():
         about = [question for question in questions if question.attribute == attribute]
-        asked = max((q.asked for q in about if q.asked is not None), default=counts.most("All"))
-        gone = _count_in_no_column(of_attribute, unread, counts, asked or 0)
-        if not asked or gone < max(MIN_N, _LEAST_SHARE * asked):
+        n_asked = max((q.asked for q in about if q.asked is not None), default=counts.most("All"))
+        n_missing = _count_in_no_column(of_attribute, unread, counts, n_asked or 0)
+        if not n_asked or n_missing < max(MIN_N, _LEAST_SHARE * n_asked):
             continue
-        share = f"{gone:,} of {format_count(asked, 'respondent')}, {gone / asked:.0%}"
-        known = next((q for q in about if _list_missing_options(q, keys)), None)
-        if known is None:
+        share = f"{n_missing:,} of {format_count(n_asked, 'respondent')}, {n_missing / n_asked:.0%}"
+        listing = next((q for q in about if _list_missing_options(q, keys)), None)
+        if listing is None:
             nameless.append(f"{attribute} ({share})")
         else:
-            listed.append(f"{known.text}: {list_first_names(_list_missing_options(known, keys), _MOST_VALUES)} ({share})")
-            files.append(known.file)
-    if listed:
+            lines.append(f"{listing.text}: {list_first_names(_list_missing_options(listing, keys), _MOST_VALUES)} ({share})")
+            files.append(listing.file)
+    if lines:
         *most, last = dict.fromkeys(files)
         naming = f"{' and '.join([*most, last])} {'list' if most else 'lists'}"
         message = (
             f"{naming} these segments among the answers to a question on the respondent, and {where} have no column of them"
         )
-        yield Finding("error", "lost-column", message, tuple(listed))
+        yield Finding("error", "lost-column", message, tuple(lines))
     if nameless:
         message = (
             f"Respondents are in no column of these attributes, so {where} may have lost one: compare with the questionnaire"
@@ -241,20 +241,20 @@ def check_coverage(
 
 
 def _group_by_attribute(columns: Sequence[SegmentColumn]) -> dict[str, list[SegmentColumn]]:
-    found: dict[str, list[SegmentColumn]] = defaultdict(list)
+    groups: dict[str, list[SegmentColumn]] = defaultdict(list)
     for column in columns:
-        found[column.segment.attribute].append(column)
-    return found
+        groups[column.segment.attribute].append(column)
+    return groups
 
 
-def _count_in_no_column(columns: Sequence[SegmentColumn], unread: Sequence[str], counts: Counts, asked: int) -> int:
+def _count_in_no_column(columns: Sequence[SegmentColumn], unread: Sequence[str], counts: Counts, n_asked: int) -> int:
     """Of those asked, who is neither in a column of the attribute nor in an unread one that may be of it; 0 where n is unknown."""
     sizes = [column.segment.n for column in columns]
     if None in sizes:
         return 0
     groups = {column.group for column in columns}
     named_elsewhere = (counts.most(name) or 0 for name in unread if _group(name) in {None, *groups})
-    return asked - sum(n for n in sizes if n is not None) - sum(named_elsewhere)
+    return n_asked - sum(n for n in sizes if n is not None) - sum(named_elsewhere)
 
 
 def _group(column: str) -> int | None:

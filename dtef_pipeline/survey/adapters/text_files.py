@@ -35,16 +35,16 @@ def read_csv_header(path: Path) -> list[str]:
             raise SurveyError("not a readable table", where=str(path), arrived=str(error)) from error
 
 
-def make_utf8_error(path: Path, what: str) -> SurveyError:
-    """The error of a file that is not UTF-8 (`what`: what it should be): its first such byte, with line and place, from 1."""
-    problem, before = f"not {what} in UTF-8", 0
+def make_utf8_error(path: Path, kind: str) -> SurveyError:
+    """The error of a file that is not UTF-8 (`kind`: what it should be): its first such byte, with line and place, from 1."""
+    problem, before = f"not {kind} in UTF-8", 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as error:
-                arrived = f"byte 0x{line[error.start]:02x} at byte {before + error.start + 1:,} of the file"
-                return SurveyError(problem, where=str(path), line=number, arrived=arrived, allowed=_UTF8)
+                actual = f"byte 0x{line[error.start]:02x} at byte {before + error.start + 1:,} of the file"
+                return SurveyError(problem, where=str(path), line=number, arrived=actual, allowed=_UTF8)
             before += len(line)
     return SurveyError(problem, where=str(path), allowed=_UTF8)
 
@@ -56,19 +56,19 @@ def choose_separator(path: Path) -> str:
 
 def detect_other_separator(header: Sequence[str], path: Path) -> str | None:
     """What stands between the column names instead of what the file's name says; None where that does."""
-    others = (sep for sep in _SEPARATORS if sep != choose_separator(path))
-    return next((sep for sep in others if len(header) == 1 and header[0].count(sep) > 1), None)
+    separators = (sep for sep in _SEPARATORS if sep != choose_separator(path))
+    return next((sep for sep in separators if len(header) == 1 and header[0].count(sep) > 1), None)
 
 
 def require_separator(header: Sequence[str], path: Path) -> None:
     """Raise SurveyError when something else separates the columns than commas, or tabs in a `.tsv` file."""
-    if found := detect_other_separator(header, path):
+    if separator := detect_other_separator(header, path):
         expected = _SEPARATORS[choose_separator(path)]
-        allowed = f"{expected} between columns, and a point in numbers such as 12.5"
-        if found == "\t":
-            allowed += "; or name the file .tsv"
-        problem = f"columns are separated by {_SEPARATORS[found]}"
-        raise SurveyError(problem, where=str(path), line=1, arrived=header[0][:120], allowed=allowed)
+        requirement = f"{expected} between columns, and a point in numbers such as 12.5"
+        if separator == "\t":
+            requirement += "; or name the file .tsv"
+        problem = f"columns are separated by {_SEPARATORS[separator]}"
+        raise SurveyError(problem, where=str(path), line=1, arrived=header[0][:120], allowed=requirement)
 
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}

@@ -27,15 +27,15 @@ class _Links:
     def __init__(self) -> None:
         self._above: dict[Hashable, Hashable] = {}
 
-    def root(self, thing: Hashable) -> Hashable:
+    def root(self, node: Hashable) -> Hashable:
         """The same for all that are linked, directly or not."""
-        while (above := self._above.setdefault(thing, thing)) != thing:
-            self._above[thing] = thing = self._above[above]
-        return thing
+        while (above := self._above.setdefault(node, node)) != node:
+            self._above[node] = node = self._above[above]
+        return node
 
-    def link(self, one: Hashable, other: Hashable) -> None:
+    def link(self, first: Hashable, second: Hashable) -> None:
         """Make two things one, with all that they are linked to."""
-        self._above[self.root(one)] = self.root(other)
+        self._above[self.root(first)] = self.root(second)
 
 
 def assign_batteries(questions: Sequence[Question]) -> list[str]:
@@ -64,22 +64,22 @@ def assign_batteries(questions: Sequence[Question]) -> list[str]:
     ]
 
 
-def _is_one_block(one: Question, other: Question, of_one: Wording, of_other: Wording) -> bool:
+def _is_one_block(first: Question, second: Question, of_one: Wording, of_other: Wording) -> bool:
     """Whether two neighbours were asked as one block."""
     if not of_one.has_alike_options(of_other):
         return False
-    if one.block == other.block and (one.block is not None or not (of_one.asks or of_other.asks)):
+    if first.block == second.block and (first.block is not None or not (of_one.asks or of_other.asks)):
         return True
     return of_one.has_shared_stem(of_other)
 
 
-def _is_repeat(one: Wording, other: Wording, one_in_block: Set[tuple[str, int]], other_in_block: Set[tuple[str, int]]) -> bool:
+def _is_repeat(a: Wording, b: Wording, one_in_block: Set[tuple[str, int]], other_in_block: Set[tuple[str, int]]) -> bool:
     """Whether the second is the first in other words, or with what introduced the first written out."""
-    if one.is_same_text(other) or one.is_variant(other):
+    if a.is_same_text(b) or a.is_variant(b):
         return True
-    if one.options != other.options:
+    if a.options != b.options:
         return False
-    return max(compute_word_share(one_in_block, other.numbered), compute_word_share(one.numbered, other_in_block)) >= SAME_SHARE
+    return max(compute_word_share(one_in_block, b.numbered), compute_word_share(a.numbered, other_in_block)) >= SAME_SHARE
 
 
 def link_batteries(questions: pd.DataFrame) -> pd.Series[str]:
@@ -95,11 +95,11 @@ def link_batteries(questions: pd.DataFrame) -> pd.Series[str]:
         For each row a name, the smallest hash of the `make_question_key`s of the battery: it does not depend on the order of rows, and is that
         of the question where a battery has a single one.
     """
-    asked = list(zip(questions["question_text"], map(tuple, questions["options"]), strict=True))
-    key_of = {one: digest(*make_question_key(*one)) for one in dict.fromkeys(asked)}
-    keys = [key_of[one] for one in asked]
+    pairs = list(zip(questions["question_text"], map(tuple, questions["options"]), strict=True))
+    key_of = {pair: digest(*make_question_key(*pair)) for pair in dict.fromkeys(pairs)}
+    keys = [key_of[pair] for pair in pairs]
     # Where several spellings are one question, the first in sorted order speaks for it, whatever the order of rows.
-    wordings = {key_of[one]: Wording.reduce_wording(*one) for one in sorted(key_of, reverse=True)}
+    wordings = {key_of[pair]: Wording.reduce_wording(*pair) for pair in sorted(key_of, reverse=True)}
     links = _link_questions(wordings, list(zip(keys, questions["round"], questions["battery"], strict=True)))
     name: dict[Hashable, str] = {}
     for key in sorted(wordings):
@@ -112,8 +112,8 @@ def _link_questions(wordings: Mapping[str, Wording], rows: Sequence[tuple[str, s
     links = _link_same_questions(wordings)
     for key, round_id, battery in rows:
         links.link(key, (round_id, battery))
-    for one, other in _find_variants(wordings):
-        links.link(one, other)
+    for first, second in _find_variants(wordings):
+        links.link(first, second)
     return links
 
 
@@ -124,9 +124,9 @@ def _link_same_questions(wordings: Mapping[str, Wording]) -> _Links:
         of_words[wording.words].append(key)
     links = _Links()
     for keys in of_words.values():
-        for one, other in combinations(keys, 2):
-            if wordings[one].is_same_text(wordings[other]):
-                links.link(one, other)
+        for first, second in combinations(keys, 2):
+            if wordings[first].is_same_text(wordings[second]):
+                links.link(first, second)
     return links
 
 
@@ -136,6 +136,6 @@ def _find_variants(wordings: Mapping[str, Wording]) -> Iterator[tuple[str, str]]
     for key, wording in wordings.items():
         of_options[wording.options].append(key)
     for keys in of_options.values():
-        for one, other in combinations(keys, 2):
-            if wordings[one].is_variant(wordings[other]):
-                yield one, other
+        for first, second in combinations(keys, 2):
+            if wordings[first].is_variant(wordings[second]):
+                yield first, second

@@ -151,12 +151,12 @@ def _strip_label_code(text: str) -> str:
 def _is_phrase(plain: str) -> bool:
     if _is_one(plain):
         return True
-    first, *rest = [part.strip(" .'\"") for part in _SEPARATOR.split(plain) if part.strip(" .'\"")] or [""]
+    first, *tail = [part.strip(" .'\"") for part in _SEPARATOR.split(plain) if part.strip(" .'\"")] or [""]
     if re.fullmatch(r"(?:other )?missing", first):
         return True
-    parts = [_is_one(part) for part in (first, *rest)]
+    parts = [_is_one(part) for part in (first, *tail)]
     return any(parts) and all(
-        known or _BESIDE_A_PHRASE.fullmatch(part) for known, part in zip(parts, (first, *rest), strict=True)
+        is_known or _BESIDE_A_PHRASE.fullmatch(part) for is_known, part in zip(parts, (first, *tail), strict=True)
     )
 
 

@@ -159,9 +159,9 @@ def find_pole_family(heads: Sequence[str]) -> str | None:
     """The family of opposites whose signed intensities put all options in order."""
     for name, positive, negative in (*_POLES, *_find_negated_words(heads)):
         places = [_sign_intensity(h, positive, negative) for h in heads]
-        known = [p for p in places if p is not None]
-        is_from_middle = len(known) > 2 and 0 in (min(known), max(known))  # `same`, `somewhat worse`, `much worse`
-        if len(known) == len(places) and (is_from_middle or min(known) < 0 < max(known)) and is_monotonic(known):
+        signs = [p for p in places if p is not None]
+        is_from_middle = len(signs) > 2 and 0 in (min(signs), max(signs))  # `same`, `somewhat worse`, `much worse`
+        if len(signs) == len(places) and (is_from_middle or min(signs) < 0 < max(signs)) and is_monotonic(signs):
             return name
     return None
 
@@ -266,9 +266,9 @@ def find_opposite_objects(first: str, second: str) -> Iterator[tuple[str, str]]:
         if name not in ("yes and no", "certainty")
     ]
     for pair in (*poles, *_OPPOSED):
-        (one, sign), (other, other_sign) = _remove_pole(first, *pair), _remove_pole(second, *pair)
+        (first_rest, sign), (second_rest, other_sign) = _remove_pole(first, *pair), _remove_pole(second, *pair)
         if sign * other_sign < 0:
-            yield one, other
+            yield first_rest, second_rest
 
 
 def is_negated(first: str, second: str) -> bool:
@@ -279,9 +279,9 @@ def is_negated(first: str, second: str) -> bool:
 
 def _remove_pole(text: str, positive: str, negative: str) -> tuple[str, int]:
     """A text without the words of the one pole that it names, and 1 or -1; 0 where it names none or both."""
-    rest, negatives = re.subn(rf"\b(?:{negative})\b", " ", text)
-    rest, positives = re.subn(rf"\b(?:{positive})\b", " ", rest)
-    return rest, bool(positives) - bool(negatives)
+    remainder, negatives = re.subn(rf"\b(?:{negative})\b", " ", text)
+    remainder, positives = re.subn(rf"\b(?:{positive})\b", " ", remainder)
+    return remainder, bool(positives) - bool(negatives)
 
 
 def _is_comparable(first: str, second: str) -> bool:
@@ -297,8 +297,8 @@ def _is_statement_pair(first: str, second: str) -> bool:
 
 
 def _compare_words(first: str, second: str) -> tuple[set[str], set[str]]:
-    one, other = (set(re.findall(r"[\w'’]+", text.replace("’", "'"))) for text in (first, second))
-    return one - other, other - one
+    first_words, second_words = (set(re.findall(r"[\w'’]+", text.replace("’", "'"))) for text in (first, second))
+    return first_words - second_words, second_words - first_words
 
 
 def is_monotonic(places: Sequence[float]) -> bool:
@@ -308,8 +308,8 @@ def is_monotonic(places: Sequence[float]) -> bool:
 
 def is_known_and_monotonic(places: Sequence[float | None]) -> bool:
     """Whether all places are known and rise, or fall."""
-    known = [p for p in places if p is not None]
-    return len(known) == len(places) and is_monotonic(known)
+    known_places = [p for p in places if p is not None]
+    return len(known_places) == len(places) and is_monotonic(known_places)
 
 
 def list_word_patterns() -> list[str]:

@@ -113,8 +113,8 @@ def place_times(heads: Sequence[str]) -> list[float | None]:
     """The places of `never`, `once`, `2 to 5 times`, `6 or more times`; nothing where no option counts times."""
     if not any(re.search(r"\d.* times\b", head) for head in heads):
         return [None]
-    counted = {"never": "0", "not at all": "0", "once": "1", "only once": "1", "twice": "2"}
-    return [place_number(counted.get(head, head)) for head in heads]
+    numbers = {"never": "0", "not at all": "0", "once": "1", "only once": "1", "twice": "2"}
+    return [place_number(numbers.get(head, head)) for head in heads]
 
 
 def _place_duration(head: str) -> float | None:

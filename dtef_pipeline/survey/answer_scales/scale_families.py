@@ -71,10 +71,10 @@ def find_scale_family(heads: Sequence[str]) -> str | None:
     bare = remove_common_ends(heads)
     if bare != list(heads) and (name := _find_first_in_order(_WHOLE_OPTIONS, bare)):
         return name
-    rest = remove_shared_words(heads)
+    remainders = remove_shared_words(heads)
     return (
-        _find_first_in_order(_BARE_DEGREES, list(map(_extract_bare_degree, rest)))
-        or find_pole_family(rest)
+        _find_first_in_order(_BARE_DEGREES, list(map(_extract_bare_degree, remainders)))
+        or find_pole_family(remainders)
         or detect_two_subjects(heads)
     )
 
@@ -134,8 +134,8 @@ def _add_plain_degree(heads: Sequence[str]) -> list[str]:
 
 
 def _make_lookup(table: tuple[tuple[float, str], ...], tail: str = "", prefix: str = "") -> Callable[[str], float | None]:
-    compiled = [(place, re.compile(f"{prefix}(?:{pattern}){tail}")) for place, pattern in table]
-    return lambda head: next((place for place, pattern in compiled if pattern.fullmatch(head)), None)
+    patterns = [(place, re.compile(f"{prefix}(?:{pattern}){tail}")) for place, pattern in table]
+    return lambda head: next((place for place, pattern in patterns if pattern.fullmatch(head)), None)
 
 
 _place_of_extent = _make_lookup(
@@ -146,8 +146,8 @@ _place_of_extent = _make_lookup(
 def _place_extent(head: str) -> float | None:
     """`very much`, `trust completely`, `do not trust at all`."""
     head = re.sub(r"^(?:i )?(?:do not|don['’]?t|have not|haven['’]?t) \w+ anything\b", "nothing", head)
-    negated = re.sub(rf"^(?:i )?(?:do not|don['’]?t) {_VERBS}(?: (?:it|them))?(?= |\Z)", "not", head)
-    return _place_of_extent(re.sub(rf"^(?:i )?(?:{_VERBS}|bothered|heard)(?: (?:it|them))? (?=\w)", "", negated))
+    text = re.sub(rf"^(?:i )?(?:do not|don['’]?t) {_VERBS}(?: (?:it|them))?(?= |\Z)", "not", head)
+    return _place_of_extent(re.sub(rf"^(?:i )?(?:{_VERBS}|bothered|heard)(?: (?:it|them))? (?=\w)", "", text))
 
 
 _ARTICLE = re.compile(
@@ -158,13 +158,13 @@ _NOT_BARE = re.compile(
 )
 
 
-def _extract_bare_degree(rest: str) -> str:
+def _extract_bare_degree(text: str) -> str:
     """What is left of an option without the words that options share: `not too of a` is `not too`, nothing is the plain degree."""
-    rest = re.sub(r"^(?:do|does|did)(?: not|n['’]?t)\b", "not", re.sub(r",? but .*", "", rest))
-    rest = _ARTICLE.sub("", f"{rest} ").strip(" .,;")
-    while (shorter := _NOT_BARE.sub("", rest)) != rest:
-        rest = shorter
-    return rest or "moderately"
+    text = re.sub(r"^(?:do|does|did)(?: not|n['’]?t)\b", "not", re.sub(r",? but .*", "", text))
+    text = _ARTICLE.sub("", f"{text} ").strip(" .,;")
+    while (shorter := _NOT_BARE.sub("", text)) != text:
+        text = shorter
+    return text or "moderately"
 
 
 _place_of_frequency = _make_lookup(FREQUENCY)

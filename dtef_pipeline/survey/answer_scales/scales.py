@@ -66,7 +66,7 @@ class _Verdict(NamedTuple):
 
 def detect_scale(
     options: Sequence[str],
-    stated: str | None = None,
+    stated_kind: str | None = None,
     *,
     roles: Sequence[Role | None] = (),
     positions: Sequence[float | None] = (),
@@ -79,14 +79,14 @@ def detect_scale(
     texts = [normalize_text(o)[:_LONGEST_OPTION] for o in options]
     of_roles = tuple(roles) or (None,) * len(options)
     is_stated = any(place is not None for place in positions)
-    verdict = _judge_positions(positions) if is_stated else _judge_options(texts, of_roles, stated == "ordinal")
+    verdict = _judge_positions(positions) if is_stated else _judge_options(texts, of_roles, stated_kind == "ordinal")
     kind, reason, off, _ = verdict
     aside = ", ".join(
         f"{o!r} ({role})" if role else repr(o) for o, role, is_off in zip(options, of_roles, off, strict=True) if is_off
     )
     note = f"; set aside: {aside}" if aside else ""
-    if stated in ("ordinal", "nominal"):
-        kind, reason = ("ordinal" if stated == "ordinal" else "nominal"), "stated by the survey"
+    if stated_kind in ("ordinal", "nominal"):
+        kind, reason = ("ordinal" if stated_kind == "ordinal" else "nominal"), "stated by the survey"
     return Scale(kind, reason + note, off, verdict.positions if kind == "ordinal" else None)
 
 
@@ -99,23 +99,23 @@ def _judge_positions(positions: Sequence[float | None]) -> _Verdict:
     return _Verdict("ordinal", "positions stated by the survey", off, places)
 
 
-def _judge_options(given: Sequence[str], roles: Sequence[Role | None], is_ordinal: bool) -> _Verdict:
+def _judge_options(options: Sequence[str], roles: Sequence[Role | None], is_ordinal: bool) -> _Verdict:
     """The verdict on the options; `is_ordinal` where the survey says that they are a scale."""
-    off = tuple(role != "substantive" if role else is_non_answer(t) for t, role in zip(given, roles, strict=True))
+    off = tuple(role != "substantive" if role else is_non_answer(t) for t, role in zip(options, roles, strict=True))
     texts = [
-        "" if is_off and role else t for t, role, is_off in zip(given, roles, off, strict=True)
+        "" if is_off and role else t for t, role, is_off in zip(options, roles, off, strict=True)
     ]  # no words bring them back
     keep = {place for place, role in enumerate(roles) if role}
     degrees = _keep_degrees(texts, off)
-    others = [marks for marks in (degrees, _keep_middle(texts, off)) if marks != off]
-    for marks in (*others, off):
+    alternatives = [marks for marks in (degrees, _keep_middle(texts, off)) if marks != off]
+    for marks in (*alternatives, off):
         answers = [_NEUTRAL if was and can_be_middle(t) else t for t, was, o in zip(texts, off, marks, strict=True) if not o]
-        judged = _judge(answers)
-        if marks == degrees != off and judged.kind == "nominal":
-            judged = _judge(_strip_shared_bottom(answers, [was for was, is_off in zip(off, marks, strict=True) if not is_off]))
-        if judged.kind == "ordinal" or (is_ordinal and marks == degrees != off):
-            return _Verdict(judged.kind, judged.reason, marks, judged.places)
-    return _judge_without_unconcerned(texts, off, keep) or _Verdict("nominal", judged.reason, off)
+        result = _judge(answers)
+        if marks == degrees != off and result.kind == "nominal":
+            result = _judge(_strip_shared_bottom(answers, [was for was, is_off in zip(off, marks, strict=True) if not is_off]))
+        if result.kind == "ordinal" or (is_ordinal and marks == degrees != off):
+            return _Verdict(result.kind, result.reason, marks, result.places)
+    return _judge_without_unconcerned(texts, off, keep) or _Verdict("nominal", result.reason, off)
 
 
 _NEUTRAL = "neutral"
@@ -141,8 +141,8 @@ def _strip_shared_bottom(answers: list[str], is_bottom: Sequence[bool]) -> list[
     tops = [_VERB_OF_KNOWING.sub("", t) for t, bottom in zip(answers, is_bottom, strict=True) if not bottom]
     if not any(map(find_scale_family, (tops, bare := remove_common_ends(tops)))):
         return answers
-    rest = iter(tops if find_scale_family(tops) else bare)
-    return ["none" if bottom else next(rest) for bottom in is_bottom]
+    answer_texts = iter(tops if find_scale_family(tops) else bare)
+    return ["none" if bottom else next(answer_texts) for bottom in is_bottom]
 
 
 def _keep_middle(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:
@@ -157,18 +157,18 @@ def _keep_middle(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...
 
 def _judge_without_unconcerned(texts: Sequence[str], off: tuple[bool, ...], keep: Set[int]) -> _Verdict | None:
     """The verdict on a list that is a scale without its first or last option, by which someone is not concerned; not those to `keep`."""
-    left = [i for i, is_off in enumerate(off) if not is_off]
+    core = [i for i, is_off in enumerate(off) if not is_off]
     for pattern in (_HAS_NONE, _DOES_NOT):
         ends = (
-            {i for i in (left[0], left[-1]) if i not in keep and pattern.fullmatch(texts[i])} if len(left) > 2 else set[int]()
+            {i for i in (core[0], core[-1]) if i not in keep and pattern.fullmatch(texts[i])} if len(core) > 2 else set[int]()
         )
         if not ends:
             continue
         marks = tuple(is_off or i in ends for i, is_off in enumerate(off))
-        judged = _judge([t for t, is_off in zip(texts, marks, strict=True) if not is_off])
+        result = _judge([t for t, is_off in zip(texts, marks, strict=True) if not is_off])
         # "I do not drink" beside daily and weekly is never: a place on the scale, and nothing to set aside.
-        if judged.kind == "ordinal" and not (pattern is _DOES_NOT and judged.reason.startswith(_TIMES_COUNTED)):
-            return _Verdict(judged.kind, judged.reason, marks, judged.places)
+        if result.kind == "ordinal" and not (pattern is _DOES_NOT and result.reason.startswith(_TIMES_COUNTED)):
+            return _Verdict(result.kind, result.reason, marks, result.places)
     return None
 
 

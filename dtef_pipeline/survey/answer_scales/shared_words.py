@@ -55,8 +55,8 @@ def remove_common_ends(heads: Sequence[str]) -> list[str]:
     """The heads without the words with which all of them begin or end; as they are where nothing would be left of one."""
     words = [head.split() for head in heads]
     begin, end = (
-        sum(1 for _ in takewhile(lambda same: len(set(same)) == 1, zip(*ordered, strict=False)))
-        for ordered in (words, [w[::-1] for w in words])
+        sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*word_lists, strict=False)))
+        for word_lists in (words, [w[::-1] for w in words])
     )
     bare = [" ".join(of_head[begin : len(of_head) - end]) for of_head in words]
     return bare if all(bare) else list(heads)
@@ -64,18 +64,18 @@ def remove_common_ends(heads: Sequence[str]) -> list[str]:
 
 def is_about_one_thing(heads: Sequence[str]) -> bool:
     """Whether no two options speak of things of their own, as `a little help` and `some money` do, and none is `other`."""
-    things = [_find_things(head) for head in heads]
-    counts = Counter(thing for of_head in things for thing in of_head)
-    own = sum(any(counts[thing] < 2 for thing in of_head) for of_head in things)
-    return own < 2 and not any(_OTHER_OPTION.fullmatch(head) for head in heads)
+    topics = [_find_things(head) for head in heads]
+    counts = Counter(topic for of_head in topics for topic in of_head)
+    n_own = sum(any(counts[topic] < 2 for topic in of_head) for of_head in topics)
+    return n_own < 2 and not any(_OTHER_OPTION.fullmatch(head) for head in heads)
 
 
 def has_same_object(first: str, second: str) -> bool:
     """Whether two options without their opposite words speak of the same, as `raise taxes` and `cut taxes` do and `cut spending` does not."""
-    one, other = (
+    first_stems, second_stems = (
         {_strip_word_ending(word) for word in _split_option_words(text)} - _STEMS_OF_DEGREE for text in (first, second)
     )
-    return one <= other or other <= one
+    return first_stems <= second_stems or second_stems <= first_stems
 
 
 def _find_things(head: str) -> set[str]:

@@ -73,18 +73,18 @@ class RoundAnswers:
     def select_neighbours(self, survey: pa.Table) -> Neighbours:
         """The other segments of the attribute. `survey`: the segment's own `survey_responses`."""
         segment, attribute = survey["segment"][0].as_py(), survey["attribute"][0].as_py()
-        others = np.flatnonzero((self.attributes == attribute) & (self.segments != segment))
-        asked = survey["question_id"].to_pylist()
-        places = np.array([self.questions.get(question, -1) for question in asked], dtype=np.int64)
-        own, left_out = _pad_distributions(survey["observed"]), _pad_distributions(survey["others"])
-        width = max(own.shape[1], self.shares.shape[2])
+        neighbours = np.flatnonzero((self.attributes == attribute) & (self.segments != segment))
+        question_ids = survey["question_id"].to_pylist()
+        places = np.array([self.questions.get(question, -1) for question in question_ids], dtype=np.int64)
+        observed, left_out = _pad_distributions(survey["observed"]), _pad_distributions(survey["others"])
+        width = max(observed.shape[1], self.shares.shape[2])
         return Neighbours(
-            questions={question: place for place, question in enumerate(asked)},
+            questions={question: place for place, question in enumerate(question_ids)},
             sizes=np.diff(survey["observed"].combine_chunks().offsets.to_numpy()),
-            observed=_pad_options(own, width),
+            observed=_pad_options(observed, width),
             others=_pad_options(left_out, width),
-            shares=_pad_options(self.shares[np.ix_(others, places)], width),
-            n=np.where(places >= 0, self.n[np.ix_(others, places)], 0),
+            shares=_pad_options(self.shares[np.ix_(neighbours, places)], width),
+            n=np.where(places >= 0, self.n[np.ix_(neighbours, places)], 0),
         )
 
 
@@ -93,9 +93,9 @@ def _pad_distributions(column: pa.ChunkedArray) -> Floats:
     lists = column.combine_chunks()
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
     option = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    padded = np.zeros((len(lists), int(lengths.max(initial=0))))
-    padded[np.repeat(np.arange(len(lists)), lengths), option] = lists.flatten().to_numpy()
-    return padded
+    matrix = np.zeros((len(lists), int(lengths.max(initial=0))))
+    matrix[np.repeat(np.arange(len(lists)), lengths), option] = lists.flatten().to_numpy()
+    return matrix
 
 
 def _pad_options(shares: Floats, options: int) -> Floats:
@@ -163,16 +163,16 @@ class Neighbours:
         np.add.at(counts, context.prompt, self._has_both_answers[context.question])
         return sums, counts
 
-    def _average_answers(self, asked: Ints, sums: Floats, counts: Ints) -> Floats:
-        """(rows, options): the mean answer to the questions `asked` of the nearest that answered, weighted by n; NaN where none did.
+    def _average_answers(self, questions: Ints, sums: Floats, counts: Ints) -> Floats:
+        """(rows, options): the mean answer to the questions `questions` of the nearest that answered, weighted by n; NaN where none did.
 
         `sums`, `counts` (rows, neighbours): similarity over, and number of, the questions that tell how near a neighbour is to each row.
         """
-        known = (counts > 0) & self._has_both_answers[asked]
-        mean = np.divide(sums, counts, out=np.full(sums.shape, -1.0), where=known)
+        usable = (counts > 0) & self._has_both_answers[questions]
+        mean = np.divide(sums, counts, out=np.full(sums.shape, -1.0), where=usable)
         order = np.argsort(-np.round(mean, _DECIMALS), axis=1, kind="stable")[:, :NEAREST]
-        weight = np.take_along_axis(np.where(known, self.n.T[asked], 0), order, axis=1).astype(np.float64)
-        total = (weight[:, :, None] * self.shares[order, asked[:, None]]).sum(axis=1)
+        weight = np.take_along_axis(np.where(usable, self.n.T[questions], 0), order, axis=1).astype(np.float64)
+        total = (weight[:, :, None] * self.shares[order, questions[:, None]]).sum(axis=1)
         respondents = weight.sum(axis=1)[:, None]
         return np.asarray(np.divide(total, respondents, out=np.full(total.shape, np.nan), where=respondents > 0))
 
@@ -185,15 +185,15 @@ class Neighbours:
         )
         base = self.others[context.question]
         usable = (~np.isnan(near[:, 0]) & _is_there(base))[:, None]
-        away, found = np.where(usable, near - base, 0), np.where(usable, self.observed[context.question] - base, 0)
+        away, residual = np.where(usable, near - base, 0), np.where(usable, self.observed[context.question] - base, 0)
         prompts = len(context.targets)
-        product = np.bincount(context.prompt, (away * found).sum(axis=1), prompts)
+        product = np.bincount(context.prompt, (away * residual).sum(axis=1), prompts)
         square = np.bincount(context.prompt, (away**2).sum(axis=1), prompts)
         return np.asarray(np.clip(np.divide(product, square, out=np.zeros(prompts), where=square > 0), 0, 1))
 
-    def _split_shares(self, asked: Ints, shares: Floats) -> list[Prediction]:
+    def _split_shares(self, questions: Ints, shares: Floats) -> list[Prediction]:
         """The shares of each question's own options; None where there is no answer."""
-        rows = zip(shares.tolist(), self.sizes[asked].tolist(), np.isnan(shares[:, 0]).tolist(), strict=True)
+        rows = zip(shares.tolist(), self.sizes[questions].tolist(), np.isnan(shares[:, 0]).tolist(), strict=True)
         return [None if absent else row[:size] for row, size, absent in rows]
 
 
@@ -211,6 +211,6 @@ class _Context:
 
     @classmethod
     def build_arrays(cls, prompts: Sequence[Prompt], questions: Mapping[str, int]) -> _Context:
-        shown = [(place, questions[name]) for place, (_, context) in enumerate(prompts) for name in context]
-        pairs = np.array(shown, dtype=np.int64).reshape(-1, 2)
+        context_pairs = [(place, questions[name]) for place, (_, context) in enumerate(prompts) for name in context]
+        pairs = np.array(context_pairs, dtype=np.int64).reshape(-1, 2)
         return cls(np.array([questions[target] for target, _ in prompts], dtype=np.int64), pairs[:, 0], pairs[:, 1])

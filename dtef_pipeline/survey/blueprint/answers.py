@@ -94,21 +94,21 @@ def describe_form_for_user(options: BlueprintOptions, sizes: Sequence[int]) -> s
 
     `sizes`: the number of options of each question, one number but for batches.
     """
-    value, asked, who = _describe_value(options, sizes), _format_request(options), people(options.profile).name
+    value, request, who = _describe_value(options, sizes), _format_request(options), people(options.profile).name
     form, thinks = _FORMS[options.task], options.reasoning == "cot"
     if not thinks and not options.structured:
-        return f"{asked} Reply with only {value}."
+        return f"{request} Reply with only {value}."
     if not options.structured:
         return (
-            f"{asked} First think step by step about how {who} would answer. Then end your reply with a last line that "
+            f"{request} First think step by step about how {who} would answer. Then end your reply with a last line that "
             f"begins with {form.marker}: and goes on with {value}."
         )
     thinking = f'"reasoning", a text in which you think step by step about how {who} would answer'
     if form.key is None:
-        return f"{asked} Reply with only {_describe_batch_object(sizes, thinking if thinks else '')}."
+        return f"{request} Reply with only {_describe_batch_object(sizes, thinking if thinks else '')}."
     if thinks:
-        return f'{asked} Reply with only a JSON object with two keys, in this order: {thinking}, and "{form.key}", {value}.'
-    return f'{asked} Reply with only a JSON object with one key, "{form.key}": {value}.'
+        return f'{request} Reply with only a JSON object with two keys, in this order: {thinking}, and "{form.key}", {value}.'
+    return f'{request} Reply with only a JSON object with one key, "{form.key}": {value}.'
 
 
 def _format_request(options: BlueprintOptions) -> str:
@@ -137,9 +137,9 @@ def _describe_value(options: BlueprintOptions, sizes: Sequence[int]) -> str:
 def _describe_batch_object(sizes: Sequence[int], thinking: str = "") -> str:
     keys = [f'"{make_batch_key(place)}" ({size} numbers)' for place, size in enumerate(sizes)]
     named = f"the key{'s' if len(keys) > 1 else ''} {join_words(keys)}"
-    whole = f"a JSON object with, in this order, {thinking}, and {named}" if thinking else f"a JSON object with {named}"
-    each = "each of them" if len(keys) > 1 else "which is"
-    return f"{whole}, {each} an array of numbers that add up to 100, in the order of the question's options"
+    form = f"a JSON object with, in this order, {thinking}, and {named}" if thinking else f"a JSON object with {named}"
+    subject = "each of them" if len(keys) > 1 else "which is"
+    return f"{form}, {subject} an array of numbers that add up to 100, in the order of the question's options"
 
 
 def build_response_schema(options: BlueprintOptions, sizes: Sequence[int]) -> str | None:

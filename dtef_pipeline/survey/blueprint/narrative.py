@@ -54,14 +54,14 @@ def _format_tenths(tenths: int) -> str:
 
 def _iterate_level_sentences(shares: Sequence[_Share], people: People) -> Iterator[str]:
     """What they chose, from the most to the least common."""
-    chosen = sorted((s for s in shares if not s.nobody), key=lambda s: -s.group)
-    ranks = [list(tied) for _, tied in groupby(chosen, key=lambda s: s.group)]
+    choices = sorted((s for s in shares if not s.nobody), key=lambda s: -s.group)
+    ranks = [list(ties) for _, ties in groupby(choices, key=lambda s: s.group)]
     first, later = ranks[0], ranks[1:]
-    yield _write_first_sentence(first, people, alone=len(chosen) == 1, only=len(first) == len(shares), all_chosen=not later)
+    yield _write_first_sentence(first, people, alone=len(choices) == 1, only=len(first) == len(shares), all_chosen=not later)
     if later:
-        yield f"Next came {_join_with_then([_format_tied(tied) for tied in later])}."
+        yield f"Next came {_join_with_then([_format_tied(ties) for ties in later])}."
     nobody = [s.option for s in shares if s.nobody]
-    if nobody and len(chosen) > 1:
+    if nobody and len(choices) > 1:
         yield f"Nobody chose {_join_with_or(nobody)}."
 
 
@@ -81,10 +81,10 @@ def _write_first_sentence(first: Sequence[_Share], people: People, *, alone: boo
     return f"The most common answer of {people.name} was {names} ({_format_tenths(share)})."
 
 
-def _format_tied(tied: Sequence[_Share]) -> str:
+def _format_tied(ties: Sequence[_Share]) -> str:
     """Options of one share: `“B” (20.0%)`, or `“B” and “C” (20.0% each)`."""
-    each = " each" if len(tied) > 1 else ""
-    return f"{join_words([s.option for s in tied])} ({_format_tenths(tied[0].group)}{each})"
+    suffix = " each" if len(ties) > 1 else ""
+    return f"{join_words([s.option for s in ties])} ({_format_tenths(ties[0].group)}{suffix})"
 
 
 def _join_with_then(ranked: Sequence[str]) -> str:
@@ -108,10 +108,10 @@ def _iterate_difference_sentences(shares: Sequence[_Share]) -> Iterator[str]:
         yield f"All respondents together answered almost the same way: no option differs by more than {_format_points(largest)}."
     else:
         yield f"Compared with all respondents, this group chose {join_words([_format_difference(s) for s in notable])}."
-        rest = len(shares) - len(notable)
-        if rest:
-            others = "The other options differ" if rest > 1 else "The other option differs"
-            yield f"{others} by less than {_format_points(_NOTABLE)}."
+        n_others = len(shares) - len(notable)
+        if n_others:
+            subject = "The other options differ" if n_others > 1 else "The other option differs"
+            yield f"{subject} by less than {_format_points(_NOTABLE)}."
 
 
 def _format_points(tenths: int) -> str:

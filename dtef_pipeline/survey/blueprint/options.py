@@ -101,13 +101,13 @@ class BlueprintOptions:
             ("reasoning", self.reasoning, REASONINGS),
             ("profile", self.profile, PROFILES),
         )
-        if faults := [f"{what} {value!r}: allowed: {', '.join(known)}" for what, value, known in words if value not in known]:
+        if faults := [f"{name} {value!r}: allowed: {', '.join(valid)}" for name, value, valid in words if value not in valid]:
             raise ConfigError("; ".join(faults))
         if self.profile == "population" and self.task == "shift":
-            others = ", ".join(task for task in TASKS if task != "shift")
+            tasks = ", ".join(task for task in TASKS if task != "shift")
             raise ConfigError(
                 "profile 'population' with the task shift, whose prompt gives the answer of all respondents away: "
-                f"allowed: {others}, or the profile segment"
+                f"allowed: {tasks}, or the profile segment"
             )
         if self.option_order not in ORDERS[:2] and not re.fullmatch(r"rotated-[1-9][0-9]?", self.option_order):
             raise ConfigError(f"option order {self.option_order!r}: allowed: given, reversed, rotated-1, rotated-2, ...")
@@ -193,10 +193,10 @@ class BlueprintOptions:
                 raise ConfigError(f"condition {condition!r}: the task {task} takes no number")
             options["batch_size" if task == "batch" else "individuals"] = _parse_whole(condition, named, number)
         for flag in flags:
-            found = _parse_flag(condition, flag)
-            if repeated := found.keys() & options.keys():
-                raise ConfigError(f"condition {condition!r}: {flag!r} says the {min(repeated).replace('_', ' ')} a second time")
-            options |= found
+            settings = _parse_flag(condition, flag)
+            if repeats := settings.keys() & options.keys():
+                raise ConfigError(f"condition {condition!r}: {flag!r} says the {min(repeats).replace('_', ' ')} a second time")
+            options |= settings
         system, _, trace = options.pop("system", "default").partition("~")
         words = (system_prompts or {}).get(system, "")
         if trace and words and _hash_wording(words) != f"~{trace}":

@@ -65,17 +65,17 @@ def build_blueprints(survey: pa.Table, *options: BlueprintOptions) -> pa.Table:
     when nothing can be asked.
     """
     rows = sorted(survey.to_pylist(), key=lambda row: row["question_order"])
-    shown: dict[tuple[str, bool, str], list[_Question]] = {}
+    questions: dict[tuple[str, bool, str], list[_Question]] = {}
     for choice in options:
         key = _context_key(choice)
-        shown[key] = shown.get(key) or [_make_context_question(row, choice) for row in rows]
-    prompts = [row for choice in options for row in _Asking(shown[_context_key(choice)], choice).rows()]
+        questions[key] = questions.get(key) or [_make_context_question(row, choice) for row in rows]
+    prompts = [row for choice in options for row in _Asking(questions[_context_key(choice)], choice).rows()]
     if not prompts:
         raise DtefError(f"{rows[0]['round']}/{rows[0]['segment']}: {_explain_no_prompt(rows, options)}")
     prompts.sort(key=lambda row: (row["question_order"], ContextLevel(row["context_level"]).order, row["condition"]))
-    whole = compute_blueprint_hash({row["prompt_id"] for row in prompts})
+    full_hash = compute_blueprint_hash({row["prompt_id"] for row in prompts})
     columns = {name: [row.get(name) for row in prompts] for name in BLUEPRINTS.names}
-    columns["blueprint_hash"] = [whole] * len(prompts)
+    columns["blueprint_hash"] = [full_hash] * len(prompts)
     return pa.table(columns, schema=BLUEPRINTS)
 
 
@@ -85,10 +85,10 @@ def list_left_out(survey: pa.Table, blueprints: pa.Table, options: Sequence[Blue
     A question is left out when it does not fit the token budget even without context, or when the task `shift` has no answer of all
     respondents to start from.
     """
-    asked = set(zip(blueprints["condition"].to_pylist(), blueprints["question_id"].to_pylist(), strict=True))
+    pairs = set(zip(blueprints["condition"].to_pylist(), blueprints["question_id"].to_pylist(), strict=True))
     questions = survey.sort_by("question_order")["question_id"].to_pylist()
-    found = {c: [q for q in questions if (c, q) not in asked] for c in dict.fromkeys(choice.condition for choice in options)}
-    return {condition: missing for condition, missing in found.items() if missing}
+    gaps = {c: [q for q in questions if (c, q) not in pairs] for c in dict.fromkeys(choice.condition for choice in options)}
+    return {condition: missing for condition, missing in gaps.items() if missing}
 
 
 def _explain_no_prompt(rows: Sequence[Row], options: Sequence[BlueprintOptions]) -> str:
@@ -132,8 +132,8 @@ class _Asking:
 
     @cached_property
     def heading(self) -> str:
-        known = any(question.row["population"] for question in self.questions)
-        return write_context_heading(self.options.format, wording.people(self.options.profile), population_known=known)
+        has_population = any(question.row["population"] for question in self.questions)
+        return write_context_heading(self.options.format, wording.people(self.options.profile), population_known=has_population)
 
     @cached_property
     def heading_tokens(self) -> int:
@@ -195,8 +195,8 @@ class _Asking:
         row, task = targets[0].row, self.options.task
         form = describe_form_for_user(self.options, [len(target.row["options"]) for target in targets])
         if task == "batch":
-            asked = [(target.row["question_text"], self._list_in_prompt_order(target.row, "options")) for target in targets]
-            return f"{wording.write_target_questions(asked)}\n\n{form}"
+            questions = [(target.row["question_text"], self._list_in_prompt_order(target.row, "options")) for target in targets]
+            return f"{wording.write_target_questions(questions)}\n\n{form}"
         question = wording.write_target_question(row["question_text"], self._list_in_prompt_order(row, "options"))
         if task == "shift":
             everyone = wording.write_population_answer(
@@ -216,10 +216,10 @@ class _Asking:
         fitting = bisect_right(costs, draft.room)
         schema = build_response_schema(self.options, [len(target.row["options"]) for target in draft.targets])
         for level in levels:
-            requested = None if level == "all" else int(level)
-            included = min(fitting, len(candidates) if requested is None else requested)
-            chosen = candidates[:included]
-            context = [self.heading, *(c.context for c in chosen)] if chosen else []
+            limit = None if level == "all" else int(level)
+            n_context = min(fitting, len(candidates) if limit is None else limit)
+            context_questions = candidates[:n_context]
+            context = [self.heading, *(c.context for c in context_questions)] if context_questions else []
             user = "\n\n".join([draft.head, *context, draft.tail])
             in_prompt = {
                 **self.shared_columns,
@@ -227,10 +227,10 @@ class _Asking:
                 "prompt_id": self._make_prompt_id(draft.targets, user, schema),
                 "user": user,
                 "response_schema": schema,
-                "context_requested": requested,
-                "context_included": included,
-                "context_question_ids": [c.id for c in chosen],
-                "tokens": draft.tokens + (costs[included - 1] if included else 0),
+                "context_requested": limit,
+                "context_included": n_context,
+                "context_question_ids": [c.id for c in context_questions],
+                "tokens": draft.tokens + (costs[n_context - 1] if n_context else 0),
             }
             for place, target in enumerate(draft.targets):
                 of_question = {name: target.row[name] for name in _FROM_SURVEY}
@@ -259,13 +259,13 @@ class _Asking:
 
     def _list_context_candidates(self, targets: Sequence[_Question]) -> list[_Question]:
         kinds = {target.kind for target in targets}
-        allowed = [q for q in self.questions if q.context and not q.row["circular"] and q.kind not in kinds]
+        candidates = [q for q in self.questions if q.context and not q.row["circular"] and q.kind not in kinds]
         if self.options.selection == "random":
             # The same order for every segment of the round, so that segments are compared on the same context.
-            asked = [t.id for t in targets] if self.options.task == "batch" else targets[0].id
-            seed = int(digest(self.options.seed, targets[0].row["round"], asked)[:16], 16)
-            return sorted(allowed, key=lambda q: digest(seed, q.id))
-        return allowed
+            target_ids = [t.id for t in targets] if self.options.task == "batch" else targets[0].id
+            seed = int(digest(self.options.seed, targets[0].row["round"], target_ids)[:16], 16)
+            return sorted(candidates, key=lambda q: digest(seed, q.id))
+        return candidates
 
 
 def split_question_batches(kinds: Sequence[str], size: int) -> list[list[int]]:
@@ -277,21 +277,21 @@ def split_question_batches(kinds: Sequence[str], size: int) -> list[list[int]]:
     """
     lengths = _choose_lengths(len(kinds), size, max(Counter(kinds).values(), default=0))
     home = [batch for batch, length in enumerate(lengths) for _ in range(length)]
-    made: list[list[int]] = [[] for _ in lengths]
-    repeated = {kind for kind, count in Counter(kinds).items() if count > 1}
+    batches: list[list[int]] = [[] for _ in lengths]
+    repeats = {kind for kind, count in Counter(kinds).items() if count > 1}
     # Those that cannot go anywhere choose first.
-    for place in sorted(range(len(kinds)), key=lambda place: (kinds[place] not in repeated, place)):
+    for place in sorted(range(len(kinds)), key=lambda place: (kinds[place] not in repeats, place)):
         free = [
             batch
             for batch, length in enumerate(lengths)
-            if len(made[batch]) < length and all(kinds[other] != kinds[place] for other in made[batch])
+            if len(batches[batch]) < length and all(kinds[member] != kinds[place] for member in batches[batch])
         ]
         if free:
             nearest = min(free, key=lambda batch: (abs(batch - home[place]), batch))
-            made[nearest if kinds[place] in repeated else free[0]].append(place)
+            batches[nearest if kinds[place] in repeats else free[0]].append(place)
         else:
-            made.append([place])
-    return sorted(sorted(batch) for batch in made if batch)
+            batches.append([place])
+    return sorted(sorted(batch) for batch in batches if batch)
 
 
 def _choose_lengths(questions: int, size: int, most_repeated: int) -> list[int]:
@@ -316,8 +316,8 @@ def write_context_heading(form: str, people: People, *, population_known: bool) 
 
 def write_context_question(row: Mapping[str, Any], form: str, people: People, *, show_n: bool) -> str:
     """One context question with the people's answers; `row`: its `survey_responses` row."""
-    asked = f"Question: {row['question_text']}" + (f" ({row['n']} respondents)" if show_n and row["n"] is not None else "")
-    return f"{asked}\n{_format_answers(row, form, people)}"
+    question = f"Question: {row['question_text']}" + (f" ({row['n']} respondents)" if show_n and row["n"] is not None else "")
+    return f"{question}\n{_format_answers(row, form, people)}"
 
 
 def _format_answers(row: Mapping[str, Any], form: str, people: People) -> str:
@@ -327,6 +327,6 @@ def _format_answers(row: Mapping[str, Any], form: str, people: People) -> str:
     if form == "distribution-context" and population:
         beside = zip(options, observed, population, strict=True)
         return list_lettered_options(
-            [f"{option}: {format_percent(own)} ({format_percent(everyone)})" for option, own, everyone in beside]
+            [f"{option}: {format_percent(share)} ({format_percent(everyone)})" for option, share, everyone in beside]
         )
     return list_lettered_shares(options, observed)

@@ -71,5 +71,5 @@ def choose_system_prompt(system: str, own_text: str, task: str, answer_form: str
     everyone = profile == "population"
     if system == "default":
         return f"{(_POPULATION_BY_TASK if everyone else _DEFAULT_BY_TASK)[task]} {answer_form}"
-    shipped = {**_FIXED, **_POPULATION_FIXED} if everyone else _FIXED
-    return shipped.get(system, own_text)
+    prompts = {**_FIXED, **_POPULATION_FIXED} if everyone else _FIXED
+    return prompts.get(system, own_text)

@@ -92,10 +92,10 @@ def write_target_question(text: str, options: Sequence[str]) -> str:
 
 def write_target_questions(questions: Sequence[tuple[str, Sequence[str]]]) -> str:
     """The questions of a batch (text and options of each), named Q1, Q2, ..."""
-    listed = [
+    blocks = [
         f"{make_batch_key(place)}. {text}\n{list_lettered_options(options)}" for place, (text, options) in enumerate(questions)
     ]
-    return "\n\n".join(["Questions to predict" if len(listed) > 1 else "Question to predict", *listed])
+    return "\n\n".join(["Questions to predict" if len(blocks) > 1 else "Question to predict", *blocks])
 
 
 def make_batch_key(place: int) -> str:

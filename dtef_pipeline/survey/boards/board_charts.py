@@ -21,10 +21,10 @@ _MOST_CHARTED_MODELS, _MOST_CHARTED_SEGMENTS = 40, 60
 def make_board_chart(frame: pd.DataFrame) -> Chart:
     """The models of a leaderboard with the marginals and the ceiling as lines: of the first condition at the level of most context."""
     rows = _select_comparable(frame)
-    models = [_make_interval_row(one) for one in convert_to_rows(rows) if not is_computed(one["model_variant"])]
-    shown = models or [_make_interval_row(one) for one in convert_to_rows(rows)]
+    models = [_make_interval_row(row) for row in convert_to_rows(rows) if not is_computed(row["model_variant"])]
+    bars = models or [_make_interval_row(row) for row in convert_to_rows(rows)]
     return Chart(
-        "intervals", shown[:_MOST_CHARTED_MODELS], "Mean score, 0-1, with its 95% interval", _make_reference_lines(rows)
+        "intervals", bars[:_MOST_CHARTED_MODELS], "Mean score, 0-1, with its 95% interval", _make_reference_lines(rows)
     )
 
 
@@ -32,8 +32,8 @@ def make_segment_heat_map(frame: pd.DataFrame) -> Chart:
     """Segments down, models across. Takes rows of the breakdown by segment."""
     rows = _select_comparable(frame)
     means = rows.groupby("segment", observed=True)["score"].mean().sort_values()
-    shown = rows[rows["segment"].isin(means.index[:_MOST_CHARTED_SEGMENTS])].sort_values(["attribute", "segment", "model"])
-    cells = [{"row": one["segment"], "column": one["model"], "value": one["score"]} for one in convert_to_rows(shown)]
+    worst = rows[rows["segment"].isin(means.index[:_MOST_CHARTED_SEGMENTS])].sort_values(["attribute", "segment", "model"])
+    cells = [{"row": row["segment"], "column": row["model"], "value": row["score"]} for row in convert_to_rows(worst)]
     return Chart(
         "heat", cells, f"Mean score of the {min(len(means), _MOST_CHARTED_SEGMENTS)} segments that are predicted worst"
     )
@@ -46,8 +46,8 @@ def make_context_curves(frame: pd.DataFrame) -> Chart:
     moving = rows[rows["model_variant"].isin(spread[spread > _SAME_SCORE].index)]
     levels = {level: ContextLevel(level).order for level in moving["context_level"].astype(str).unique()}
     points = [
-        {"label": one["model"], "x": levels[str(one["context_level"])], "value": one["score"]}
-        for one in convert_to_rows(moving.sort_values("model"))
+        {"label": row["model"], "x": levels[str(row["context_level"])], "value": row["score"]}
+        for row in convert_to_rows(moving.sort_values("model"))
     ]
     return Chart(
         "curves", sorted(points, key=lambda point: point["x"]), "Mean score over context questions", _make_reference_lines(rows)
@@ -56,13 +56,13 @@ def make_context_curves(frame: pd.DataFrame) -> Chart:
 
 def _select_comparable(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of the first condition with most context, that have a score: others do not compare with them."""
-    known = frame[frame["score"].notna()]
-    if not len(known):
-        return known
-    condition = known["condition"].astype(str).min()
-    own = known[known["condition"] == condition]
-    size = own["context_level"].astype(str).map(lambda level: ContextLevel(level).order)
-    richest: pd.DataFrame = own[size == size.max()]
+    scored_rows = frame[frame["score"].notna()]
+    if not len(scored_rows):
+        return scored_rows
+    condition = scored_rows["condition"].astype(str).min()
+    condition_rows = scored_rows[scored_rows["condition"] == condition]
+    size = condition_rows["context_level"].astype(str).map(lambda level: ContextLevel(level).order)
+    richest: pd.DataFrame = condition_rows[size == size.max()]
     return richest
 
 
@@ -74,5 +74,5 @@ def _make_reference_lines(rows: pd.DataFrame) -> list[Mapping[str, Any]]:
     return [*best, *({"label": name, "value": float(scores[model])} for model, name in _LINE_NAMES.items() if model in scores)]
 
 
-def _make_interval_row(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {"label": one["model"], "value": one["score"], "low": one.get("score_low"), "high": one.get("score_high")}
+def _make_interval_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"label": row["model"], "value": row["score"], "low": row.get("score_low"), "high": row.get("score_high")}

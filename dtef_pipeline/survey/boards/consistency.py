@@ -54,10 +54,10 @@ def build_consistency_board(cells: pd.DataFrame, options: BoardOptions) -> pd.Da
     with duckdb.connect() as connection:
         # Sums of several threads are added in any order: equal scores are to give equal digits.
         connection.execute("SET threads = 1")
-        loaded = cells[[*names, "score", "n_ok", "n_answered"]]
-        connection.register("cells", pa.Table.from_pandas(loaded, preserve_index=False))
-        found = connection.execute(sql).df()
-    return rank_by_spread(found, "segment_sd").assign(metric=options.metric)
+        columns = cells[[*names, "score", "n_ok", "n_answered"]]
+        connection.register("cells", pa.Table.from_pandas(columns, preserve_index=False))
+        board = connection.execute(sql).df()
+    return rank_by_spread(board, "segment_sd").assign(metric=options.metric)
 
 
 def rank_by_spread(frame: pd.DataFrame, spread: str) -> pd.DataFrame:
@@ -75,10 +75,10 @@ def add_segment_cautions(frame: pd.DataFrame) -> pd.Series:
     """The notes of a consistency board, each with a caution where other models asked in the same way have a score in more segments."""
     most = frame.groupby(list(KEYS.asked), sort=False)["n_segments"].transform("max")
     cautions = [
-        f"only {own} of {other} segments: do not compare its spread with that of models asked about other segments"
-        if own < other
+        f"only {n} of {n_most} segments: do not compare its spread with that of models asked about other segments"
+        if n < n_most
         else ""
-        for own, other in zip(frame["n_segments"], most, strict=True)
+        for n, n_most in zip(frame["n_segments"], most, strict=True)
     ]
     notes = frame["consistency_note"].fillna("")
     return pd.Series(
@@ -97,10 +97,10 @@ def estimate_consistency(cells: pd.DataFrame, options: BoardOptions, noise: Draw
 
     Segments are those of one round, compared with all others of the round; `noise` (cells, replicates) as of `estimate_sampling_noise`.
     """
-    scored = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
+    scored_cells = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
     rows = [
-        dict(zip(KEYS.series, key, strict=True)) | _estimate_spread_components(own, options, noise)
-        for key, own in scored.groupby(list(KEYS.series), observed=True, sort=False)
+        dict(zip(KEYS.series, key, strict=True)) | _estimate_spread_components(part, options, noise)
+        for key, part in scored_cells.groupby(list(KEYS.series), observed=True, sort=False)
     ]
     frame = pd.DataFrame(rows, columns=[*KEYS.series, *_COMPONENTS, "consistency_note"])
     return frame.astype(dict.fromkeys(_COMPONENTS, "float64"))
@@ -108,25 +108,25 @@ def estimate_consistency(cells: pd.DataFrame, options: BoardOptions, noise: Draw
 
 def _estimate_spread_components(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None) -> dict[str, object]:
     unknown: dict[str, object] = dict.fromkeys(_COMPONENTS)
-    used = add_levels(cells, options.metric)
-    batteries, model = used[KEYS.cluster].nunique(), used["model"].iloc[0]
-    if used[list(KEYS.space)].drop_duplicates().shape[0] < 2:
+    level_cells = add_levels(cells, options.metric)
+    batteries, model = level_cells[KEYS.cluster].nunique(), level_cells["model"].iloc[0]
+    if level_cells[list(KEYS.space)].drop_duplicates().shape[0] < 2:
         return unknown | {"consistency_note": "one segment"}
     if batteries < MIN_CLUSTERS:
         return unknown | {"consistency_note": explain_missing(batteries, KEYS.cluster_noun, "estimate and no test")}
     # A round of too few batteries says as little beside others as alone.
-    used = used[used.groupby("round", observed=True)[KEYS.cluster].transform("nunique") >= MIN_CLUSTERS]
-    used = select_comparable_cells(used, "level")
-    if not len(used):
+    level_cells = level_cells[level_cells.groupby("round", observed=True)[KEYS.cluster].transform("nunique") >= MIN_CLUSTERS]
+    level_cells = select_comparable_cells(level_cells, "level")
+    if not len(level_cells):
         return unknown | {"consistency_note": _CANNOT_TELL}
-    segment = number_groups(used, KEYS.space)
-    found = estimate_segment_deviations(used, "level", segment, noise, options.subject)
-    if not (found.se > 0).all():
+    segment = number_groups(level_cells, KEYS.space)
+    deviations = estimate_segment_deviations(level_cells, "level", segment, noise, options.subject)
+    if not (deviations.se > 0).all():
         return unknown | {"consistency_note": _CANNOT_TELL}
-    notes = [] if used["ceiling"].notna().any() else ["ceilings are not known: not adjusted for sample size"]
+    notes = [] if level_cells["ceiling"].notna().any() else ["ceilings are not known: not adjusted for sample size"]
     notes += [WHY_NOT_TESTED] if model in CONTAIN_THE_SEGMENT else []
-    means = np.bincount(segment, used["score"]) / np.bincount(segment)
-    parts = _split_spread(found, means, used["round"].nunique())
+    means = np.bincount(segment, level_cells["score"]) / np.bincount(segment)
+    parts = _split_spread(deviations, means, level_cells["round"].nunique())
     return (
         parts
         | (dict.fromkeys(_OF_TRUE_SPREAD) if model in CONTAIN_THE_SEGMENT else {})
@@ -134,11 +134,11 @@ def _estimate_spread_components(cells: pd.DataFrame, options: BoardOptions, nois
     )
 
 
-def _split_spread(found: Estimates, means: Floats, rounds: int) -> dict[str, object]:
+def _split_spread(deviations: Estimates, means: Floats, rounds: int) -> dict[str, object]:
     """The components, from how far each segment lies from the others of its round, and from `means` (segments,)."""
     # A segment lies from the mean of all, itself included, by this share of how far it lies from the others.
     share = (len(means) - rounds) / len(means)
-    effects, variance = share * found.value, share * found.se**2
+    effects, variance = share * deviations.value, share * deviations.se**2
     residual = float(variance.mean())
 
     def statistic(ratio: float) -> float:
@@ -147,7 +147,7 @@ def _split_spread(found: Estimates, means: Floats, rounds: int) -> dict[str, obj
         off = effects - weight @ effects / weight.sum()
         return float(weight @ off**2 / (len(means) - rounds))
 
-    ratio = estimate_variance_ratio(statistic, len(means) - rounds, found.degrees[0])
+    ratio = estimate_variance_ratio(statistic, len(means) - rounds, deviations.degrees[0])
     expected = np.sqrt((means - effects).var(ddof=1) + residual)
     components = (float(np.sqrt(part * residual)) for part in ratio[:3])
     return dict(zip(_COMPONENTS, (float(expected), *components, ratio.p), strict=True))

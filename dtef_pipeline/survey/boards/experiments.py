@@ -50,7 +50,7 @@ _STATISTICS = [*_DECIDED_BY[:-2], "margin", "decision", "note", *_READ_IN_BOTH.v
 
 
 def load_paired_cells(
-    connection: duckdb.DuckDBPyConnection, asked: Sequence[ConditionModel], options: SurveyBoardOptions
+    connection: duckdb.DuckDBPyConnection, cases: Sequence[ConditionModel], options: SurveyBoardOptions
 ) -> pd.DataFrame:
     """The scored and unscored cells of an experiment, each beside the same cell of the same model in the first condition.
 
@@ -60,7 +60,7 @@ def load_paired_cells(
     `parsed_score` (of parsed predictions alone), `first_score`, `first_parsed`, `n_total`, `n_ok`, `n_answered` (predictions).
     """
     connection.execute("SET threads = 1")
-    connection.register("asked", _build_asked_frame(asked))
+    connection.register("asked", _build_asked_frame(cases))
     pair = ", ".join(KEYS.pair)
     query = f"""
         {cells_sql(connection, options)}
@@ -77,14 +77,14 @@ def load_paired_cells(
         ORDER BY placed.model_place, placed.condition_place, {pair}, context_place
         """
     with require_current_scores(KEYS):
-        found = connection.execute(query, parameters(options)).df()
+        rows = connection.execute(query, parameters(options)).df()
     connection.unregister("asked")
-    return add_clusters(found, connection, options.subject)
+    return add_clusters(rows, connection, options.subject)
 
 
 def compare_conditions(
     connection: duckdb.DuckDBPyConnection,
-    asked: Sequence[ConditionModel],
+    cases: Sequence[ConditionModel],
     options: SurveyBoardOptions,
     *,
     margin: float = MARGIN,
@@ -95,11 +95,11 @@ def compare_conditions(
 
     `connection` as of `load_paired_cells`; without `predictions` it has no tokens and costs. No rows: nothing can be compared.
     """
-    cells = load_paired_cells(connection, asked, options)
+    cells = load_paired_cells(connection, cases, options)
     cells = cells[cells["segment"].isin(segments)] if segments else cells
     several = cells.groupby(_AT_LEVEL)["condition"].transform("nunique") > 1
     paid = (
-        load_condition_usage(connection, asked, options, cells)
+        load_condition_usage(connection, cases, options, cells)
         if has_table(connection, "predictions")
         else pd.DataFrame(columns=_PAID_COLUMNS)
     )
@@ -147,8 +147,8 @@ def _compare_at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float) -
     table["difference"] = (table["score"] - table["first_score"]).where(table["condition_place"] > 0)
     table["parse_rate"] = table["n_ok"] / table["n_answered"].where(table["n_answered"] > 0)
     table = _add_decisions(table, paired[paired["condition_place"] > 0], margin)
-    compared = table["condition_place"] > 0
-    table["margin"] = np.where(compared, margin, np.nan)
+    is_compared = table["condition_place"] > 0
+    table["margin"] = np.where(is_compared, margin, np.nan)
     table[_N_BEHIND] = table[_N_BEHIND].astype("Int64")
     columns = ["context_level", "n_pairs", "score", "first_score", "difference", *_STATISTICS, "n_total", "parse_rate"]
     return table[columns].reset_index().merge(usage, on=_COMPARED_BY, how="left")
@@ -156,24 +156,24 @@ def _compare_at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float) -
 
 def _add_decisions(table: pd.DataFrame, paired: pd.DataFrame, margin: float) -> pd.DataFrame:
     """`table` with what `paired` decides, by the policy and by parsed scores alone, and why where it decides nothing."""
-    decided = _decide(paired, margin).set_index(_COMPARED_BY)
+    decisions = _decide(paired, margin).set_index(_COMPARED_BY)
     readable = paired.assign(score=paired["parsed_score"], first_score=paired["first_parsed"])
     if not readable.equals(paired):
         readable = _remove_pair_rounding(readable[readable["score"].notna() & readable["first_score"].notna()])
         of_parsed = _decide(readable, margin).set_index(_COMPARED_BY)
     else:
-        of_parsed = decided
-    table = table.join(decided[_DECIDED_BY]).join(of_parsed[list(_READ_IN_BOTH)].rename(columns=_READ_IN_BOTH))
-    compared = table["condition_place"] > 0
-    unpaired = compared & (table["n_pairs"] == 0)
-    table.loc[unpaired, [*_N_BEHIND, "decision", "note"]] = (0, 0, DECISIONS[-1], "no pair has a score in both conditions")
-    unread = compared & ((table["n_ok"] == 0) | _take_first_condition(table, "n_ok").eq(0)) & ~unpaired
+        of_parsed = decisions
+    table = table.join(decisions[_DECIDED_BY]).join(of_parsed[list(_READ_IN_BOTH)].rename(columns=_READ_IN_BOTH))
+    is_compared = table["condition_place"] > 0
+    has_no_pair = is_compared & (table["n_pairs"] == 0)
+    table.loc[has_no_pair, [*_N_BEHIND, "decision", "note"]] = (0, 0, DECISIONS[-1], "no pair has a score in both conditions")
+    unread = is_compared & ((table["n_ok"] == 0) | _take_first_condition(table, "n_ok").eq(0)) & ~has_no_pair
     table.loc[unread, ["decision", "note"]] = (DECISIONS[-1], "no answer could be read in one of the two")
-    none_read = compared & table["n_parsed_pairs"].isna()
+    none_read = is_compared & table["n_parsed_pairs"].isna()
     table.loc[none_read, ["n_parsed_pairs", "parsed_decision", "parsed_note"]] = (0, DECISIONS[-1], "")
     renamed_table = table.rename(columns={"decision": "verdict", "parsed_decision": "parsed_verdict"})
     table["parsed_note"] = describe_disagreement(renamed_table, SCORED, "were answered readably in both conditions", {})
-    table["parsed_note"] = table["parsed_note"].where(compared)
+    table["parsed_note"] = table["parsed_note"].where(is_compared)
     return table.astype({"n_parsed_pairs": "Int64"})
 
 
@@ -219,7 +219,7 @@ def filter_asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def load_condition_usage(
-    connection: duckdb.DuckDBPyConnection, asked: Sequence[ConditionModel], options: SurveyBoardOptions, cells: pd.DataFrame
+    connection: duckdb.DuckDBPyConnection, cases: Sequence[ConditionModel], options: SurveyBoardOptions, cells: pd.DataFrame
 ) -> pd.DataFrame:
     """Tokens and dollars of each model in each condition at each context level, of the requests for the cells that are compared.
 
@@ -229,11 +229,11 @@ def load_condition_usage(
     `connection` has a `predictions` view. A request that two conditions share counts in one of them, as everywhere. Baselines have no rows.
     """
     place = [*_COMPARED_BY, *KEYS.pair, "context_place"]
-    connection.register("asked", _build_asked_frame(asked))
+    connection.register("asked", _build_asked_frame(cases))
     connection.register("compared", filter_asked_everywhere(cells)[place])
-    wanted: Mapping[str, object] = {"snapshot": options.snapshot, "rounds": list(options.rounds)}
+    bindings: Mapping[str, object] = {"snapshot": options.snapshot, "rounds": list(options.rounds)}
     how = "asked.variant = {0}.model_variant AND asked.condition = {0}.condition AND asked.context_level = {0}.context_level"
-    found = connection.execute(
+    usage = connection.execute(
         f"""
         WITH wanted AS (
             SELECT DISTINCT request_key
@@ -249,21 +249,21 @@ def load_condition_usage(
         FROM ({_REQUESTS_ASKED}) AS requests SEMI JOIN wanted USING (request_key) JOIN asked ON {how.format("requests")}
         WHERE snapshot = $snapshot AND (len($rounds) = 0 OR list_contains($rounds, round)) GROUP BY ALL
         """,
-        wanted,
+        bindings,
     ).df()
     connection.unregister("asked")
     connection.unregister("compared")
-    return found
+    return usage
 
 
-def _build_asked_frame(asked: Sequence[ConditionModel]) -> pd.DataFrame:
+def _build_asked_frame(cases: Sequence[ConditionModel]) -> pd.DataFrame:
     """One row per (model, condition, context level), with their places in the experiment."""
-    models = {name: place for place, name in enumerate(dict.fromkeys(one.model for one in asked))}
-    names = {name: place for place, name in enumerate(dict.fromkeys(one.name for one in asked))}
+    models = {name: place for place, name in enumerate(dict.fromkeys(case.model for case in cases))}
+    names = {name: place for place, name in enumerate(dict.fromkeys(case.name for case in cases))}
     rows = [
-        (one.model, models[one.model], one.name, names[one.name], one.options.condition, one.spec.variant, level, place)
-        for one in asked
-        for place, level in enumerate(one.options.context_levels)
+        (case.model, models[case.model], case.name, names[case.name], case.options.condition, case.spec.variant, level, place)
+        for case in cases
+        for place, level in enumerate(case.options.context_levels)
     ]
     columns = ["model", "model_place", "name", "condition_place", "condition", "variant", "context_level", "context_place"]
     return pd.DataFrame(rows, columns=columns)

@@ -87,7 +87,7 @@ EXPERIMENT: Mapping[str, str] = {
 """By name, the columns that `dtef board --experiment` shows."""
 _DRIFT_SHOWN = {"night": "night_verdict", "95 % interval": "shift_low", "since": "first_snapshot", "snapshots": "n_snapshots"}
 DRIFT_HEADINGS: Mapping[str, str] = {
-    **{shown: description(DRIFT_CHECKS.field(name)).removeprefix("Lower end of the ") for shown, name in _DRIFT_SHOWN.items()},
+    **{head: description(DRIFT_CHECKS.field(name)).removeprefix("Lower end of the ") for head, name in _DRIFT_SHOWN.items()},
     "odds for drift": "How much likelier the snapshots are with a shift than without one (the highest so far); null: too few snapshots",
     "odds needed": "Odds from which the verdict is drift: all that is watched together shares one error rate",
 }
@@ -112,14 +112,14 @@ def _is_by_metric(by: str) -> bool:
 def list_meanings(by: str) -> Mapping[str, str]:
     """What the columns of a view mean that are shown and described, in a line each."""
     table = BY_NAME[by].table
-    known = dict(MEANINGS[table]) if table in MEANINGS else {field.name: description(field) for field in TESTS[table]}
-    lower = next((known[low] for low, _ in SHOWN_INTERVALS if low in known), BOARD_COLUMNS["score_low"])
-    known["interval"] = _describe_interval(lower)
-    known |= {name: _describe_interval(BOARD_COLUMNS[ENDS[value][0]]) for name, value in OWN_INTERVALS.items()}
+    texts = dict(MEANINGS[table]) if table in MEANINGS else {field.name: description(field) for field in TESTS[table]}
+    lower = next((texts[low] for low, _ in SHOWN_INTERVALS if low in texts), BOARD_COLUMNS["score_low"])
+    texts["interval"] = _describe_interval(lower)
+    texts |= {name: _describe_interval(BOARD_COLUMNS[ENDS[value][0]]) for name, value in OWN_INTERVALS.items()}
     if _is_by_metric(by):
-        known |= {name: f"{known[name]}; in brackets the {_lower_first_letter(known[f'{name}_rank'])}" for name in METRICS}
-    known["questions"] = f"{BOARD_COLUMNS['n_questions']}; in brackets the {_lower_first_letter(BOARD_COLUMNS['n_batteries'])}"
-    return {name: known[name] for name in (*view_columns(by), "condition") if name in known}
+        texts |= {name: f"{texts[name]}; in brackets the {_lower_first_letter(texts[f'{name}_rank'])}" for name in METRICS}
+    texts["questions"] = f"{BOARD_COLUMNS['n_questions']}; in brackets the {_lower_first_letter(BOARD_COLUMNS['n_batteries'])}"
+    return {name: texts[name] for name in (*view_columns(by), "condition") if name in texts}
 
 
 def _describe_interval(lower: str) -> str:

@@ -85,8 +85,8 @@ def estimate_sampling_noise(
     sums = score_anew(samples, Predictions(cells["model"], pair, row, predicted), options.metric)
     unread = (cells["n_answered"] - cells["n_ok"]).to_numpy(dtype=np.float64)
     np.divide(sums.score, np.maximum(sums.draws + unread, 1).astype(np.float32)[:, None], out=sums.score)
-    known = np.where(pair < 0, len(survey), pair)
-    return SamplingNoise(sums.score, known, _compute_marginal_deviations(survey, samples, options.metric))
+    survey_rows = np.where(pair < 0, len(survey), pair)
+    return SamplingNoise(sums.score, survey_rows, _compute_marginal_deviations(survey, samples, options.metric))
 
 
 class Predictions(NamedTuple):
@@ -105,60 +105,60 @@ class SummedDraws(NamedTuple):
     draws: Floats  # (cells,) with a score
 
 
-def score_anew(samples: Iterable[AnswerSamples], given: Predictions, metric: str) -> SummedDraws:
+def score_anew(samples: Iterable[AnswerSamples], predictions: Predictions, metric: str) -> SummedDraws:
     """Deviations of the predictions' scores under the metric from their mean over the samples."""
-    shape = (len(given.pair), REPLICATES)
+    shape = (len(predictions.pair), REPLICATES)
     sums = SummedDraws(np.zeros(shape, dtype=np.float32), np.zeros(shape[0]))
-    moving = [np.asarray(given.model == name, dtype=bool) for name in (POPULATION_MARGINAL, LEAVE_ONE_OUT)]
+    moving = [np.asarray(predictions.model == name, dtype=bool) for name in (POPULATION_MARGINAL, LEAVE_ONE_OUT)]
     for sample in samples:
-        _score_draws(sample, given, moving, metric, sums)
+        _score_draws(sample, predictions, moving, metric, sums)
     return sums
 
 
 def _find_survey_rows(survey: pa.Table, cells: pd.DataFrame) -> Places:
     """The survey's row of each cell, -1 where it has none."""
-    known = pd.MultiIndex.from_frame(survey.select(list(KEYS.pair)).to_pandas())
-    back, asked = identify(cells, KEYS.pair)
-    return np.asarray(known.get_indexer(pd.MultiIndex.from_frame(asked.astype(str))).astype(np.int64)[back])
+    index = pd.MultiIndex.from_frame(survey.select(list(KEYS.pair)).to_pandas())
+    back, pairs = identify(cells, KEYS.pair)
+    return np.asarray(index.get_indexer(pd.MultiIndex.from_frame(pairs.astype(str))).astype(np.int64)[back])
 
 
 def _load_predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> tuple[Places, pa.Array]:
     """Parsed predictions behind the cells: the cell of each, in their order, and the distributions."""
-    chosen = cells[list(KEYS.row)].assign(row=np.arange(len(cells)))
-    connection.register("noise_cells", chosen)
+    noise_rows = cells[list(KEYS.row)].assign(row=np.arange(len(cells)))
+    connection.register("noise_cells", noise_rows)
     try:
-        same = " AND ".join(f"scores.{name} = noise_cells.{name}::VARCHAR" for name in KEYS.row)
-        found: pa.Table = connection.sql(
-            f"SELECT row, predicted FROM scores JOIN noise_cells ON {same} WHERE status = 'ok' AND predicted IS NOT NULL ORDER BY row, draw"
+        condition = " AND ".join(f"scores.{name} = noise_cells.{name}::VARCHAR" for name in KEYS.row)
+        table: pa.Table = connection.sql(
+            f"SELECT row, predicted FROM scores JOIN noise_cells ON {condition} WHERE status = 'ok' AND predicted IS NOT NULL ORDER BY row, draw"
         ).to_arrow_table()
     finally:
         connection.unregister("noise_cells")
-    return found["row"].to_numpy().astype(np.int64), found["predicted"].combine_chunks()
+    return table["row"].to_numpy().astype(np.int64), table["predicted"].combine_chunks()
 
 
 def _score_draws(
-    sample: AnswerSamples, given: Predictions, moving: Sequence[npt.NDArray[np.bool_]], metric: str, sums: SummedDraws
+    sample: AnswerSamples, predictions: Predictions, moving: Sequence[npt.NDArray[np.bool_]], metric: str, sums: SummedDraws
 ) -> None:
     """Adds the deviations of the predictions of k options to their cells, and counts those that have a score."""
-    _, pair, row, predicted = given
+    _, pair, row, predicted = predictions
     place = np.where(pair[row] >= 0, sample.place[pair[row]], -1)
-    chosen = np.flatnonzero(place >= 0)
-    for block in np.array_split(chosen, max(1, -(-len(chosen) // _PREDICTIONS_AT_ONCE))) if len(chosen) else []:
+    usable = np.flatnonzero(place >= 0)
+    for block in np.array_split(usable, max(1, -(-len(usable) // _PREDICTIONS_AT_ONCE))) if len(usable) else []:
         at, cell = place[block], row[block]
-        moved = np.zeros((len(block), REPLICATES, sample.k))
+        shifts = np.zeros((len(block), REPLICATES, sample.k))
         for of_answers, how in zip(moving, (sample.population, sample.others), strict=True):
-            some = np.flatnonzero(of_answers[cell])
-            moved[some] = how(at[some]) if len(some) else 0
-        shown = _move_predictions(build_matrix(predicted, sample.k, block), moved)
-        scored = _score_samples(metric, shown, sample, at).reshape(-1, REPLICATES)
+            places = np.flatnonzero(of_answers[cell])
+            shifts[places] = how(at[places]) if len(places) else 0
+        matrix = _move_predictions(build_matrix(predicted, sample.k, block), shifts)
+        scores = _score_samples(metric, matrix, sample, at).reshape(-1, REPLICATES)
         first = np.flatnonzero(np.diff(cell, prepend=-1))
-        sums.score[cell[first]] += np.add.reduceat(_compute_deviations(scored), first, axis=0)
-        sums.draws[cell[first]] += np.add.reduceat(np.isfinite(scored[:, 0]).astype(np.float64), first)
+        sums.score[cell[first]] += np.add.reduceat(_compute_deviations(scores), first, axis=0)
+        sums.draws[cell[first]] += np.add.reduceat(np.isfinite(scores[:, 0]).astype(np.float64), first)
 
 
-def _move_predictions(predicted: Floats, moved: Floats) -> Floats:
-    """Predictions (rows, k) as rows for each replicate, (rows x replicates, k), each with what it `moved` (rows, replicates, k)."""
-    return np.maximum(predicted[:, None] + moved, 0).reshape(-1, predicted.shape[1])
+def _move_predictions(predicted: Floats, shifts: Floats) -> Floats:
+    """Predictions (rows, k) as rows for each replicate, (rows x replicates, k), each with what it `shifts` (rows, replicates, k)."""
+    return np.maximum(predicted[:, None] + shifts, 0).reshape(-1, predicted.shape[1])
 
 
 def _score_samples(metric: str, predicted: Floats, sample: AnswerSamples, places: Places) -> Floats:
@@ -175,28 +175,28 @@ def _score_samples(metric: str, predicted: Floats, sample: AnswerSamples, places
 def _iterate_other_orders(sample: AnswerSamples, places: Places) -> Iterator[tuple[Places, npt.NDArray[np.bool_]]]:
     """All ranks (k,) of options on a scale but the listed order, and which rows (places x replicates,) have them."""
     ranks = sample.ranks[places]
-    for some in np.unique(ranks[~has_listed_order(ranks)], axis=0):
-        yield some, np.repeat((ranks == some).all(axis=1), REPLICATES)
+    for order in np.unique(ranks[~has_listed_order(ranks)], axis=0):
+        yield order, np.repeat((ranks == order).all(axis=1), REPLICATES)
 
 
 def _compute_deviations(values: Floats) -> Deviations:
     """(rows, replicates) from the rows' means, with the variance that one of many replicates would have; 0 where there is no value."""
-    centred = values - values.mean(axis=1, keepdims=True)
-    return np.where(np.isfinite(centred), centred * np.sqrt(REPLICATES / (REPLICATES - 1)), 0).astype(np.float32)
+    deviations = values - values.mean(axis=1, keepdims=True)
+    return np.where(np.isfinite(deviations), deviations * np.sqrt(REPLICATES / (REPLICATES - 1)), 0).astype(np.float32)
 
 
 def _compute_marginal_deviations(survey: pa.Table, samples: list[AnswerSamples], metric: str) -> Deviations:
     """Deviations (pairs + 1, replicates) of the leave-one-out distribution."""
-    others = np.zeros((len(survey) + 1, REPLICATES), dtype=np.float32)
+    deviations = np.zeros((len(survey) + 1, REPLICATES), dtype=np.float32)
     lists = survey["others"].combine_chunks()
-    known = lists.is_valid().to_numpy(zero_copy_only=False)
+    has_others = lists.is_valid().to_numpy(zero_copy_only=False)
     for sample in samples:
-        some = np.flatnonzero(known[sample.pairs])
-        if len(some):
-            predicted = _move_predictions(build_matrix(lists, sample.k, sample.pairs[some]), sample.others(some))
-            scored = _score_samples(metric, predicted, sample, some).reshape(-1, REPLICATES)
-            others[sample.pairs[some]] = _compute_deviations(scored)
-    return others
+        places = np.flatnonzero(has_others[sample.pairs])
+        if len(places):
+            predicted = _move_predictions(build_matrix(lists, sample.k, sample.pairs[places]), sample.others(places))
+            scores = _score_samples(metric, predicted, sample, places).reshape(-1, REPLICATES)
+            deviations[sample.pairs[places]] = _compute_deviations(scores)
+    return deviations
 
 
 def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
@@ -205,21 +205,21 @@ def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
     `survey`: the columns NEEDED of the segment. 0 where nothing was read, where the survey has no such question with as many options, and
     where its n is unknown.
     """
-    known = filter_with_size(add_effective(survey).select(NEEDED)).sort_by(KEYS.item)
+    survey_rows = filter_with_size(add_effective(survey).select(NEEDED)).sort_by(KEYS.item)
     noise = np.zeros((len(scores), REPLICATES), dtype=np.float32)
-    pair = pc.fill_null(pc.index_in(scores[KEYS.item], known[KEYS.item].combine_chunks()), -1).to_numpy().astype(np.int64)
-    options, given = (
-        pc.fill_null(pc.list_value_length(lists), -1).to_numpy() for lists in (known["observed"], scores["predicted"])
+    pair = pc.fill_null(pc.index_in(scores[KEYS.item], survey_rows[KEYS.item].combine_chunks()), -1).to_numpy().astype(np.int64)
+    options, lengths = (
+        pc.fill_null(pc.list_value_length(lists), -1).to_numpy() for lists in (survey_rows["observed"], scores["predicted"])
     )
     read = np.flatnonzero(pc.equal(scores["status"], "ok").to_numpy() & (pair >= 0))
-    read = read[options[pair[read]] == given[read]]
-    answers = pa.concat_tables([known.select(DRAWN_FROM), _select_other_people(known)])
+    read = read[options[pair[read]] == lengths[read]]
+    answers = pa.concat_tables([survey_rows.select(DRAWN_FROM), _select_other_people(survey_rows)])
     samples = list(draw_answers(answers, np.unique(pair[read]), np.random.default_rng(SEED)))
     metric = scores["metric"].to_numpy()[read]
     for name in pd.unique(metric):
         rows = read[metric == name]
-        some = scores.select(["model", "predicted"]).take(pa.array(rows))
-        models, predicted = some["model"].dictionary_encode().to_pandas(), some["predicted"].combine_chunks()
+        selection = scores.select(["model", "predicted"]).take(pa.array(rows))
+        models, predicted = selection["model"].dictionary_encode().to_pandas(), selection["predicted"].combine_chunks()
         noise[rows] = score_anew(samples, Predictions(models, pair[rows], np.arange(len(rows)), predicted), name).score
     return noise
 
@@ -259,10 +259,10 @@ class AnswerSamples:
     def others(self, places: Places) -> Floats:
         """(places, replicates, k): how far the mean answer of the attribute's other segments moves; 0 where there is none."""
         group, n = self.groups.of[places], self.n[places]
-        rest = self.groups.size[group] - n
-        own = n[:, None, None] * (self.answers[places] - self.observed[places, None])
-        moved = (self.groups.moved[group] - own) / np.maximum(rest, 1)[:, None, None]
-        return np.where(rest[:, None, None] > 0, moved, 0)
+        n_others = self.groups.size[group] - n
+        own_moves = n[:, None, None] * (self.answers[places] - self.observed[places, None])
+        moves = (self.groups.moved[group] - own_moves) / np.maximum(n_others, 1)[:, None, None]
+        return np.where(n_others[:, None, None] > 0, moves, 0)
 
     def population(self, places: Places) -> Floats:
         """(places, replicates, k): how far the mean answer of all people moves, as the attribute with most of them says."""
@@ -290,23 +290,23 @@ def filter_with_size(survey: pa.Table) -> pa.Table:
     return survey.filter(pa.array(sample_sizes(survey) > 0))
 
 
-def draw_answers(survey: pa.Table, asked: Places, rng: np.random.Generator) -> Iterator[AnswerSamples]:
-    """Samples by number of options. `survey`: DRAWN_FROM, as of `filter_with_size`; `asked`: rows whose questions are drawn, in every
+def draw_answers(survey: pa.Table, rows: Places, rng: np.random.Generator) -> Iterator[AnswerSamples]:
+    """Samples by number of options. `survey`: DRAWN_FROM, as of `filter_with_size`; `rows`: rows whose questions are drawn, in every
     segment.
     """
     lists = {name: survey[name].combine_chunks() for name in ("observed", "dont_know", "positions")}
     sizes = np.diff(lists["observed"].offsets.to_numpy())
-    sampled = np.maximum(np.rint(sample_sizes(survey)), 1).astype(np.int64)
-    n = pc.coalesce(survey["n"].cast(pa.float64()), pa.array(sampled.astype(np.float64))).to_numpy()
+    n_drawn = np.maximum(np.rint(sample_sizes(survey)), 1).astype(np.int64)
+    n = pc.coalesce(survey["n"].cast(pa.float64()), pa.array(n_drawn.astype(np.float64))).to_numpy()
     question, group = (_number_rows(survey, names) for names in (KEYS.shared_item, (*KEYS.shared_item, "attribute")))
-    chosen = np.flatnonzero(np.isin(question, question[asked]))
-    for k in np.unique(sizes[chosen]).tolist():
-        pairs = chosen[sizes[chosen] == k]
+    selection = np.flatnonzero(np.isin(question, question[rows]))
+    for k in np.unique(sizes[selection]).tolist():
+        pairs = selection[sizes[selection] == k]
         place = np.full(len(survey), -1)
         place[pairs] = np.arange(len(pairs))
         observed = metrics.normalise_distributions(build_matrix(lists["observed"], k, pairs))
-        counts = rng.multinomial(np.broadcast_to(sampled[pairs], (REPLICATES, len(pairs))), observed)
-        answers = np.ascontiguousarray((counts / sampled[pairs][:, None]).transpose(1, 0, 2))
+        counts = rng.multinomial(np.broadcast_to(n_drawn[pairs], (REPLICATES, len(pairs))), observed)
+        answers = np.ascontiguousarray((counts / n_drawn[pairs][:, None]).transpose(1, 0, 2))
         off, positions = (lists[name].take(pa.array(pairs)) for name in ("dont_know", "positions"))
         ranks = compute_scale_ranks(off, positions, k)
         ordinal = np.asarray(pc.equal(survey["scale"], "ordinal").take(pa.array(pairs)))
@@ -314,25 +314,25 @@ def draw_answers(survey: pa.Table, asked: Places, rng: np.random.Generator) -> I
         groups = _build_groups(group[pairs], question[pairs], size, answers - observed[:, None])
         answers = _share_moves(answers, groups)
         groups = _build_groups(group[pairs], question[pairs], size, answers - observed[:, None])
-        yield AnswerSamples(k, pairs, place, size, sampled[pairs].astype(np.float64), observed, answers, ordinal, ranks, groups)
+        yield AnswerSamples(k, pairs, place, size, n_drawn[pairs].astype(np.float64), observed, answers, ordinal, ranks, groups)
 
 
 def _number_rows(survey: pa.Table, names: tuple[str, ...]) -> Places:
     """Which of the distinct combinations each row has, in order. (Not by pandas: it takes longer over a segment than the samples do.)"""
     code = np.zeros(len(survey), dtype=np.int64)
     for name in names:
-        encoded = survey[name].combine_chunks().dictionary_encode()
-        place = np.argsort(np.argsort(encoded.dictionary.to_numpy(zero_copy_only=False)))
-        code = code * len(place) + place[encoded.indices.to_numpy()]
+        categories = survey[name].combine_chunks().dictionary_encode()
+        place = np.argsort(np.argsort(categories.dictionary.to_numpy(zero_copy_only=False)))
+        code = code * len(place) + place[categories.indices.to_numpy()]
     return np.unique(code, return_inverse=True)[1].astype(np.int64)
 
 
-def _build_groups(group: Places, question: Places, n: Floats, moved: Floats) -> _Groups:
+def _build_groups(group: Places, question: Places, n: Floats, moves: Floats) -> _Groups:
     _, first, of = np.unique(group, return_index=True, return_inverse=True)
     order = np.argsort(of, kind="stable")
     starts = np.searchsorted(of[order], np.arange(len(first)))
     size = np.add.reduceat(n[order], starts)
-    sums = np.add.reduceat((n[:, None, None] * moved)[order], starts, axis=0)
+    sums = np.add.reduceat((n[:, None, None] * moves)[order], starts, axis=0)
     return _Groups(of, _find_largest_groups(question[first], size), size, sums)
 
 
@@ -353,8 +353,8 @@ def _share_moves(answers: Floats, groups: _Groups) -> Floats:
     were independent of each other.
     """
     mean = groups.moved / groups.size[:, None, None]
-    own = np.sqrt(1 - groups.size / groups.size[groups.main])[:, None, None]
+    weight = np.sqrt(1 - groups.size / groups.size[groups.main])[:, None, None]
     is_main = groups.main == np.arange(len(groups.main))
-    shift = np.where(is_main[:, None, None], 0, mean[groups.main] - (1 - own) * mean)
+    shift = np.where(is_main[:, None, None], 0, mean[groups.main] - (1 - weight) * mean)
     together = np.maximum(answers + shift[groups.of], 0)
     return np.asarray(together / together.sum(axis=2, keepdims=True))

@@ -47,12 +47,12 @@ def load_linked_questions(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame
     """
     question = ", ".join(KEYS.shared_item)
     with require_current_scores(KEYS):
-        asked = connection.execute(
+        questions = connection.execute(
             f"""SELECT {question}, min(battery) AS battery, min(question_text) AS question_text, min(options) AS options
                 FROM survey_responses WHERE battery IS NOT NULL AND options IS NOT NULL AND question_text IS NOT NULL
                 GROUP BY {question} ORDER BY {question}"""
         ).df()
-    return asked.assign(cluster=link_batteries(asked))
+    return questions.assign(cluster=link_batteries(questions))
 
 
 def load_questionnaires(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
@@ -60,10 +60,10 @@ def load_questionnaires(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     places = connection.execute(
         "SELECT round, question_id, min(question_order) AS place FROM survey_responses GROUP BY ALL"
     ).df()
-    found = load_linked_questions(connection).merge(places, on=["round", "question_id"])
-    found = found.assign(order=found["round"].map(make_round_order)).sort_values(["order", "place"], ignore_index=True)
-    keys = [digest(*make_question_key(*one)) for one in zip(found["question_text"], found["options"], strict=True)]
-    return found.assign(same_item=keys)
+    rows = load_linked_questions(connection).merge(places, on=["round", "question_id"])
+    rows = rows.assign(order=rows["round"].map(make_round_order)).sort_values(["order", "place"], ignore_index=True)
+    keys = [digest(*make_question_key(*wording)) for wording in zip(rows["question_text"], rows["options"], strict=True)]
+    return rows.assign(same_item=keys)
 
 
 def build_question_batteries(connection: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -73,38 +73,40 @@ def build_question_batteries(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """
     if not has_table(connection, "survey_responses"):
         return QUESTION_BATTERIES.empty_table()
-    asked = load_questionnaires(connection)
-    why = {cluster: explain_link(own) for cluster, own in asked.groupby("cluster", sort=False)}
-    rows = asked.assign(linked_battery=asked["cluster"], why=asked["cluster"].map(why))[QUESTION_BATTERIES.names]
+    questions = load_questionnaires(connection)
+    why = {cluster: explain_link(group) for cluster, group in questions.groupby("cluster", sort=False)}
+    rows = questions.assign(linked_battery=questions["cluster"], why=questions["cluster"].map(why))[QUESTION_BATTERIES.names]
     return pa.Table.from_pandas(rows, schema=QUESTION_BATTERIES, preserve_index=False).replace_schema_metadata(None)
 
 
-def explain_link(own: pd.DataFrame) -> str:
-    """Why the questions of one linked battery are together; empty where there is a single one. `own`: its rows of `load_questionnaires`."""
-    return "; ".join(dict.fromkeys(_list_link_reasons(own)))
+def explain_link(questions: pd.DataFrame) -> str:
+    """Why the questions of one linked battery are together; empty where there is a single one. `questions`: its rows of
+    `load_questionnaires`.
+    """
+    return "; ".join(dict.fromkeys(_list_link_reasons(questions)))
 
 
-def _list_link_reasons(own: pd.DataFrame) -> Iterator[str]:
-    for _, rows in own.groupby(["round", "battery"], sort=False):
+def _list_link_reasons(questions: pd.DataFrame) -> Iterator[str]:
+    for _, rows in questions.groupby(["round", "battery"], sort=False):
         name = str(rows["battery"].iloc[0])
         items = rows.drop_duplicates("same_item")
         if name.startswith(BY_SURVEY):
             yield f"named {name.removeprefix(BY_SURVEY)} by the survey"
         elif len(items) > 1:
             yield _describe_shared_wording(list(items["question_text"]), list(items["options"]))
-    if own.groupby("same_item")["round"].nunique().max() > 1:
+    if questions.groupby("same_item")["round"].nunique().max() > 1:
         yield "questions asked in several rounds"
-    elif len({*own["round"]}) > 1:
+    elif len({*questions["round"]}) > 1:
         yield "questions in other words or over other options in another round"
 
 
 def _describe_shared_wording(texts: Sequence[str], options: Sequence[Sequence[str]]) -> str:
     """What the questions of one block have in common, in words."""
     words = [question.split() for question in texts]
-    opening, ending = count_common_words(words), count_common_words([[*reversed(own)] for own in words])
+    opening, ending = count_common_words(words), count_common_words([[*reversed(word_list)] for word_list in words])
     if opening >= _SHARED_WORDS:
         return f"one stem: “{' '.join(words[0][:opening])} …”"
     if ending >= _SHARED_WORDS:
         return f"one stem: “… {' '.join(words[0][-ending:])}”"
-    lacking = not any(Wording.reduce_wording(question, own).asks for question, own in zip(texts, options, strict=True))
+    lacking = not any(Wording.reduce_wording(question, choices).asks for question, choices in zip(texts, options, strict=True))
     return "items of one list over one scale" if lacking else "asked next to each other over one scale, or again later"

@@ -68,8 +68,8 @@ def load_context_shown(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 
     Columns: those and `context_included` (mean, where a question stands in several prompts). Empty without a `blueprints` view.
     """
-    known = has_table(connection, "blueprints")
-    if not known:
+    has_blueprints = has_table(connection, "blueprints")
+    if not has_blueprints:
         return pd.DataFrame({**{name: pd.Series(dtype=object) for name in _PROMPT}, "context_included": pd.Series(dtype=float)})
     keys = ", ".join(_PROMPT)
     return connection.execute(
@@ -78,11 +78,11 @@ def load_context_shown(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 
 
 def compute_responsiveness(
-    cells: pd.DataFrame, shown: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None
+    cells: pd.DataFrame, contexts: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None
 ) -> pd.DataFrame:
     """How each model variant's score changes with context, one row per condition; as RESPONSIVENESS.
 
-    `cells` as of `load_cells` (and `noise` aligned with them, as in `comparisons`), `shown` as of `load_context_shown`.
+    `cells` as of `load_cells` (and `noise` aligned with them, as in `comparisons`), `contexts` as of `load_context_shown`.
 
     `slope`: change of score per context question shown, sum (x - mean x)(score - mean score) / sum (x - mean x)^2, means within pairs with
     two levels or more; null where the numbers shown are unknown or do not differ. `difference`: score at the highest level less that at the
@@ -91,15 +91,15 @@ def compute_responsiveness(
     lies within +-0.01), else undecided, as where no answer could be read at a level; null for a baseline, which is computed. What begins with
     `parsed` says the same of the pairs that were answered readably at both levels. Without two context levels a model has no row.
     """
-    where, rows, groups, clusters = _select_paired(cells, shown, options, noise)
+    where, rows, groups, clusters = _select_paired(cells, contexts, options, noise)
     if not len(groups):
         return pd.DataFrame(RESPONSIVENESS.empty_table().to_pandas())
     shape = (clusters, len(groups))
     policy = _judge(_test_change(rows, shape), groups)
     all_read = np.array_equal(rows.score, rows.parsed)
     readable = policy if all_read else _judge(_test_change(_select_readable(rows), shape), groups)
-    parsed = readable[list(_READ_AT_BOTH)].rename(columns=_READ_AT_BOTH)
-    table = pd.concat([groups, policy.drop(columns="n_pairs"), parsed, _fit_slope(rows, shape)], axis=1)
+    parsed_columns = readable[list(_READ_AT_BOTH)].rename(columns=_READ_AT_BOTH)
+    table = pd.concat([groups, policy.drop(columns="n_pairs"), parsed_columns, _fit_slope(rows, shape)], axis=1)
     table["levels"] = _name_levels(cells.iloc[where]["context_level"].astype(str).to_numpy(), rows.group, len(groups))
     behind = pd.DataFrame({"n_pairs": rows.pair, "n_questions": rows.question, "n_batteries": rows.cluster})
     table = pd.concat([table, behind.groupby(rows.group).nunique()], axis=1)
@@ -112,9 +112,9 @@ def compute_responsiveness(
 
 def _judge(change: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
     """The statistics of each group with `p_adjusted` and `verdict`, both null for a baseline: nothing is shown to what is computed."""
-    asked = ~groups["model_variant"].map(is_computed).astype(bool)
-    judged = change.assign(p_adjusted=change["p"].where(asked).groupby(groups["condition"]).transform(lambda p: holm(p)))
-    return judged.assign(verdict=verdicts(judged, _REACTIONS, MARGIN).where(asked, None))
+    is_asked = ~groups["model_variant"].map(is_computed).astype(bool)
+    statistics = change.assign(p_adjusted=change["p"].where(is_asked).groupby(groups["condition"]).transform(lambda p: holm(p)))
+    return statistics.assign(verdict=verdicts(statistics, _REACTIONS, MARGIN).where(is_asked, None))
 
 
 def _select_readable(rows: _Rows) -> _Rows:
@@ -124,32 +124,32 @@ def _select_readable(rows: _Rows) -> _Rows:
 
 
 def _select_paired(
-    cells: pd.DataFrame, shown: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None
+    cells: pd.DataFrame, contexts: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None
 ) -> tuple[npt.NDArray[np.intp], _Rows, pd.DataFrame, int]:
     """Places in `cells` of the scored rows whose pair has another level, the rows as columns, their groups, and the number of clusters."""
     pair = cells.groupby(_AT_LEVELS, observed=True, sort=False).ngroup().to_numpy()
-    scored = cells["score"].notna().to_numpy()
-    where = np.flatnonzero(scored & (np.bincount(pair, weights=scored)[pair] > 1))
-    kept = cells.iloc[where]
-    group, groups = places(kept, _MODEL_CONDITION)
-    (cluster, clusters), (question, _) = places(kept, ["cluster"]), places(kept, ["same_item"])
-    (asked, _), (people, _) = places(kept, options.item_of_people), places(kept, options.people)
-    level, levels = places(kept, ["context_level"])
+    has_score = cells["score"].notna().to_numpy()
+    where = np.flatnonzero(has_score & (np.bincount(pair, weights=has_score)[pair] > 1))
+    frame = cells.iloc[where]
+    group, groups = places(frame, _MODEL_CONDITION)
+    (cluster, clusters), (question, _) = places(frame, ["cluster"]), places(frame, ["same_item"])
+    (item, _), (people, _) = places(frame, options.item_of_people), places(frame, options.people)
+    level, levels = places(frame, ["context_level"])
     size = levels["context_level"].map(_order).to_numpy(dtype=np.float64)[level]
-    score = kept["score"].to_numpy(dtype=np.float64)
+    score = frame["score"].to_numpy(dtype=np.float64)
     deviations = None if noise is None else np.nan_to_num(noise[where])
-    parsed, answered = (
-        column.to_numpy(np.float64) for column in (kept["parsed_score"], kept["n_answered"] / kept["n_ok"].clip(1))
+    parsed_score, answered_ratio = (
+        column.to_numpy(np.float64) for column in (frame["parsed_score"], frame["n_answered"] / frame["n_ok"].clip(1))
     )
     pairs = np.unique(pair[where], return_inverse=True)[1]
-    context = _count_context_shown(kept, shown)
-    rows = _Rows(group, cluster, question, asked, people, pairs, score, size, context, deviations, parsed, answered)
+    context = _count_context_shown(frame, contexts)
+    rows = _Rows(group, cluster, question, item, people, pairs, score, size, context, deviations, parsed_score, answered_ratio)
     return where, rows, groups, len(clusters)
 
 
-def _count_context_shown(cells: pd.DataFrame, shown: pd.DataFrame) -> Floats:
+def _count_context_shown(cells: pd.DataFrame, contexts: pd.DataFrame) -> Floats:
     prompt, prompts = places(cells, _PROMPT)
-    return prompts.merge(shown, on=_PROMPT, how="left")["context_included"].to_numpy(dtype=np.float64)[prompt]
+    return prompts.merge(contexts, on=_PROMPT, how="left")["context_included"].to_numpy(dtype=np.float64)[prompt]
 
 
 def _test_change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
@@ -157,8 +157,8 @@ def _test_change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
     highest, lowest = np.full(shape[1], -np.inf), np.full(shape[1], np.inf)
     np.maximum.at(highest, rows.group, rows.size)
     np.minimum.at(lowest, rows.group, rows.size)
-    scored = ~np.isnan(rows.score)
-    most, least = scored & (rows.size == highest[rows.group]), scored & (rows.size == lowest[rows.group])
+    has_score = ~np.isnan(rows.score)
+    most, least = has_score & (rows.size == highest[rows.group]), has_score & (rows.size == lowest[rows.group])
     rows = rows._replace(score=np.nan_to_num(rows.score))
     both = np.bincount(rows.pair, weights=most | least)[rows.pair] > 1
     most, least = most & both, least & both
@@ -178,14 +178,14 @@ def _test_change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
 
 def _fit_slope(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
     """Regression of score on context questions shown, with an intercept of its own for each pair."""
-    known = ~np.isnan(rows.shown)
-    pairs = np.bincount(rows.pair, weights=known)
-    means = np.bincount(rows.pair, weights=np.where(known, rows.shown, 0.0)) / np.maximum(pairs, 1)
-    centred = np.where(known, rows.shown - means[rows.pair], 0.0)
-    numerators = _sum_contrast(rows, centred, shape)
-    denominators = sum_by_cluster(rows.cluster, rows.group, centred**2, shape)
+    is_known = ~np.isnan(rows.shown)
+    pairs = np.bincount(rows.pair, weights=is_known)
+    means = np.bincount(rows.pair, weights=np.where(is_known, rows.shown, 0.0)) / np.maximum(pairs, 1)
+    deviations = np.where(is_known, rows.shown - means[rows.pair], 0.0)
+    numerators = _sum_contrast(rows, deviations, shape)
+    denominators = sum_by_cluster(rows.cluster, rows.group, deviations**2, shape)
     slope = estimate_ratios(
-        numerators, denominators, shared=_estimate_variance_of_people(rows, centred, denominators.sum(axis=0))
+        numerators, denominators, shared=_estimate_variance_of_people(rows, deviations, denominators.sum(axis=0))
     )
     low, high = slope.interval()
     return pd.DataFrame({"slope": slope.value, "slope_low": low, "slope_high": high})
@@ -221,9 +221,9 @@ def _describe_unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Serie
 
 def _name_levels(level: npt.NDArray[np.object_], group: Codes, groups: int) -> list[str]:
     """The levels of each group, from the smallest: `0, 5, all`."""
-    found = pd.DataFrame({"group": group, "level": level}).drop_duplicates()
-    found = found.sort_values("level", key=lambda levels: levels.map(_order))
-    names = found.groupby("group")["level"].agg(", ".join)
+    level_rows = pd.DataFrame({"group": group, "level": level}).drop_duplicates()
+    level_rows = level_rows.sort_values("level", key=lambda levels: levels.map(_order))
+    names = level_rows.groupby("group")["level"].agg(", ".join)
     return [str(names[place]) for place in range(groups)]
 
 

@@ -37,8 +37,8 @@ def add_levels(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
     read = cells["n_ok"] / cells["n_answered"].where(cells["n_answered"] > 0, 1)
     short, distance = 1 - cells["ceiling"].astype(np.float64), 1 - cells["parsed_score"].astype(np.float64)
     both = short.notna() & distance.notna()
-    at_most, whole = short[both].sum(), distance[both].sum()
-    share = at_most / whole if metric not in _SQUARED and whole > at_most else 1.0
+    at_most, total = short[both].sum(), distance[both].sum()
+    share = at_most / total if metric not in _SQUARED and total > at_most else 1.0
     loss = share * short if both.any() else 0.0
     return cells.assign(read=read, level=cells["score"] + read * loss, parsed_level=cells["parsed_score"] + loss)
 
@@ -48,17 +48,17 @@ def select_comparable_cells(cells: pd.DataFrame, level: str, within: Sequence[st
 
     `within`: columns in which these other segments have the same; none: all cells are compared.
     """
-    known = cells[cells[level].notna()]
-    together = known.groupby([*within, *KEYS.shared_item], observed=True, sort=False)[level].transform("size")
-    return known[together > 1]
+    level_cells = cells[cells[level].notna()]
+    together = level_cells.groupby([*within, *KEYS.shared_item], observed=True, sort=False)[level].transform("size")
+    return level_cells[together > 1]
 
 
 def number_groups(cells: pd.DataFrame, by: Sequence[str]) -> Codes:
     """(cells,) the group of each, from 0 in the order in which groups come. No name is missing."""
     key = np.zeros(len(cells), dtype=np.int64)
     for name in by:
-        own = pd.factorize(cells[name])[0]
-        key = key * (own.max(initial=0) + 1) + own
+        codes = pd.factorize(cells[name])[0]
+        key = key * (codes.max(initial=0) + 1) + codes
     return pd.factorize(key)[0].astype(np.int64)
 
 
@@ -80,27 +80,27 @@ def estimate_segment_deviations(
     shape = (int(cluster.max()) + 1, int(segment.max()) + 1)
     off = np.round(_subtract_others(cells[level].to_numpy(np.float64), item), _DIGITS)
     sums, counts = (_sum_by_cluster_and_segment(cluster, segment, values, shape) for values in (off, np.ones(len(off))))
-    found = estimate_ratios(sums, counts)
+    estimates = estimate_ratios(sums, counts)
     sample, shared = np.zeros(shape[1]), np.zeros(shape[1])
     if noise is not None:
         read = cells["read"].to_numpy()[:, None] if level == "parsed_level" else 1.0
-        moved = np.apply_along_axis(_subtract_others, 0, noise[cells["place"].to_numpy()] / read, item)
+        moves = np.apply_along_axis(_subtract_others, 0, noise[cells["place"].to_numpy()] / read, item)
         many, correlation = counts.sum(axis=0), subject.correlation(cells["model"].iloc[:1])[0]
-        sample = np.bincount(segment, (moved**2).mean(axis=1)) / many**2
-        shared = shared_variance(moved, segment, cluster, people, shape[1], correlation) / many**2
-    return _pool_scatter(found, count_effective_clusters(counts), sample, shared)
+        sample = np.bincount(segment, (moves**2).mean(axis=1)) / many**2
+        shared = shared_variance(moves, segment, cluster, people, shape[1], correlation) / many**2
+    return _pool_scatter(estimates, count_effective_clusters(counts), sample, shared)
 
 
-def _pool_scatter(found: Estimates, batteries: Floats, sample: Floats, shared: Floats) -> Estimates:
+def _pool_scatter(estimates: Estimates, batteries: Floats, sample: Floats, shared: Floats) -> Estimates:
     """The estimates with one scatter of batteries for all segments, beside what is known of each."""
-    degrees = np.where(found.n_clusters > 1, found.degrees, 0)
-    seen = np.nan_to_num(found.se**2) * batteries
-    if not (degrees * seen).any():
-        return found
-    scatter = max(float(degrees @ (seen - sample * batteries) / degrees.sum()), 0.0)
+    degrees = np.where(estimates.n_clusters > 1, estimates.degrees, 0)
+    variances = np.nan_to_num(estimates.se**2) * batteries
+    if not (degrees * variances).any():
+        return estimates
+    scatter = max(float(degrees @ (variances - sample * batteries) / degrees.sum()), 0.0)
     # All segments together lie nowhere, so that one of them is no news.
-    free = max(float(degrees.sum()) * (1 - 1 / len(seen)), 1.0)
-    return found._replace(se=np.sqrt(scatter / batteries + sample + shared), degrees=np.full(len(seen), free))
+    free = max(float(degrees.sum()) * (1 - 1 / len(variances)), 1.0)
+    return estimates._replace(se=np.sqrt(scatter / batteries + sample + shared), degrees=np.full(len(variances), free))
 
 
 def _subtract_others(values: Floats, item: Codes) -> Floats:

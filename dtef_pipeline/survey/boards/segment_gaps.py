@@ -39,40 +39,42 @@ def compute_segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draw
     is as rare as 5 %. `parsed_deviation` and `parsed_verdict` are the same over parsed responses alone. Attributes of one segment have no rows;
     segments that share no question with another one of their attribute have no deviation. `note` says why a row has no interval or no verdict.
     """
-    used = _select_cells_of_groups(cells, options.metric)
-    rows = _judge(used, "level", options, noise)
+    frame = _select_cells_of_groups(cells, options.metric)
+    rows = _judge(frame, "level", options, noise)
     # Where all was read, readable responses say what all responses say.
-    unread = (used["read"] != 1).groupby(used["group"]).transform("any")
-    parsed = pd.concat(
-        [_judge(used[unread], "parsed_level", options, noise), rows[~rows.index.isin(used["group"][unread], level=0)]]
+    unread = (frame["read"] != 1).groupby(frame["group"]).transform("any")
+    parsed_rows = pd.concat(
+        [_judge(frame[unread], "parsed_level", options, noise), rows[~rows.index.isin(frame["group"][unread], level=0)]]
     )
-    rows = rows.join(parsed[["deviation", "verdict"]].add_prefix("parsed_")).fillna({"parsed_verdict": UNTESTED})
+    rows = rows.join(parsed_rows[["deviation", "verdict"]].add_prefix("parsed_")).fillna({"parsed_verdict": UNTESTED})
     rows["expected"] = (rows["score"] - rows["deviation"]).clip(upper=1)
     rows = (
-        pd.concat([rows, _list_uncompared_segments(used, rows)])
+        pd.concat([rows, _list_uncompared_segments(frame, rows)])
         .reset_index()
         .sort_values(["group", "deviation"], kind="stable")
     )
-    names = used.drop_duplicates("group").set_index("group")[[*KEYS.series, "attribute"]].astype(str)
+    names = frame.drop_duplicates("group").set_index("group")[[*KEYS.series, "attribute"]].astype(str)
     table = rows.join(names, on="group")
     return table.assign(targets=options.targets, metric=options.metric, seed=options.seed).reindex(columns=SEGMENT_GAPS.names)
 
 
 def _select_cells_of_groups(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
     """The scored cells, with levels, of attributes of several segments. A `group` is one model's attribute; groups stand one after the other."""
-    scored = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
-    models = [add_levels(own, metric) for _, own in scored.groupby(list(KEYS.series), observed=True, sort=False)]
-    used = pd.concat(models) if models else add_levels(scored, metric)
-    attribute, names = pd.factorize(used["attribute"].astype(str), sort=True)
-    used = used.assign(group=number_groups(used, KEYS.series) * len(names) + attribute, segment=used["segment"].astype(str))
-    several = used.groupby("group")["segment"].transform("nunique") > 1
-    return used[several].sort_values("group", kind="stable")
+    scored_cells = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
+    models = [
+        add_levels(model_cells, metric) for _, model_cells in scored_cells.groupby(list(KEYS.series), observed=True, sort=False)
+    ]
+    frame = pd.concat(models) if models else add_levels(scored_cells, metric)
+    attribute, names = pd.factorize(frame["attribute"].astype(str), sort=True)
+    frame = frame.assign(group=number_groups(frame, KEYS.series) * len(names) + attribute, segment=frame["segment"].astype(str))
+    several = frame.groupby("group")["segment"].transform("nunique") > 1
+    return frame[several].sort_values("group", kind="stable")
 
 
-def _list_uncompared_segments(cells: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
-    """A row for each segment of a group that is not among the `compared` ones."""
+def _list_uncompared_segments(cells: pd.DataFrame, compared_rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each segment of a group that is not among the `compared_rows` ones."""
     rows = _average_by_segment(cells)
-    rows = rows[~rows.index.isin(compared.index)]
+    rows = rows[~rows.index.isin(compared_rows.index)]
     return rows.assign(verdict=UNTESTED, parsed_verdict=UNTESTED, note=_NO_COMMON_QUESTION)
 
 
@@ -84,27 +86,27 @@ def _average_by_segment(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _judge(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws | None) -> pd.DataFrame:
     """A row per group and segment, by the `level` of the cells; no rows where there is nothing to compare."""
-    compared = select_comparable_cells(cells, level, within=["group"])
-    tested = [_test(own, level, options, noise) for _, own in compared.groupby("group", sort=False)]
-    columns = {name: np.concatenate([one[name] for one in tested] or [[]]) for name in _TESTED}
-    rows = _average_by_segment(compared).assign(**columns)
+    comparable_cells = select_comparable_cells(cells, level, within=["group"])
+    tests = [_test(group, level, options, noise) for _, group in comparable_cells.groupby("group", sort=False)]
+    columns = {name: np.concatenate([test[name] for test in tests] or [[]]) for name in _TESTED}
+    rows = _average_by_segment(comparable_cells).assign(**columns)
     significant = np.where(rows["p_adjusted"] < SIGNIFICANCE, np.where(rows["deviation"] < 0, WORSE, BETTER), ALIKE)
     return rows.assign(verdict=np.where(rows["p"].isna(), UNTESTED, significant))
 
 
 def _test(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws | None) -> dict[str, npt.ArrayLike]:
     """What is said of each segment of one group, by the names of _TESTED; segments in the order of the cells."""
-    found = estimate_segment_deviations(cells, level, number_groups(cells, ["segment"]), noise, options.subject)
-    p = found.p()
+    deviations = estimate_segment_deviations(cells, level, number_groups(cells, ["segment"]), noise, options.subject)
+    p = deviations.p()
     # Of two segments each lies as far from the other: one test.
     adjusted = p if len(p) == 2 else holm(p)
     reason = _explain_untested(cells, len(p), options)
-    few = (explain_missing(int(count), KEYS.cluster_noun, "interval and no test") for count in found.n_clusters)
+    few = (explain_missing(int(count), KEYS.cluster_noun, "interval and no test") for count in deviations.n_clusters)
     notes = ["; ".join(filter(None, [why, reason])) for why in few]
-    tests = [*found.interval(), p, adjusted]
+    tests = [*deviations.interval(), p, adjusted]
     if reason:
         tests = [np.full(len(p), np.nan)] * len(tests)
-    return dict(zip(_TESTED, [found.value, *tests, notes], strict=True))
+    return dict(zip(_TESTED, [deviations.value, *tests, notes], strict=True))
 
 
 def _explain_untested(cells: pd.DataFrame, segments: int, options: BoardOptions) -> str:

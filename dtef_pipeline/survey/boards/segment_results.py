@@ -86,15 +86,15 @@ def compute_segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
 def _compute_segment_intervals(rows: pa.Table, scores: pa.Table, survey: pa.Table) -> tuple[npt.NDArray[Any], ...]:
     """Ends of the interval of each row's score; those of a segment are made together, and apart from other segments."""
     low, high = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-    given, known = scores.select(SCORED_AGAIN).combine_chunks(), survey.select(ASKED).combine_chunks()
-    scored, asked = _group_by_segment(scores), _group_by_segment(survey)
+    score_rows, survey_rows = scores.select(SCORED_AGAIN).combine_chunks(), survey.select(ASKED).combine_chunks()
+    score_places, survey_places = _group_by_segment(scores), _group_by_segment(survey)
     place = np.zeros(len(scores), dtype=np.int64)
     for at, places in sorted(_group_by_segment(rows).items()):
-        of_segment = known.take(pa.array(asked.get(at, []), pa.int64()))
-        noise = estimate_segment_noise(given.take(pa.array(scored[at])), of_segment)
-        place[scored[at]] = np.arange(len(noise))
-        found = _average_segment(rows.take(pa.array(places)), of_segment, noise, place)
-        low[places], high[places] = clip_to_unit(found)
+        of_segment = survey_rows.take(pa.array(survey_places.get(at, []), pa.int64()))
+        noise = estimate_segment_noise(score_rows.take(pa.array(score_places[at])), of_segment)
+        place[score_places[at]] = np.arange(len(noise))
+        means = _average_segment(rows.take(pa.array(places)), of_segment, noise, place)
+        low[places], high[places] = clip_to_unit(means)
     return low, high
 
 
@@ -110,22 +110,22 @@ def _average_segment(rows: pa.Table, survey: pa.Table, noise: Deviations, place:
     flat, answers = lists.flatten(), rows["answers"].combine_chunks().flatten()
     cluster, clusters = _number_batteries(flat.field("question_id"), survey)
     column = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
-    scored = flat.field("n_scored").to_numpy()
-    total = np.nan_to_num(flat.field("score").to_numpy(zero_copy_only=False)) * scored
+    n_scored = flat.field("n_scored").to_numpy()
+    total = np.nan_to_num(flat.field("score").to_numpy(zero_copy_only=False)) * n_scored
     shape = (clusters, len(lists))
-    sums, counts = (sum_by_cluster(cluster, column, values, shape) for values in (total, scored))
+    sums, counts = (sum_by_cluster(cluster, column, values, shape) for values in (total, n_scored))
     first = np.append(0, np.cumsum(answers.value_lengths().to_numpy())[:-1])
-    moved = np.add.reduceat(noise[place[answers.flatten().to_numpy()]], first, axis=0)
+    moves = np.add.reduceat(noise[place[answers.flatten().to_numpy()]], first, axis=0)
     same_people = np.zeros(len(column), dtype=np.int64)
     correlation = SCORED.correlation(rows["model"].to_pandas())
-    of_people = shared_variance(moved, column, cluster, same_people, len(lists), correlation)
+    of_people = shared_variance(moves, column, cluster, same_people, len(lists), correlation)
     with np.errstate(divide="ignore", invalid="ignore"):
         return estimate_ratios(sums, counts, shared=np.nan_to_num(of_people / counts.sum(axis=0) ** 2))
 
 
 def _number_batteries(questions: pa.Array, survey: pa.Table) -> tuple[Codes, int]:
     """Of each question the place of its battery among those of the segment, in order of their names, and how many there are."""
-    own = survey["battery"].take(pc.index_in(questions, survey[KEYS.item].combine_chunks())).combine_chunks()
-    encoded = pc.coalesce(own, questions).dictionary_encode()
-    order = np.argsort(np.argsort(encoded.dictionary.to_numpy(zero_copy_only=False)))
-    return order[encoded.indices.to_numpy()], len(order)
+    batteries = survey["battery"].take(pc.index_in(questions, survey[KEYS.item].combine_chunks())).combine_chunks()
+    categories = pc.coalesce(batteries, questions).dictionary_encode()
+    order = np.argsort(np.argsort(categories.dictionary.to_numpy(zero_copy_only=False)))
+    return order[categories.indices.to_numpy()], len(order)

@@ -21,18 +21,18 @@ def restrict_to_shared_pairs(connection: duckdb.DuckDBPyConnection, board: pd.Da
     if not len(board):
         return board
     options = SurveyBoardOptions(metric=str(board["metric"].iloc[0]) if "metric" in board else "js")
-    found = _load_curve_means(connection, options)
+    means = _load_curve_means(connection, options)
     key = [*_CURVE, "context_level"]
-    merged = board[key].astype(str).merge(found, on=key, how="left")
-    other = (board["score"].notna() & (merged["shared_pairs"].fillna(0).to_numpy() != board["n_pairs"].to_numpy())).to_numpy()
+    rows = board[key].astype(str).merge(means, on=key, how="left")
+    unlike = (board["score"].notna() & (rows["shared_pairs"].fillna(0).to_numpy() != board["n_pairs"].to_numpy())).to_numpy()
     curve = [board[name].astype(str) for name in _CURVE]
-    without_ends = pd.Series(other, index=board.index).groupby(curve).transform("any").to_numpy()
-    known = board.copy()
-    known.loc[other, "score"] = merged.loc[other, "shared_score"].to_numpy(dtype=float)
-    known.loc[other, "n_pairs"] = merged.loc[other, "shared_pairs"].fillna(0).to_numpy(dtype=int)
-    for end in {"score_low", "score_high"} & set(known.columns):
-        known.loc[without_ends, end] = None
-    return known
+    without_ends = pd.Series(unlike, index=board.index).groupby(curve).transform("any").to_numpy()
+    shared_board = board.copy()
+    shared_board.loc[unlike, "score"] = rows.loc[unlike, "shared_score"].to_numpy(dtype=float)
+    shared_board.loc[unlike, "n_pairs"] = rows.loc[unlike, "shared_pairs"].fillna(0).to_numpy(dtype=int)
+    for end in {"score_low", "score_high"} & set(shared_board.columns):
+        shared_board.loc[without_ends, end] = None
+    return shared_board
 
 
 def _load_curve_means(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> pd.DataFrame:

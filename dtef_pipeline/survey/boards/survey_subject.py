@@ -52,8 +52,8 @@ def compute_measures(grid: Grid) -> Measures:
     respondents of a real sample that would predict as well; null where the error is not above 0, and for the population marginal, which
     contains the answers that it is scored against.
     """
-    scored = np.isfinite(grid.column("score"))
-    ceiling = grid.mean(np.where(scored, grid.column("ceiling"), np.nan))
+    has_score = np.isfinite(grid.column("score"))
+    ceiling = grid.mean(np.where(has_score, grid.column("ceiling"), np.nan))
     skill = _compute_skill(grid)
     error = grid.ratio(grid.column("l2_corrected"), grid.column("gini"))
     of_marginal = (grid.rows["model"] == POPULATION_MARGINAL).to_numpy()
@@ -68,8 +68,8 @@ def _compute_skill(grid: Grid) -> dict[str, Floats]:
     """`skill`, `skill_low` and `skill_high`; with other answers the score and the marginal move, the ceiling does not."""
     score, below, ceiling = (grid.column(name) for name in ("score", "others", "ceiling"))
     top, bottom = _subtract_or_zero(score, below), np.where(np.isfinite(score), ceiling - below, np.nan)
-    known = np.isfinite(top) & np.isfinite(bottom)
-    room = grid.mean(np.where(known, bottom, np.nan))
+    is_known = np.isfinite(top) & np.isfinite(bottom)
+    room = grid.mean(np.where(is_known, bottom, np.nan))
     nothing = np.full(len(room), np.nan)
     if grid.is_of_items:
         return {
@@ -89,15 +89,17 @@ def _compute_skill(grid: Grid) -> dict[str, Floats]:
 
     # Where a model predicts without these people's answers, what they share is at least that of the marginal's part, which is made of them:
     # over questions the noise of the score averages out, and that of the marginal does not.
-    of_marginal = grid.compute_shared_variance(list_marginal_terms, grid.ratio(top, bottom), known, OF_OBSERVED)
-    found = grid.estimate(top, bottom, list_skill_terms, least=np.where(grid.correlation < OF_OBSERVED, of_marginal, 0))
-    low, high = _widen_interval(*found.interval(), room, grid.mean(np.where(known, grid.column("ceiling_low") - below, np.nan)))
-    between = grid.estimate(np.where(known, bottom, np.nan), np.ones(len(bottom)), list_room_terms, OF_OBSERVED)
+    of_marginal = grid.compute_shared_variance(list_marginal_terms, grid.ratio(top, bottom), is_known, OF_OBSERVED)
+    ratio = grid.estimate(top, bottom, list_skill_terms, least=np.where(grid.correlation < OF_OBSERVED, of_marginal, 0))
+    low, high = _widen_interval(
+        *ratio.interval(), room, grid.mean(np.where(is_known, grid.column("ceiling_low") - below, np.nan))
+    )
+    between = grid.estimate(np.where(is_known, bottom, np.nan), np.ones(len(bottom)), list_room_terms, OF_OBSERVED)
     room_low, room_high = between.interval()
     is_sure = (room_low > 0) & (room_high - room_low < np.maximum(ROOM_WIDTH, ROOM_SHARE * room))
     is_sure &= (between.n_clusters >= SURE_CLUSTERS) & (room >= MIN_ROOM)
     return {
-        "skill": np.where(room >= MIN_ROOM, found.value, np.nan),
+        "skill": np.where(room >= MIN_ROOM, ratio.value, np.nan),
         "skill_low": np.where(is_sure, low, np.nan),
         "skill_high": np.where(is_sure, high, np.nan),
     }
@@ -112,10 +114,10 @@ def _subtract_or_zero(first: Floats, second: Floats) -> Floats:
 
 def _subtract_noise(noise: SamplingNoise, difference: Floats) -> Deviations:
     """Noise of a score less that of the marginal: where the two are equal and move alike it is 0, whatever rounding makes of it."""
-    moved = noise.score - noise.others[noise.pair]
+    moves = noise.score - noise.others[noise.pair]
     equal = np.flatnonzero(difference == 0)
-    moved[equal] = np.where(np.abs(moved[equal]) < _EQUAL_NOISE, 0, moved[equal])
-    return moved
+    moves[equal] = np.where(np.abs(moves[equal]) < _EQUAL_NOISE, 0, moves[equal])
+    return moves
 
 
 def _widen_interval(low: Floats, high: Floats, room: Floats, low_room: Floats) -> tuple[Floats, Floats]:
@@ -130,25 +132,25 @@ def _widen_interval(low: Floats, high: Floats, room: Floats, low_room: Floats) -
 
 def _count_unknown(grid: Grid) -> tuple[Floats, Floats]:
     """Of each row the scored cells of which no n is known, though their references are, and all scored cells."""
-    scored = np.isfinite(grid.column("score"))
-    unknown = scored & np.isfinite(grid.column("uniform")) & np.isnan(grid.column("gini")) & np.isnan(grid.column("ceiling"))
-    ones = np.ones(len(scored))
-    return grid.totals(ones, unknown), grid.totals(ones, scored)
+    has_score = np.isfinite(grid.column("score"))
+    unknown = has_score & np.isfinite(grid.column("uniform")) & np.isnan(grid.column("gini")) & np.isnan(grid.column("ceiling"))
+    weights = np.ones(len(has_score))
+    return grid.totals(weights, unknown), grid.totals(weights, has_score)
 
 
 def _write_skill_notes(
-    columns: Mapping[str, Floats], error: Floats, of_marginal: Chosen, no_end: Chosen, unknown: Floats, scored: Floats
+    columns: Mapping[str, Floats], error: Floats, of_marginal: Chosen, no_end: Chosen, unknown: Floats, n_scored: Floats
 ) -> list[list[str]]:
     """Why a row has no skill or no worth, or skill no interval, in words; empty where it has all.
 
-    `no_end`: which rows have skill without an interval; `unknown`: of how many of its `scored` pairs no n is known.
+    `no_end`: which rows have skill without an interval; `unknown`: of how many of its `n_scored` pairs no n is known.
     """
     why: list[list[str]] = [[] for _ in error]
     no_ceiling, no_skill = np.isnan(columns["ceiling"]), np.isnan(columns["skill"])
     no_worth = np.isnan(columns["worth"]) & ~np.isnan(error) & ~no_ceiling & ~of_marginal
     for place in np.flatnonzero(no_skill | no_end | no_worth | (unknown > 0)):
         if unknown[place]:
-            why[place].append(_describe_unknown(int(unknown[place]), int(scored[place])))
+            why[place].append(_describe_unknown(int(unknown[place]), int(n_scored[place])))
         elif no_ceiling[place]:
             why[place].append("no ceiling known")
         elif no_skill[place]:
@@ -162,12 +164,12 @@ def _write_skill_notes(
     return why
 
 
-def _describe_unknown(unknown: int, scored: int) -> str:
+def _describe_unknown(unknown: int, n_scored: int) -> str:
     """What a row lacks where no n is known of some of its scored pairs, or of all."""
-    if unknown == scored:
+    if unknown == n_scored:
         return "the number of respondents is unknown: there is no ceiling, skill or worth, and intervals cover other questions only"
-    left = f"the number of respondents is unknown in {unknown:,} of {scored:,} pairs"
-    return f"{left}: ceiling, skill and worth cover the other pairs, and so does what intervals add for other people"
+    reason = f"the number of respondents is unknown in {unknown:,} of {n_scored:,} pairs"
+    return f"{reason}: ceiling, skill and worth cover the other pairs, and so does what intervals add for other people"
 
 
 SCORED = BoardSubject(

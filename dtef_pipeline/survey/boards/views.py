@@ -68,9 +68,9 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Board
     cautions = {POPULATION_MARGINAL: _CONTAINS_ANSWERS}
     notes = [frame["note"], frame["model"].map(cautions).fillna("")]
     if by == "overall":
-        compared = _view_comparisons(connection, options, evidence, parsed=False)
-        frame = frame.join(rank_ranges(frame, compared, KEYS)).assign(tier=tiers(frame, compared, KEYS))
-        notes += [explain_missing_tiers(frame, compared, KEYS), list_contradictions(frame, compared, KEYS)]
+        comparisons = _view_comparisons(connection, options, evidence, with_parsed=False)
+        frame = frame.join(rank_ranges(frame, comparisons, KEYS)).assign(tier=tiers(frame, comparisons, KEYS))
+        notes += [explain_missing_tiers(frame, comparisons, KEYS), list_contradictions(frame, comparisons, KEYS)]
         frame = frame[[name for name in LEADERBOARD if name in frame]]
     return frame.assign(note=["; ".join(filter(None, parts)) for parts in zip(*notes, strict=True)])
 
@@ -79,10 +79,10 @@ def build_published_tables(
     tables: Sequence[str], connection: Connection, options: BoardOptions, evidence: BoardEvidence | None = None
 ) -> dict[str, pd.DataFrame]:
     """Published tables, by name, of the views that they store."""
-    made = [(one, view(connection, one.name, options, evidence)) for one in PUBLISHED if one.table in tables]
-    cuts = [frame.assign(cut=one.name) for one, frame in made if one.table == BREAKDOWNS]
-    whole = {one.table: frame for one, frame in made if one.table != BREAKDOWNS}
-    return {**whole, BREAKDOWNS: pd.concat(cuts, ignore_index=True)} if cuts else whole
+    frames = [(entry, view(connection, entry.name, options, evidence)) for entry in PUBLISHED if entry.table in tables]
+    cuts = [frame.assign(cut=entry.name) for entry, frame in frames if entry.table == BREAKDOWNS]
+    by_table = {entry.table: frame for entry, frame in frames if entry.table != BREAKDOWNS}
+    return {**by_table, BREAKDOWNS: pd.concat(cuts, ignore_index=True)} if cuts else by_table
 
 
 def _view_consistency(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
@@ -97,10 +97,10 @@ def _view_consistency(connection: Connection, options: BoardOptions, evidence: B
 
 
 def _view_comparisons(
-    connection: Connection, options: BoardOptions, evidence: BoardEvidence | None, *, parsed: bool = True
+    connection: Connection, options: BoardOptions, evidence: BoardEvidence | None, *, with_parsed: bool = True
 ) -> pd.DataFrame:
     cells, noise = evidence or load_evidence(connection, options)
-    return compare_all_pairs(cells, options, noise.score if noise else None, parsed=parsed)
+    return compare_all_pairs(cells, options, noise.score if noise else None, with_parsed=with_parsed)
 
 
 def _view_responsiveness(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:

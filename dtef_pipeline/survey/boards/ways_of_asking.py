@@ -20,8 +20,8 @@ class Way(NamedTuple):
         """The rows that were asked in this way; an empty frame may lack the columns that tell."""
         if not len(frame):
             return frame
-        own: pd.DataFrame = frame[(frame["context_level"] == self.level) & (frame["condition"] == self.condition)]
-        return own
+        rows: pd.DataFrame = frame[(frame["context_level"] == self.level) & (frame["condition"] == self.condition)]
+        return rows
 
 
 def group_by_way(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tuple[Way, pd.DataFrame]]:
@@ -34,9 +34,9 @@ def group_by_way(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tupl
     ways = {
         Way(str(level), str(condition)) for level, condition in zip(frame["context_level"], frame["condition"], strict=True)
     }
-    done: set[str] = set()
-    for way in sorted(ways, key=lambda one: (-ContextLevel(one.level).order, one.condition)):
-        if richest and way.condition in done:
+    conditions: set[str] = set()
+    for way in sorted(ways, key=lambda item: (-ContextLevel(item.level).order, item.condition)):
+        if richest and way.condition in conditions:
             continue
-        done.add(way.condition)
+        conditions.add(way.condition)
         yield way, way.rows_of(frame)

@@ -102,9 +102,9 @@ def is_near_whole(total: float, points: float = 5.0) -> bool:
     return abs(total - 100) <= points or abs(total - 1) <= points / 100
 
 
-def parse_written_number(text: str, joined: bool = False) -> float:
-    """The value of one written number; `joined`: a comma in it is a thousands separator or a decimal comma."""
-    if joined and "," in text:
+def parse_written_number(text: str, commas: bool = False) -> float:
+    """The value of one written number; `commas`: a comma in it is a thousands separator or a decimal comma."""
+    if commas and "," in text:
         text = text.replace(",", "") if _THOUSANDS.fullmatch(text) else text.replace(",", ".")
     return float(text)
 
@@ -116,30 +116,30 @@ def is_joinable(text: str) -> bool:
 
 def mask_matches(pattern: re.Pattern[str], text: str, filler: str) -> str:
     """The text with each match painted over, places unchanged."""
-    return pattern.sub(lambda found: filler * (found.end() - found.start()), text)
+    return pattern.sub(lambda match: filler * (match.end() - match.start()), text)
 
 
 def read_unlabelled(text: str, n: int) -> Iterator[Candidate]:
     """Every unlabelled reading of the text."""
     text = mask_matches(_CITATION, text, " ")
     yield from _find_arrays(text, n)
-    rest = mask_matches(_ARRAY, text, "\x1a")
-    yield from _find_columns(rest, n)
-    yield from _find_runs(rest, n)
+    remainder = mask_matches(_ARRAY, text, "\x1a")
+    yield from _find_columns(remainder, n)
+    yield from _find_runs(remainder, n)
 
 
 def _find_arrays(text: str, n: int) -> Iterator[Candidate]:
-    for found in take_recent(_ARRAY.finditer(text), n):
-        content = _REMARK.sub("", found[1])
+    for match in take_recent(_ARRAY.finditer(text), n):
+        content = _REMARK.sub("", match[1])
         values = _read_array_values(content)
-        if len(values) < 2 or _INTERVAL.search(text, max(0, found.start() - 12), found.start()):
+        if len(values) < 2 or _INTERVAL.search(text, max(0, match.start() - 12), match.start()):
             continue
-        if _is_like_citations(values) and not _is_on_own_line(text, found.start(), found.end()):
+        if _is_like_citations(values) and not _is_on_own_line(text, match.start(), match.end()):
             continue
-        how = "array" if content == found[1] else "array with remarks"
+        how = "array" if content == match[1] else "array with remarks"
         if "-" in content and _has_range(content):
             how = "array with a range in it"
-        yield make_candidate(found.start(), found.end(), values, n, how)
+        yield make_candidate(match.start(), match.end(), values, n, how)
 
 
 def _split_array_items(content: str) -> list[str]:
@@ -155,8 +155,8 @@ def _read_array_values(content: str) -> list[float]:
     """Values of an array's inside; NaN for what stands in a value's place and is none; empty when it is no such array."""
     values = []
     for item in _split_array_items(content):
-        if (found := _ITEM.fullmatch(item)) and is_joinable(found[1]):
-            values.append(parse_written_number(found[1], joined=True))
+        if (match := _ITEM.fullmatch(item)) and is_joinable(match[1]):
+            values.append(parse_written_number(match[1], commas=True))
         elif _RANGE.fullmatch(item) or _NOT_A_NUMBER.fullmatch(item):
             values.append(math.nan)
         else:
@@ -179,11 +179,11 @@ def _is_on_own_line(text: str, start: int, end: int) -> bool:
 
 
 def _find_columns(text: str, n: int) -> Iterator[Candidate]:
-    for found in take_recent(_NUMBER_PER_LINE.finditer(text), n):
-        numbers = _COMMA_NUMBERS.findall(_strip_bullets(found[0]))
+    for match in take_recent(_NUMBER_PER_LINE.finditer(text), n):
+        numbers = _COMMA_NUMBERS.findall(_strip_bullets(match[0]))
         if all(map(is_joinable, numbers)):
-            values = [parse_written_number(v, joined=True) for v in numbers]
-            yield make_candidate(found.start(), found.end(), values, n, "column of values")
+            values = [parse_written_number(v, commas=True) for v in numbers]
+            yield make_candidate(match.start(), match.end(), values, n, "column of values")
 
 
 def _strip_bullets(column: str) -> str:
@@ -192,17 +192,17 @@ def _strip_bullets(column: str) -> str:
 
 def _find_runs(text: str, n: int) -> Iterator[Candidate]:
     """Values on one line. Amid prose they must add up to a whole; so must `60/40` and an array cut off before its end."""
-    for found in take_recent(_RUN.finditer(text), n):
-        values = _run_values(found[0], n)
-        whole = is_near_whole(sum_in_order(values))
-        cut_off = "[" in text[max(0, found.start() - 2) : found.start()]
+    for match in take_recent(_RUN.finditer(text), n):
+        values = _run_values(match[0], n)
+        is_whole = is_near_whole(sum_in_order(values))
+        cut_off = "[" in text[max(0, match.start() - 2) : match.start()]
         if cut_off and not is_near_whole(sum_in_order(values), 1.0):
-            yield Candidate(found.start(), found.end(), "unparseable", (), "array without its end")
+            yield Candidate(match.start(), match.end(), "unparseable", (), "array without its end")
             continue
-        own_line = _is_on_own_line(text, found.start(), found.end())
-        bounds = _BOUNDS.search(text, max(0, found.start() - 10), found.start())
-        if (whole and not bounds) or (own_line and "/" not in found[0]):
-            yield make_candidate(found.start(), found.end(), values, n, "list of values", prose=not own_line)
+        own_line = _is_on_own_line(text, match.start(), match.end())
+        bounds = _BOUNDS.search(text, max(0, match.start() - 10), match.start())
+        if (is_whole and not bounds) or (own_line and "/" not in match[0]):
+            yield make_candidate(match.start(), match.end(), values, n, "list of values", prose=not own_line)
 
 
 def _run_values(run: str, n: int) -> list[float]:
@@ -213,12 +213,12 @@ def _run_values(run: str, n: int) -> list[float]:
     numbers = _COMMA_NUMBERS.findall(run)
     if len(numbers) != n or not all(map(is_joinable, numbers)):
         return split
-    joined = [parse_written_number(v, joined=True) for v in numbers]
+    comma_values = [parse_written_number(v, commas=True) for v in numbers]
     with_comma = [v for v in numbers if "," in v]
     thousands = sum(1 for v in with_comma if _THOUSANDS.fullmatch(v))
     between = _COMMA_NUMBERS.sub("", run)
     comma_separates = "," in between
     if thousands == len(with_comma):
-        return split if _CLOSE_COMMA.search(between) else joined
-    certain = thousands == 0 and is_near_whole(sum_in_order(joined)) and (not comma_separates or len(with_comma) == n)
-    return joined if certain else split
+        return split if _CLOSE_COMMA.search(between) else comma_values
+    certain = thousands == 0 and is_near_whole(sum_in_order(comma_values)) and (not comma_separates or len(with_comma) == n)
+    return comma_values if certain else split

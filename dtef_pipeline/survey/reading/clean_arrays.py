@@ -32,17 +32,17 @@ class Arrays(NamedTuple):
     places: list[Floats]
 
 
-def clean_arrays(texts: pa.Array, sizes: Rows, wanted: Flags) -> Iterator[Arrays]:
-    """Those of the `wanted` texts that are one array of as many numbers as `sizes` says, however it is spaced and however long they are."""
-    wanted = wanted & (sizes > 1) & (sizes <= _MOST_NUMBERS)
-    for k in np.unique(sizes[wanted]).tolist():
-        rows = np.flatnonzero(wanted & (sizes == k))
+def clean_arrays(texts: pa.Array, sizes: Rows, eligible: Flags) -> Iterator[Arrays]:
+    """Those of the `eligible` texts that are one array of as many numbers as `sizes` says, however it is spaced and however long they are."""
+    eligible = eligible & (sizes > 1) & (sizes <= _MOST_NUMBERS)
+    for k in np.unique(sizes[eligible]).tolist():
+        rows = np.flatnonzero(eligible & (sizes == k))
         pattern = rf"^\s*\[\s*{_CLEAN_NUMBER}(?:\s*,\s*{_CLEAN_NUMBER}){{{k - 1}}}\s*\]\s*$"
-        asked = texts if len(rows) == len(texts) else texts.take(pa.array(rows))
-        clean = pc.fill_null(pc.match_substring_regex(asked, pattern), False)
+        candidates = texts if len(rows) == len(texts) else texts.take(pa.array(rows))
+        clean = pc.fill_null(pc.match_substring_regex(candidates, pattern), False)
         mask = clean.to_numpy(zero_copy_only=False)
         if mask.any():
-            yield Arrays(rows[mask], _parse_as_csv(asked if mask.all() else asked.filter(clean), k))
+            yield Arrays(rows[mask], _parse_as_csv(candidates if mask.all() else candidates.filter(clean), k))
 
 
 def _parse_as_csv(arrays: pa.Array, k: int) -> list[Floats]:

@@ -63,30 +63,30 @@ def make_unparseable(reason: str) -> ParsedResponse:
     return ParsedResponse("unparseable", None, reason)
 
 
-def read_distribution(text: str | None, n: int, labels: Labels | None, *, marked: bool = False) -> ParsedResponse:
+def read_distribution(text: str | None, n: int, labels: Labels | None, *, has_marker: bool = False) -> ParsedResponse:
     """The distribution over `n` options, in the order in which they are listed. Never raises on any text."""
-    plain = extract_answer_text(extract_answer(strip_thinking(text), "distribution", marked=marked)) if text else ""
+    plain = extract_answer_text(extract_answer(strip_thinking(text), "distribution", marked=has_marker)) if text else ""
     if not plain:
         return make_unparseable(explain_empty(text))
     best: Candidate | None = None
-    for part in _iterate_marked_parts(plain) if marked else _iterate_parts(plain):
+    for part in _iterate_marked_parts(plain) if has_marker else _iterate_parts(plain):
         best = _choose_best(_find_all_candidates(part, n, labels))
         if best and best.status == "ok":
             return _make_parsed(best)
     if best:
         return ParsedResponse(best.status, None, best.how)
-    if is_refusal(plain, labels, marked=marked):
+    if is_refusal(plain, labels, has_marker=has_marker):
         return ParsedResponse("refused", None, "an apology or a refusal, and no distribution")
-    return make_unparseable("no distribution after the reasoning" if marked else NO_DISTRIBUTION)
+    return make_unparseable("no distribution after the reasoning" if has_marker else NO_DISTRIBUTION)
 
 
 def explain_empty(text: str | None) -> str:
     return "empty response" if not text or text.isspace() else "nothing outside the thinking"
 
 
-def is_refusal(plain: str, labels: Labels | None, *, marked: bool = False) -> bool:
+def is_refusal(plain: str, labels: Labels | None, *, has_marker: bool = False) -> bool:
     """Whether the words outside the options are an apology or a refusal. A reasoning may say `cannot` of many things, but late."""
-    plain = plain[:300] if marked else plain[-LOOK_BACK:]
+    plain = plain[:300] if has_marker else plain[-LOOK_BACK:]
     if not _REFUSAL.search(plain):
         return False
     return labels is None or bool(_REFUSAL.search(labels.remove_mentions(plain)))
@@ -118,41 +118,41 @@ def _iterate_marked_parts(plain: str) -> Iterator[str]:
 
 def _find_all_candidates(text: str, n: int, labels: Labels | None) -> list[Candidate]:
     """Every reading of the text. A label says more than the letter, the number or the place of its row."""
-    unlabelled = list(read_unlabelled(text, n))
+    without_labels = list(read_unlabelled(text, n))
     if labels is None:
-        return [*unlabelled, *read_enumerated(text, n, None), *read_any_labels(text, n)]
-    labelled = read_labelled(text, labels)
-    named = [(c.start, c.end) for c in labelled if c.status == "ok"]
-    weaker = [_order_by_header(c, text, labels) for c in unlabelled] + read_enumerated(text, n, labels)
-    return labelled + [c for c in weaker if not _is_overlapping_last(c, named)]
+        return [*without_labels, *read_enumerated(text, n, None), *read_any_labels(text, n)]
+    with_labels = read_labelled(text, labels)
+    named = [(c.start, c.end) for c in with_labels if c.status == "ok"]
+    weaker = [_order_by_header(c, text, labels) for c in without_labels] + read_enumerated(text, n, labels)
+    return with_labels + [c for c in weaker if not _is_overlapping_last(c, named)]
 
 
-def _is_overlapping_last(one: Candidate, spans: Sequence[tuple[int, int]]) -> bool:
-    return any(one.start < end and one.end > start for start, end in spans[-2:])
+def _is_overlapping_last(candidate: Candidate, spans: Sequence[tuple[int, int]]) -> bool:
+    return any(candidate.start < end and candidate.end > start for start, end in spans[-2:])
 
 
-def _order_by_header(found: Candidate, text: str, labels: Labels) -> Candidate:
+def _order_by_header(candidate: Candidate, text: str, labels: Labels) -> Candidate:
     """A table's row of values put in the order of its header; values beside options named in another order are not read."""
-    if found.status != "ok" or found.how not in ("list of values", "array with remarks"):
-        return found
-    if found.how == "array with remarks":
-        order = labels.order_in(text[found.start : found.end])
-        if order and order != list(range(len(found.values))):
-            return found._replace(status="unparseable", how="array whose remarks name the options in another order")
-        return found
-    before = text[max(0, found.start - 2000) : found.start]
-    if "|" in text[found.start : found.end]:
+    if candidate.status != "ok" or candidate.how not in ("list of values", "array with remarks"):
+        return candidate
+    if candidate.how == "array with remarks":
+        order = labels.order_in(text[candidate.start : candidate.end])
+        if order and order != list(range(len(candidate.values))):
+            return candidate._replace(status="unparseable", how="array whose remarks name the options in another order")
+        return candidate
+    before = text[max(0, candidate.start - 2000) : candidate.start]
+    if "|" in text[candidate.start : candidate.end]:
         lines = before.split("\n")[-3:]
         order = labels.order_in("\n".join(line for line in lines if "|" in line))
-        if sorted(order) == list(range(len(found.values))):
-            values = tuple(found.values[order.index(i)] for i in range(len(order)))
-            return found._replace(values=values, how="table row")
+        if sorted(order) == list(range(len(candidate.values))):
+            values = tuple(candidate.values[order.index(i)] for i in range(len(order)))
+            return candidate._replace(values=values, how="table row")
     else:
-        line_after = text[found.end : found.end + 2000].partition("\n")[0]
+        line_after = text[candidate.end : candidate.end + 2000].partition("\n")[0]
         order = labels.order_in(before.rpartition("\n")[2] + " ; " + line_after)
-    if order and order != sorted(order) and len(order) == len(found.values):
-        return found._replace(status="unparseable", how="values beside the options named in another order")
-    return found
+    if order and order != sorted(order) and len(order) == len(candidate.values):
+        return candidate._replace(status="unparseable", how="values beside the options named in another order")
+    return candidate
 
 
 def _choose_best(candidates: list[Candidate]) -> Candidate | None:
@@ -162,17 +162,17 @@ def _choose_best(candidates: list[Candidate]) -> Candidate | None:
     """
     for status in ("ok", "wrong_length", "unparseable"):
         of_status = [c for c in candidates if c.status == status]
-        chosen = [c for c in of_status if not c.prose] or of_status
-        if chosen:
-            last = max(chosen, key=lambda c: (c.end, c.start))
+        pool = [c for c in of_status if not c.prose] or of_status
+        if pool:
+            last = max(pool, key=lambda c: (c.end, c.start))
             rival = next((c for c in of_status if c.start < last.end and c.end > last.start and c.values != last.values), None)
             return last._replace(status="unparseable", how=f"two readings: {last.how}, {rival.how}") if rival else last
     return None
 
 
-def _make_parsed(found: Candidate) -> ParsedResponse:
-    total = sum_in_order(found.values)
-    return ParsedResponse("ok", tuple(v / total for v in found.values), found.how + describe_total(total))
+def _make_parsed(candidate: Candidate) -> ParsedResponse:
+    total = sum_in_order(candidate.values)
+    return ParsedResponse("ok", tuple(v / total for v in candidate.values), candidate.how + describe_total(total))
 
 
 def describe_total(total: float) -> str:

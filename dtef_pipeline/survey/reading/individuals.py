@@ -41,25 +41,29 @@ _LISTS = 20
 """Lists looked at, from the end."""
 
 
-def read_individuals(text: str | None, labels: Labels, asked: int | None, *, marked: bool = False) -> ParsedResponse:
+def read_individuals(text: str | None, labels: Labels, size: int | None, *, has_marker: bool = False) -> ParsedResponse:
     """How many individuals gave each option, as a distribution in the order in which the options are listed.
 
-    `asked`: how many people were to answer (None: any number). Never raises on any text.
+    `size`: how many people were to answer (None: any number). Never raises on any text.
     """
     outside = strip_thinking(text) if text else ""
-    response = extract_answer_text(extract_answer(_extract_people_answers(outside), "answers", marked=marked), LOOK_BACK_FAR)
+    response = extract_answer_text(
+        extract_answer(_extract_people_answers(outside), "answers", marked=has_marker), LOOK_BACK_FAR
+    )
     if not response:
         return make_unparseable(explain_empty(text))
-    entries = next(filter(None, (_split_entries(part, labels, asked) for part in _iterate_answer_parts(response, marked))), [])
+    entries = next(
+        filter(None, (_split_entries(part, labels, size) for part in _iterate_answer_parts(response, has_marker))), []
+    )
     if _name_options(entries, labels):
-        return _count_entries(entries, labels, asked)
+        return _count_entries(entries, labels, size)
     if entries and all(map(_SHARE.search, entries)):
         return make_unparseable("percentages where individuals were asked")
-    if is_refusal(response, labels, marked=marked):
+    if is_refusal(response, labels, has_marker=has_marker):
         return ParsedResponse("refused", None, "an apology or a refusal, and no answers of individuals")
     if entries:
         return make_unparseable(f"individuals: {entries[0][:60]!r} is no option")
-    return make_unparseable("no answers after the reasoning" if marked else "no answers of individuals in the response")
+    return make_unparseable("no answers after the reasoning" if has_marker else "no answers of individuals in the response")
 
 
 def _extract_people_answers(text: str) -> str:
@@ -74,33 +78,33 @@ def _list_answers_of_people(value: Any) -> list[Any] | None:
     if isinstance(value, Pairs) and value and all(_PERSON_KEY.fullmatch(key[:40]) for key, _ in value):
         return [inner for _, inner in value]
     if isinstance(value, list) and value and all(isinstance(entry, Pairs) for entry in value):
-        chosen = [[inner for key, inner in entry if key.strip().casefold() in _ANSWER_KEYS] for entry in value]
-        return [answers[0] for answers in chosen] if all(len(answers) == 1 for answers in chosen) else None
+        answer_lists = [[inner for key, inner in entry if key.strip().casefold() in _ANSWER_KEYS] for entry in value]
+        return [answers[0] for answers in answer_lists] if all(len(answers) == 1 for answers in answer_lists) else None
     return None
 
 
-def _iterate_answer_parts(response: str, marked: bool) -> Iterator[str]:
+def _iterate_answer_parts(response: str, has_marker: bool) -> Iterator[str]:
     """What follows the last marker; the whole where the answer needs no marker, or is nothing but a list."""
     end = 0
     for marker in _PEOPLE_FOLLOW.finditer(response):
         end = marker.end()
     if end:
         yield response[end:]
-    if not marked or (not end and ONE_ARRAY.fullmatch(response)):
+    if not has_marker or (not end and ONE_ARRAY.fullmatch(response)):
         yield response
 
 
-def _split_entries(part: str, labels: Labels, asked: int | None) -> list[str]:
+def _split_entries(part: str, labels: Labels, size: int | None) -> list[str]:
     """The answer of each person, in words: of the last list in brackets that names an option, else of the lines."""
     lists = [_split(inside, labels) for inside in _LIST.findall(part)[-_LISTS:]]
     naming = [entries for entries in lists if _name_options(entries, labels)]
-    if len(naming) > 1 and asked is not None and len(naming[-1]) != asked:
+    if len(naming) > 1 and size is not None and len(naming[-1]) != size:
         return [f"{format_count(len(naming), 'list')}, the last of {len(naming[-1])} people"]
     if naming:
         return naming[-1]
     if "[" in part and not lists:
         return [part[part.rindex("[") :]]  # a list without its end
-    by_line = _split_entries_by_line(part, labels, _MOST_ENTRIES if asked is None else 2 * asked + _PROSE_LINES)
+    by_line = _split_entries_by_line(part, labels, _MOST_ENTRIES if size is None else 2 * size + _PROSE_LINES)
     return lists[-1] if lists and not _name_options(by_line, labels) else by_line
 
 
@@ -113,10 +117,10 @@ def _split_entries_by_line(part: str, labels: Labels, most: int) -> list[str]:
     lines = [line.strip() for line in part.split("\n")[-most:]]
     entries_of = {line: _split_line(line, labels) for line in dict.fromkeys(lines)}
     by_line = [entries_of[line] for line in lines]
-    filled = [place for place, entries in enumerate(by_line) if entries]
-    if not filled:
+    entry_places = [place for place, entries in enumerate(by_line) if entries]
+    if not entry_places:
         return []
-    first, last = filled[0], filled[-1]
+    first, last = entry_places[0], entry_places[-1]
     return [entry for place in range(first, last + 1) for entry in by_line[place] or [lines[place]]]
 
 
@@ -150,8 +154,8 @@ def _join_split_labels(items: Sequence[str], labels: Labels) -> list[str]:
     entries: list[str] = []
     place = 0
     while place < len(items):
-        joined = (", ".join(items[place:stop]) for stop in range(min(place + most, len(items)), place, -1))
-        entry = next((text for text in joined if find_option(text, labels) is not None), items[place])
+        texts = (", ".join(items[place:stop]) for stop in range(min(place + most, len(items)), place, -1))
+        entry = next((text for text in texts if find_option(text, labels) is not None), items[place])
         entries.append(entry)
         place += entry.count(", ") + 1
     return entries
@@ -164,8 +168,8 @@ def find_option(entry: str, labels: Labels) -> int | None:
     None when it names none, or when label and letter disagree.
     """
     named = _find_named_option(entry, labels)
-    numbered = _NUMBERED.match(entry) if named is None else None
-    return _find_named_option(entry[numbered.end() :], labels) if numbered else named
+    match = _NUMBERED.match(entry) if named is None else None
+    return _find_named_option(entry[match.end() :], labels) if match else named
 
 
 def _find_named_option(entry: str, labels: Labels) -> int | None:
@@ -177,31 +181,29 @@ def _find_named_option(entry: str, labels: Labels) -> int | None:
 
 
 def _read_letter(entry: str, labels: Labels) -> int | None:
-    found = _LETTERED.fullmatch(entry)
-    if found is None:
+    match = _LETTERED.fullmatch(entry)
+    if match is None:
         return None
     place = 0
-    for letter in found[1]:
+    for letter in match[1]:
         place = 26 * place + ord(letter) - ord("a") + 1
-    label = found[2].strip().rstrip(")")
+    label = match[2].strip().rstrip(")")
     if place > len(labels.names) or (label and labels.match_exactly(label) != place - 1):
         return None
     return place - 1
 
 
-def _count_entries(entries: Sequence[str], labels: Labels, asked: int | None) -> ParsedResponse:
+def _count_entries(entries: Sequence[str], labels: Labels, size: int | None) -> ParsedResponse:
     options = [find_option(entry, labels) for entry in entries]
     if None in options:
         strange = entries[options.index(None)]
         return make_unparseable(f"individuals: {strange[:60]!r} is no option")
     people = len(options)
-    if asked is not None and not asked <= 2 * people <= 4 * asked:
-        return ParsedResponse("wrong_length", None, f"{people} of {format_count(asked, 'individual')}")
+    if size is not None and not size <= 2 * people <= 4 * size:
+        return ParsedResponse("wrong_length", None, f"{people} of {format_count(size, 'individual')}")
     shares = tuple(options.count(option) / people for option in range(len(labels.names)))
     return ParsedResponse(
         "ok",
         shares,
-        f"{people} of {format_count(asked, 'individual')}"
-        if asked not in (None, people)
-        else format_count(people, "individual"),
+        f"{people} of {format_count(size, 'individual')}" if size not in (None, people) else format_count(people, "individual"),
     )

@@ -72,20 +72,20 @@ def read_labelled(text: str, labels: Labels) -> list[Candidate]:
     """Readings of values that stand with an option's label, before or after it."""
     if not labels.distinct:
         return []
-    found = [*_group_runs(text, _find_label_first(text, labels), labels.names, "labelled list")]
+    readings = [*_group_runs(text, _find_label_first(text, labels), labels.names, "labelled list")]
     for reading in _group_runs(text, _find_value_first(text, labels), labels.names, "labelled list, values first"):
         opens_line = _ROW_START.search(text, max(0, reading.start - 6), reading.start)
-        found.append(reading._replace(prose=not opens_line))
-    return [*found, *_find_bare_rows(text, labels)]
+        readings.append(reading._replace(prose=not opens_line))
+    return [*readings, *_find_bare_rows(text, labels)]
 
 
 def read_enumerated(text: str, n: int, labels: Labels | None) -> list[Candidate]:
     """Readings of values that stand with an option's letter or number."""
     letters, numbers = _find_enumerated(text, n, labels)
-    found = [*_group_runs(text, letters, _list_letter_names(n), "lettered list")]
+    readings = [*_group_runs(text, letters, _list_letter_names(n), "lettered list")]
     if labels is None or not labels.numeric:
-        found += _group_runs(text, numbers, [str(i + 1) for i in range(n)], "numbered list")
-    return found
+        readings += _group_runs(text, numbers, [str(i + 1) for i in range(n)], "numbered list")
+    return readings
 
 
 def _list_letter_names(n: int) -> list[str]:
@@ -97,12 +97,12 @@ def _read_value_at(text: str, start: int, colon_follows: bool = False) -> _Value
 
     `colon_follows`: numbers may be labels here, so that the end of `0: 40,1: 30` belongs to the next label.
     """
-    found = _LABELLED_VALUE.match(text, start)
-    if found is None:
+    match = _LABELLED_VALUE.match(text, start)
+    if match is None:
         return None
-    raw, end = found[1], found.end()
+    raw, end = match[1], match.end()
     if colon_follows and "," in raw and re.match(r" ?[:=]", text[end : end + 2]):
-        raw, end = raw[: raw.rindex(",")], found.start(1) + raw.rindex(",")
+        raw, end = raw[: raw.rindex(",")], match.start(1) + raw.rindex(",")
     elif _MORE_DIGITS.match(text, end):
         return _Value(math.nan, end, False, "a range or a second number where one value is expected")
     if _NO_SHARE.match(text, end):
@@ -111,7 +111,7 @@ def _read_value_at(text: str, start: int, colon_follows: bool = False) -> _Value
         return _Value(math.nan, end, False, "a value is not a number")
     if not is_joinable(raw):
         return _Value(math.nan, end, False, f"{raw} is not one number")
-    return _Value(parse_written_number(raw, joined=True), end, bool(found["percent"]), "")
+    return _Value(parse_written_number(raw, commas=True), end, bool(match["percent"]), "")
 
 
 def _is_at_boundary(text: str, start: int) -> bool:
@@ -122,19 +122,19 @@ def _is_at_boundary(text: str, start: int) -> bool:
 
 
 def _find_label_first(text: str, labels: Labels) -> Iterator[Pair]:
-    passed = 0
-    for found in take_recent(labels.find_starts(text), len(labels.names)):
-        start = found.start()
-        if start < passed or not _is_at_boundary(text, start):
+    position = 0
+    for match in take_recent(labels.find_starts(text), len(labels.names)):
+        start = match.start()
+        if start < position or not _is_at_boundary(text, start):
             continue
         mentions = labels.find_mentions(text, start)
         for mention in mentions:
             if pair := _read_linked_value(text, start, mention, labels):
                 yield pair
-                passed = pair.end
+                position = pair.end
                 break
         else:
-            passed = mentions[0].end if mentions and mentions[0].whole else passed
+            position = mentions[0].end if mentions and mentions[0].whole else position
 
 
 def _read_linked_value(text: str, start: int, mention: Mention, labels: Labels) -> Pair | None:
@@ -142,41 +142,41 @@ def _read_linked_value(text: str, start: int, mention: Mention, labels: Labels) 
     row = _ROW_COMMA.match(text, mention.end) if _ROW_START.search(text, max(0, start - 6), start) else None
     if row:
         value = _read_value_at(text, row.end(), colon_follows=labels.numeric)
-        tied = value is not None and _ROW_END.match(text, value.end) is not None
+        is_tied = value is not None and _ROW_END.match(text, value.end) is not None
     else:
         link = _LINK.match(text, mention.end)
         value = _read_value_at(text, link.end(), colon_follows=labels.numeric) if link else None
-        tied = link is not None and bool(link["sep"])
-        if value is not None and not tied:
-            tied = mention.whole and (value.percent or bool(value.fault) or value.value < 0)
+        is_tied = link is not None and bool(link["sep"])
+        if value is not None and not is_tied:
+            is_tied = mention.whole and (value.percent or bool(value.fault) or value.value < 0)
             if text[mention.end - 1] in ".,;:":  # the mark may as well end a sentence
-                tied = tied and _ROW_END.match(text, value.end) is not None
-    return Pair(mention.option, value.value, start, value.end, value.fault) if value and tied else None
+                is_tied = is_tied and _ROW_END.match(text, value.end) is not None
+    return Pair(mention.option, value.value, start, value.end, value.fault) if value and is_tied else None
 
 
 def _find_value_first(text: str, labels: Labels) -> Iterator[Pair]:
-    for found in take_recent(_VALUE_FIRST.finditer(text), len(labels.names)):
-        mentions = labels.find_mentions(text, found.end())
-        if mentions and mentions[0].whole and is_joinable(found[1]):
-            value = parse_written_number(found[1], joined=True)
-            yield Pair(mentions[0].option, value, found.start(), mentions[0].end, "")
+    for match in take_recent(_VALUE_FIRST.finditer(text), len(labels.names)):
+        mentions = labels.find_mentions(text, match.end())
+        if mentions and mentions[0].whole and is_joinable(match[1]):
+            value = parse_written_number(match[1], commas=True)
+            yield Pair(mentions[0].option, value, match.start(), mentions[0].end, "")
 
 
 def _find_enumerated(text: str, n: int, labels: Labels | None) -> tuple[list[Pair], list[Pair]]:
     """Pairs by letter and pairs by number. A number that stands before an unknown text counts only when no labels are known."""
     letters: list[Pair] = []
     numbers: list[Pair] = []
-    passed = 0
-    for found in take_recent(_ENUMERATOR.finditer(text), n):
-        if found.start() < passed or not _is_at_boundary(text, found.start()):
+    position = 0
+    for match in take_recent(_ENUMERATOR.finditer(text), n):
+        if match.start() < position or not _is_at_boundary(text, match.start()):
             continue
-        by_letter = found[1].isalpha()
-        index = ord(found[1]) - ord("a") if by_letter else int(found[1]) - 1
-        value = _read_enumerated_value(text, found.end(), text_allowed=by_letter or labels is None)
+        by_letter = match[1].isalpha()
+        index = ord(match[1]) - ord("a") if by_letter else int(match[1]) - 1
+        value = _read_enumerated_value(text, match.end(), text_allowed=by_letter or labels is None)
         if value is None or index >= n or (by_letter and index < 0):
             continue
-        (letters if by_letter else numbers).append(Pair(index, value.value, found.start(), value.end, value.fault))
-        passed = value.end
+        (letters if by_letter else numbers).append(Pair(index, value.value, match.start(), value.end, value.fault))
+        position = value.end
     return letters, _renumber_from_one(numbers, n)
 
 
@@ -205,12 +205,12 @@ def _group_runs(text: str, pairs: Iterable[Pair], names: Sequence[str], how: str
     twice: list[int] = []
     end = 0
     for pair in pairs:
-        known = run.get(pair.option)
-        fresh = len(run) == len(names) or (known is not None and text.count("\n", end, pair.start) >= 2)
+        earlier = run.get(pair.option)
+        fresh = len(run) == len(names) or (earlier is not None and text.count("\n", end, pair.start) >= 2)
         if fresh:
             yield from _make_candidates(text, run, twice, names, how)
-            run, twice, known = {}, [], None
-        if known is not None and not (known.fault or pair.fault) and known.value != pair.value:
+            run, twice, earlier = {}, [], None
+        if earlier is not None and not (earlier.fault or pair.fault) and earlier.value != pair.value:
             twice.append(pair.option)
         run.setdefault(pair.option, pair)
         end = pair.end
@@ -254,11 +254,11 @@ def _find_bare_rows(text: str, labels: Labels) -> Iterator[Candidate]:
 
 
 def _read_bare_row(line: str, place: int, labels: Labels) -> Pair | None:
-    found = _BARE_ROW.fullmatch(line[:NEARBY])
-    if found is None or not is_joinable(number_text := found["value"].split(" ")[-1].lstrip("~")):
+    match = _BARE_ROW.fullmatch(line[:NEARBY])
+    if match is None or not is_joinable(number_text := match["value"].split(" ")[-1].lstrip("~")):
         return None
-    option = labels.match_exactly(found["label"])
-    return Pair(-1 if option is None else option, parse_written_number(number_text, joined=True), place, place + len(line), "")
+    option = labels.match_exactly(match["label"])
+    return Pair(-1 if option is None else option, parse_written_number(number_text, commas=True), place, place + len(line), "")
 
 
 def _combine_rows(rows: Sequence[Pair], labels: Labels) -> Iterator[Candidate]:
@@ -293,17 +293,17 @@ def read_any_labels(text: str, n: int) -> Iterator[Candidate]:
     """For questions whose options are not known: values after any labels, taken in the order they are written."""
     values: list[float] = []
     start = end = place = 0
-    for found in take_recent(_GENERIC.finditer(text), n):
-        value = _read_value_at(text, found.end())
-        if found.start() < place or value is None:
+    for match in take_recent(_GENERIC.finditer(text), n):
+        value = _read_value_at(text, match.end())
+        if match.start() < place or value is None:
             continue
-        label = text[max(place, found.start() - NEARBY) : found.start()].rpartition("\n")[2]
+        label = text[max(place, match.start() - NEARBY) : match.start()].rpartition("\n")[2]
         if not _ANY_LETTER.search(label) or _SUMMARY_ROW.search(label):
             continue
-        if values and (text.count("\n", end, found.start()) >= 2 or len(values) == n):
+        if values and (text.count("\n", end, match.start()) >= 2 or len(values) == n):
             yield make_candidate(start, end, values, n, "labelled list in written order")
             values = []
-        start = start if values else found.start() - len(label)
+        start = start if values else match.start() - len(label)
         values.append(value.value)
         end = place = value.end
     if len(values) > 1:

@@ -69,32 +69,32 @@ def parse_response(
         return _read_as_listed(text, n_options, options, reading)
     if sorted(order) != list(range(n_options)):
         return ParsedResponse("missing", None, f"the prompt listed options {list(order)}, the survey has {n_options}")
-    listed = None if options is None else [options[option] for option in order]
-    return _restore_survey_order(_read_as_listed(text, n_options, listed, reading), order)
+    labels = None if options is None else [options[option] for option in order]
+    return _restore_survey_order(_read_as_listed(text, n_options, labels, reading), order)
 
 
-def _restore_survey_order(parsed: ParsedResponse, order: Sequence[int]) -> ParsedResponse:
-    if parsed.distribution is None:
-        return parsed
-    shares = dict(zip(order, parsed.distribution, strict=True))
-    return ParsedResponse(parsed.status, tuple(shares[option] for option in range(len(order))), parsed.reason)
+def _restore_survey_order(response: ParsedResponse, order: Sequence[int]) -> ParsedResponse:
+    if response.distribution is None:
+        return response
+    shares = dict(zip(order, response.distribution, strict=True))
+    return ParsedResponse(response.status, tuple(shares[option] for option in range(len(order))), response.reason)
 
 
 def _read_as_listed(text: str | None, n: int, options: Sequence[str] | None, reading: Reading) -> ParsedResponse:
     labels = build_labels(tuple(options)) if options is not None else None
-    marked = bool(reading.marked)
+    has_marker = bool(reading.marked)
     if reading.task == "individuals":
         # Without labels, letters alone are understood.
-        return read_individuals(text, labels or build_labels(("",) * n), reading.individuals, marked=marked)
+        return read_individuals(text, labels or build_labels(("",) * n), reading.individuals, has_marker=has_marker)
     if reading.place is None:
-        return read_distribution(text, n, labels, marked=marked)
+        return read_distribution(text, n, labels, has_marker=has_marker)
     return _read_own_part(text or "", n, labels, reading)
 
 
 def _read_own_part(text: str, n: int, labels: Labels | None, reading: Reading) -> ParsedResponse:
     """The answer to one question of a batch, from its own part of the response alone."""
     size, number = reading.size or 0, (reading.place or 0) + 1
-    parts = split_by_question(text, size, marked=bool(reading.marked))
+    parts = split_by_question(text, size, has_marker=bool(reading.marked))
     if not parts:
         return _explain_missing_parts(text, labels, bool(reading.marked))
     if 0 in parts:
@@ -103,20 +103,20 @@ def _read_own_part(text: str, n: int, labels: Labels | None, reading: Reading) -
     if not own_parts:
         return ParsedResponse("missing", None, f"no answer to question {number} of {size or 'the batch'}")
     read = [read_distribution(part, n, labels) for part in own_parts]
-    stated = [parsed for parsed in read if parsed.reason != NO_DISTRIBUTION] or read[:1]
-    if any((one.status, one.distribution) != (stated[0].status, stated[0].distribution) for one in stated):
+    answers = [response for response in read if response.reason != NO_DISTRIBUTION] or read[:1]
+    if any((answer.status, answer.distribution) != (answers[0].status, answers[0].distribution) for answer in answers):
         return make_unparseable(f"two answers to question {number}")
-    return stated[0]
+    return answers[0]
 
 
-def _explain_missing_parts(text: str, labels: Labels | None, marked: bool) -> ParsedResponse:
+def _explain_missing_parts(text: str, labels: Labels | None, has_marker: bool) -> ParsedResponse:
     plain = extract_answer_text(text)
     if not plain:
         return make_unparseable(explain_empty(text))
-    if is_refusal(plain, labels, marked=marked):
+    if is_refusal(plain, labels, has_marker=has_marker):
         return ParsedResponse("refused", None, "an apology or a refusal, and no distribution")
     return make_unparseable(
-        "no answers by question after the reasoning" if marked else "no answers by question in the response"
+        "no answers by question after the reasoning" if has_marker else "no answers by question in the response"
     )
 
 
@@ -142,18 +142,18 @@ def parse_responses(
     how = _combine_array(reading)
     making = ColumnsInMaking(column, sizes)
     making.add_clean(*_select_one_distribution(how, len(column)))
-    rest = making.list_pending()
-    rows = pa.array(rest)
+    pending = making.list_pending()
+    rows = pa.array(pending)
     readings = (
-        [AS_IN_THE_SURVEY] * len(rest) if how is None else [Reading.parse_reading(row) for row in how.take(rows).to_pylist()]
+        [AS_IN_THE_SURVEY] * len(pending) if how is None else [Reading.parse_reading(row) for row in how.take(rows).to_pylist()]
     )
-    known: dict[tuple[object, ...], ParsedResponse] = {}
-    asked = zip(column.take(rows).to_pylist(), options.take(rows).to_pylist(), readings, rest.tolist(), strict=True)
-    for text, labels, one, row in asked:
-        key = (text, int(sizes[row]), None if labels is None else tuple(labels), one)
-        if key not in known:
-            known[key] = parse_response(text, int(sizes[row]), labels, one)
-        making.add(row, known[key])
+    responses: dict[tuple[object, ...], ParsedResponse] = {}
+    items = zip(column.take(rows).to_pylist(), options.take(rows).to_pylist(), readings, pending.tolist(), strict=True)
+    for text, labels, row_reading, row in items:
+        key = (text, int(sizes[row]), None if labels is None else tuple(labels), row_reading)
+        if key not in responses:
+            responses[key] = parse_response(text, int(sizes[row]), labels, row_reading)
+        making.add(row, responses[key])
     return making.columns()
 
 

@@ -35,13 +35,13 @@ _HEADERS = 60
 _NAMING_KEYS = ("question", "id", "question_id")
 
 
-def split_by_question(text: str, size: int, *, marked: bool = False) -> Parts:
+def split_by_question(text: str, size: int, *, has_marker: bool = False) -> Parts:
     """The texts that answer each of `size` questions, by number from 1; none when the response has no answers by question.
 
     More than one text for a question: the response answers it more than once. Number 0: it counts from another number than 1.
     """
     outside = strip_thinking(text)[-LOOK_BACK_FAR:]
-    for region in _iterate_regions(outside, marked):
+    for region in _iterate_regions(outside, has_marker):
         parts = (
             _split_objects(region)
             or _split_lines(region, _HEADER)
@@ -53,21 +53,21 @@ def split_by_question(text: str, size: int, *, marked: bool = False) -> Parts:
     return {}
 
 
-def _iterate_regions(text: str, marked: bool) -> Iterator[str]:
+def _iterate_regions(text: str, has_marker: bool) -> Iterator[str]:
     """What follows the last marker; the whole where the answer needs no marker, or is JSON and nothing else."""
     end = 0
     for marker in _ANSWERS_FOLLOW.finditer(text):
         end = marker.end()
     if end:
         yield text[end:]
-    if not marked or (not end and decode_json(strip_fence(text)) is not None):
+    if not has_marker or (not end and decode_json(strip_fence(text)) is not None):
         yield text
 
 
 def _split_objects(text: str) -> Parts:
     parts: Parts = {}
-    for found in find_objects(text):
-        for number, value in _list_answers(found.pairs):
+    for entry in find_objects(text):
+        for number, value in _list_answers(entry.pairs):
             parts.setdefault(number, []).append("" if value is None else _format_value_or_fault(value))
     return parts
 
@@ -81,24 +81,24 @@ def _format_value_or_fault(value: Any) -> str:
 
 def _list_answers(pairs: Pairs) -> list[tuple[int, Any]]:
     """Question numbers and answers of an object: by its keys, by those of the objects in it, or by what its key `question` says."""
-    if own := _list_numbered_keys(pairs):
-        return own
+    if answers := _list_numbered_keys(pairs):
+        return answers
     named = [value for key, value in pairs if key.strip().casefold() in _NAMING_KEYS]
     number = _parse_question_number(str(named[0])[:40]) if len(named) == 1 else None
     if number is not None:
-        rest = [pair for pair in pairs if pair[0].strip().casefold() not in _NAMING_KEYS]
-        return [(number, rest[0][1] if len(rest) == 1 else Pairs(rest))]
+        members = [pair for pair in pairs if pair[0].strip().casefold() not in _NAMING_KEYS]
+        return [(number, members[0][1] if len(members) == 1 else Pairs(members))]
     return [answer for _, inner in pairs if isinstance(inner, Pairs) for answer in _list_numbered_keys(inner)]
 
 
 def _list_numbered_keys(pairs: Pairs) -> list[tuple[int, Any]]:
-    numbered = [(_parse_question_number(key), value) for key, value in pairs if not _is_number(value)]
-    return [(number, value) for number, value in numbered if number is not None]
+    answers = [(_parse_question_number(key), value) for key, value in pairs if not _is_number(value)]
+    return [(number, value) for number, value in answers if number is not None]
 
 
 def _parse_question_number(key: str) -> int | None:
-    found = _QUESTION_NUMBER.fullmatch(key) if len(key) < 40 else None
-    return int(found[1]) if found else None
+    match = _QUESTION_NUMBER.fullmatch(key) if len(key) < 40 else None
+    return int(match[1]) if match else None
 
 
 def _is_number(value: Any) -> bool:
@@ -109,20 +109,20 @@ def _split_lines(text: str, header: re.Pattern[str]) -> Parts:
     """What follows each header, up to the next one or to the first blank line."""
     headers = list(deque(header.finditer(text), maxlen=_HEADERS))
     parts: Parts = {}
-    for place, found in enumerate(headers):
+    for place, match in enumerate(headers):
         stop = headers[place + 1].start() if place + 1 < len(headers) else len(text)
-        part = _BLANK_LINE.split(text[found.end() : stop].strip(), 1)[0]
-        parts.setdefault(int(found[1] or found[2]), []).append(part)
+        part = _BLANK_LINE.split(text[match.end() : stop].strip(), 1)[0]
+        parts.setdefault(int(match[1] or match[2]), []).append(part)
     return parts
 
 
 def _split_arrays(text: str, size: int) -> Parts:
     """Exactly as many arrays of numbers as questions, in one array, and no other such array."""
     opening = _ARRAY_OF_ARRAYS.search(text)
-    found = decode_value_at(text, opening.start()) if opening else None
-    if found is None or not isinstance(found.value, list) or _ARRAY_OF_ARRAYS.search(text, found.end):
+    outer = decode_value_at(text, opening.start()) if opening else None
+    if outer is None or not isinstance(outer.value, list) or _ARRAY_OF_ARRAYS.search(text, outer.end):
         return {}
-    arrays = found.value
+    arrays = outer.value
     if len(arrays) != size or not all(isinstance(inner, list) and all(map(_is_number, inner)) for inner in arrays):
         return {}
     return {place: [format_json_value(inner)] for place, inner in enumerate(arrays, start=1)}

@@ -45,8 +45,8 @@ class ColumnsInMaking:
         """
         self._status[:] = self._encode_text("ok")
         self._reason[:] = self._encode_text("array")
-        found = clean_arrays(self._texts, self._sizes, alone)
-        self._note_totals([self._add_arrays(arrays, orders) for arrays in found])
+        groups = clean_arrays(self._texts, self._sizes, alone)
+        self._note_totals([self._add_arrays(arrays, orders) for arrays in groups])
 
     def _add_arrays(self, arrays: Arrays, orders: pa.ListArray | None) -> tuple[Rows, Floats]:
         """Sets down the fractions; the rows whose total is neither of percentages nor of fractions, and these totals."""
@@ -55,13 +55,13 @@ class ColumnsInMaking:
         for place in places:  # from left to right, as the row path adds
             total += place
         usable = total > 0
-        listed = None if orders is None else _read_permutations(orders.take(pa.array(rows)), len(places))
-        if listed is not None:
-            usable &= listed[:, 0] >= 0
+        permutations = None if orders is None else _read_permutations(orders.take(pa.array(rows)), len(places))
+        if permutations is not None:
+            usable &= permutations[:, 0] >= 0
         if not usable.all():
             rows, total, places = rows[usable], total[usable], [place[usable] for place in places]
-            listed = None if listed is None else listed[usable]
-        if listed is None and _is_consecutive(rows):
+            permutations = None if permutations is None else permutations[usable]
+        if permutations is None and _is_consecutive(rows):
             beside = self._values[self._offsets[rows[0]] : self._offsets[rows[-1] + 1]].reshape(len(rows), -1)
             for i, place in enumerate(places):
                 np.divide(place, total, out=beside[:, i])
@@ -69,7 +69,7 @@ class ColumnsInMaking:
         else:
             starts = self._offsets[rows]
             for i, place in enumerate(places):
-                self._values[starts + (i if listed is None else listed[:, i])] = place / total
+                self._values[starts + (i if permutations is None else permutations[:, i])] = place / total
             self._pending[rows] = False
         off = ~((np.abs(total - 100) <= 3.0) | (np.abs(total - 1) <= 0.03))
         return rows[off], total[off]
@@ -84,12 +84,12 @@ class ColumnsInMaking:
             )
             self._reason[rows] = codes[which]
 
-    def add(self, row: int, parsed: ParsedResponse) -> None:
+    def add(self, row: int, response: ParsedResponse) -> None:
         """Set down one response that was read by itself."""
-        self._status[row] = self._encode_text(parsed.status)
-        self._reason[row] = self._encode_text(parsed.reason)
-        if parsed.distribution:
-            self._values[self._offsets[row] : self._offsets[row + 1]] = parsed.distribution
+        self._status[row] = self._encode_text(response.status)
+        self._reason[row] = self._encode_text(response.reason)
+        if response.distribution:
+            self._values[self._offsets[row] : self._offsets[row + 1]] = response.distribution
 
     def _encode_text(self, text: str) -> int:
         return self._codes.setdefault(text, len(self._codes))
@@ -99,9 +99,9 @@ class ColumnsInMaking:
         if good.all():
             distribution = pa.ListArray.from_arrays(pa.array(self._offsets, pa.int32()), pa.array(self._values))
         else:
-            kept, sizes = self._values[np.repeat(good, self._sizes)], np.where(good, self._sizes, 0)
+            values, sizes = self._values[np.repeat(good, self._sizes)], np.where(good, self._sizes, 0)
             offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
-            distribution = pa.ListArray.from_arrays(offsets, pa.array(kept), mask=pa.array(~good))
+            distribution = pa.ListArray.from_arrays(offsets, pa.array(values), mask=pa.array(~good))
         return ParsedColumns(self._decode_texts(self._status), distribution, self._decode_texts(self._reason))
 
     def _decode_texts(self, codes: npt.NDArray[np.int32]) -> pa.Array:
@@ -118,11 +118,11 @@ def _is_consecutive(rows: Rows) -> bool:
 
 def _read_permutations(orders: pa.ListArray, k: int) -> Rows:
     """(rows, k): the option at each place, 0..k-1 where the order is null, -1 where it is no order of k options."""
-    listed = np.tile(np.arange(k), (len(orders), 1))
-    given = orders.is_valid().to_numpy(zero_copy_only=False)
+    permutations = np.tile(np.arange(k), (len(orders), 1))
+    has_order = orders.is_valid().to_numpy(zero_copy_only=False)
     fitting = pc.fill_null(pc.equal(pc.list_value_length(orders), k), False).to_numpy(zero_copy_only=False)
-    chosen = pc.fill_null(orders.filter(pa.array(fitting)).flatten(), -1)
-    listed[fitting] = chosen.to_numpy(zero_copy_only=False).reshape(-1, k)
-    wrong = (given & ~fitting) | (np.sort(listed, axis=1) != np.arange(k)).any(axis=1)
-    listed[wrong] = -1
-    return listed
+    places = pc.fill_null(orders.filter(pa.array(fitting)).flatten(), -1)
+    permutations[fitting] = places.to_numpy(zero_copy_only=False).reshape(-1, k)
+    wrong = (has_order & ~fitting) | (np.sort(permutations, axis=1) != np.arange(k)).any(axis=1)
+    permutations[wrong] = -1
+    return permutations

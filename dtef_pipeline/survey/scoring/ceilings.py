@@ -61,8 +61,8 @@ def draw_truths(
 ) -> Floats:
     """Distributions (draws, segments, k) that may be the true ones: Dirichlet(n observed + strength population)."""
     weights = n[:, None] * observed + strength[:, None] * population
-    drawn = rng.standard_gamma(weights, size=(draws, *weights.shape))
-    return np.asarray(drawn / drawn.sum(axis=-1, keepdims=True))
+    gammas = rng.standard_gamma(weights, size=(draws, *weights.shape))
+    return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))
 
 
 def estimate_ceilings(truth: Floats, n: Ints, rng: np.random.Generator, *, ordinal: bool, ranks: Ints) -> dict[str, Floats]:
@@ -90,20 +90,20 @@ def estimate_excess(
     From each truth samples of n (segments,) are drawn, and of these alone ceilings are estimated, as if the truth were unknown; noisy for one
     pair. NaN where the metric has no value. (A parametric bootstrap of the bias: Efron & Tibshirani 1993, ch. 10.)
     """
-    size, found = n.astype(np.float64), []
-    for one in truth:
-        observed = rng.multinomial(n, one) / n[:, None]
+    size, excesses = n.astype(np.float64), []
+    for distributions in truth:
+        observed = rng.multinomial(n, distributions) / n[:, None]
         population = np.broadcast_to(size @ observed / size.sum(), observed.shape)
-        believed = draw_truths(observed, size, population, estimate_prior_strengths(observed, size, attributes), rng, INNER)
+        posterior = draw_truths(observed, size, population, estimate_prior_strengths(observed, size, attributes), rng, INNER)
         estimated, real = (
-            estimate_ceilings(each, n, rng, ordinal=ordinal, ranks=ranks)
-            for each in (believed, np.broadcast_to(one, believed.shape))
+            estimate_ceilings(truths, n, rng, ordinal=ordinal, ranks=ranks)
+            for truths in (posterior, np.broadcast_to(distributions, posterior.shape))
         )
-        found.append({name: estimated[name] - real[name] for name in real})
-    return {name: np.mean([each[name] for each in found], axis=0) for name in found[0]}
+        excesses.append({name: estimated[name] - real[name] for name in real})
+    return {name: np.mean([excess[name] for excess in excesses], axis=0) for name in excesses[0]}
 
 
 def _average_scored(values: Floats) -> Floats:
-    scored = np.isfinite(values)
-    total = np.where(scored, values, 0.0).sum(axis=0)
-    return np.asarray(np.divide(total, scored.sum(axis=0), out=np.full(values.shape[1], np.nan), where=scored.any(axis=0)))
+    finite = np.isfinite(values)
+    total = np.where(finite, values, 0.0).sum(axis=0)
+    return np.asarray(np.divide(total, finite.sum(axis=0), out=np.full(values.shape[1], np.nan), where=finite.any(axis=0)))

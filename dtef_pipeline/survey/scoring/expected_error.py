@@ -44,8 +44,8 @@ def estimate_variance_components(scores: pd.DataFrame) -> Components:
     within = float((pairs**2 / in_battery[of_question]).sum())
     pair = _divide_components(float(((score - means[question]) ** 2).sum()), n - questions)
     of_questions = _divide_components(between - pair * (questions - batteries), n - within)
-    others = pair * (batteries - 1) + of_questions * (within - (pairs**2).sum() / n)
-    return Components(_divide_components(of_battery - others, n - (in_battery**2).sum() / n), of_questions, pair)
+    lower_levels = pair * (batteries - 1) + of_questions * (within - (pairs**2).sum() / n)
+    return Components(_divide_components(of_battery - lower_levels, n - (in_battery**2).sum() / n), of_questions, pair)
 
 
 def compute_expected_error(components: Components, pairs: pd.DataFrame) -> float:

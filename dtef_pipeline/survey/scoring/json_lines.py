@@ -109,17 +109,17 @@ def _encode_line(place: int, item: dict[str, Any], result: dict[str, Any]) -> Sc
 
 def _score(lines: list[_Line]) -> Iterator[dict[str, Any]]:
     """What is added to each line: status, reason, predicted, score and every metric."""
-    parsed = _parse(lines)
-    values = _measure(lines, parsed)
+    responses = _parse(lines)
+    values = _measure(lines, responses)
     scores = np.full(len(lines), np.nan)
     for metric in {line.metric for line in lines}:
         rows = [row for row, line in enumerate(lines) if line.metric == metric]
-        scores[rows] = apply_policy([parsed[row].status for row in rows], values[metric][rows], metric)
+        scores[rows] = apply_policy([responses[row].status for row in rows], values[metric][rows], metric)
     columns = {name: _replace_nan(column) for name, column in {"score": scores, **values}.items()}
     names = tuple(columns)
-    for one, *measured in zip(parsed, *columns.values(), strict=True):
-        result = {"status": one.status, "reason": one.reason, "predicted": one.distribution}
-        result.update(zip(names, measured, strict=True))
+    for response, *row_values in zip(responses, *columns.values(), strict=True):
+        result = {"status": response.status, "reason": response.reason, "predicted": response.distribution}
+        result.update(zip(names, row_values, strict=True))
         yield result
 
 
@@ -151,24 +151,24 @@ def _can_fit_table(line: _Line) -> bool:
         return False
 
 
-def _measure(lines: list[_Line], parsed: list[ParsedResponse]) -> dict[str, npt.NDArray[np.float64]]:
+def _measure(lines: list[_Line], responses: list[ParsedResponse]) -> dict[str, npt.NDArray[np.float64]]:
     """Every metric (lines,), NaN where it has no value: the lines of each number of options at once."""
     values = {name: np.full(len(lines), np.nan) for name in METRICS}
     rows_of: dict[int, list[int]] = {}
-    for row, (line, one) in enumerate(zip(lines, parsed, strict=True)):
-        if one.distribution is not None:
+    for row, (line, response) in enumerate(zip(lines, responses, strict=True)):
+        if response.distribution is not None:
             rows_of.setdefault(len(line.expected), []).append(row)
     for rows in rows_of.values():
-        predicted, expected = [parsed[row].distribution for row in rows], [lines[row].expected for row in rows]
-        for name, measured in measure(predicted, expected).items():  # type: ignore[arg-type]  # none of them is None here
-            values[name][rows] = measured
-    for row, (line, one) in enumerate(zip(lines, parsed, strict=True)):
+        predicted, expected = [responses[row].distribution for row in rows], [lines[row].expected for row in rows]
+        for name, metric_values in measure(predicted, expected).items():  # type: ignore[arg-type]  # none of them is None here
+            values[name][rows] = metric_values
+    for row, (line, response) in enumerate(zip(lines, responses, strict=True)):
         if line.scale == "nominal":
             values["emd_normalized"][row] = np.nan
-        elif one.distribution is not None and line.options is not None:
+        elif response.distribution is not None and line.options is not None:
             ranks = _rank_option_labels(tuple(line.options))
             if not has_listed_order(ranks):
-                values["emd_normalized"][row] = emd_normalized_on_scale(one.distribution, line.expected, ranks)
+                values["emd_normalized"][row] = emd_normalized_on_scale(response.distribution, line.expected, ranks)
     return values
 
 
@@ -184,14 +184,14 @@ def _rank_option_labels(options: tuple[str, ...]) -> Places:
 
 def _parse_line_object(line: str) -> dict[str, Any]:
     try:
-        found = json.loads(line) if line.startswith("\ufeff") else _STRICT_DECODER.decode(line)
+        value = json.loads(line) if line.startswith("\ufeff") else _STRICT_DECODER.decode(line)
     except _LineError:
         raise
     except (ValueError, RecursionError) as error:
         raise _LineError(f"not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise _LineError(f"got {type(found).__name__}; allowed: a JSON object with response and expected")
-    return found
+    if not isinstance(value, dict):
+        raise _LineError(f"got {type(value).__name__}; allowed: a JSON object with response and expected")
+    return value
 
 
 def _refuse_line_constant(name: str) -> float:
@@ -227,17 +227,17 @@ def _read_line_response(item: dict[str, Any]) -> str | None:
 
 def _read_line_expected(item: dict[str, Any]) -> list[float]:
     values = item.get("expected")
-    allowed = "allowed: a list of 2 or more finite numbers >= 0, not all zero"
+    rule = "allowed: a list of 2 or more finite numbers >= 0, not all zero"
     if not isinstance(values, list) or len(values) < 2:
-        raise _LineError(f"expected: got {_format_shown_value(values)}; {allowed}")
+        raise _LineError(f"expected: got {_format_shown_value(values)}; {rule}")
     if not set(map(type, values)) <= {int, float} or min(values) < 0:
-        raise _LineError(f"expected: got {_format_shown_value(values)}; {allowed}")
+        raise _LineError(f"expected: got {_format_shown_value(values)}; {rule}")
     try:
         numbers = [float(v) for v in values]
     except OverflowError:
-        raise _LineError(f"expected: a number is too large; {allowed}") from None
+        raise _LineError(f"expected: a number is too large; {rule}") from None
     if not 0 < sum(numbers) < math.inf:
-        raise _LineError(f"expected: got {_format_shown_value(values)}; {allowed}")
+        raise _LineError(f"expected: got {_format_shown_value(values)}; {rule}")
     return numbers
 
 

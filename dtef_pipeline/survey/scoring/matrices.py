@@ -34,11 +34,11 @@ def compute_scale_ranks(dont_know: pa.Array, positions: pa.Array, k: int) -> npt
     """
     off = _read_dont_know_flags(dont_know, k)
     ranks = np.where(off, -1, np.cumsum(~off, axis=1) - 1)
-    given = pc.fill_null(pc.equal(pc.list_value_length(positions), k), False).to_numpy(zero_copy_only=False)
-    if given.any():
-        stated = pc.fill_null(positions.filter(pa.array(given)).flatten(), np.inf).to_numpy(zero_copy_only=False)
-        lists, code = np.unique(stated.reshape(-1, k), axis=0, return_inverse=True)
-        ranks[given] = np.array([_compute_dense_ranks(one) for one in lists])[code.reshape(-1)]
+    has_positions = pc.fill_null(pc.equal(pc.list_value_length(positions), k), False).to_numpy(zero_copy_only=False)
+    if has_positions.any():
+        values = pc.fill_null(positions.filter(pa.array(has_positions)).flatten(), np.inf).to_numpy(zero_copy_only=False)
+        lists, code = np.unique(values.reshape(-1, k), axis=0, return_inverse=True)
+        ranks[has_positions] = np.array([_compute_dense_ranks(row) for row in lists])[code.reshape(-1)]
     return ranks
 
 
@@ -61,14 +61,14 @@ def add_effective(survey: pa.Table) -> pa.Table:
 def sample_sizes(survey: pa.Table) -> Floats:
     """Respondents (rows,) that a row's answers count for in what rests on sampling: the effective ones where stated, else n; NaN: unknown."""
     n = survey["n"].cast(pa.float64())
-    known = pc.coalesce(survey[EFFECTIVE], n) if EFFECTIVE in survey.column_names else n
-    return np.asarray(known.to_numpy(), dtype=np.float64)
+    sizes = pc.coalesce(survey[EFFECTIVE], n) if EFFECTIVE in survey.column_names else n
+    return np.asarray(sizes.to_numpy(), dtype=np.float64)
 
 
 def _read_dont_know_flags(lists: pa.Array, k: int) -> npt.NDArray[np.bool_]:
     """(rows, k) flags; a row without them has no such option."""
     flags = np.zeros((len(lists), k), dtype=bool)
-    given = pc.fill_null(pc.equal(pc.list_value_length(lists), k), False).to_numpy(zero_copy_only=False)
-    values = pc.fill_null(lists.filter(pa.array(given)).flatten(), False)
-    flags[given] = values.to_numpy(zero_copy_only=False).reshape(-1, k)
+    has_flags = pc.fill_null(pc.equal(pc.list_value_length(lists), k), False).to_numpy(zero_copy_only=False)
+    values = pc.fill_null(lists.filter(pa.array(has_flags)).flatten(), False)
+    flags[has_flags] = values.to_numpy(zero_copy_only=False).reshape(-1, k)
     return flags

@@ -78,11 +78,11 @@ class DistributionPair:
     @cached_property
     def work(self) -> Floats:
         """Sum of the absolute differences of the cumulative distributions: 0..k-1, in steps of the scale."""
-        reached = self.difference[..., 0].copy()
-        work = np.abs(reached)
+        cumulative = self.difference[..., 0].copy()
+        work = np.abs(cumulative)
         for option in range(1, self.options - 1):
-            reached += self.difference[..., option]
-            work += np.abs(reached)
+            cumulative += self.difference[..., option]
+            work += np.abs(cumulative)
         return np.asarray(work)
 
     def metrics(self) -> dict[str, Floats]:
@@ -113,11 +113,11 @@ def measure(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> dict[str, Floa
 
 def _compute_entropy_to_middle(p: Floats, sums: Floats) -> Floats:
     """Kullback-Leibler divergence in bits of p from the middle, half of the `sums`, with 0 log 0 = 0. As p > 0 makes them > 0, it is finite."""
-    ratio, there = p + p, p > 0
-    if there.all():
+    ratio, is_positive = p + p, p > 0
+    if is_positive.all():
         ratio /= sums
     else:
-        ratio = np.divide(ratio, sums, out=np.ones_like(p), where=there)
+        ratio = np.divide(ratio, sums, out=np.ones_like(p), where=is_positive)
     np.log2(ratio, out=ratio)
     ratio *= p
     return sum_of_options(ratio)

@@ -58,10 +58,10 @@ def apply_policy(
     similarity = np.asarray(values, dtype=np.float64)
     if metric in DISTANCES:
         similarity = 1 - similarity
-    given = status if isinstance(status, pa.Array) else pa.array(list(status), pa.string())
-    if pc.all(pc.equal(given, "ok"), min_count=0, skip_nulls=False).as_py():
+    statuses = status if isinstance(status, pa.Array) else pa.array(list(status), pa.string())
+    if pc.all(pc.equal(statuses, "ok"), min_count=0, skip_nulls=False).as_py():
         return similarity
-    states = given.dictionary_encode()
+    states = statuses.dictionary_encode()
     named = states.dictionary.to_pylist()
     if strange := sorted(set(named) - set(STATUSES)):
         raise ConfigError(f"no status {strange[0]!r}; allowed: {', '.join(STATUSES)}")

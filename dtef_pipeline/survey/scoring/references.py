@@ -81,11 +81,11 @@ class _Question:
 
     def select_with_n(self) -> _Question:
         """The segments whose n is known, without their `others`."""
-        known = np.isfinite(self.n)
-        if known.all():
+        has_n = np.isfinite(self.n)
+        if has_n.all():
             return self
-        parts = {name: getattr(self, name)[known] for name in ("rows", "attributes", "n", "is_effective", "observed")}
-        return replace(self, **parts, population=None if self.population is None else self.population[known])
+        parts = {name: getattr(self, name)[has_n] for name in ("rows", "attributes", "n", "is_effective", "observed")}
+        return replace(self, **parts, population=None if self.population is None else self.population[has_n])
 
     def similarities(self, predicted: Floats, observed: Floats) -> dict[str, Floats]:
         return compute_similarities(predicted, observed, ordinal=self.ordinal, ranks=self.ranks)
@@ -99,31 +99,31 @@ def _iterate_question_rows(responses: pa.Table) -> Iterator[_Question]:
     if not len(rows):
         return
     lists = {name: responses[name].combine_chunks() for name in ("observed", "population", "others")}
-    changed = [pc.not_equal(order[name][1:], order[name][:-1]).to_numpy() for name in KEYS.shared_item]
-    for part in np.split(rows, np.flatnonzero(changed[0] | changed[1]) + 1):
+    changes = [pc.not_equal(order[name][1:], order[name][:-1]).to_numpy() for name in KEYS.shared_item]
+    for part in np.split(rows, np.flatnonzero(changes[0] | changes[1]) + 1):
         yield _build_question_rows(responses, lists, part)
 
 
 def _build_question_rows(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> _Question:
-    taken = responses.select(_OWN_COLUMNS).take(pa.array(rows))
-    first = taken.slice(0, 1).to_pylist()[0]
+    table = responses.select(_OWN_COLUMNS).take(pa.array(rows))
+    first = table.slice(0, 1).to_pylist()[0]
     k = len(first["options"])
-    lengths = set(pc.list_value_length(taken["options"]).to_pylist())
+    lengths = set(pc.list_value_length(table["options"]).to_pylist())
     if lengths != {k}:
         raise DtefError(
             f"{first['round']}/{first['question_id']}: options differ between segments: got {sorted(lengths)} of them; "
             "allowed: one list of options for a question of a round"
         )
-    off, positions = (taken[name].slice(0, 1).combine_chunks() for name in ("dont_know", "positions"))
+    off, positions = (table[name].slice(0, 1).combine_chunks() for name in ("dont_know", "positions"))
     has_population, has_others = (
         lists[name].is_valid().to_numpy(zero_copy_only=False)[rows] for name in ("population", "others")
     )
     return _Question(
         name=(first["round"], first["question_id"]),
         rows=rows,
-        attributes=np.array(taken["attribute"].to_pylist(), dtype=np.str_),
-        n=sample_sizes(taken),
-        is_effective=pc.is_valid(taken["n_effective"]).to_numpy(),
+        attributes=np.array(table["attribute"].to_pylist(), dtype=np.str_),
+        n=sample_sizes(table),
+        is_effective=pc.is_valid(table["n_effective"]).to_numpy(),
         observed=normalise_distributions(build_matrix(lists["observed"], k, rows), "observed"),
         population=normalise_distributions(build_matrix(lists["population"], k, rows), "population")
         if has_population.all()
@@ -148,15 +148,15 @@ class _Ceilings(NamedTuple):
     excess: dict[str, Floats]  # over those of known truths, estimated in the same way
 
 
-def _simulate_ceilings(question: _Question, simulated: _Simulation) -> _Ceilings:
+def _simulate_ceilings(question: _Question, simulation: _Simulation) -> _Ceilings:
     """For as many respondents as n is worth by the design effect."""
-    of_all = np.where(question.is_effective, question.n, question.n / simulated.design_effect)
+    of_all = np.where(question.is_effective, question.n, question.n / simulation.design_effect)
     worth = np.maximum(np.rint(of_all), 1).astype(np.int64)
     n = worth.astype(np.float64)
     strength = estimate_prior_strengths(question.observed, n, question.attributes)
-    rng = np.random.default_rng([simulated.seed, int(digest(*question.name), 16)])
+    rng = np.random.default_rng([simulation.seed, int(digest(*question.name), 16)])
     centre = question.observed if question.population is None else question.population
-    truth = draw_truths(question.observed, n, centre, strength, rng, simulated.draws)
+    truth = draw_truths(question.observed, n, centre, strength, rng, simulation.draws)
     ordinal, ranks = question.ordinal, question.ranks
     values = estimate_ceilings(truth, worth, rng, ordinal=ordinal, ranks=ranks)
     above = estimate_excess(truth[:OUTER], worth, question.attributes, rng, ordinal=ordinal, ranks=ranks)
@@ -164,29 +164,29 @@ def _simulate_ceilings(question: _Question, simulated: _Simulation) -> _Ceilings
 
 
 def _fill_reference_columns(
-    numbers: dict[str, Floats], structs: Columns, above: dict[str, Floats], question: _Question, simulated: _Simulation
+    numbers: dict[str, Floats], structs: Columns, above: dict[str, Floats], question: _Question, simulation: _Simulation
 ) -> None:
-    rows, observed, sized = question.rows, question.observed, question.select_with_n()
+    rows, observed, with_n = question.rows, question.observed, question.select_with_n()
     best = _Ceilings({}, {})
-    if len(sized.rows):
-        strength = estimate_prior_strengths(sized.observed, sized.n, sized.attributes)
-        numbers["gini"][sized.rows] = compute_gini(sized.observed, sized.n)
-        numbers["shrinkage"][sized.rows] = strength / (sized.n + strength)
-        best = _simulate_ceilings(sized, simulated)
-    found = {
-        "ceiling": (sized.rows, best.values),
-        "ceiling_low": (sized.rows, best.values),
+    if len(with_n.rows):
+        strength = estimate_prior_strengths(with_n.observed, with_n.n, with_n.attributes)
+        numbers["gini"][with_n.rows] = compute_gini(with_n.observed, with_n.n)
+        numbers["shrinkage"][with_n.rows] = strength / (with_n.n + strength)
+        best = _simulate_ceilings(with_n, simulation)
+    entries = {
+        "ceiling": (with_n.rows, best.values),
+        "ceiling_low": (with_n.rows, best.values),
         "uniform": (rows, question.similarities(np.ones_like(observed), observed)),
     }
     if question.population is not None:
-        found["population"] = rows, question.similarities(question.population, observed)
+        entries["population"] = rows, question.similarities(question.population, observed)
     if question.has_others.any():
-        found["others"] = rows[question.has_others], question.similarities(question.others, observed[question.has_others])
-    for name, (places, values) in found.items():
+        entries["others"] = rows[question.has_others], question.similarities(question.others, observed[question.has_others])
+    for name, (places, values) in entries.items():
         for metric, value in values.items():
             structs[name][metric][places] = value
     for metric, value in best.excess.items():
-        above[metric][sized.rows] = value
+        above[metric][with_n.rows] = value
 
 
 def _take_out(low: dict[str, Floats], above: dict[str, Floats], responses: pa.Table) -> None:
@@ -197,9 +197,9 @@ def _take_out(low: dict[str, Floats], above: dict[str, Floats], responses: pa.Ta
     """
     codes = pc.dictionary_encode(responses["round"].combine_chunks()).indices.to_numpy()
     for metric, values in low.items():
-        known = np.isfinite(values) & np.isfinite(above[metric])
+        is_known = np.isfinite(values) & np.isfinite(above[metric])
         total, room = (
-            np.bincount(codes[known], weights=part[known], minlength=codes.max(initial=-1) + 1)
+            np.bincount(codes[is_known], weights=part[is_known], minlength=codes.max(initial=-1) + 1)
             for part in (above[metric], 1 - values)
         )
         share = np.divide(np.maximum(2 * total, 0), room, out=np.zeros(len(total)), where=room > 0)
@@ -215,14 +215,14 @@ def _make_metric_struct(values: dict[str, Floats]) -> pa.Array:
 
 def _hash_questions(responses: pa.Table) -> pa.Array:
     """The identity of each question's text and options, made once per question."""
-    made: dict[tuple[str, ...], str] = {}
-    found = []
+    known_hashes: dict[tuple[str, ...], str] = {}
+    hashes = []
     for text, options in zip(responses["question_text"].to_pylist(), responses["options"].to_pylist(), strict=True):
-        asked = (text, *options)
-        if asked not in made:
-            made[asked] = digest(*make_question_key(text, options))
-        found.append(made[asked])
-    return pa.array(found, pa.string())
+        key = (text, *options)
+        if key not in known_hashes:
+            known_hashes[key] = digest(*make_question_key(text, options))
+        hashes.append(known_hashes[key])
+    return pa.array(hashes, pa.string())
 
 
 def _check_lengths(responses: pa.Table) -> None:

@@ -49,14 +49,14 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
     """
     check_metric_name(metric)
     place = _find_prediction_rows(predictions, survey)
-    parsed = _read(predictions, survey, place)
-    values = _compute_metric_values(parsed, survey, place.to_numpy())
+    responses = _read(predictions, survey, place)
+    values = _compute_metric_values(responses, survey, place.to_numpy())
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
-        "status": parsed.status,
-        "reason": parsed.reason,
-        "predicted": parsed.distribution,
+        "status": responses.status,
+        "reason": responses.reason,
+        "predicted": responses.distribution,
         "metric": pa.repeat(pa.scalar(metric), len(predictions)),
-        "score": _convert_nan_to_null(apply_policy(parsed.status, values[metric], metric)),
+        "score": _convert_nan_to_null(apply_policy(responses.status, values[metric], metric)),
     }
     columns |= {name: _convert_nan_to_null(values[name]) for name in (*METRICS, *CORRECTED)}
     columns |= {name: survey[name].take(place) for name in _OF_SURVEY}
@@ -89,11 +89,11 @@ def _find_prediction_rows(predictions: pa.Table, survey: pa.Table) -> pa.Array:
         counts = pc.value_counts(keys)
         twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
         raise DtefError(f"survey rows with one (round, segment, question_id): {_list_offenders(twice)}; allowed: each once")
-    wanted = _join_pair_keys(predictions)
-    places = pc.index_in(wanted, keys)
+    prediction_keys = _join_pair_keys(predictions)
+    places = pc.index_in(prediction_keys, keys)
     if places.null_count:
-        lost = pc.unique(wanted.filter(pc.is_null(places)))
-        raise DtefError(f"predictions without a survey row: {_list_offenders(lost)}; ingest the round that they belong to")
+        missing = pc.unique(prediction_keys.filter(pc.is_null(places)))
+        raise DtefError(f"predictions without a survey row: {_list_offenders(missing)}; ingest the round that they belong to")
     return places.combine_chunks() if isinstance(places, pa.ChunkedArray) else places
 
 
@@ -104,25 +104,27 @@ def _list_offenders(keys: pa.Array) -> str:
 def _read(predictions: pa.Table, survey: pa.Table, place: pa.Array) -> ParsedColumns:
     """Status, distribution and reason of every prediction, whether or not there is a response to parse."""
     call = predictions["call_status"].combine_chunks()
-    known = pc.fill_null(pc.is_in(call, pa.array(_CALL_STATUSES)), False)
-    if not pc.all(known, min_count=0).as_py():
-        strange = pc.unique(call.filter(pc.invert(known))).to_pylist()
+    is_known = pc.fill_null(pc.is_in(call, pa.array(_CALL_STATUSES)), False)
+    if not pc.all(is_known, min_count=0).as_py():
+        strange = pc.unique(call.filter(pc.invert(is_known))).to_pylist()
         raise DtefError(f"call_status: got {strange[:5]}; allowed: {', '.join(_CALL_STATUSES)}")
-    answered = pc.equal(call, "answered")
-    filtered = pc.and_(answered, pc.fill_null(pc.equal(predictions["finish_reason"].combine_chunks(), "content_filter"), False))
-    to_parse = pc.and_not(answered, filtered)
+    has_reply = pc.equal(call, "answered")
+    by_filter = pc.and_(
+        has_reply, pc.fill_null(pc.equal(predictions["finish_reason"].combine_chunks(), "content_filter"), False)
+    )
+    to_parse = pc.and_not(has_reply, by_filter)
     options = pa.DictionaryArray.from_arrays(place, survey["options"].combine_chunks())
     if pc.all(to_parse, min_count=0).as_py():
         return parse_responses(predictions["response"], options, predictions["reading"])
-    asked = predictions.select(["response", "reading"]).filter(to_parse)
-    parsed = parse_responses(asked["response"], options.filter(to_parse), asked["reading"])
+    call_rows = predictions.select(["response", "reading"]).filter(to_parse)
+    responses = parse_responses(call_rows["response"], options.filter(to_parse), call_rows["reading"])
     mask = to_parse.to_numpy(zero_copy_only=False)
     row = pa.array(np.where(mask, np.cumsum(mask) - 1, 0), mask=~mask)
     why = pc.coalesce(predictions["error"].combine_chunks(), _repeat_text("no response, and no error was recorded", len(call)))
     return ParsedColumns(
-        pc.if_else(to_parse, parsed.status.take(row), pc.if_else(filtered, "refused", call)),
-        parsed.distribution.take(row),
-        pc.if_else(to_parse, parsed.reason.take(row), pc.if_else(filtered, "stopped by a content filter", why)),
+        pc.if_else(to_parse, responses.status.take(row), pc.if_else(by_filter, "refused", call)),
+        responses.distribution.take(row),
+        pc.if_else(to_parse, responses.reason.take(row), pc.if_else(by_filter, "stopped by a content filter", why)),
     )
 
 
@@ -149,17 +151,17 @@ class _Truth:
         self.ranks = {k: _Ranks(sets, code.reshape(-1)) for k, (sets, code) in distinct.items()}
 
 
-def _compute_metric_values(parsed: ParsedColumns, survey: pa.Table, place: Places) -> dict[str, Floats]:
+def _compute_metric_values(responses: ParsedColumns, survey: pa.Table, place: Places) -> dict[str, Floats]:
     """Every metric (rows,), NaN where it has no value: the parsed rows of each number of options at once."""
     values = {name: np.full(len(place), np.nan) for name in (*METRICS, *CORRECTED)}
-    ok = parsed.distribution.is_valid().to_numpy(zero_copy_only=False)
-    sizes = pc.fill_null(pc.list_value_length(parsed.distribution), 0).to_numpy(zero_copy_only=False)
+    ok = responses.distribution.is_valid().to_numpy(zero_copy_only=False)
+    sizes = pc.fill_null(pc.list_value_length(responses.distribution), 0).to_numpy(zero_copy_only=False)
     _check_observed(sizes, ok, survey, place)
     ks = np.unique(sizes[ok]).tolist()
     truth = _Truth(survey, ks)
     for k in ks:
         rows = np.flatnonzero(ok & (sizes == k))
-        for name, column in _measure_predictions(build_matrix(parsed.distribution, k, rows), truth, k, place[rows]).items():
+        for name, column in _measure_predictions(build_matrix(responses.distribution, k, rows), truth, k, place[rows]).items():
             values[name][rows] = column
     for name in _ORDERED:
         values[name][truth.nominal[place]] = np.nan
@@ -168,19 +170,19 @@ def _compute_metric_values(parsed: ParsedColumns, survey: pa.Table, place: Place
 
 def _measure_predictions(predicted: Floats, truth: _Truth, k: int, place: Places) -> dict[str, Floats]:
     observed, n = build_matrix(truth.observed, k, place), truth.n[place]
-    compared = DistributionPair(predicted, observed)
-    measured = compared.metrics() | compute_corrected_errors(compared, n)
-    _correct_scale_metrics(measured, predicted, observed, n, truth.ranks[k], place)
-    return measured
+    pair = DistributionPair(predicted, observed)
+    values = pair.metrics() | compute_corrected_errors(pair, n)
+    _correct_scale_metrics(values, predicted, observed, n, truth.ranks[k], place)
+    return values
 
 
-def _correct_scale_metrics(measured: dict[str, Floats], p: Floats, q: Floats, n: Floats, ranks: _Ranks, place: Places) -> None:
+def _correct_scale_metrics(values: dict[str, Floats], p: Floats, q: Floats, n: Floats, ranks: _Ranks, place: Places) -> None:
     """What has a meaning on scales alone, anew for the rows whose options are not all on the scale in their order."""
     for number in np.flatnonzero(~has_listed_order(ranks.sets)):
         rows = (ranks.code == number)[place]
         if rows.any():
-            measured["emd_normalized"][rows] = emd_normalized_on_scale(p[rows], q[rows], ranks.sets[number])
-            measured["rps_corrected"][rows] = compute_corrected_rps_on_scale(p[rows], q[rows], n[rows], ranks.sets[number])
+            values["emd_normalized"][rows] = emd_normalized_on_scale(p[rows], q[rows], ranks.sets[number])
+            values["rps_corrected"][rows] = compute_corrected_rps_on_scale(p[rows], q[rows], n[rows], ranks.sets[number])
 
 
 def _check_observed(sizes: npt.NDArray[np.int32], ok: npt.NDArray[np.bool_], survey: pa.Table, place: Places) -> None:

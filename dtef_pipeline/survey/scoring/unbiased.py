@@ -29,8 +29,8 @@ def compute_corrected_l2(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: n
     `predicted` q and `observed` p are (rows, k) or (k,), `n` respondents (rows,) or a number. Range about -1/(n-1)..2, 0 = the truth on
     average; NaN where n < 2 or unknown.
     """
-    compared = DistributionPair(predicted, observed)
-    return _correct_l2(compared, _subtract_one(n, compared.observed))
+    pair = DistributionPair(predicted, observed)
+    return _correct_l2(pair, _subtract_one(n, pair.observed))
 
 
 def compute_corrected_rps(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
@@ -39,8 +39,8 @@ def compute_corrected_rps(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: 
     Shapes as of `compute_corrected_l2`; for ordered options alone, and the same when the order is reversed. Range about
     -(k-1)/(4(n-1))..k-1 (not divided by k - 1); NaN where n < 2 or unknown.
     """
-    compared = DistributionPair(predicted, observed)
-    return _correct_rps(compared, _subtract_one(n, compared.observed))
+    pair = DistributionPair(predicted, observed)
+    return _correct_rps(pair, _subtract_one(n, pair.observed))
 
 
 def compute_corrected_rps_on_scale(
@@ -52,11 +52,11 @@ def compute_corrected_rps_on_scale(
     distributions, the others stand by their ranks. n becomes the respondents on the scale: n times their share, to the nearest whole person
     (published shares are rounded).
     """
-    compared = DistributionPair(predicted, observed)
-    q, p = compared.predicted, compared.observed
+    pair = DistributionPair(predicted, observed)
+    q, p = pair.predicted, pair.observed
     places = np.asarray(ranks)
     if has_listed_order(places):
-        return _correct_rps(compared, _subtract_one(n, p))
+        return _correct_rps(pair, _subtract_one(n, p))
     on_scale = places >= 0
     respondents = np.rint((_subtract_one(n, p) + 1) * _sum_mass_on_scale(p, on_scale))
     result = np.full(p.shape[:-1], np.nan)
@@ -72,10 +72,10 @@ def measure_corrected(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.
     return compute_corrected_errors(DistributionPair(predicted, observed), n)
 
 
-def compute_corrected_errors(compared: DistributionPair, n: npt.ArrayLike) -> dict[str, Floats]:
+def compute_corrected_errors(pair: DistributionPair, n: npt.ArrayLike) -> dict[str, Floats]:
     """`measure_corrected` of what was checked already."""
-    less_one = _subtract_one(n, compared.observed)
-    return {name: formula(compared, less_one) for name, formula in _CORRECTED_FORMULAS.items()}
+    less_one = _subtract_one(n, pair.observed)
+    return {name: formula(pair, less_one) for name, formula in _CORRECTED_FORMULAS.items()}
 
 
 def compute_gini(observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
@@ -90,19 +90,19 @@ def _sum_mass_on_scale(p: Floats, on_scale: npt.NDArray[np.bool_]) -> Floats:
     return sum_of_options(p[..., on_scale]) if on_scale.any() else np.zeros(p.shape[:-1])
 
 
-def _correct_l2(compared: DistributionPair, less_one: Floats) -> Floats:
-    return np.asarray(sum_of_options(compared.difference**2) - (1 - compared.observed_squares) / less_one)
+def _correct_l2(pair: DistributionPair, less_one: Floats) -> Floats:
+    return np.asarray(sum_of_options(pair.difference**2) - (1 - pair.observed_squares) / less_one)
 
 
-def _correct_rps(compared: DistributionPair, less_one: Floats) -> Floats:
+def _correct_rps(pair: DistributionPair, less_one: Floats) -> Floats:
     """The options are gone through once: whatever the number of them, only columns of rows are held."""
-    q, p = compared.predicted, compared.observed
-    reached, real = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
+    q, p = pair.predicted, pair.observed
+    cumulative, real = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
     score, spread = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
     for option in range(p.shape[-1] - 1):
-        reached = reached + q[..., option]
+        cumulative = cumulative + q[..., option]
         real = real + p[..., option]
-        score += (reached - real) ** 2
+        score += (cumulative - real) ** 2
         spread += real * (1 - real)
     return np.asarray(score - spread / less_one)
 

@@ -27,18 +27,14 @@ def load_boards(connection: duckdb.DuckDBPyConnection) -> Boards:
     Boards that are not stored are computed, tests are then empty: whoever stores the one stores the other.
     """
     options = SurveyBoardOptions()
-    lacking = [
-        one.name for one in PUBLISHED if not has_table(connection, one.table) and (not one.needs or one.name == "comparisons")
-    ]
+    lacking = [v.name for v in PUBLISHED if not has_table(connection, v.table) and (not v.needs or v.name == "comparisons")]
     evidence = load_evidence(connection, options) if lacking else None
-    found = {
-        one.name: view(connection, one.name, options, evidence)
-        if one.name in lacking
-        else _read_table(connection, one.table, one.name)
-        for one in PUBLISHED
+    frames = {
+        v.name: view(connection, v.name, options, evidence) if v.name in lacking else _read_table(connection, v.table, v.name)
+        for v in PUBLISHED
     }
-    names = map_variant_names(found["overall"]) if len(found["overall"]) else {}
-    return {name: _rename_models(frame, names) for name, frame in found.items()}
+    names = map_variant_names(frames["overall"]) if len(frames["overall"]) else {}
+    return {name: _rename_models(frame, names) for name, frame in frames.items()}
 
 
 def _read_table(connection: duckdb.DuckDBPyConnection, table: str, name: str) -> pd.DataFrame:
@@ -53,5 +49,5 @@ def _rename_models(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFram
     if "model_variant" not in frame:
         return frame
     variants = frame["model_variant"].astype(str)
-    known = variants.map(names).fillna(frame["model"].astype(str))
-    return frame.assign(name=known, is_reference=variants.map(is_computed).astype(bool))
+    model_names = variants.map(names).fillna(frame["model"].astype(str))
+    return frame.assign(name=model_names, is_reference=variants.map(is_computed).astype(bool))

@@ -54,13 +54,13 @@ def build_conditions_section(contents: SurveyContents) -> Section:
     blocks: list[Block] = []
     counts: dict[str, int] = {}
     usual = _choose_usual(contents)
-    for other in sorted({way.condition for way in contents.ways} - {usual}):
-        frame = _compare_conditions(contents, usual, other)
+    for condition in sorted({way.condition for way in contents.ways} - {usual}):
+        frame = _compare_conditions(contents, usual, condition)
         rows = frame[frame["difference"].notna()] if len(frame) else frame
         if len(rows):
             for decision in rows["decision"]:
                 counts[decision] = counts.get(decision, 0) + 1
-            caption = f"{format_condition(other)}, against {format_condition(usual)}"
+            caption = f"{format_condition(condition)}, against {format_condition(usual)}"
             blocks.append(Table(caption, _CONDITION_COLUMNS, convert_to_rows(rows)))
     decision_counts = ", ".join(f"{number} {decision}" for decision, number in counts.items())
     answer = (
@@ -77,31 +77,31 @@ def _choose_usual(contents: SurveyContents) -> str:
     return plain if plain in {way.condition for way in contents.ways} else contents.main.condition
 
 
-def _compare_conditions(contents: SurveyContents, usual: str, other: str) -> pd.DataFrame:
+def _compare_conditions(contents: SurveyContents, usual: str, condition: str) -> pd.DataFrame:
     """The comparison in the latest snapshot in which a model was asked in both conditions."""
     rows = contents.connection.execute(
         f"SELECT DISTINCT snapshot, model_variant, context_level FROM scores WHERE NOT {COMPUTED_SQL} AND condition = ? "
         "INTERSECT SELECT DISTINCT snapshot, model_variant, context_level FROM scores WHERE condition = ?",
-        [usual, other],
+        [usual, condition],
     ).df()
     if not len(rows):
         return pd.DataFrame()
     snapshot = among(snapshot_order(contents.connection), set(rows["snapshot"]))[-1]
-    asked = list(_iterate_models(contents, rows[rows["snapshot"] == snapshot], (usual, other)))
+    condition_models = list(_iterate_models(contents, rows[rows["snapshot"] == snapshot], (usual, condition)))
     return (
-        compare_conditions(contents.connection, asked, SurveyBoardOptions(metric=contents.metric, snapshot=snapshot))
-        if asked
+        compare_conditions(contents.connection, condition_models, SurveyBoardOptions(metric=contents.metric, snapshot=snapshot))
+        if condition_models
         else pd.DataFrame()
     )
 
 
 def _iterate_models(contents: SurveyContents, rows: pd.DataFrame, conditions: tuple[str, str]) -> Iterator[ConditionModel]:
     """Every model in both conditions. A condition with a system prompt of its own cannot be read back from its name and is left out."""
-    for variant, own in rows.groupby("model_variant", sort=True):
-        levels = sorted(own["context_level"], key=lambda level: ContextLevel(level).order)
+    for variant, model_rows in rows.groupby("model_variant", sort=True):
+        levels = sorted(model_rows["context_level"], key=lambda level: ContextLevel(level).order)
         name = contents.names.get(str(variant), str(variant))
         spec = parse_variant(name, str(variant))
         if spec is None:
             continue
         with suppress(ConfigError):
-            yield from [ConditionModel(name, one, BlueprintOptions.parse_condition(one, levels), spec) for one in conditions]
+            yield from [ConditionModel(name, c, BlueprintOptions.parse_condition(c, levels), spec) for c in conditions]

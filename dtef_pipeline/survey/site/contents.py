@@ -91,10 +91,10 @@ class SurveyContents:
     @cached_property
     def ways(self) -> list[Way]:
         """The ways of asking: most ranked models first, then those that were not asked of much fewer pairs than others, then most context."""
-        asked = {way: rows[rows["rank"].notna() & ~rows["is_reference"]] for way, rows in group_by_way(self.overall)}
-        pairs = {way: int(rows["n_pairs"].max()) if len(rows) else 0 for way, rows in asked.items()}
+        ranked_rows = {way: rows[rows["rank"].notna() & ~rows["is_reference"]] for way, rows in group_by_way(self.overall)}
+        pairs = {way: int(rows["n_pairs"].max()) if len(rows) else 0 for way, rows in ranked_rows.items()}
         enough = _ENOUGH_PAIRS * max(pairs.values(), default=0)
-        return sorted(asked, key=lambda way: (-len(asked[way]), pairs[way] < enough))
+        return sorted(ranked_rows, key=lambda way: (-len(ranked_rows[way]), pairs[way] < enough))
 
     @property
     def main(self) -> Way:
@@ -102,7 +102,7 @@ class SurveyContents:
         return self.ways[0]
 
     def title(self, way: Way) -> str:
-        return format_way_heading(way, len({one.condition for one in self.ways}) > 1)
+        return format_way_heading(way, len({other_way.condition for other_way in self.ways}) > 1)
 
     def format_way_title(self, row: Mapping[str, Any]) -> str:
         """How a row of a table was asked."""
@@ -127,7 +127,7 @@ class SurveyContents:
             """
         ).fetchall()
         files = choose_file_names(segment for segment, *_ in rows)
-        found = {
+        pages = {
             id: SegmentPage(
                 0,
                 id,
@@ -140,7 +140,7 @@ class SurveyContents:
             )
             for id, attribute, value, n, rounds in sorted(rows, key=lambda row: (row[1] != "country", row[1], row[2], row[0]))
         }
-        return {id: one._replace(place=at) for at, (id, one) in enumerate(found.items())}
+        return {id: page._replace(place=at) for at, (id, page) in enumerate(pages.items())}
 
     @cached_property
     def questions(self) -> Mapping[tuple[str, str], QuestionPage]:

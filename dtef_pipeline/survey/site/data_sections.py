@@ -104,10 +104,10 @@ def _build_statuses_section(contents: SurveyContents) -> Section:
 
 def describe_policy() -> str:
     """What each status counts in the means, from the policy itself."""
-    scored = "; ".join(f"{credit.status.replace('_', ' ')} {credit.score:g}" for credit in CREDITS if credit.score is not None)
+    scores = "; ".join(f"{credit.status.replace('_', ' ')} {credit.score:g}" for credit in CREDITS if credit.score is not None)
     left_out = ", ".join(credit.status for credit in CREDITS if credit.score is None)
     return (
-        f"A readable prediction counts with its score. One that could not be read counts with a fixed score: {scored}. Predictions without any "
+        f"A readable prediction counts with its score. One that could not be read counts with a fixed score: {scores}. Predictions without any "
         f"answer ({left_out}) are left out of every mean."
     )
 
@@ -204,15 +204,15 @@ def _build_findings_section(connection: duckdb.DuckDBPyConnection) -> Section:
 
 def _build_batteries_section(connection: duckdb.DuckDBPyConnection) -> Section:
     """Batteries of two and more different questions, linked over rounds, and how many questions stand alone."""
-    asked = load_questionnaires(connection)
-    different = asked.groupby("cluster")["same_item"].nunique()
+    questions = load_questionnaires(connection)
+    different = questions.groupby("cluster")["same_item"].nunique()
     several = different[different > 1].sort_values(ascending=False, kind="stable")
     answer = (
-        f"{format_count(asked['same_item'].nunique(), 'different question')} of {format_count(asked['round'].nunique(), 'round')} form "
+        f"{format_count(questions['same_item'].nunique(), 'different question')} of {format_count(questions['round'].nunique(), 'round')} form "
         f"{format_count(len(different), 'battery')}: {len(several)} with several questions, "
         f"{len(different) - len(several)} with one."
     )
-    rows = [_build_battery_row(asked[asked["cluster"] == cluster]) for cluster in several.index]
+    rows = [_build_battery_row(questions[questions["cluster"] == cluster]) for cluster in several.index]
     columns = [
         Column("why", "Together because", "long"),
         Column(
@@ -238,12 +238,12 @@ def _build_batteries_section(connection: duckdb.DuckDBPyConnection) -> Section:
     )
 
 
-def _build_battery_row(own: pd.DataFrame) -> dict[str, object]:
-    items = own.drop_duplicates("same_item")
+def _build_battery_row(questions: pd.DataFrame) -> dict[str, object]:
+    items = questions.drop_duplicates("same_item")
     texts = [shorten(" ".join(question.split()), _LONGEST_QUESTION) for question in items["question_text"]]
     return {
-        "why": explain_link(own),
+        "why": explain_link(questions),
         "different": len(items),
-        "rounds": ", ".join(dict.fromkeys(own["round"])),
+        "rounds": ", ".join(dict.fromkeys(questions["round"])),
         "texts": "\n".join(texts),
     }

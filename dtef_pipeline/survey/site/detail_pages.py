@@ -62,8 +62,8 @@ class DetailPages:
     # --- segments
 
     def _build_segment_page(self, segment: SegmentPage, spread: Spread | None) -> Page:
-        known = "" if pd.isna(segment.n) else f", {format_count(round(segment.n), 'respondent')}"
-        introduction = f"{format_attribute(segment.attribute)}; {format_count(segment.n_rounds, 'round')}{known}."
+        size = "" if pd.isna(segment.n) else f", {format_count(round(segment.n), 'respondent')}"
+        introduction = f"{format_attribute(segment.attribute)}; {format_count(segment.n_rounds, 'round')}{size}."
         models = Section("models", "Models", self._build_model_tables(self._segment_rows.get(segment.id, {})))
         sections = [models, self.pairs.section(segment), self._build_questions_section(segment)]
         answer = self._describe_spread(segment, spread, segment.label)
@@ -85,46 +85,46 @@ class DetailPages:
             rows = of_ways.get(way)
             if rows is None:
                 continue
-            ordered = rows.sort_values(["score", "name"], ascending=[False, True], kind="stable")
-            table = Table(f"Mean score, {self.contents.title(way).lower()}", _MODEL_COLUMNS, list(build_model_rows(ordered)))
+            frame = rows.sort_values(["score", "name"], ascending=[False, True], kind="stable")
+            table = Table(f"Mean score, {self.contents.title(way).lower()}", _MODEL_COLUMNS, list(build_model_rows(frame)))
             blocks.append(table if not blocks else Fold(self.contents.title(way), [table]))
         return blocks
 
-    def _describe_spread(self, fixed: SegmentPage | QuestionPage, spread: Spread | None, what: str) -> str:
+    def _describe_spread(self, fixed: SegmentPage | QuestionPage, spread: Spread | None, label: str) -> str:
         if not self.pairs.is_asked(fixed) and self.means.noun == "model":
-            return f"No model was asked about {what}."
+            return f"No model was asked about {label}."
         if spread is None:
             return (
-                f"No model has a score on {what} {self.contents.title(self.contents.main).lower()}; other ways of asking have."
+                f"No model has a score on {label} {self.contents.title(self.contents.main).lower()}; other ways of asking have."
             )
         noun = self.means.noun
         perfect = "" if pd.isna(spread.ceiling) else f"; a {A_PERFECT_MODEL} would score {show(spread.ceiling, 'score')}"
-        others = "" if pd.isna(spread.others) else f", against {show(spread.others, 'score')} of the {EVERYBODY_ELSE}"
+        reference = "" if pd.isna(spread.others) else f", against {show(spread.others, 'score')} of the {EVERYBODY_ELSE}"
         who = (
             f"Of {format_count(spread.n_models, noun)} {spread.best} predicts"
             if spread.n_models > 1
             else f"{spread.best} predicts"
         )
         best = " best" if spread.n_models > 1 else ""
-        return f"{who} {what}{best}: {show(spread.best_score, 'score')}{others}{perfect}."
+        return f"{who} {label}{best}: {show(spread.best_score, 'score')}{reference}{perfect}."
 
     def _build_questions_section(self, segment: SegmentPage) -> Section:
-        own = self._pairs_of.get(segment.place)
-        if own is None:
+        pairs = self._pairs_of.get(segment.place)
+        if pairs is None:
             return Section("questions", "Questions", [])
         questions = list(self.contents.questions.values())
-        ordered = own.assign(lead=own["score"] - own["others"]).sort_values(["lead", "score"], kind="stable")
+        frame = pairs.assign(lead=pairs["score"] - pairs["others"]).sort_values(["lead", "score"], kind="stable")
         rows = [
             {**row, "question": questions[int(row["q"])].link, "round": questions[int(row["q"])].round}
-            for row in first_and_last(convert_to_rows(ordered))
+            for row in first_and_last(convert_to_rows(frame))
         ]
         who = format_plural(self.means.noun)
         caption = f"Questions that {who} predict worst and best here, beside the {EVERYBODY_ELSE}"
-        above = int((ordered["lead"] > 0).sum())
-        known = int(ordered["lead"].notna().sum())
+        above = int((frame["lead"] > 0).sum())
+        n_questions = int(frame["lead"].notna().sum())
         answer = (
-            f"On {above:,} of {format_count(known, 'question')} {who} score above the {EVERYBODY_ELSE} on average."
-            if known
+            f"On {above:,} of {format_count(n_questions, 'question')} {who} score above the {EVERYBODY_ELSE} on average."
+            if n_questions
             else ""
         )
         return Section("questions", "Questions", [Table(caption, _QUESTION_COLUMNS, rows)], answer)
@@ -172,7 +172,7 @@ class DetailPages:
         ]
         columns += [Column(f"o{at}", option, "percent", heat=True, more=at > 1) for at, option in enumerate(question.options)]
         columns += [Column("score", "Mean score", "score", more=True)]
-        shown = [
+        items = [
             {
                 "segment": segments[s].link._replace(href=segments[s].pair_page(question)),
                 "apart": apart,
@@ -192,20 +192,20 @@ class DetailPages:
             size = "" if rows[0][1] is None else f" ({format_count(rows[0][1], 'respondent')})"
             share = show(rows[0][2], "percent")
             answer = f"{segments[rows[0][0]].label}{size} differs most from everybody: in {share} of its answers."
-        return Section("groups", "Where groups differ", [Table(f"{few}: observed answers", columns, shown, first=15)], answer)
+        return Section("groups", "Where groups differ", [Table(f"{few}: observed answers", columns, items, first=15)], answer)
 
     @cached_property
     def _scores_of(self) -> dict[int, dict[int, float]]:
-        found: dict[int, dict[int, float]] = {}
+        scores: dict[int, dict[int, float]] = {}
         for s, q, score in self.means.pair_means[["s", "q", "score"]].itertuples(index=False, name=None):
-            found.setdefault(q, {})[s] = score
-        return found
+            scores.setdefault(q, {})[s] = score
+        return scores
 
 
 def _group_by_way(rows: pd.DataFrame, key: list[str]) -> dict[Any, dict[Any, pd.DataFrame]]:
     """The rows of each value of the key, by way of asking."""
-    found: dict[Any, dict[Any, pd.DataFrame]] = {}
+    groups: dict[Any, dict[Any, pd.DataFrame]] = {}
     if len(rows):
-        for (*values, level, condition), own in rows.groupby([*key, "context_level", "condition"], observed=True, sort=False):
-            found.setdefault(values[0] if len(values) == 1 else tuple(values), {})[level, condition] = own
-    return found
+        for (*values, level, condition), group in rows.groupby([*key, "context_level", "condition"], observed=True, sort=False):
+            groups.setdefault(values[0] if len(values) == 1 else tuple(values), {})[level, condition] = group
+    return groups

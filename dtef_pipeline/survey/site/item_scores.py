@@ -39,13 +39,13 @@ def item_scores(contents: SurveyContents, means: Means, most: int = MOST_PAIRS) 
         label=[f"{questions[q].title} ({segments[s].label})" for s, q in places],
         page=[segments[s].pair_page(questions[q]) for s, q in places],
     )
-    of_pairs, shown = int(rows["of_pairs"].iloc[0]), len(named)
+    of_pairs, n_shown = int(rows["of_pairs"].iloc[0]), len(named)
     names = {at: means.series[at].name for at in means.main_series}
-    found = rows.merge(words, on=["s", "q"]).assign(model=rows["series"].map(names))
+    items = rows.merge(words, on=["s", "q"]).assign(model=rows["series"].map(names))
     way = contents.title(contents.main).lower()
-    some = (
-        f"a random sample of {shown:,} of {format_count(of_pairs, 'pair')} (seed {SEED})"
-        if shown < of_pairs
+    sample = (
+        f"a random sample of {n_shown:,} of {format_count(of_pairs, 'pair')} (seed {SEED})"
+        if n_shown < of_pairs
         else format_count(of_pairs, "pair")
     )
-    return ItemComparison(found[list(ITEM_COLUMNS)], f"Pairs of question and segment, {way}: {some}.")
+    return ItemComparison(items[list(ITEM_COLUMNS)], f"Pairs of question and segment, {way}: {sample}.")

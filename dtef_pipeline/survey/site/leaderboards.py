@@ -53,33 +53,33 @@ def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
     """A board for each way of asking; that of the front page first."""
     for at, way in enumerate(contents.ways):
         rows = way.rows_of(contents.overall)
-        placed = _add_ranks(rows, way.rows_of(contents.boards["comparisons"]))
+        ranked_rows = _add_ranks(rows, way.rows_of(contents.boards["comparisons"]))
         ceiling = rows["ceiling"].median() if "ceiling" in rows else np.nan
         lines = [] if is_unknown(ceiling) else [Reference(f"A {A_PERFECT_MODEL}", float(ceiling))]
-        others = rows.loc[(rows["model"] == LEAVE_ONE_OUT) & rows["score"].notna(), ["name", "score"]]
-        lines += [Reference(name, float(score)) for name, score in others.itertuples(index=False, name=None)]
+        marginals = rows.loc[(rows["model"] == LEAVE_ONE_OUT) & rows["score"].notna(), ["name", "score"]]
+        lines += [Reference(name, float(score)) for name, score in marginals.itertuples(index=False, name=None)]
         title = contents.title(way) if len(contents.ways) > 1 else ""
-        board = [_build_row(one) for one in convert_to_rows(placed)]
+        board = [_build_row(row) for row in convert_to_rows(ranked_rows)]
         yield RankedBoard(str(at) if at else "", title, SURVEY_MEASURE, board, lines, _BOARD_MORE, HOW_TO_READ_RANKS)
 
 
-def _add_ranks(rows: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
+def _add_ranks(rows: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
     """The rows with `rank`, `rank_low` and `rank_high` among models alone, best first; baselines have none."""
     models = rows[~rows["is_reference"] & rows["rank"].notna()]
     by = models["adjusted_score"] if "adjusted_score" in models else models["score"]
     models = models.assign(rank=rank_numbers(by))
-    found = models[["rank"]].copy()
-    if len(compared):
-        tested = compared[compared["among"] == families.AMONG_MODELS]
-        found = found.join(rank_ranges(models, tested, KEYS))
-    placed = rows.drop(columns=["rank", "rank_low", "rank_high"], errors="ignore").join(found)
-    by_score = placed["rank"].fillna(np.inf) if len(models) else -placed["score"]
-    order = np.lexsort((placed["name"].astype(str), -placed["score"].fillna(-1), by_score))
-    return placed.iloc[order]
+    ranks = models[["rank"]].copy()
+    if len(comparisons):
+        tests = comparisons[comparisons["among"] == families.AMONG_MODELS]
+        ranks = ranks.join(rank_ranges(models, tests, KEYS))
+    ranked_rows = rows.drop(columns=["rank", "rank_low", "rank_high"], errors="ignore").join(ranks)
+    by_score = ranked_rows["rank"].fillna(np.inf) if len(models) else -ranked_rows["score"]
+    order = np.lexsort((ranked_rows["name"].astype(str), -ranked_rows["score"].fillna(-1), by_score))
+    return ranked_rows.iloc[order]
 
 
-def _build_row(one: Mapping[str, Any]) -> BoardRow:
-    return BoardRow.of({**one, "skill": Estimate.of(one, "skill")}, Estimate.of(one, "score"), _BOARD_MORE, "name")
+def _build_row(row: Mapping[str, Any]) -> BoardRow:
+    return BoardRow.of({**row, "skill": Estimate.of(row, "skill")}, Estimate.of(row, "score"), _BOARD_MORE, "name")
 
 
 def verdict(contents: SurveyContents, board: RankedBoard) -> str:
@@ -88,18 +88,18 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
     `No model beats the answer of everybody else: the best of 3, gpt-4.1, scores 0.768 against 0.821; a perfect model would score 0.867.`
     """
     models = board.models
-    tested = _compare_with_reference(contents, contents.main)
-    found = tested.get(models[0].model) if models else None
-    if found is None:
+    tests = _compare_with_reference(contents, contents.main)
+    result = tests.get(models[0].model) if models else None
+    if result is None:
         return describe_best_of_models(board)
     best = models[0].model
     who = f"the best of {format_count(len(models), 'model')}, {best}," if len(models) > 1 else best
-    numbers = f"{show(found['of_model'], 'score')} against {show(found['of_reference'], 'score')}"
-    ceiling = next((one.value for one in board.references if one.label.endswith(A_PERFECT_MODEL)), None)
+    numbers = f"{show(result['of_model'], 'score')} against {show(result['of_reference'], 'score')}"
+    ceiling = next((reference.value for reference in board.references if reference.label.endswith(A_PERFECT_MODEL)), None)
     perfect = f"; a {A_PERFECT_MODEL} would score {show(ceiling, 'score')}" if ceiling is not None else ""
-    shared = _describe_shared_pairs(board, found["of_reference"])
+    shared = _describe_shared_pairs(board, result["of_reference"])
     perfect = f"{perfect} on all pairs" if perfect and shared else perfect
-    beating = sum(1 for one in models if tested.get(one.model, {}).get("verdict") == families.BETTER)
+    beating = sum(1 for model in models if tests.get(model.model, {}).get("verdict") == families.BETTER)
     if beating and len(models) > 1:
         beat = f"{beating} of {len(models)} models {'beat' if beating > 1 else 'beats'}"
         return f"{beat} the {EVERYBODY_ELSE}: the best, {best}, scores {numbers}{shared}{perfect}."
@@ -109,24 +109,24 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
         families.ALIKE: f"No model clearly differs from the {EVERYBODY_ELSE}: {who} scores {numbers}",
         families.UNTESTED: f"No test was possible: {who} scores {numbers} of the {EVERYBODY_ELSE}",
     }
-    return f"{words[found['verdict']]}{shared}{perfect}."
+    return f"{words[result['verdict']]}{shared}{perfect}."
 
 
-def _describe_shared_pairs(board: RankedBoard, compared: float) -> str:
+def _describe_shared_pairs(board: RankedBoard, score: float) -> str:
     """Words where a reference has another score on the pairs that are compared than on the board, which has all of its pairs."""
     rows = [row.score.value for row in board.rows if row.model.lower() == EVERYBODY_ELSE.lower()]
-    differs = any(value is not None and show(value, "score") != show(compared, "score") for value in rows)
+    differs = any(value is not None and show(value, "score") != show(score, "score") for value in rows)
     return " on the pairs that both have" if differs else ""
 
 
 def _compare_with_reference(contents: SurveyContents, way: Way) -> dict[str, dict[str, Any]]:
     """By a model's name, its comparison with the answer of everybody else: `verdict`, `of_model`, `of_reference`, on the pairs of both."""
     rows = way.rows_of(contents.boards["comparisons"])
-    found: dict[str, dict[str, Any]] = {}
+    comparisons: dict[str, dict[str, Any]] = {}
     for row in convert_to_rows(rows[rows["among"] == families.OF_REFERENCE]) if len(rows) else []:
         leads = row["model_variant"] != LEAVE_ONE_OUT
         name = row["name"] if leads else contents.names.get(row["other_variant"], row["other_model"])
         scores = (row["score"], row["other_score"]) if leads else (row["other_score"], row["score"])
         words = row["verdict"] if leads or row["verdict"] != families.BETTER else families.WORSE
-        found[name] = {"verdict": words, "of_model": scores[0], "of_reference": scores[1]}
-    return found
+        comparisons[name] = {"verdict": words, "of_model": scores[0], "of_reference": scores[1]}
+    return comparisons

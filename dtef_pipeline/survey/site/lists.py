@@ -42,8 +42,8 @@ def lists(contents: SurveyContents, means: Means) -> Iterator[Section]:
 def _build_segments_section(contents: SurveyContents, means: Means) -> Section:
     spreads = means.spreads("s")
     rows = [
-        {"segment": one.link, "n": one.n, "n_rounds": one.n_rounds, **build_spread_cells(spreads.get(one.place))}
-        for one in contents.segments.values()
+        {"segment": s.link, "n": s.n, "n_rounds": s.n_rounds, **build_spread_cells(spreads.get(s.place))}
+        for s in contents.segments.values()
     ]
     rows.sort(key=lambda row: "mean" not in row)
     columns = [
@@ -52,7 +52,7 @@ def _build_segments_section(contents: SurveyContents, means: Means) -> Section:
         *_SCORE_SPREAD,
         Column("n_rounds", "Rounds", "count", more=True),
     ]
-    named = {one.place: one.label for one in contents.segments.values()}
+    named = {s.place: s.label for s in contents.segments.values()}
     table = Table("Segments; each leads to its page", columns, rows, search=True, first=15)
     return Section("segments", "Segments", [table], _summarize_spreads(spreads, named, means, "segment"), _HOW_TO_READ_LISTS)
 
@@ -60,12 +60,11 @@ def _build_segments_section(contents: SurveyContents, means: Means) -> Section:
 def _build_questions_section(contents: SurveyContents, means: Means) -> Section:
     spreads = means.spreads("q")
     rows = [
-        {"question": one.link, "round": one.round, **build_spread_cells(spreads.get(one.place))}
-        for one in contents.questions.values()
+        {"question": q.link, "round": q.round, **build_spread_cells(spreads.get(q.place))} for q in contents.questions.values()
     ]
     rows.sort(key=lambda row: row["mean"] if row.get("mean") is not None else 2)
     columns = [Column("question", "Question", "long"), Column("round", "Round"), *_SCORE_SPREAD]
-    named = {one.place: f"“{one.title}”" for one in contents.questions.values()}
+    named = {q.place: f"“{q.title}”" for q in contents.questions.values()}
     table = Table("Questions, the hardest first; each leads to its page", columns, rows, search=True, first=15)
     return Section("questions", "Questions", [table], _summarize_spreads(spreads, named, means, "question"), _HOW_TO_READ_LISTS)
 
@@ -81,9 +80,9 @@ def build_spread_cells(spread: Spread | None) -> dict[str, Any]:
 def _summarize_spreads(spreads: dict[int, Spread], named: dict[int, str], means: Means, noun: str) -> str:
     if len(spreads) < 2:
         return ""
-    ordered = sorted(spreads, key=lambda place: (-spreads[place].mean, place))
-    best, worst = ordered[0], ordered[-1]
-    beaten = sum(1 for one in spreads.values() if one.best_score > one.others)
+    places = sorted(spreads, key=lambda place: (-spreads[place].mean, place))
+    best, worst = places[0], places[-1]
+    beaten = sum(1 for spread in spreads.values() if spread.best_score > spread.others)
     where = f"all {len(spreads):,}" if beaten == len(spreads) else f"{beaten:,}" if beaten else "none"
     return (
         f"{format_plural(means.noun).capitalize()} predict {named[best]} best of {format_count(len(spreads), noun)} "

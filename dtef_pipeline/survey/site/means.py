@@ -45,8 +45,8 @@ class Means:
     @cached_property
     def main_series(self) -> list[int]:
         """The places of the series whose means these are."""
-        own = [at for at, one in enumerate(self.series) if one.way == self.contents.main]
-        return [at for at in own if not self.series[at].is_reference] or own
+        places = [at for at, series in enumerate(self.series) if series.way == self.contents.main]
+        return [at for at in places if not self.series[at].is_reference] or places
 
     @property
     def noun(self) -> str:
@@ -72,13 +72,13 @@ class Means:
             SELECT {by} AS place, series, avg(score) AS score, avg(others) AS others, avg(ceiling) AS ceiling, count(*) AS pairs
             FROM compared SEMI JOIN shared USING (s, q) GROUP BY ALL ORDER BY place, score DESC, series
             """)
-        return {int(own["place"].iloc[0]): self._compute_spread(own) for _, own in rows.groupby("place", sort=False)}
+        return {int(group["place"].iloc[0]): self._compute_spread(group) for _, group in rows.groupby("place", sort=False)}
 
-    def _compute_spread(self, own: pd.DataFrame) -> Spread:
-        first, last = own.iloc[0], own.iloc[-1]
-        best, worst = (self.series[int(one["series"])].name for one in (first, last))
-        scores = (float(own["score"].mean()), best, float(first["score"]), worst, float(last["score"]))
-        return Spread(*scores, float(first["others"]), float(first["ceiling"]), int(first["pairs"]), len(own))
+    def _compute_spread(self, rows: pd.DataFrame) -> Spread:
+        first, last = rows.iloc[0], rows.iloc[-1]
+        best, worst = (self.series[int(row["series"])].name for row in (first, last))
+        scores = (float(rows["score"].mean()), best, float(first["score"]), worst, float(last["score"]))
+        return Spread(*scores, float(first["others"]), float(first["ceiling"]), int(first["pairs"]), len(rows))
 
     def leads(self, by: By) -> pd.DataFrame:
         """`place`, `series`, `lead` over the answer of everybody else, `score`, `pairs`; no rows where that answer is not known."""
@@ -95,5 +95,5 @@ class Means:
         )
 
     def _query_frame(self, sql: str) -> pd.DataFrame:
-        found: Any = self.contents.connection.execute(sql).df()
-        return pd.DataFrame(found)
+        frame: Any = self.contents.connection.execute(sql).df()
+        return pd.DataFrame(frame)

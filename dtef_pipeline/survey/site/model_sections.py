@@ -70,15 +70,15 @@ class SurveyModelSections:
                 <= CASE WHEN starts_with(code, '!') THEN {_UNREAD_SHOWN} ELSE {_WORST_SHOWN} END
             ORDER BY series, starts_with(code, '!'), score, s, q
             """).fetchall()
-        found: dict[int, list[Worst]] = {}
+        by_series: dict[int, list[Worst]] = {}
         for row in rows:
-            found.setdefault(row[0], []).append(Worst(*row))
-        return found
+            by_series.setdefault(row[0], []).append(Worst(*row))
+        return by_series
 
     @property
     def places(self) -> list[Place]:
         """The pairs whose texts the sections show."""
-        return [(one.s, one.q) for own in self.worst.values() for one in own]
+        return [(answer.s, answer.q) for answers in self.worst.values() for answer in answers]
 
     def build_model_sections(self, name: str, texts: Texts) -> Iterator[Section]:
         """Its sections; none where it was not asked as on the first leaderboard."""
@@ -93,8 +93,8 @@ class SurveyModelSections:
         by_segment, by_question = self._select_leads("s", at), self._select_leads("q", at)
         blocks: list[Block] = [Table("By attribute", _ATTRIBUTE_COLUMNS, self._build_attribute_rows(at))]
         for noun, rows, links in (
-            ("Segment", by_segment, [one.link for one in segments]),
-            ("Question", by_question, [one.link for one in questions]),
+            ("Segment", by_segment, [segment.link for segment in segments]),
+            ("Question", by_question, [question.link for question in questions]),
         ):
             cells = [{**row, "place": links[int(row["place"])]} for row in convert_to_rows(rows)]
             columns = [Column("place", noun, "long"), *_LEAD_ON_PAIRS]
@@ -105,7 +105,7 @@ class SurveyModelSections:
         if len(by_segment):
             above = int((by_segment["lead"] > 0).sum())
             best, last = by_segment.iloc[0], by_segment.iloc[-1]
-            named = [f"{segments[int(one['place'])].label} ({show(one['lead'], 'signed')})" for one in (best, last)]
+            named = [f"{segments[int(end['place'])].label} ({show(end['lead'], 'signed')})" for end in (best, last)]
             answer = (
                 f"It beats the {EVERYBODY_ELSE} in {above} of {len(by_segment)} segments; "
                 f"its lead is largest in {named[0]} and smallest in {named[1]}."
@@ -122,33 +122,33 @@ class SurveyModelSections:
 
     def _build_attribute_rows(self, at: int) -> list[dict[str, Any]]:
         rows = self.contents.main.rows_of(self.contents.boards["attribute"])
-        own = rows[rows["model_variant"] == self.series[at].variant].sort_values("score", ascending=False, kind="stable")
-        return convert_to_rows(own, attribute=format_attribute)
+        model_rows = rows[rows["model_variant"] == self.series[at].variant].sort_values("score", ascending=False, kind="stable")
+        return convert_to_rows(model_rows, attribute=format_attribute)
 
     def _build_worst_section(self, at: int, texts: Texts) -> Section:
-        own = self.worst.get(at, [])
+        items = self.worst.get(at, [])
         blocks = [
-            self._build_answer_block(one, [response for response in texts.get((one.s, one.q), ()) if response.series == at])
-            for one in own
+            self._build_answer_block(item, [response for response in texts.get((item.s, item.q), ()) if response.series == at])
+            for item in items
         ]
-        read = [one.score for one in own if one.is_read]
+        read = [item.score for item in items if item.is_read]
         answer = f"Its lowest score on a readable answer is {show(min(read), 'score')}." if read else ""
         return Section("worst", "worst answers", blocks, answer)
 
-    def _build_answer_block(self, one: Worst, responses: Sequence[ResponseText]) -> Fold:
-        segment = list(self.contents.segments.values())[one.s]
-        question = list(self.contents.questions.values())[one.q]
-        predicted = shares(one.code.partition("*")[0])[:-1] if one.is_read else []
+    def _build_answer_block(self, item: Worst, responses: Sequence[ResponseText]) -> Fold:
+        segment = list(self.contents.segments.values())[item.s]
+        question = list(self.contents.questions.values())[item.q]
+        predicted = shares(item.code.partition("*")[0])[:-1] if item.is_read else []
         rows: list[dict[str, Any]] = [
-            {"option": option, "observed": seen, "predicted": predicted[place] if predicted else None}
-            for place, (option, seen) in enumerate(zip(question.options, shares(one.observed), strict=True))
+            {"option": option, "observed": share, "predicted": predicted[place] if predicted else None}
+            for place, (option, share) in enumerate(zip(question.options, shares(item.observed), strict=True))
         ]
         rows.append({"option": Link("All models on this pair", segment.pair_page(question))})
         blocks: list[Block] = [Table(f"{question.text} ({question.round})", _ANSWER_COLUMNS, rows)]
         if responses:
-            shown = [{"about": _describe_response(response), "words": response.words} for response in responses]
-            blocks.append(TemplateBlock("survey/response.html.j2", {"prompt": responses[0].prompt, "responses": shown}))
-        return Fold(f"{show(one.score, 'score')}: {segment.label}, {question.title}", blocks)
+            response_rows = [{"about": _describe_response(response), "words": response.words} for response in responses]
+            blocks.append(TemplateBlock("survey/response.html.j2", {"prompt": responses[0].prompt, "responses": response_rows}))
+        return Fold(f"{show(item.score, 'score')}: {segment.label}, {question.title}", blocks)
 
 
 def _describe_response(response: ResponseText) -> str:

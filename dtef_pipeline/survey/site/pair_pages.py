@@ -48,44 +48,44 @@ class PairPages:
         sizes = dict(
             self.contents.connection.execute(f"SELECT series, sum(length(code)) FROM {ANSWERS} GROUP BY series").fetchall()
         )
-        kept, total = list[int](), 0
+        places, total = list[int](), 0
         for way in self.contents.ways:
-            own = [at for at, one in enumerate(self.series) if one.way == way and at in sizes]
-            total += sum(sizes[at] for at in own)
-            if total > MOST_CODE_CHARACTERS and kept:
+            way_places = [at for at, series in enumerate(self.series) if series.way == way and at in sizes]
+            total += sum(sizes[at] for at in way_places)
+            if total > MOST_CODE_CHARACTERS and places:
                 break
-            kept += own
-        return kept
+            places += way_places
+        return places
 
     def section(self, fixed: SegmentPage | QuestionPage) -> Section:
         """The part of the page of a segment or a question where the reader chooses the other."""
-        what = "segment" if isinstance(fixed, SegmentPage) else "question"
+        kind = "segment" if isinstance(fixed, SegmentPage) else "question"
         ways = {self.series[at].way for at in self.kept}
-        left = len(self.contents.ways) - len(ways)
-        first = self._first_asked[what].get(fixed.place)
+        n_missing = len(self.contents.ways) - len(ways)
+        first = self._first_asked[kind].get(fixed.place)
         notes = [
-            "" if first is not None else f"No model was asked about this {what}: the table has baselines only.",
-            f"{format_count(left, 'way')} of asking with less context or fewer models left out." if left > 0 else "",
+            "" if first is not None else f"No model was asked about this {kind}: the table has baselines only.",
+            f"{format_count(n_missing, 'way')} of asking with less context or fewer models left out." if n_missing > 0 else "",
             self.sample.words,
         ]
-        asked = ",".join(map(str, self._segments_by_question.get(fixed.place, ()))) if what == "question" else ""
+        segment_list = ",".join(map(str, self._segments_by_question.get(fixed.place, ()))) if kind == "question" else ""
         part = TemplateBlock(
             "survey/pairs.html.j2",
             {
                 "data": SHARED_DATA,
-                "what": what,
+                "what": kind,
                 "place": fixed.place,
-                "asked": asked,
+                "asked": segment_list,
                 "first": "" if first is None else first,
                 "notes": list(filter(None, notes)),
-                "sample": self._sample(what, fixed.place),
+                "sample": self._sample(kind, fixed.place),
             },
         )
         return Section("pairs", "Predicted beside observed", [part], how=HOW_TO_READ_PAIRS)
 
-    def _sample(self, what: str, place: int) -> list[Block]:
+    def _sample(self, kind: str, place: int) -> list[Block]:
         """A pair of the page as it can be read without scripts: shares of answers, and what one model wrote."""
-        at = self._samples[what].get(place)
+        at = self._samples[kind].get(place)
         if at is None:
             return []
         rows, options = self._sample_rows[at], list(self.contents.questions.values())[at[1]].options
@@ -93,9 +93,9 @@ class PairPages:
         columns += [Column(f"o{number}", option, "percent") for number, option in enumerate(options)]
         caption = f"{list(self.contents.segments.values())[at[0]].label}: {list(self.contents.questions.values())[at[1]].title}"
         responses = self.texts.get(at, ())[:1]
-        shown = [{"about": f"{self.series[one.series].name}, snapshot {one.snapshot}", "words": one.words} for one in responses]
+        items = [{"about": f"{self.series[r.series].name}, snapshot {r.snapshot}", "words": r.words} for r in responses]
         texts = (
-            [TemplateBlock("survey/response.html.j2", {"prompt": responses[0].prompt, "responses": shown})] if responses else []
+            [TemplateBlock("survey/response.html.j2", {"prompt": responses[0].prompt, "responses": items})] if responses else []
         )
         return [Table(caption, columns, rows), *texts]
 
@@ -114,8 +114,8 @@ class PairPages:
     @cached_property
     def _sample_rows(self) -> dict[Place, list[dict[str, Any]]]:
         """What was observed in each of these pairs, then what each model predicted in the way of the first leaderboard, the best first."""
-        wanted = {at for own in self._samples.values() for at in own.values()}
-        self.contents.connection.register("_sampled", pd.DataFrame(sorted(wanted), columns=["s", "q"]))
+        places = {at for samples in self._samples.values() for at in samples.values()}
+        self.contents.connection.register("_sampled", pd.DataFrame(sorted(places), columns=["s", "q"]))
         models = [at for at in self.kept if self.series[at].way == self.contents.main and not self.series[at].is_reference]
         best = "ORDER BY score DESC, series"
         rows = self.contents.connection.execute(
@@ -129,14 +129,14 @@ class PairPages:
         return {
             (s, q): [
                 {"who": "Observed", **_option_cells(shares(observed))},
-                *(self._answer_row(*one) for one in zip(*(own[:_MODELS_SAMPLED] for own in found if own), strict=True)),
+                *(self._answer_row(*item) for item in zip(*(part[:_MODELS_SAMPLED] for part in lists if part), strict=True)),
             ]
-            for s, q, observed, *found in rows
+            for s, q, observed, *lists in rows
         }
 
     def _answer_row(self, at: int, score: float | None, code: str) -> dict[str, Any]:
-        own = [] if code.startswith("!") else shares(code.partition("*")[0])[:-1]
-        return {"who": self.series[at].name, "score": score, **_option_cells(own)}
+        answer_shares = [] if code.startswith("!") else shares(code.partition("*")[0])[:-1]
+        return {"who": self.series[at].name, "score": score, **_option_cells(answer_shares)}
 
     def is_asked(self, fixed: SegmentPage | QuestionPage) -> bool:
         """Whether any model was asked about it, in whatever way."""
@@ -146,15 +146,15 @@ class PairPages:
     def _first_asked(self) -> dict[str, dict[int, int]]:
         """By segment the first question that a model was asked there, and by question the first such segment; those with texts come first."""
         of_models = [at for at in self.kept if not self.series[at].is_reference]
-        found = {}
-        for what, fixed, other in (("segment", "s", "q"), ("question", "q", "s")):
-            query = f"SELECT {fixed}, min({other}) FROM {ANSWERS} WHERE list_contains({of_models}::INTEGER[], series) GROUP BY {fixed}"
+        firsts = {}
+        for kind, fixed, partner in (("segment", "s", "q"), ("question", "q", "s")):
+            query = f"SELECT {fixed}, min({partner}) FROM {ANSWERS} WHERE list_contains({of_models}::INTEGER[], series) GROUP BY {fixed}"
             first = dict(self.contents.connection.execute(query).fetchall())
             pairs = (
-                sorted(self.texts, reverse=True) if what == "segment" else [(q, s) for s, q in sorted(self.texts, reverse=True)]
+                sorted(self.texts, reverse=True) if kind == "segment" else [(q, s) for s, q in sorted(self.texts, reverse=True)]
             )
-            found[what] = {**first, **dict(pairs)}
-        return found
+            firsts[kind] = {**first, **dict(pairs)}
+        return firsts
 
     @cached_property
     def _segments_by_question(self) -> dict[int, list[int]]:
@@ -176,13 +176,11 @@ class PairPages:
 
     def _build_shared_data(self) -> dict[str, Any]:
         return {
-            "segments": [
-                [one.label, build_data_path(one), build_texts_path(one), one.path] for one in self.contents.segments.values()
-            ],
-            "questions": [[one.round, one.text, one.options, one.path] for one in self.contents.questions.values()],
+            "segments": [[s.label, build_data_path(s), build_texts_path(s), s.path] for s in self.contents.segments.values()],
+            "questions": [[q.round, q.text, q.options, q.path] for q in self.contents.questions.values()],
             "series": [
-                [one.name, self.contents.ways.index(one.way), one.is_reference]
-                for one in map(self.series.__getitem__, self.kept)
+                [series.name, self.contents.ways.index(series.way), series.is_reference]
+                for series in map(self.series.__getitem__, self.kept)
             ],
             "ways": [[self.contents.title(way), "/".join(way)] for way in self.contents.ways],
             "statuses": [status.replace("_", " ") for status in STATUSES],
@@ -200,23 +198,23 @@ class PairPages:
             """,
             [segment.place, segment.place],
         ).fetchall()
-        found = []
+        pairs = []
         for q, *numbers, circular, observed, at, codes in rows:
             code_by_series = dict(zip(at, codes, strict=True))
-            known = [None if pd.isna(one) else round(one) for one in numbers]
-            found.append([q, *known, int(circular), observed, [code_by_series.get(one, "") for one in self.kept]])
-        return found
+            values = [None if pd.isna(number) else round(number) for number in numbers]
+            pairs.append([q, *values, int(circular), observed, [code_by_series.get(series, "") for series in self.kept]])
+        return pairs
 
     def _build_texts(self, of_questions: Mapping[int, Sequence[ResponseText]]) -> dict[str, Any]:
         """Prompts once, and of each question its responses: place of the series, of the prompt, words, status, reason, snapshot, draw."""
         prompts, place = dict[str, int](), {at: place for place, at in enumerate(self.kept)}
         responses = {
             str(q): [
-                [place[one.series], prompts.setdefault(one.prompt, len(prompts)), *one[2:]]
-                for one in own
-                if one.series in place
+                [place[text.series], prompts.setdefault(text.prompt, len(prompts)), *text[2:]]
+                for text in texts
+                if text.series in place
             ]
-            for q, own in of_questions.items()
+            for q, texts in of_questions.items()
         }
         return {"prompts": list(prompts), "said": responses}
 

@@ -55,12 +55,12 @@ def store_pairs(contents: SurveyContents) -> list[Series]:
 def register_places(contents: SurveyContents, series: Sequence[Series]) -> None:
     """Give queries the places of segments, questions and series by their names: see PLACED."""
     frames = {
-        "_segments": pd.DataFrame([(one.id, one.place) for one in contents.segments.values()], columns=["segment", "s"]),
+        "_segments": pd.DataFrame([(s.id, s.place) for s in contents.segments.values()], columns=["segment", "s"]),
         "_questions": pd.DataFrame(
-            [(one.round, one.id, one.place) for one in contents.questions.values()], columns=["round", "question_id", "q"]
+            [(q.round, q.id, q.place) for q in contents.questions.values()], columns=["round", "question_id", "q"]
         ),
         "_series": pd.DataFrame(
-            [(at, one.variant, *one.way, one.is_reference) for at, one in enumerate(series)],
+            [(at, item.variant, *item.way, item.is_reference) for at, item in enumerate(series)],
             columns=["series", "model_variant", "context_level", "condition", "is_reference"],
         ),
     }
@@ -94,9 +94,9 @@ def _list_all_series(contents: SurveyContents) -> list[Series]:
     rows = contents.connection.execute(
         "SELECT DISTINCT model_variant, context_level, condition FROM scores ORDER BY ALL"
     ).fetchall()
-    found = [Series(contents.names.get(variant, variant), variant, Way(level, condition)) for variant, level, condition in rows]
+    items = [Series(contents.names.get(variant, variant), variant, Way(level, condition)) for variant, level, condition in rows]
     place = {way: at for at, way in enumerate(contents.ways)}
-    return sorted(found, key=lambda one: (place.get(one.way, len(place)), one.is_reference, one.name))
+    return sorted(items, key=lambda series: (place.get(series.way, len(place)), series.is_reference, series.name))
 
 
 def _build_code_sql(fraction: str) -> str:
@@ -106,14 +106,14 @@ def _build_code_sql(fraction: str) -> str:
 
 def _build_answers_sql(contents: SurveyContents, options: SurveyBoardOptions) -> str:
     place = f"list_position([{', '.join(repr(status) for status in STATUSES)}], status) - 1"
-    given = f"CASE WHEN score IS NULL THEN '' ELSE {_build_code_sql('score')} END"  # unscored is not zero
+    score_code = f"CASE WHEN score IS NULL THEN '' ELSE {_build_code_sql('score')} END"  # unscored is not zero
     of_option = _build_code_sql("list_avg(list_transform(parsed, lambda shares: shares[option]))")
     shares = f"array_to_string(list_transform(range(1, len(parsed[1]) + 1), lambda option: {of_option}), '')"
     draws = "CASE WHEN n_total > 1 THEN '*' || n_ok || '/' || n_total ELSE '' END"
     more = ("list(predicted ORDER BY draw) FILTER (status = 'ok') AS parsed", "min(status) AS status")
     return f"""{cells_sql(contents.connection, options, more)}
         SELECT s::SMALLINT AS s, q::INTEGER AS q, series::SMALLINT AS series, snapshot, score,
-            coalesce({shares} || {_build_code_sql("score")}, '!' || {place} || {given}) || {draws} AS code
+            coalesce({shares} || {_build_code_sql("score")}, '!' || {place} || {score_code}) || {draws} AS code
         FROM cells {PLACED} WHERE status NOT IN ('budget', 'missing') ORDER BY s, q, series
         """
 

@@ -78,7 +78,7 @@ def build_model_rows(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 def _build_attributes_section(contents: SurveyContents) -> Section:
     rows = _select_main(contents, "attribute")
-    means = {str(name): float(own["score"].mean()) for name, own in rows.groupby("attribute")} if len(rows) else {}
+    means = {str(name): float(group["score"].mean()) for name, group in rows.groupby("attribute")} if len(rows) else {}
     answer = ""
     if len(means) > 1:
         best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
@@ -101,15 +101,15 @@ def _build_attribute_table(rows: pd.DataFrame) -> Table:
         *(Column(name, format_attribute(name), "score", more=at > 4) for at, name in enumerate(names)),
     ]
     order = rows.groupby("name")["score"].mean().sort_values(ascending=False, kind="stable").index
-    own = {name: list(build_model_rows(of_model)) for name, of_model in rows.groupby("name")}
-    shown = [
-        {"name": name, "_kind": own[name][0]["_kind"], **{row["attribute"]: Estimate.of(row, "score") for row in own[name]}}
+    cells = {name: list(build_model_rows(of_model)) for name, of_model in rows.groupby("name")}
+    table_rows = [
+        {"name": name, "_kind": cells[name][0]["_kind"], **{row["attribute"]: Estimate.of(row, "score") for row in cells[name]}}
         for name in order
     ]
     of_models = rows[~rows["is_reference"]] if not rows["is_reference"].all() else rows
     has_intervals = "score_low" in of_models and of_models["score_low"].notna().any()
     return Table(
-        f"Mean score by attribute{', with 95% intervals where there are any' if has_intervals else ''}", columns, shown
+        f"Mean score by attribute{', with 95% intervals where there are any' if has_intervals else ''}", columns, table_rows
     )
 
 
@@ -142,29 +142,29 @@ def _build_gaps_section(contents: SurveyContents) -> Section:
         "low in a segment of few people; the expected score allows for that. “worse” and “better”: p, adjusted (Holm) over the model's "
         f"attribute, is below {SIGNIFICANCE:g}. The {_MOST_GAPS} rows of the smallest p are shown; `dtef board --by gaps --top 0` has all."
     )
-    blocks = _build_blocks_by_way(contents, "gaps", lambda own: _build_gap_table(contents, own))
+    blocks = _build_blocks_by_way(contents, "gaps", lambda way_rows: _build_gap_table(contents, way_rows))
     return Section("gaps", "Largest gaps between segments", blocks, answer, how)
 
 
 def _gap_answer(counts: Counter[str]) -> str:
     """How many of the tested pairs of a model and a segment are better or worse; that none could be tested."""
-    tested = counts.total() - counts[UNTESTED]
-    if not tested:
+    n_tested = counts.total() - counts[UNTESTED]
+    if not n_tested:
         return "No gap could be tested; the notes below the table say why."
-    found = f"{counts[WORSE]:,} worse than its attribute's other segments, {counts[BETTER]:,} better"
-    return f"Of {format_count(tested, 'tested pair')} of a model and a segment, the model predicts {found}."
+    summary = f"{counts[WORSE]:,} worse than its attribute's other segments, {counts[BETTER]:,} better"
+    return f"Of {format_count(n_tested, 'tested pair')} of a model and a segment, the model predicts {summary}."
 
 
 def _build_gap_table(contents: SurveyContents, rows: pd.DataFrame) -> Table:
     first = sort_by_significance(rows[~rows["is_reference"]]).head(_MOST_GAPS)
-    shown = convert_to_rows(first, segment=lambda segment: build_segment_cell(contents, segment))
-    return Table("Segments that a model predicts worse or better than the others", _GAP_COLUMNS, shown, first=10)
+    gap_rows = convert_to_rows(first, segment=lambda segment: build_segment_cell(contents, segment))
+    return Table("Segments that a model predicts worse or better than the others", _GAP_COLUMNS, gap_rows, first=10)
 
 
 def build_segment_cell(contents: SurveyContents, segment: str) -> Any:
     """A segment that leads to its page, where it has one."""
-    found = contents.segments.get(segment)
-    return found.link if found else segment
+    page = contents.segments.get(segment)
+    return page.link if page else segment
 
 
 _CONTEXT_COLUMNS = (
@@ -196,15 +196,15 @@ _CONTEXT_COLUMNS = (
 
 
 def _build_context_section(contents: SurveyContents) -> Section:
-    tested = contents.boards["context"]
-    rows = tested[~tested["is_reference"]] if len(tested) else tested
+    tests = contents.boards["context"]
+    rows = tests[~tests["is_reference"]] if len(tests) else tests
     counts = rows["verdict"].value_counts() if len(rows) else pd.Series(dtype=int)
     answer = (
         f"Of {format_count(len(rows), 'test')} of models: {', '.join(f'{n} {words}' for words, n in counts.items())}."
         if len(counts)
         else ""
     )
-    shown = convert_to_rows(rows, condition=format_condition)
+    table_rows = convert_to_rows(rows, condition=format_condition)
     how = (
         "Mean score over the number of context questions, over the pairs that have a score at every level of the model. A model that uses the "
         "group's other answers rises; a flat line says that it answers from what it believes about the group. “stereotype-holding”: the 90% "
@@ -213,7 +213,7 @@ def _build_context_section(contents: SurveyContents) -> Section:
     return Section(
         "context",
         "What context does",
-        [*_build_curves(contents), Table("Responsiveness to context", _CONTEXT_COLUMNS, shown)],
+        [*_build_curves(contents), Table("Responsiveness to context", _CONTEXT_COLUMNS, table_rows)],
         answer,
         how,
     )
@@ -222,7 +222,7 @@ def _build_context_section(contents: SurveyContents) -> Section:
 def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
     if len({way.level for way in contents.ways}) < 2:
         return
-    shown = _count_questions_shown(contents)
+    n_shown = _count_questions_shown(contents)
     shared = restrict_to_shared_pairs(contents.connection, contents.overall)
     for condition, board in shared.groupby("condition", sort=True, observed=True):
         rows = board[board["score"].notna() & ~board["is_reference"]]
@@ -230,24 +230,24 @@ def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
         rows = rows[rows["name"].isin(best)]
         if rows["context_level"].nunique() < 2:
             continue
-        drawn = [
-            {"label": row["name"], "x": shown[Way(row["context_level"], str(condition))], "value": row["score"]}
+        points = [
+            {"label": row["name"], "x": n_shown[Way(row["context_level"], str(condition))], "value": row["score"]}
             for row in sorted(convert_to_rows(rows), key=lambda row: (row["name"], ContextLevel(row["context_level"]).order))
         ]
         few = f", the best {_MOST_CURVES} models" if len(best) == _MOST_CURVES else ""
         caption = f"Mean score over the number of context questions, {format_condition(str(condition))}{few}"
-        yield Chart("curves", drawn, caption, titles={"x": "context questions"})
+        yield Chart("curves", points, caption, titles={"x": "context questions"})
 
 
 def _count_questions_shown(contents: SurveyContents) -> dict[Way, float]:
     """How many context questions the prompts of each way really show on average; where that is not known, how many were asked for."""
-    known = {}
+    means = {}
     if has_table(contents.connection, "blueprints"):
         rows = contents.connection.execute(
             "SELECT context_level, condition, avg(context_included) FROM blueprints GROUP BY ALL"
         ).fetchall()
-        known = {Way(level, condition): mean for level, condition, mean in rows if mean is not None}
-    return {way: known.get(way, ContextLevel(way.level).order) for way in contents.ways}
+        means = {Way(level, condition): mean for level, condition, mean in rows if mean is not None}
+    return {way: means.get(way, ContextLevel(way.level).order) for way in contents.ways}
 
 
 def _build_metrics_section(contents: SurveyContents) -> Section:
@@ -258,11 +258,11 @@ def _build_metrics_section(contents: SurveyContents) -> Section:
     columns += [Column(name, METRIC_NAMES[name], "score", "Corrected error: lower is better", more=True) for name in CORRECTED]
 
     def table(rows: pd.DataFrame) -> Table:
-        shown = [
+        table_rows = [
             {**row, **{f"{name}_cell": _format_with_rank(row, name) for name in METRICS}}
             for row in build_model_rows(_rank_among_models(rows))
         ]
-        return Table("Mean score under each metric, and the rank under it among models", columns, shown)
+        return Table("Mean score under each metric, and the rank under it among models", columns, table_rows)
 
     how = (
         "The same predictions under each metric; ranks are by the adjusted score under that metric, so they need not follow the means. A "
@@ -282,8 +282,8 @@ def _similarity_name(metric: str) -> str:
 
 def _summarize_metrics(contents: SurveyContents) -> str:
     rows = convert_to_rows(_select_main(contents, "metric"))
-    known = [metric for metric in METRICS if len(rows) > 1 and not all(is_unknown(row.get(metric)) for row in rows)]
-    firsts = [max(rows, key=lambda row: -1 if is_unknown(row[metric]) else row[metric])["name"] for metric in known]
+    metrics = [metric for metric in METRICS if len(rows) > 1 and not all(is_unknown(row.get(metric)) for row in rows)]
+    firsts = [max(rows, key=lambda row: -1 if is_unknown(row[metric]) else row[metric])["name"] for metric in metrics]
     if not firsts:
         return ""
     ((first, times),) = Counter(firsts).most_common(1)
@@ -343,9 +343,9 @@ def _find_spread_ends(contents: SurveyContents, row: dict[str, Any]) -> dict[str
     cells: dict[str, Any] = {}
     for end in ("lowest", "highest"):
         if not is_unknown(row.get(end)):
-            found = contents.segments.get(row[f"{end}_segment"])
-            words = f"{show(row[end], 'score')} {found.label if found else row[f'{end}_segment']}"
-            cells[f"{end}_cell"] = found.link._replace(text=words) if found else words
+            page = contents.segments.get(row[f"{end}_segment"])
+            words = f"{show(row[end], 'score')} {page.label if page else row[f'{end}_segment']}"
+            cells[f"{end}_cell"] = page.link._replace(text=words) if page else words
     return cells
 
 

@@ -126,16 +126,16 @@ def part_words(key: str) -> str:
     if not value:
         return key
     plain = re.sub(r"(?<![0-9])-|-(?![0-9])", " ", value)
-    shown = plain.title() if attribute == "country" else f"{plain[:1].upper()}{plain[1:]}"
-    return f"{round}, {format_segment_label(attribute, shown)}"
+    label = plain.title() if attribute == "country" else f"{plain[:1].upper()}{plain[1:]}"
+    return f"{round}, {format_segment_label(attribute, label)}"
 
 
 def ranked_metric_words(metric: str) -> str:
     """`js`, or `js [context 5, distribution]`, as preference names what it is compared with, in words."""
-    found = _METRIC_OF_BOARD.fullmatch(metric)
-    if found is None:
+    match = _METRIC_OF_BOARD.fullmatch(metric)
+    if match is None:
         return METRIC_NAMES.get(metric, metric)
-    return f"{METRIC_NAMES.get(found[1], found[1])}, {describe_asking(found[2], found[3])}"
+    return f"{METRIC_NAMES.get(match[1], match[1])}, {describe_asking(match[2], match[3])}"
 
 
 def describe_asking(level: str, condition: str) -> str:
@@ -145,7 +145,7 @@ def describe_asking(level: str, condition: str) -> str:
 
 def describe_watched_way(way: str) -> str:
     """`with 5 context questions, asked directly` of `context 5, asked as distribution`, as the tables of drift name a way of asking."""
-    found = _WAY_OF_ASKING.fullmatch(way)
-    if found is None:
+    match = _WAY_OF_ASKING.fullmatch(way)
+    if match is None:
         return way
-    return describe_asking(found[1], found[2]) if found[2] else ContextLevel(found[1]).heading.lower()
+    return describe_asking(match[1], match[2]) if match[2] else ContextLevel(match[1]).heading.lower()

@@ -79,8 +79,8 @@ def _estimate_prompt_size(contents: SurveyContents) -> int:
     """Characters of a prompt, on average."""
     if not has_table(contents.connection, "blueprints"):
         return 0
-    found = contents.connection.execute('SELECT avg(length(system) + length("user")) FROM blueprints').fetchall()[0][0]
-    return round(found or 0)
+    size = contents.connection.execute('SELECT avg(length(system) + length("user")) FROM blueprints').fetchall()[0][0]
+    return round(size or 0)
 
 
 def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:
@@ -92,7 +92,7 @@ def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:
     nothing = f'(SELECT {prompt}, NULL AS system, NULL AS "user" FROM predictions LIMIT 0)'
     blueprints = "blueprints" if has_table(contents.connection, "blueprints") else nothing
     cell = f"{', '.join(KEYS.pair)}, context_level, condition, model_variant, snapshot, draw"
-    found, prompts = defaultdict[Place, list[ResponseText]](list), dict[str, str]()
+    texts, prompts = defaultdict[Place, list[ResponseText]](list), dict[str, str]()
     query = contents.connection.execute(
         f"""
         WITH asked AS (
@@ -109,11 +109,11 @@ def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:
         """
     )
     while rows := query.fetchmany(_TEXTS_AT_ONCE):
-        for s, q, at, shown, words, *rest in rows:
-            prompt_words = shorten_middle(shown)
-            held = prompts.setdefault(prompt_words, prompt_words)
-            found[s, q].append(ResponseText(at, held, shorten_middle(words), *rest))
-    return found
+        for s, q, at, prompt_text, words, *details in rows:
+            prompt_words = shorten_middle(prompt_text)
+            shared_prompt = prompts.setdefault(prompt_words, prompt_words)
+            texts[s, q].append(ResponseText(at, shared_prompt, shorten_middle(words), *details))
+    return texts
 
 
 def shorten_middle(text: str, most: int = LONGEST) -> str:

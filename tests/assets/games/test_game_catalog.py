@@ -45,9 +45,9 @@ def test_looking_at_personas_and_scenarios_makes_no_store(settings: Settings, tm
 def test_a_status_that_was_said_holds_over_that_of_a_file(settings: Settings) -> None:
     write(settings, CALM)
     with GameDocumentStore(settings.responses_url) as store:
-        store.say("persona", {**CALM, "status": "retired"}, "alice", seen=0, before=CALM)
-        store.say("persona", {"id": "gone", "version": 1, "status": "retired"}, "alice", seen=0, before={})
-        store.say("scenario", {**KUHN, "status": "production"}, "alice", seen=0, before=KUHN)
+        store.say("persona", {**CALM, "status": "retired"}, "alice", revision=0, before=CALM)
+        store.say("persona", {"id": "gone", "version": 1, "status": "retired"}, "alice", revision=0, before={})
+        store.say("scenario", {**KUHN, "status": "production"}, "alice", revision=0, before=KUHN)
     assert load_known_personas(settings)["calm"].status == "retired"
     assert "gone" not in load_known_personas(settings)
     assert load_known_scenarios(settings)["poker/kuhn"].status == "production"
@@ -56,8 +56,8 @@ def test_a_status_that_was_said_holds_over_that_of_a_file(settings: Settings) ->
 def test_the_highest_version_is_the_latest_wherever_it_is(settings: Settings) -> None:
     write(settings, {**CALM, "version": 3})
     with GameDocumentStore(settings.responses_url) as store:
-        store.add("persona", {**CALM, "version": 2}, "alice", seen=0)
-        store.add("scenario", {**KUHN, "version": 7, "turn_limit": 9}, "alice", seen=0)
+        store.add("persona", {**CALM, "version": 2}, "alice", revision=0)
+        store.add("scenario", {**KUHN, "version": 7, "turn_limit": 9}, "alice", revision=0)
     found = load_known_personas(settings)
     assert [name for name in found if name.startswith("calm")] == ["calm", "calm:v2", "calm:v3"]
     assert found["calm"].version == 3
@@ -69,15 +69,15 @@ def test_an_approved_persona_plays_on_while_its_next_version_is_a_draft(settings
     write(settings, CALM)
     with GameDocumentStore(settings.responses_url) as store:
         draft = {**CALM, "version": 2, "status": "draft"}
-        store.add("persona", draft, "alice", seen=0)
+        store.add("persona", draft, "alice", revision=0)
         assert load_known_personas(settings)["calm"].version == 1
         assert load_known_personas(settings)["calm:v2"].status == "draft"
         store.say(
-            "persona", {**draft, "status": "approved"}, "alice", seen=store.all().revision("persona", "calm"), before=draft
+            "persona", {**draft, "status": "approved"}, "alice", revision=store.all().revision("persona", "calm"), before=draft
         )
         assert load_known_personas(settings)["calm"].version == 2
         store.say(
-            "persona", {**draft, "status": "retired"}, "alice", seen=store.all().revision("persona", "calm"), before=draft
+            "persona", {**draft, "status": "retired"}, "alice", revision=store.all().revision("persona", "calm"), before=draft
         )
     assert load_known_personas(settings)["calm"].status == "retired"
 
@@ -90,12 +90,12 @@ def test_a_scenario_in_production_plays_on_while_its_next_version_is_experimenta
         def say(version: int, status: str) -> None:
             before = {**KUHN, "version": version}
             revision = store.all().revision("scenario", "poker/kuhn")
-            store.say("scenario", {**before, "status": status}, "alice", seen=revision, before=before)
+            store.say("scenario", {**before, "status": status}, "alice", revision=revision, before=before)
 
         first = KUHN["version"]
         for version in (first + 1, first + 2, first + 3):
             made = {**KUHN, "version": version, "status": "experimental"}
-            store.add("scenario", made, "alice", seen=store.all().revision("scenario", "poker/kuhn"))
+            store.add("scenario", made, "alice", revision=store.all().revision("scenario", "poker/kuhn"))
             if version == first + 2:
                 say(version, "production")
             found = load_known_scenarios(settings)["poker/kuhn"]
@@ -108,8 +108,8 @@ def test_a_scenario_in_production_plays_on_while_its_next_version_is_experimenta
 def test_a_version_that_is_told_differently_is_refused_with_both_places(settings: Settings) -> None:
     write(settings, {**CALM, "system_prompt": "Hurry."})
     with GameDocumentStore(settings.responses_url) as store:
-        store.add("persona", CALM, "alice", seen=0)
-        store.add("scenario", {**KUHN, "turn_limit": 9}, "alice", seen=0)
+        store.add("persona", CALM, "alice", revision=0)
+        store.add("scenario", {**KUHN, "turn_limit": 9}, "alice", revision=0)
     with pytest.raises(
         ConfigError, match=r"personas: the persona calm has in version 1 .*responses\.sqlite, where alice made it"
     ):
@@ -121,21 +121,21 @@ def test_a_version_that_is_told_differently_is_refused_with_both_places(settings
 def test_a_file_with_the_same_content_is_the_same_version(settings: Settings) -> None:
     write(settings, CALM)
     with GameDocumentStore(settings.responses_url) as store:
-        store.add("persona", {**CALM, "status": "draft"}, "alice", seen=0)
+        store.add("persona", {**CALM, "status": "draft"}, "alice", revision=0)
     assert load_known_personas(settings)["calm:v1"].status == "draft"
 
 
 def test_what_this_version_of_the_software_cannot_read_is_named(settings: Settings) -> None:
     with GameDocumentStore(settings.responses_url) as store:
-        store.add("persona", {**CALM, "mood": "x"}, "alice", seen=0)
+        store.add("persona", {**CALM, "mood": "x"}, "alice", revision=0)
     with pytest.raises(ConfigError, match=r"responses\.sqlite: persona calm, version 1: mood: unknown key"):
         load_known_personas(settings)
 
 
 def test_commands_see_what_was_made_over_http(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with GameDocumentStore(settings.responses_url) as store:
-        store.add("persona", {**CALM, "status": "draft"}, "alice", seen=0)
-        store.add("scenario", {**KUHN, "id": "poker/fast", "adapter": "poker/kuhn"}, "alice", seen=0)
+        store.add("persona", {**CALM, "status": "draft"}, "alice", revision=0)
+        store.add("scenario", {**KUHN, "id": "poker/fast", "adapter": "poker/kuhn"}, "alice", revision=0)
     for name, place in settings.environment().items():
         monkeypatch.setenv(name, place)
     listed = CliRunner().invoke(main, ["games", "list", "--json"])

@@ -36,10 +36,10 @@ def add(kind: Any, document: Mapping[str, Any], status: str) -> None:
     first = {"persona": "draft", "scenario": "experimental"}[kind]
     with GameDocumentStore(Settings.read_environment().responses_url) as store:
         made = {**document, "status": first}
-        store.add(kind, made, "alice", seen=store.all().revision(kind, made["id"]))
+        store.add(kind, made, "alice", revision=store.all().revision(kind, made["id"]))
         if status != first:
             said = {**made, "status": status}
-            store.say(kind, said, "alice", seen=store.all().revision(kind, made["id"]), before=made)
+            store.say(kind, said, "alice", revision=store.all().revision(kind, made["id"]), before=made)
 
 
 def next_scenario(status: str = "production", **changed: Any) -> None:

@@ -102,7 +102,7 @@ class Asked:
         self.settled: list[str] = []
 
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
-        self.outcome = self._gateway.answer(requests, on_progress=self._show, then=self._follow())
+        self.outcome = self._gateway.answer(requests, on_progress=self._show, follow_up=self._follow())
         return self.outcome.failures
 
     def _show(self, models: tuple[ModelProgress, ...]) -> None:

@@ -58,7 +58,7 @@ class TestVerdict:
 class TestWatching:
     def test_all_that_is_watched_shares_one_alpha(self) -> None:
         rows = [row for m in "abc" for row in nights(stepped(8, 8, 0), model=m, model_variant=m)]
-        thresholds = drift_checks(scores_table(rows), SUBJECT, watched=50)["threshold"].to_pylist()
+        thresholds = drift_checks(scores_table(rows), SUBJECT, n_watched=50)["threshold"].to_pylist()
         assert thresholds == pytest.approx([math.log10(3 * 50 / 0.05)] * 3)
         strict = drift_checks(scores_table(rows), SUBJECT, options=WatchOptions(alpha=0.01))["threshold"].to_pylist()
         assert strict == pytest.approx([math.log10(300)] * 3)

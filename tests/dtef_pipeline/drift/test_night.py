@@ -174,6 +174,6 @@ def test_a_model_that_stayed_has_no_drift_though_the_other_moved_right_after_an_
         for one in level
     )
     clusters = [f"q{at}" for at in range(40)]
-    of_stayed = compute_verdict(stayed, clusters, baseline=5, threshold=THRESHOLD, others={"moved": Scores(moved, moved)})
+    of_stayed = compute_verdict(stayed, clusters, baseline=5, threshold=THRESHOLD, peers={"moved": Scores(moved, moved)})
     assert of_stayed.verdict != "drift"
     assert of_stayed.shift == pytest.approx(0, abs=0.01)

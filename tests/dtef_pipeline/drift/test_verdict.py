@@ -25,7 +25,7 @@ def scores(nights: int, *, seed: int = 0, noise: float = 0.1, missing: float = 0
 def judge(values: pd.DataFrame) -> Verdict:
     """Beside another model that does not move."""
     others = {"steady": Scores(pd.DataFrame(0.6, index=values.index, columns=values.columns))}
-    return compute_verdict(values, [f"q{row}" for row in range(len(values))], baseline=5, threshold=THRESHOLD, others=others)
+    return compute_verdict(values, [f"q{row}" for row in range(len(values))], baseline=5, threshold=THRESHOLD, peers=others)
 
 
 @pytest.mark.parametrize("nights", [60, 150])

@@ -51,7 +51,7 @@ def test_nothing_observed_is_no_number() -> None:
 def test_steps_of_unsolved_episodes_are_left_out_or_charged() -> None:
     steps, optimal = [10.0, None, 7.0], [8.0, 5.0, None]
     assert metrics.steps_over_optimal(steps, optimal) == 2
-    assert metrics.steps_over_optimal(steps, optimal, charged=60) == (2 + 55) / 2
+    assert metrics.steps_over_optimal(steps, optimal, charge=60) == (2 + 55) / 2
     with pytest.raises(ConfigError, match="2 steps and 1 optima"):
         metrics.steps_over_optimal([1, 2], [1])
 

@@ -34,8 +34,8 @@ def test_anchors_do_not_depend_on_the_order_of_rows_and_stay_when_more_is_stored
     assert choose_anchors(ITEMS, 30, seed=2)["item"].tolist() != first["item"].tolist()
     larger = rubric_tables(blueprints=5, prompts=8)
     more = build_label_items(larger.responses, larger.criteria, larger.prompts)
-    assert choose_anchors(more, 30, seed=1, kept=first["item"].tolist())["item"].tolist() == first["item"].tolist()
-    assert set(first["item"]) < set(choose_anchors(more, 40, seed=1, kept=first["item"].tolist())["item"])
+    assert choose_anchors(more, 30, seed=1, anchors=first["item"].tolist())["item"].tolist() == first["item"].tolist()
+    assert set(first["item"]) < set(choose_anchors(more, 40, seed=1, anchors=first["item"].tolist())["item"])
 
 
 def test_every_blueprint_has_its_share_of_anchors() -> None:
@@ -110,7 +110,7 @@ def model_verdict(shift: float, *, beside: float | None) -> Verdict:
         pd.DataFrame(0.6 + by * fell + rng.normal(0, 0.03, (40, len(LABELS))), columns=LABELS) for by in (shift, beside or 0.0)
     )
     others = {} if beside is None else {"other": Scores(other)}
-    return compute_verdict(own, [f"c{at // 2}" for at in range(40)], baseline=5, threshold=np.log10(40), others=others)
+    return compute_verdict(own, [f"c{at // 2}" for at in range(40)], baseline=5, threshold=np.log10(40), peers=others)
 
 
 def as_row(found: Verdict) -> dict[str, Any]:

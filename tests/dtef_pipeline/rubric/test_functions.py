@@ -154,12 +154,12 @@ def test_functions_of_other_packages_score_where_ours_may_not() -> None:
         return len(text) / argument
 
     added = {"call": half, "half": half, "contains": half, "whole": lambda *_: FunctionScore(1.0, "whole")}
-    assert evaluate("call", 10, "abcde", added=added).score == pytest.approx(0.5)
-    assert evaluate("half", 10, "abcde", added=added).score == pytest.approx(0.5)
-    assert evaluate("contains", "z", "abcde", added=added).score == 0
-    assert evaluate("whole", None, "", added=added) == FunctionScore(1.0, "whole")
-    assert evaluate("half", 0, "abcde", added=added).reason == "function failed"
-    assert evaluate("half", 1, "abcde", added=added).reason == "function failed"
+    assert evaluate("call", 10, "abcde", added_functions=added).score == pytest.approx(0.5)
+    assert evaluate("half", 10, "abcde", added_functions=added).score == pytest.approx(0.5)
+    assert evaluate("contains", "z", "abcde", added_functions=added).score == 0
+    assert evaluate("whole", None, "", added_functions=added) == FunctionScore(1.0, "whole")
+    assert evaluate("half", 0, "abcde", added_functions=added).reason == "function failed"
+    assert evaluate("half", 1, "abcde", added_functions=added).reason == "function failed"
 
 
 JSON_LIKE = st.recursive(

@@ -200,6 +200,6 @@ def test_do_not_know_is_set_aside_but_a_neutral_middle_is_not(options: str, kind
 
 
 def test_a_stated_scale_is_taken_as_stated() -> None:
-    scale = detect_scale(["Red", "Blue", "Don't know"], stated="ordinal")
+    scale = detect_scale(["Red", "Blue", "Don't know"], stated_kind="ordinal")
     assert (scale.kind, scale.dont_know) == ("ordinal", (False, False, True))
     assert scale.reason.startswith('stated by the survey; set aside: "Don\'t know"')

@@ -148,7 +148,7 @@ class TestFaults:
 
     def test_with_vectors_from_before_failed_texts_are_named_instead(self, store: ResponseStore) -> None:
         with FakeLLM(fault=always(Fault("status", status=401))) as server:
-            result = embed(["one"], model(server), gateway(store), known=800)
+            result = embed(["one"], model(server), gateway(store), n_known=800)
         assert [failure.status for failure in result.failures.values()] == ["error"]
 
     def test_beyond_the_budget_texts_are_stopped_and_not_failed(self, store: ResponseStore) -> None:

@@ -44,7 +44,7 @@ class Onward:
         raise AssertionError("asked in waves")
 
     def ask_until_done(self, requests: Sequence[Request], then: Then) -> object:
-        return self.gateway.answer(requests, then=then)
+        return self.gateway.answer(requests, follow_up=then)
 
 
 def played(chats: Sequence[Chat], asks: Gateway) -> list[Played]:
@@ -113,4 +113,4 @@ def test_an_error_in_what_follows_ends_the_asking(store: ResponseStore, server: 
     request = Chat(model(server)).next([])
     assert request is not None
     with pytest.raises(ValueError, match="a game broke"):
-        gateway(store).answer([request], then=broken)
+        gateway(store).answer([request], follow_up=broken)

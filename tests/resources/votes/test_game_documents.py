@@ -45,9 +45,9 @@ def test_a_database_of_responses_alone_has_no_documents(location: str) -> None:
 
 def test_versions_and_statuses_are_kept_in_their_order_and_every_action_is_noted(location: str) -> None:
     with GameDocumentStore(location, lambda: NOW) as store:
-        store.add("persona", CALM, "alice", seen=0)
-        store.say("persona", {**CALM, "status": "approved"}, "bob", seen=2, before=CALM)
-        store.add("persona", {**CALM, "version": 2, "system_prompt": "Go."}, "alice", seen=3, before=CALM)
+        store.add("persona", CALM, "alice", revision=0)
+        store.say("persona", {**CALM, "status": "approved"}, "bob", revision=2, before=CALM)
+        store.add("persona", {**CALM, "version": 2, "system_prompt": "Go."}, "alice", revision=3, before=CALM)
         found = store.all()
     assert read_documents_if_present(location) == found
     assert [(one.version, one.body["system_prompt"], one.who, one.made_at) for one in found.of("persona")] == [
@@ -76,7 +76,7 @@ def test_of_several_writers_at_once_one_makes_the_version(location: str) -> None
         with GameDocumentStore(location) as store:
             start.wait()
             try:
-                store.add("persona", CALM, f"writer {number}", seen=0)
+                store.add("persona", CALM, f"writer {number}", revision=0)
                 made.append(number)
             except DocumentChanged:
                 refused.append(number)
@@ -96,9 +96,9 @@ def test_of_several_writers_at_once_one_makes_the_version(location: str) -> None
 
 def test_the_database_itself_keeps_versions_apart(location: str) -> None:
     with GameDocumentStore(location) as store:
-        store.add("persona", CALM, "alice", seen=0)
+        store.add("persona", CALM, "alice", revision=0)
         with pytest.raises(StoreError, match=r"(?i)unique"):
-            store.add("persona", CALM, "alice", seen=2)
+            store.add("persona", CALM, "alice", revision=2)
         assert len(store.all().statuses) == 1
 
 
@@ -118,18 +118,18 @@ def test_the_hash_of_the_configuration_changes_with_what_is_in_play_and_not_with
     bold = {"id": "bold", "version": 2, "status": "draft", "display_name": "Bold", "system_prompt": "Go."}
     with GameDocumentStore(settings.responses_url) as store:
         found.append(config_hash(settings))
-        store.add("persona", bold, "alice", seen=0)
+        store.add("persona", bold, "alice", revision=0)
         found.append(config_hash(settings))
         assert len(set(found)) == 1
-        store.say("persona", {**bold, "status": "approved"}, "bob", seen=2, before=bold)
+        store.say("persona", {**bold, "status": "approved"}, "bob", revision=2, before=bold)
         found.append(config_hash(settings))
-        store.add("persona", {**bold, "version": 3}, "alice", seen=3)
+        store.add("persona", {**bold, "version": 3}, "alice", revision=3)
         found.append(config_hash(settings))
         assert found[3] == found[4]
-        store.say("persona", {**bold, "status": "retired"}, "bob", seen=5, before=bold)
+        store.say("persona", {**bold, "status": "retired"}, "bob", revision=5, before=bold)
         found.append(config_hash(settings))
         kuhn = {"id": "poker/kuhn", "version": 10_000, "status": "experimental"}
-        store.add("scenario", kuhn, "alice", seen=0)  # of experimental ones alone the latest is played
+        store.add("scenario", kuhn, "alice", revision=0)  # of experimental ones alone the latest is played
         found.append(config_hash(settings))
     assert len(set(found)) == 4
 
@@ -146,20 +146,20 @@ def test_a_document_whose_commit_was_not_confirmed_is_stored_once(location: str,
     """The work was done again, and took its own rows for those of somebody else."""
     with GameDocumentStore(location, lambda: NOW) as store:
         break_after_commit(store.database, monkeypatch)
-        store.add("persona", CALM, "alice", seen=0)
+        store.add("persona", CALM, "alice", revision=0)
         break_after_commit(store.database, monkeypatch)
-        store.say("persona", {**CALM, "status": "approved"}, "bob", seen=2, before=CALM)
+        store.say("persona", {**CALM, "status": "approved"}, "bob", revision=2, before=CALM)
         assert store.all().revision("persona", "calm") == 3
         break_after_commit(store.database, monkeypatch)
         with pytest.raises(DocumentChanged):
-            store.add("persona", {**CALM, "display_name": "Another"}, "alice", seen=0)
+            store.add("persona", {**CALM, "display_name": "Another"}, "alice", revision=0)
 
 
 def test_one_document_is_read_alone(tmp_path: Path) -> None:
     """A request for one persona read all that there are."""
     store = GameDocumentStore(tmp_path / "responses.sqlite")
     for name in ("calm", "bold"):
-        store.add("persona", {"id": name, "version": 1, "status": "draft", "display_name": name}, "anna", seen=0)
+        store.add("persona", {"id": name, "version": 1, "status": "draft", "display_name": name}, "anna", revision=0)
     found = store.all("persona", "bold")
     assert {one.id for one in (*found.versions, *found.statuses)} == {"bold"}
     assert store.all("scenario").versions == ()

@@ -30,7 +30,7 @@ def filled(services: Services) -> Sequence[str]:
     """Store such texts wherever users and models put texts; returns the paths of pages that show them."""
     persona = {"display_name": OBEYED[:100], "system_prompt": LONG[:32_000].strip(), "traits": {OBEYED[:100]: OBEYED}}
     document = Persona.model_validate({"id": "hostile", "version": 1, **persona}).model_dump(mode="json")
-    services.documents.add("persona", document, OBEYED, seen=0)
+    services.documents.add("persona", document, OBEYED, revision=0)
     plan = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": OBEYED}
     manifest = {"persona_ids": [LONG], "scenario_ids": [OBEYED], "models": [LONG]}
     found, _ = services.evaluations.submit(

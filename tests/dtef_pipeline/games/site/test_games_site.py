@@ -434,7 +434,7 @@ def test_equal_tables_give_equal_pages(kuhn: Tables) -> None:
     ],
 )
 def test_a_text_is_parted_where_its_action_stands(text: str, played: bool, parts: TextParts) -> None:
-    assert split_text_parts(text, played=played) == parts
+    assert split_text_parts(text, is_move=played) == parts
 
 
 def test_names_are_words() -> None:
