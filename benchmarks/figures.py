@@ -15,14 +15,14 @@ import os
 import re
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from benchmarks import coverage, drift_panels, preference_coverage, qa_coverage, rubric_coverage
 from docs import house
@@ -67,7 +67,7 @@ def drift_rule(sets: int = 500) -> str:
 
 
 def drift_false(sets: int = 100) -> str:
-    panels = {
+    panels: dict[str, dict[str, Any]] = {
         "own .02, AR .8, normal": {"own": 0.02, "autocorrelation": 0.8},
         "own .01, AR .8, shared shocks t3": {"own": 0.01, "autocorrelation": 0.8, "degrees": 3},
         "own .02, AR .8, all shocks t3": {"own": 0.02, "autocorrelation": 0.8, "degrees": 3, "own_degrees": 3},
@@ -79,7 +79,7 @@ def drift_false(sets: int = 100) -> str:
 
 
 def drift_found(sets: int = 50) -> str:
-    panels = {
+    panels: dict[str, dict[str, Any]] = {
         "two models, AR .5": {"autocorrelation": 0.5},
         "two models, AR .8": {"autocorrelation": 0.8},
         "two models, own .01, AR .5": {"own": 0.01, "autocorrelation": 0.5},
@@ -93,12 +93,12 @@ def drift_found(sets: int = 50) -> str:
 
 
 def survey_coverage(sets: int = 50) -> str:
-    worlds = {
-        "5 questions": "5 questions",
-        "42 questions in 7 batteries": "42 questions in 7 batteries",
-        "43 questions in 13 uneven batteries": "GD3: 43 questions in 13 batteries",
-        "40 questions, strong common factor": "40 questions, strong common factor",
-    }
+    worlds = (
+        "5 questions",
+        "42 questions in 7 batteries",
+        "GD3: 43 questions in 13 batteries",
+        "40 questions, strong common factor",
+    )
     columns = {
         "typical model": "m0 score",
         "good model": "good score",
@@ -107,37 +107,34 @@ def survey_coverage(sets: int = 50) -> str:
         "two models": "m0 - m1",
         "good − leave-one-out": "good - others",
     }
-    rows = []
-    for name, regime in worlds.items():
-        covered = coverage.covered(coverage.run(regime, sets, None))["covered"]
-        rows.append([name, *(share(covered[column]) for column in columns.values())])
-    return table(["simulated survey", *columns], rows)
+    found = {name: coverage.covered(coverage.run(name, sets, None))["covered"] for name in worlds}
+    return table(
+        ["simulated survey", *columns], ([name, *map(share, one[list(columns.values())])] for name, one in found.items())
+    )
 
 
 def vote_coverage(sets: int = 100) -> str:
-    worlds = {
-        "no prompt ids": "8 players, 25 reviewers, 600 votes",
-        "no prompt ids, 5 reviewers": "5 reviewers",
-        "5 prompts with effects of .8 logits, 400 votes": "equal players, 5 prompts .8, 400 votes",
-        "20 prompts that do not differ": "equal players, 20 prompts without effects",
-        "the r-th reviewer votes in proportion to 1 / r": "equal players, 25 reviewers, Zipf 1",
-    }
-    found = {name: preference_coverage.coverage(preference_coverage.WORLDS_OF_VOTES[key], sets) for name, key in worlds.items()}
-    return table(["simulation", "coverage"], ([name, share(one["published"])] for name, one in found.items()))
+    names = (
+        "8 players, 25 reviewers, 600 votes",
+        "5 reviewers",
+        "equal players, 5 prompts .8, 400 votes",
+        "equal players, 20 prompts without effects",
+        "equal players, 25 reviewers, Zipf 1",
+    )
+    found = {name: preference_coverage.coverage(preference_coverage.WORLDS_OF_VOTES[name], sets) for name in names}
+    return table(["simulated votes", "coverage"], ([name, share(one["published"])] for name, one in found.items()))
 
 
 def question_coverage(sets: int = 40) -> str:
-    worlds = {"3 subjects": "3 subjects", "6 subjects": "6 subjects", "20 subjects": "20 subjects"}
-    worlds["12 subjects of 4 to 400 items"] = "12, of 4 to 400 items"
     rows = []
-    for name, world in worlds.items():
-        shares, _ = qa_coverage.measure(qa_coverage.QA_WORLDS[world], sets)
+    for name in ("3 subjects", "6 subjects", "20 subjects", "12, of 4 to 400 items"):
+        shares, _ = qa_coverage.measure(qa_coverage.QA_WORLDS[name], sets)
         rows.append([name, *(share(shares[part]) if part in shares else "none" for part in ("score", "macro", "pairs"))])
-    return table(["suite", "score", "macro score", "difference of two models"], rows)
+    return table(["simulated suite", "score", "macro score", "difference of two models"], rows)
 
 
 def blueprint_coverage(sets: int = 50) -> str:
-    found = {
+    found: dict[str, Mapping[str, float] | pd.Series] = {
         "10 blueprints": rubric_coverage.of_sets(rubric_coverage.WORLDS["10 blueprints"], sets),
         "98 blueprints": rubric_coverage.of_sets(rubric_coverage.WORLDS["98 blueprints"], sets),
         "one blueprint, 6 prompts": rubric_coverage.of_ones(6, sets),
@@ -160,13 +157,8 @@ def exact_values(scenario: str, plays: Mapping[str, str]) -> str:
     rows = []
     for name, (first, second) in seats.items():
         wins = [(exact.value(first, other[1]) - exact.value(other[0], second)) / 2 for other in seats.values()]
-        rows.append(
-            [
-                f"`{name}`",
-                plays[name],
-                *(f"{round(number, 4) + 0.0:.4f}" for number in (exact.exploitability(first, second), *wins)),
-            ]
-        )
+        values = [round(float(value), 4) + 0.0 for value in (exact.exploitability(first, second), *wins)]  # + 0.0: never -0
+        rows.append([f"`{name}`", plays[name], *(f"{value:.4f}" for value in values)])
     return table(["baseline", "plays", "exploitability", *(f"wins from `{name}`" for name in plays)], rows)
 
 
@@ -181,7 +173,7 @@ LEDUC = {
 
 def dtef(*words: str) -> str:
     """What a command prints on the state of the demo."""
-    command = [Path(sys.executable).with_name("dtef"), *words]
+    command = [str(Path(sys.executable).with_name("dtef")), *words]
     return subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | {"COLUMNS": "120"}).stdout
 
 
@@ -217,19 +209,10 @@ def asset_graph_picture() -> None:
     program = Path(sys.executable).with_name("dtef")
     with subprocess.Popen([program, "ui", "--port", str(PORT)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as ui:
         try:
-            while not answers(f"{address}/server_info"):
-                time.sleep(1)
+            subprocess.run(["curl", "-s", "--retry", "99", "--retry-connrefused", "-o", os.devnull, address], check=True)
             screenshot("asset-graph.png", "1980,760", f"{address}/locations/dtef/asset-groups/survey")
         finally:
             ui.terminate()
-
-
-def answers(url: str) -> bool:
-    try:
-        urllib.request.urlopen(url, timeout=5).close()
-    except (urllib.error.URLError, TimeoutError):
-        return False
-    return True
 
 
 def house_picture() -> None:
