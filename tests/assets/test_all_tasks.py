@@ -54,7 +54,7 @@ def models(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_every_task_and_form_is_scored_as_it_was_meant(pipeline: Pipeline, models: Path) -> None:
+def test_every_task_and_form_is_scored_as_intended(pipeline: Pipeline, models: Path) -> None:
     with FakeLLM(reply=honest) as server:
         models.write_text(f"models: {{fake: {{model: openai/fake, api_base: '{server.base_url}'}}}}")
         keys = [key for key in pipeline.keys if key.endswith("kenya")]

@@ -145,7 +145,7 @@ def test_one_whose_task_was_not_noted_yet_is_left_alone(
     assert launcher.terminate(run.run_id)
 
 
-def test_one_that_is_told_to_end_is_not_taken_for_dead_and_started_again(
+def test_one_that_is_asked_to_end_is_not_taken_for_dead_and_started_again(
     instance: dg.DagsterInstance,
     launcher: WatchedCeleryRunLauncher,
     revoked: list[tuple[str, dict[str, Any]]],
@@ -240,7 +240,7 @@ def test_a_worker_reports_a_run_whose_process_was_killed_before_it_began(instanc
     assert any("signal 9" in entry.message for entry in instance.all_logs(run.run_id))
 
 
-def test_the_process_of_a_run_gives_signs_until_it_is_over_and_ends_when_it_is_told_to(
+def test_the_process_of_a_run_gives_signs_until_it_is_over_and_ends_when_it_is_asked_to(
     worker: Any, launcher: WatchedCeleryRunLauncher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told, backend = threading.Event(), launcher.celery.backend
@@ -272,7 +272,7 @@ def until(reached: Callable[[], Any]) -> None:
         time.sleep(0.01)
 
 
-def test_what_celery_noted_last_is_told_of_a_run_that_did_not_start(
+def test_what_celery_noted_last_is_reported_of_a_run_that_did_not_start(
     launcher: WatchedCeleryRunLauncher, run: dg.DagsterRun
 ) -> None:
     assert launcher.get_run_worker_debug_info(run) == f"Celery's task {TASK}: STARTED"

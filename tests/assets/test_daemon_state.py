@@ -89,7 +89,7 @@ def test_ticks_that_come_and_go_are_no_fault(home: Home) -> None:
     assert fault(home) is None
 
 
-def test_a_code_server_that_does_not_answer_is_told_also_while_the_next_tick_is_under_way(home: Home) -> None:
+def test_a_code_server_that_does_not_answer_is_reported_also_while_the_next_tick_is_under_way(home: Home) -> None:
     home.beat()
     away = raised(DagsterUserCodeUnreachableError("Unable to reach"), RuntimeError('<_InactiveRpcError "unix:/tmp/x">'))
     home.tick(TickStatus.FAILURE, away, ago=5)
@@ -101,7 +101,7 @@ def test_a_code_server_that_does_not_answer_is_told_also_while_the_next_tick_is_
     assert fault(home) is None
 
 
-def test_an_error_of_the_sensor_is_told_in_a_line_that_names_no_server_user_or_folder(home: Home) -> None:
+def test_an_error_of_the_sensor_is_reported_in_a_line_that_names_no_server_user_or_folder(home: Home) -> None:
     home.beat()
     words = (
         "cannot open the response store postgresql+psycopg://dtef:***@db.example/x: connection to server at "
@@ -117,7 +117,7 @@ def test_an_error_of_the_sensor_is_told_in_a_line_that_names_no_server_user_or_f
     assert len(fault(home) or "") < 300
 
 
-def test_a_sensor_without_ticks_is_told_with_how_long(home: Home) -> None:
+def test_a_sensor_without_ticks_is_reported_with_how_long(home: Home) -> None:
     home.beat()
     why = "though Dagster's daemon is running (mostly its code location does not load or hangs)"
     assert fault(home) == f"the sensor {QUEUE_SENSOR} had no tick in this home yet, {why}"

@@ -156,7 +156,7 @@ def test_partitions_that_failed_are_counted_over_all_runs_of_a_command(
     assert failure == "blueprints: 1 of 1 partition failed: T1/c (no such thing)"
 
 
-def test_a_stage_that_fails_as_a_whole_is_told_in_the_projects_words_or_by_kind_and_run(
+def test_a_stage_that_fails_as_a_whole_is_reported_in_the_projects_words_or_by_kind_and_run(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The innermost cause was told, such as a dump of pydantic's, in place of the message that names file and line."""

@@ -72,12 +72,12 @@ def test_a_fault_is_named_by_line_part_and_field_with_what_arrived_and_what_is_a
     assert str(caught.value) == f"{tmp_path / 'box.yaml'}:{said}"
 
 
-def test_all_faults_are_told_at_once_each_with_its_line(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once_each_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"box\.yaml:2: .*got 0.*; .*box\.yaml:3: .*is missing"):
         read(tmp_path, "balls:\n- {name: a, size: 0}\n- {size: 1}\n")
 
 
-def test_a_long_value_is_told_by_its_beginning(tmp_path: Path) -> None:
+def test_a_long_value_is_reported_by_its_beginning(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         read(tmp_path, f"balls: {'x' * 5000}\n")
     assert len(str(caught.value)) < 400

@@ -131,7 +131,7 @@ def _target(link: Path) -> str:
         return ""
 
 
-def test_after_a_wipe_the_files_of_runs_are_made_anew(log: EventLog) -> None:
+def test_after_a_wipe_the_files_of_runs_are_made_again(log: EventLog) -> None:
     run_id = "11111111-1111-1111-1111-111111111111"
     log.store_event(made(run_id, KEYS[0]))
     log.wipe()

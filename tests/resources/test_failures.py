@@ -24,7 +24,7 @@ def raised_from(outer: Exception, inner: Exception) -> Exception:
     return outer
 
 
-def test_the_projects_own_message_is_told_and_not_what_it_was_raised_from() -> None:
+def test_the_projects_own_message_is_reported_and_not_what_it_was_raised_from() -> None:
     """The innermost cause was told: a dump of pydantic's, with an address to look up."""
     ours = ConfigError("p.yaml:2: rouds: unknown key")
     assert describe_error(links(raised_from(ours, ValueError("dump")))) == "p.yaml:2: rouds: unknown key"
@@ -43,7 +43,7 @@ def test_the_projects_own_message_is_told_and_not_what_it_was_raised_from() -> N
         ),
     ],
 )
-def test_an_error_of_the_disk_is_told_with_its_path_and_reason(error: Exception, said: str) -> None:
+def test_an_error_of_the_disk_is_reported_with_its_path_and_reason(error: Exception, said: str) -> None:
     assert describe_error(links(error)) == said
 
 
@@ -91,7 +91,7 @@ def test_what_nobody_expected_is_its_kind_and_one_line() -> None:
         ("cannot use /w/a: file is not a database", "replace it with a backup, or choose another place with DTEF_WAREHOUSE"),
     ],
 )
-def test_where_the_disk_is_the_trouble_the_remedy_is_said(said: str, remedy: str) -> None:
+def test_where_the_disk_is_the_trouble_the_remedy_is_stated(said: str, remedy: str) -> None:
     told = add_remedy(said, {"DTEF_WAREHOUSE": "/w"})
     assert told.startswith(f"{said}; ")
     assert remedy in told

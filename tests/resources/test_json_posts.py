@@ -147,7 +147,7 @@ def test_what_is_no_web_address_is_never_asked(url: str) -> None:
 
 
 @pytest.mark.parametrize("environ", [{}, {"MY_AUTH": "  "}])
-def test_without_the_variable_nothing_is_sent_and_its_name_is_told(environ: dict[str, str]) -> None:
+def test_without_the_variable_nothing_is_sent_and_its_name_is_reported(environ: dict[str, str]) -> None:
     with serving(answers(200, REPLY)) as server:
         reply = JsonEndpoint(server.url, "MY_AUTH", environ=environ).post({})
     assert reply == JsonReply(None, "environment variable MY_AUTH is not set", 0)

@@ -47,7 +47,7 @@ def test_a_note_is_read_as_it_was_written_whatever_its_key(house: Warehouse, key
     assert file.suffix == ".json"
 
 
-def test_all_notes_are_told_by_key(house: Warehouse) -> None:
+def test_all_notes_are_reported_by_key(house: Warehouse) -> None:
     for key in ("b", "c", "a"):
         NOTICED.write(house, Noticed(key, key))
     assert [one.key for one in NOTICED.all(house)] == ["a", "b", "c"]

@@ -30,7 +30,7 @@ def test_pairs_that_read_alike_without_names_are_not_made() -> None:
     assert all("third-one" in (by_id[pair.left], by_id[pair.right]) for pair in made)
 
 
-def test_pairs_of_elsewhere_that_read_alike_are_not_served_and_their_votes_stay_and_are_told(tmp_path: Path) -> None:
+def test_pairs_of_elsewhere_that_read_alike_are_not_served_and_their_votes_stay_and_are_reported(tmp_path: Path) -> None:
     with VoteStore(tmp_path / "one.sqlite") as store:
         store.add_pairs(SAME, make_new_pairs(SAME))
         waiting = store.waiting("r1", 9)

@@ -311,7 +311,7 @@ def test_its_night_asks_what_the_panel_names(story: Told) -> None:
     assert night["config"]["spelling_scores"]["config"] == {"snapshot": "2026-01-04", "exact": True}
 
 
-def test_what_is_wrong_is_told_and_what_is_removed_is_gone(story: Told) -> None:
+def test_what_is_wrong_is_reported_and_what_is_removed_is_gone(story: Told) -> None:
     code, _, err = story.told["unknown list"]
     assert (code, "de/common" in err) == (2, True)
     assert story.rows("remove")["removed"] == ["de/common"]

@@ -226,7 +226,7 @@ def test_the_analyst_of_a_scored_snapshot_is_sent_the_very_report_of_a_run(place
     assert sums(place.estimate(settings(analysts=["analyst"], draws=2), [key]))["analyst"].calls == 1
 
 
-def test_a_report_of_what_is_yet_to_be_said_is_as_long_as_one_of_responses_of_the_usual_length(place: PlainRun) -> None:
+def test_a_report_of_what_is_yet_to_be_stated_is_as_long_as_one_of_responses_of_the_usual_length(place: PlainRun) -> None:
     """The estimate left out all but the texts."""
     key = add(place, BLUEPRINT)
     before = sums(planned(place, key, analysts=["analyst"]))["analyst"]

@@ -106,7 +106,7 @@ def test_a_run_that_fails_as_it_is_cancelled_is_cancelled_and_not_started_again(
     assert queue.kinds(queue_id) == ["queued", "cancelled"]
 
 
-def test_a_worker_that_cannot_be_told_to_end_ends_no_evaluation(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_cannot_be_ended_ends_no_evaluation(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(queue.instance.run_coordinator), "cancel_run", lambda *_: 1 / 0)
     queue_id = queue.submit()
     queue.made_up(queue_id, dg.DagsterRunStatus.STARTED)

@@ -74,7 +74,7 @@ def test_an_evaluation_of_which_some_was_answered_is_completed_with_a_warning(qu
     assert again.data["calls"]["answered"] == again.data["calls"]["asked"]
 
 
-def test_a_run_of_baselines_asks_nobody_and_is_completed(queue: Queue) -> None:
+def test_a_run_of_baselines_makes_no_calls_and_is_completed(queue: Queue) -> None:
     end = ended(queue, persona_ids=["none"], models=["baseline/random"])
     assert end.kind == "completed"
     assert "calls" not in end.data

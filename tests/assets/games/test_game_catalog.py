@@ -42,7 +42,7 @@ def test_looking_at_personas_and_scenarios_makes_no_store(settings: Settings, tm
     assert not (tmp_path / "responses.sqlite").exists()
 
 
-def test_a_status_that_was_said_holds_over_that_of_a_file(settings: Settings) -> None:
+def test_a_status_that_was_stated_holds_over_that_of_a_file(settings: Settings) -> None:
     write(settings, CALM)
     with GameDocumentStore(settings.responses_url) as store:
         store.say("persona", {**CALM, "status": "retired"}, "alice", revision=0, before=CALM)
@@ -105,7 +105,7 @@ def test_a_scenario_in_production_plays_on_while_its_next_version_is_experimenta
     assert seen == [(1, "experimental"), (2, "production"), (2, "production"), (2, "retired")]
 
 
-def test_a_version_that_is_told_differently_is_refused_with_both_places(settings: Settings) -> None:
+def test_a_version_that_is_reported_differently_is_refused_with_both_places(settings: Settings) -> None:
     write(settings, {**CALM, "system_prompt": "Hurry."})
     with GameDocumentStore(settings.responses_url) as store:
         store.add("persona", CALM, "alice", revision=0)

@@ -152,7 +152,7 @@ def test_a_persona_that_is_not_approved_plays_only_where_somebody_says_so(server
         ({"severities": {"odd": "high"}}, "made/show-cards: severities: odd: no flag of the scenario"),
     ],
 )
-def test_what_could_not_be_scored_is_told_before_anything_is_bought(
+def test_what_could_not_be_scored_is_reported_before_anything_is_bought(
     server: FakeLLM, state: Path, given: dict[str, Any], told: str
 ) -> None:
     """Regression: the league was played, paid for, and failed when it was scored."""
@@ -176,7 +176,7 @@ def test_what_could_not_be_scored_is_told_before_anything_is_bought(
         (["--scenario", "show-cards", "--player", "legal", "--seeds", "9-1"], "seeds '9-1': allowed: seeds and spans"),
     ],
 )
-def test_what_cannot_be_played_is_told_before_anything_is_bought(server: FakeLLM, words: list[str], told: str) -> None:
+def test_what_cannot_be_played_is_reported_before_anything_is_bought(server: FakeLLM, words: list[str], told: str) -> None:
     refused = dtef_games("run", *words)
     assert refused.exit_code == 2
     assert told in refused.output

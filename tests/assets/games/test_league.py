@@ -68,7 +68,7 @@ def test_rows_of_an_earlier_run_stay(league: League) -> None:
     assert {row["seed"] for row in league.rows("scenario_items")} == {1, 2, 3}
 
 
-def test_a_player_that_cannot_move_forfeits_and_is_told_apart(league: League) -> None:
+def test_a_player_that_cannot_move_forfeits_and_is_distinguished(league: League) -> None:
     assert league.run("silent", seeds="1-6").failures == ()
     episodes = league.rows("episodes")
     asked = [row for row in episodes if row["n_turns"]]

@@ -50,7 +50,7 @@ def scored(pipeline: QaPipeline, metric: str) -> dict[tuple[str, str, int], tupl
     return found
 
 
-def test_sums_are_scored_to_their_published_accuracies_and_nobody_is_asked(qa: QaPipeline) -> None:
+def test_sums_are_scored_to_their_published_accuracies_and_no_calls_are_made(qa: QaPipeline) -> None:
     folder = published("gsm8k")
     qa.add("gsm8k", folder / "test.jsonl")
     assert qa.run(["qa_items"]).failures == ()
@@ -170,7 +170,7 @@ class TestCommand:
         message = refused(*common, "--condition", "letters,rotated-1")
         assert "gsm8k/all is not asked under the condition 'letters,rotated-1'" in message or "no options to rotate" in message
 
-    def test_answers_that_are_there_already_stay_and_that_is_said(self, answers: Path) -> None:
+    def test_answers_that_are_there_already_stay_and_that_is_stated(self, answers: Path) -> None:
         common = ("import", "responses", answers, "--suite", "gsm8k", "--model", "m")
         self.write(answers, {"index": 0, "text": "#### 1"})
         ok(*common)

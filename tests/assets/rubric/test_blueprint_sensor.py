@@ -166,9 +166,7 @@ def test_a_file_that_is_changed_back_is_run_again(folder: Folder) -> None:
     assert len(keys) == 3
 
 
-def test_a_file_of_which_nobody_knows_the_models_waits_for_them(
-    folder: Folder, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_unknown_models_waits_for_them(folder: Folder, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.write("a.yml", GOOD.replace("'openai:one'", "SMALL"))
     folder.look()
     assert folder.look() == []

@@ -130,7 +130,7 @@ class TestSheet:
         ok("export", "labels", tmp_path / "other.csv", "--prompts", 4, "--seed", 8)
         assert len(set(judged.table("rubric_label_draws")["draw_id"].to_pylist())) == 2
 
-    def test_what_can_be_chosen_is_said_where_it_does_not_fit(self, judged: RubricPipeline, tmp_path: Path) -> None:
+    def test_what_can_be_chosen_is_stated_where_it_does_not_fit(self, judged: RubricPipeline, tmp_path: Path) -> None:
         out = [tmp_path / "x.csv"]
         assert "'thre' matches none; known: " in refused("export", "labels", *out, "--blueprint", "thre")
         assert "nothing is scored in snapshot night-2" in dtef("export", "labels", *out, "--snapshot", "night-2").stderr
@@ -279,7 +279,7 @@ class TestCorrected:
 
 
 class TestWithLabels:
-    def test_a_label_overrules_its_point_and_what_judges_said_is_kept(self, judged: RubricPipeline, tmp_path: Path) -> None:
+    def test_a_label_overrules_its_point_and_what_judges_stated_is_kept(self, judged: RubricPipeline, tmp_path: Path) -> None:
         before = judged.table("rubric_points")
         label = judged.rows("rubric_runs")[0]["run_label"]
         sheet = fill(drawn_sheet(tmp_path, "--prompts", 9), by_length)

@@ -46,7 +46,7 @@ def near(value: float | None) -> Any:
 
 
 class TestTables:
-    def test_they_hold_what_was_said_and_the_scores_that_plain_loops_find(self, paths: RubricPipeline) -> None:
+    def test_they_hold_what_was_stated_and_the_scores_that_plain_loops_find(self, paths: RubricPipeline) -> None:
         hand = by_hand(paths)
         responses = {cell_of(row): (row["status"], row["text"] or "") for row in paths.rows("rubric_responses")}
         assert responses == {at: tuple(reply) for at, reply in hand.replies.items()}
@@ -143,7 +143,7 @@ class TestEditing:
         return dict(one.players.asked)
 
     @pytest.mark.thorough
-    def test_a_holistic_judge_judges_the_whole_prompt_anew(self, one: RubricPipeline) -> None:
+    def test_a_holistic_judge_judges_the_whole_prompt_again(self, one: RubricPipeline) -> None:
         assert one.run(rubric_judgements=HOLISTIC_JUDGE).failures == ()
         assert dict(one.players.asked) == {"judge": 4}
         one.write("one", [ONE, EDITED_PROMPTS])

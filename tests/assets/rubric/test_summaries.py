@@ -67,7 +67,7 @@ def test_a_rerun_without_an_analyst_keeps_the_summary_of_the_same_report(scored:
     assert scored.seen == []
 
 
-def test_without_an_analyst_the_summary_of_another_report_goes_is_told_and_comes_back_for_nothing(scored: Reviews) -> None:
+def test_without_an_analyst_the_summary_of_another_report_goes_is_reported_and_comes_back_for_nothing(scored: Reviews) -> None:
     before = stored(scored)
     scored.analyst = False
     scored.add(first=FIRST.replace("[It parts]", "[{$icontains: bye}]"))

@@ -41,7 +41,7 @@ def test_reasons_are_the_most_frequent_ones(told: Told) -> None:
     assert told.ends == [StageCalls(CallCounts(1, 3, 1), "2 of them: m: gone", budget.removeprefix("not asked: "))]
 
 
-def test_the_error_of_the_only_call_is_told_beside_the_budget_that_it_used_up(told: Told) -> None:
+def test_the_error_of_the_only_call_is_reported_beside_the_budget_that_it_used_up(told: Told) -> None:
     """3 were left out as the budget ended, 0 failed: why the one call had failed was not told."""
     budget = "not asked: the run's max_calls of 1 was reached"
     messages = {"a": f"{budget}; last error: m: HTTP 500", "b": budget, "c": budget}

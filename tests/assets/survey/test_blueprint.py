@@ -32,7 +32,7 @@ def conditions_in(pipeline: Pipeline) -> set[str]:
 
 
 class TestConditions:
-    def test_predictions_ask_only_the_usual_condition_unless_told_otherwise(self, pipeline: Pipeline) -> None:
+    def test_predictions_ask_only_the_usual_condition_by_default(self, pipeline: Pipeline) -> None:
         """A nightly run would pay for every condition that an experiment left behind."""
         conditions = {"conditions": ["distribution", "shift", "batch=2"]}
         assert pipeline.run(STAGE_NAMES[:3], blueprints=conditions).failures == ()
@@ -113,7 +113,7 @@ def test_a_condition_that_cannot_be_is_refused_with_what_is_allowed(config: dict
         build_blueprint_options(build_settings(SurveySettings, config), NO_ROWS)
 
 
-def test_earlier_conditions_stay_unless_told_otherwise_and_one_spelled_twice_is_made_once() -> None:
+def test_earlier_conditions_stay_by_default_and_one_spelled_twice_is_made_once() -> None:
     given = SurveySettings(conditions=["batch=2", "batch=2/attribute-label"])
     made = [options.condition for options in build_blueprint_options(given, EARLIER)]
     assert made == ["batch=2/attribute-label", "shift/attribute-label"]

@@ -202,7 +202,7 @@ class TestTwoSourcesOfOneRound:
 
 
 class TestWhatChanged:
-    def test_a_change_is_said_in_counts_and_names_and_makes_only_what_it_touches_stale(
+    def test_a_change_is_stated_in_counts_and_names_and_makes_only_what_it_touches_stale(
         self, landing: Landing, capfd: pytest.CaptureFixture[str]
     ) -> None:
         file = landing.land("a.csv", ["A1"])

@@ -98,7 +98,7 @@ class TestDrift:
         (said,) = check.metadata["first"].value
         assert re.search(r"mine, context 0: down by 0\.\d+ .*since 2026-03-05; .*moved most: T1/q", str(said))
 
-    def test_the_webhook_is_told_once_and_again_only_when_it_did_not_arrive(self, weeks: Weeks) -> None:
+    def test_the_webhook_is_notified_once_and_again_only_when_it_did_not_arrive(self, weeks: Weeks) -> None:
         assert weeks.said(0, "webhook").startswith("off")
         assert "failed, and sent again the next time" in weeks.said(1, "webhook")
         assert "answered 400" in weeks.said(1, "webhook")

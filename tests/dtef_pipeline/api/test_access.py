@@ -72,7 +72,7 @@ def test_open_to_all_a_page_of_another_site_changes_nothing(tmp_path: Path) -> N
     services.close()
 
 
-def test_what_is_no_json_is_told_so(tmp_path: Path) -> None:
+def test_what_is_no_json_is_reported(tmp_path: Path) -> None:
     with client_in(tmp_path) as client:
         answer = client.post("/api/evaluations", content=b"{bad", headers={"Content-Type": "application/json"})
     assert answer.status_code == 422

@@ -56,5 +56,5 @@ def test_no_header_is_too_strange(header: str) -> None:
     assert matches(header, TAG) in (True, False)
 
 
-def test_the_tag_is_of_what_is_said_and_not_of_its_order() -> None:
+def test_the_tag_is_of_what_is_stated_and_not_of_its_order() -> None:
     assert compute_weak_etag({"a": 1, "b": 2}) == compute_weak_etag({"b": 2, "a": 1}) != compute_weak_etag({"a": 1})

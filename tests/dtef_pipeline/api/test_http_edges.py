@@ -82,21 +82,21 @@ def test_json_is_sent_in_utf8(body: bytes, tmp_path: Path) -> None:
         ('{"id": ' + "[" * 200_000 + "]" * 200_000 + "}", "nests too deeply"),
     ],
 )
-def test_a_body_that_cannot_be_read_is_told_why(body: str, told: str, tmp_path: Path) -> None:
+def test_a_body_that_cannot_be_read_is_reported_with_the_reason(body: str, told: str, tmp_path: Path) -> None:
     with client_in(tmp_path) as client:
         answer = client.post("/api/personas", content=body, headers={"Content-Type": "application/json"})
         assert (answer.status_code, answer.json()["detail"]) == (400, f"the body {'has ' if 'number' in told else ''}{told}")
 
 
 @pytest.mark.parametrize("path", ["evaluations", "feedback/pairs", "personas/cautious/status"])
-def test_json_that_is_sent_as_something_else_is_told_so(path: str, tmp_path: Path) -> None:
+def test_json_that_is_sent_as_something_else_is_reported(path: str, tmp_path: Path) -> None:
     with client_in(tmp_path) as client:
         answer = client.post(f"/api/{path}", content="{}", headers={"Content-Type": "application/x-www-form-urlencoded"})
         said = "header.Content-Type: got application/x-www-form-urlencoded; allowed: application/json"
         assert (answer.status_code, answer.json()["detail"]) == (422, said)
 
 
-def test_what_arrived_is_told_as_json(tmp_path: Path) -> None:
+def test_what_arrived_is_reported_as_json(tmp_path: Path) -> None:
     with client_in(tmp_path) as client:
         for sent, said in (({"family": None}, "family: got null;"), ({"seeds": True}, "seeds: got true;")):
             assert said in client.post("/api/evaluations", json=sent).json()["detail"]

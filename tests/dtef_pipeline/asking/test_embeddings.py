@@ -128,7 +128,7 @@ class TestEmbedder:
         ("settings", "name"),
         [({}, "openai/e"), ({"max_tokens": 512}, "openai/e[max_tokens=512]"), ({"temperature": 0}, "openai/e")],
     )
-    def test_it_is_told_apart_by_its_model_and_its_window(self, settings: dict[str, Any], name: str) -> None:
+    def test_it_is_distinguished_by_its_model_and_its_window(self, settings: dict[str, Any], name: str) -> None:
         assert identify_embedder(ModelSpec(name="e", model="openai/e", **settings)) == name
 
     @pytest.mark.parametrize("settings", [{"temperature": 0.5}, {"seed": 1}, {"reasoning_effort": "low"}])

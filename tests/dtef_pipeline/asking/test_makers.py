@@ -32,7 +32,7 @@ from dtef_pipeline.asking.makers import KNOWN_MAKERS, SERVING, find_maker, get_k
         ("nonsense", None),
     ],
 )
-def test_the_maker_is_told_by_the_string_and_not_by_the_provider(model: str, maker: str | None) -> None:
+def test_the_maker_is_reported_by_the_string_and_not_by_the_provider(model: str, maker: str | None) -> None:
     assert find_maker(model) == maker
 
 

@@ -125,7 +125,7 @@ class TestLoading:
         with pytest.raises(ConfigError, match=message):
             load_models(text, computed=BASELINES)
 
-    def test_no_model_is_computed_unless_it_is_told_of(self) -> None:
+    def test_no_model_is_computed_unless_it_is_reported(self) -> None:
         with pytest.raises(ConfigError, match=r"there is no 'baseline/uniform'; known: none"):
             load_models("models: {baseline/uniform: }")
         with pytest.raises(ConfigError, match="no model or collection 'baseline/uniform'"):

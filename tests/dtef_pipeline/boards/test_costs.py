@@ -98,7 +98,7 @@ def test_a_response_that_was_not_imported_was_stopped_by_no_budget() -> None:
     assert [row["budget_stopped"] for row in sum_usage_by_model(table, SURVEY_CALL_TABLES).to_pylist()] == [0]
 
 
-def test_failed_calls_and_calls_stopped_by_a_budget_are_told_apart_with_a_reason_each() -> None:
+def test_failed_calls_and_calls_stopped_by_a_budget_are_distinguished_with_a_reason_each() -> None:
     rows = (
         {"request_key": "a"},
         {"request_key": "b", "call_status": "error", "error": "too long"},
@@ -224,7 +224,7 @@ def test_attempts_of_unknown_cost_are_counted_with_the_most_that_they_may_have_c
     assert known == [told[0], (*told[1][:-1], None)]
 
 
-def test_what_embedders_cost_is_told_by_the_response_store() -> None:
+def test_what_embedders_cost_is_reported_by_the_response_store() -> None:
     row = {"blueprint": "b", "snapshot": "base", "model": "m", "model_variant": "m", "request_keys": ["a"], "turns": 1}
     asked = [
         {"model": "e", "snapshot": "base", "role": role, "answers": 3, "prompt_tokens": 9} for role in ("embedder", "judge")

@@ -28,7 +28,7 @@ def connection() -> duckdb.DuckDBPyConnection:
     return made
 
 
-def test_a_model_of_two_in_one_snapshot_is_told_with_both_and_their_counts(connection: duckdb.DuckDBPyConnection) -> None:
+def test_a_model_of_two_in_one_snapshot_is_reported_with_both_and_their_counts(connection: duckdb.DuckDBPyConnection) -> None:
     """The board mixed them without a word."""
     (line,) = list_mixed_served(connection, "responses")
     assert "m in snapshot a was served by 2 models" in line

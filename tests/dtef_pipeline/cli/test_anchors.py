@@ -53,7 +53,7 @@ def house(state: Path) -> Warehouse:
         ),
     ],
 )
-def test_options_that_need_mending_are_told_before_anything_runs(
+def test_options_that_need_mending_are_reported_before_anything_runs(
     command: str, told: str, house: Warehouse, state: Path
 ) -> None:
     assert told in refused(*command.split())

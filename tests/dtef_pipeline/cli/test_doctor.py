@@ -146,7 +146,7 @@ def test_settings_that_dagster_does_not_start_with_are_a_problem(ingested: Path)
     assert state_of("Dagster's daemon")[0] == "warning"
 
 
-def test_models_and_keys_are_told_and_no_key_is_shown(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_and_keys_are_reported_and_no_key_is_shown(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "planted-7f3a9c-key")
     monkeypatch.delenv("XAI_API_KEY", raising=False)
     panel = ingested / "panel.yaml"

@@ -134,7 +134,7 @@ class TestExitCodes:
         assert "allowed: a date such as 2026-03-01" in refused("drift", "--by", by, "--since", "m=soon")
         assert "allowed: MODEL=DATE, or DATE for all models" in refused("drift", "--by", by, "--since", "=2026-01-07")
 
-    def test_a_model_that_the_panel_accepts_and_nobody_knows_is_named_with_its_line(
+    def test_a_model_that_the_panel_accepts_and_is_unknown_is_named_with_its_line(
         self, drifted: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         panel = drifted / "panel.yaml"

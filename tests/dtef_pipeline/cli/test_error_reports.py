@@ -102,7 +102,7 @@ def test_a_home_of_dagster_that_is_no_full_path_is_refused_before_anything_is_ma
     assert not (ingested / "rel").exists()
 
 
-def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_told(
+def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_reported(
     ingested: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The reasons were "round S1 is not ingested" and "no scores yet"."""
@@ -128,7 +128,7 @@ def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_told(
     assert {refused(*command) for command in readers} == {said}
 
 
-def test_a_response_store_that_is_no_database_is_told_with_a_remedy(state: Path) -> None:
+def test_a_response_store_that_is_no_database_is_reported_with_a_remedy(state: Path) -> None:
     (state / "responses.sqlite").write_bytes(b"rubbish" * 99)
     assert refused("responses") == (
         f"error: cannot open the response store sqlite:///{state}/responses.sqlite: file is not a database; "

@@ -122,7 +122,7 @@ class TestSays:
         assert row["cost_usd"] > 0
         assert "no limit" in ok("run", "--estimate", *ROUND, "--model", "fake@max_tokens=null")
 
-    def test_the_total_is_the_sum_and_conditions_are_told_apart_when_there_are_several(self, server: FakeLLM) -> None:
+    def test_the_total_is_the_sum_and_conditions_are_distinguished_when_there_are_several(self, server: FakeLLM) -> None:
         table = ok(
             "run",
             "--estimate",
@@ -187,7 +187,7 @@ def test_the_same_options_are_refused_as_by_the_run(ingested: Path) -> None:
     assert len(SEGMENTS) == 2
 
 
-def test_what_the_questions_can_tell_is_said_before_anything_is_asked(server: FakeLLM) -> None:
+def test_what_the_questions_can_tell_is_stated_before_anything_is_asked(server: FakeLLM) -> None:
     # `--questions 10` of GD4 lay in 3 batteries, and only the finished board said that none of its scores has an interval.
     few = ok("run", "--estimate", *ROUND, "--model", "fake", "--questions", "3")
     assert "S1: 3 of 16 questions, in 3 of 12 batteries: too few" in few

@@ -82,7 +82,7 @@ class TestPrograms:
 
 
 @pytest.mark.parametrize("wish", ["off", "rlimits"])
-def test_without_a_sandbox_there_is_no_score_and_the_reason_is_told(monkeypatch: pytest.MonkeyPatch, wish: str) -> None:
+def test_without_a_sandbox_there_is_no_score_and_the_reason_is_reported(monkeypatch: pytest.MonkeyPatch, wish: str) -> None:
     monkeypatch.setenv("DTEF_SANDBOX", wish)
     (one,) = scored(code("    return x + y\n"))
     assert (one["status"], one["value"], one["score"]) == ("sandbox_unavailable", None, None)

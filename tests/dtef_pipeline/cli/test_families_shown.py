@@ -31,7 +31,7 @@ def in_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_what_readable_responses_alone_say_otherwise_is_told_for_the_first_rows() -> None:
+def test_what_readable_responses_alone_say_otherwise_is_reported_for_the_first_rows() -> None:
     often = unread(panel("often-unread", *"abcdefg", questions=60), "often-unread", slice(None, None, 5))
     said = in_one_line(boards.describe_view_columns("comparisons", compared(often)))
     assert said.startswith("by only the readable responses: a against often-unread: better by the published policy")

@@ -210,7 +210,7 @@ def test_without_a_table_the_command_says_what_makes_it(state: Path) -> None:
         assert "`dtef rubric run` makes it, and `dtef rubric board --refresh`" in refused(*words)
 
 
-def test_responses_are_told_apart_by_what_the_tables_of_each_family_rest_on(house: Warehouse, state: Path) -> None:
+def test_responses_are_distinguished_by_what_the_tables_of_each_family_rest_on(house: Warehouse, state: Path) -> None:
     """A judge is of the rubrics whatever the tables say; a candidate is where a table has its key."""
     own = house.read("rubric_responses", blueprint="health__topic-0", snapshot="2026-01-01").to_pylist()
     keys = [("f" * 31) + digit for digit in "0123"]

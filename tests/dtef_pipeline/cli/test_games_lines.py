@@ -98,7 +98,7 @@ def test_a_person_talks_in_words_and_then_offers() -> None:
     assert found["state"]["messages"][2]["propose"] == {"A": ["boat"], "B": ["clock", "drum", "lamp"]}
 
 
-def test_a_person_is_told_how_to_talk() -> None:
+def test_a_person_learns_how_to_talk() -> None:
     said = ok(*SPOKEN[:-1], stdin="99\n?\nquit\n")
     assert "A line is your message, in words." in said
     assert "99: no choice of that number; allowed: 1 to 17" in said

@@ -93,7 +93,7 @@ def test_the_trace_shows_what_the_game_answered_also_to_the_last_command() -> No
     assert "       > Waste: 11\n" in said
 
 
-def test_a_person_plays_and_is_told_what_the_seat_may_see() -> None:
+def test_a_person_plays_and_learns_what_the_seat_may_see() -> None:
     said = ok("games", "play", NAME, "--seed", "7", "--players", "human,baseline/waits", stdin="?\nfly\n\n1\nshow\n")
     assert said.startswith("Each seat has a card.")
     assert "A> \n  1  wait\n  2  show\nA> Nothing was played: fly is no command here.\nA> A> Your card is" in said
@@ -103,7 +103,7 @@ def test_a_person_plays_and_is_told_what_the_seat_may_see() -> None:
     assert "not shown to the players" not in said
 
 
-def test_who_looks_on_is_also_told_what_the_players_were_not_shown() -> None:
+def test_who_looks_on_also_learns_what_the_players_were_not_shown() -> None:
     hidden = "(not shown to the players) A had "
     for words in (("--players", "baseline/careful,baseline/waits"), ("--commands", "show"), ("--trace",)):
         assert hidden in ok("games", "play", NAME, "--seed", "7", *words, stdin="show\n")
@@ -267,7 +267,7 @@ def test_a_version_with_another_content_is_an_error(state: Path) -> None:
     assert "in.jsonl:1: exists already with other content; got 'bold:v1'" in refused("games", "add", file)
 
 
-def test_a_file_that_holds_another_persona_is_told_with_the_line_that_wants_it(state: Path) -> None:
+def test_a_file_that_holds_another_persona_is_reported_with_the_line_that_wants_it(state: Path) -> None:
     file, folder = state / "in.jsonl", state / "personas"
     ok("export", "personas", file)
     lines = file.read_text(encoding="utf-8").replace('"version":1', '"version":7')

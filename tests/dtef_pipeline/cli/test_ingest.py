@@ -44,7 +44,7 @@ class TestIngest:
         assert "    nominal: Go on? (Red / Blue / Don't know): " in said
 
     @pytest.mark.thorough
-    def test_a_design_effect_stays_until_another_is_given_and_is_said_each_time(self, state: Path) -> None:
+    def test_a_design_effect_stays_until_another_is_given_and_is_stated_each_time(self, state: Path) -> None:
         """Ingested again without the option, a round went back to 1 in silence, and the interval of skill grew narrow."""
         path = write_survey(state / "round.csv", ["A1"], questions=2)
         assert "design effect" not in ok("add", path)
@@ -145,7 +145,7 @@ class TestIngest:
         printed = ok("add", first, second)
         assert re.findall(r"^(A\d): ", printed, re.MULTILINE) == ["A1", "A2"]
 
-    def test_columns_that_are_not_read_are_said_and_make_the_exit_code_1(self, state: Path) -> None:
+    def test_columns_that_are_not_read_are_stated_and_make_the_exit_code_1(self, state: Path) -> None:
         for file in SAMPLE.iterdir():
             (state / "S1").mkdir(exist_ok=True)
             text = file.read_text(encoding="utf-8").replace("O3: Male", "Sex: M", 1)

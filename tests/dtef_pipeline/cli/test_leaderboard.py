@@ -77,7 +77,9 @@ class TestLeaderboard:
         assert re.search(r"no results in .* yet: .*`dtef run", refused("report", "--out", ingested / "site"))
 
 
-def test_two_served_models_of_one_snapshot_are_told_and_have_rows_of_their_own_on_request(scored: Path, state: Path) -> None:
+def test_two_served_models_of_one_snapshot_are_reported_and_have_rows_of_their_own_on_request(
+    scored: Path, state: Path
+) -> None:
     """They were one row, without a word."""
     shutil.copytree(scored, state, dirs_exist_ok=True)
     for file in (state / "warehouse" / "predictions").rglob("*.parquet"):

@@ -11,7 +11,7 @@ from resources.votes.vote_store import VoteStore, read_player_votes
 from tests.dtef_pipeline.cli.commands import ok, refused
 
 
-def test_a_vote_told_from_the_other_side_is_the_same_vote(state: Path) -> None:
+def test_a_vote_reported_from_the_other_side_is_the_same_vote(state: Path) -> None:
     (state / "v.csv").write_text("left,right,choice,reviewer_id\nx,y,A,r\ny,x,B,r\nx,y,A,r\n")
     assert "2 responses, 1 pair, 1 vote added" in ok("import", "votes", state / "v.csv")
 

@@ -50,7 +50,7 @@ def test_the_table_says_who_voted_and_where_columns_are_explained(votes: Path, m
         assert words in shown
 
 
-def test_why_there_is_no_score_stands_beneath_the_table(tmp_path: Path) -> None:
+def test_why_there_is_no_score_stands_below_the_table(tmp_path: Path) -> None:
     (tmp_path / "votes.csv").write_text("left,right,choice\na\x1b[31m,b,A\n", encoding="utf-8")
     shown = ok("preference", "board", "--now", tmp_path / "votes.csv")
     assert "none of the others ever beat or tied a" in shown
@@ -63,7 +63,7 @@ def test_an_empty_file_is_no_fault(tmp_path: Path) -> None:
     assert json.loads(ok("preference", "board", "--now", tmp_path / "votes.csv", "--json"))["scores"] == []
 
 
-def test_votes_without_prompts_and_busy_reviewers_are_said_to_limit_intervals(tmp_path: Path) -> None:
+def test_votes_without_prompts_and_busy_reviewers_are_stated_to_limit_intervals(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     for reviewer, message in ((lambda at: at % 7, "hold for the prompts"), (lambda at: max(0, at - 90), "worth 1.2 reviewers")):
         rows = "".join(f"a,b,{'A' if at % 3 else 'B'},r{reviewer(at)}\n" for at in range(100))
@@ -92,7 +92,7 @@ def test_control_by_length_needs_responses(votes: Path, monkeypatch: pytest.Monk
     assert "needs --responses FILE" in refused("preference", "board", "--now", votes)
 
 
-def test_a_faulty_file_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_faulty_file_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "votes.csv").write_text("left,right,choice\na,b,maybe\n", encoding="utf-8")
     result = dtef("preference", "board", "--now", tmp_path / "votes.csv")
     assert result.exit_code == 2

@@ -50,7 +50,7 @@ class TestCheck:
         assert line.startswith("20 items (")
         assert line.endswith(" chunks of documents")
 
-    def test_each_fault_is_told_with_file_line_and_what_is_allowed(self, tmp_path: Path) -> None:
+    def test_each_fault_is_reported_with_file_line_and_what_is_allowed(self, tmp_path: Path) -> None:
         result = dtef("qa", "check", "gsm8k", bad_sums(tmp_path))
         assert result.exit_code == 1
         first, second, last = result.stdout.splitlines()
@@ -60,7 +60,7 @@ class TestCheck:
         assert "bad.jsonl:3: " in second
         assert last == "1 item (1 number), 2 rows left out"
 
-    def test_a_file_of_another_suite_is_told_in_a_few_lines(self, tmp_path: Path) -> None:
+    def test_a_file_of_another_suite_is_reported_in_a_few_lines(self, tmp_path: Path) -> None:
         """There was a line per row, all but equal."""
         file = write_choices(tmp_path, birds=[(f"Which {at}?", "Tern", "Owl", "Gull", "Auk", "C") for at in range(9)])
         *rows, more, last = dtef("qa", "check", "gsm8k", file).stdout.splitlines()
@@ -143,7 +143,7 @@ class TestCheck:
 
 @pytest.mark.parametrize("command", ["check", "add"])
 class TestRefused:
-    def test_a_suite_that_nobody_knows(self, state: Path, command: str) -> None:
+    def test_a_suite_that_is_unknown(self, state: Path, command: str) -> None:
         told = refused("qa", command, "mnlu", SAMPLES / "mmlu")
         assert "no suite 'mnlu'; known: " in told
         assert "mmlu" in told
@@ -186,7 +186,7 @@ class TestNothingToAdd:
         assert "ingest" not in told
 
     @pytest.mark.parametrize("words", [("list",), ("remove", "mmlu/*"), ("run", "--model", "m"), ("run", "--from", "judge")])
-    def test_where_nothing_was_added_it_is_said_how(self, state: Path, words: tuple[str, ...]) -> None:
+    def test_where_nothing_was_added_it_is_stated_how(self, state: Path, words: tuple[str, ...]) -> None:
         (state / "warehouse").mkdir()
         told = refused("qa", *words)
         assert str(state / "warehouse") in told

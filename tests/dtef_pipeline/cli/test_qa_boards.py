@@ -215,7 +215,7 @@ def test_served_models_have_rows_of_their_own_on_request(
     assert "allowed with --by overall" in shown("--by", "validity", "--served").stderr
 
 
-def test_what_is_not_there_is_said_with_what_makes_it(
+def test_what_is_not_there_is_stated_with_what_makes_it(
     house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     none = shown("--by", "position")
@@ -342,7 +342,9 @@ def test_a_board_that_scores_are_newer_than_says_so(
     assert "newer" not in dtef("drift", "--family", "qa").stderr, "it is made of the scores as they are"
 
 
-def test_responses_of_judges_are_told_apart_by_the_tables_that_rest_on_them(house: Warehouse, made: tuple[Path, Any]) -> None:
+def test_responses_of_judges_are_distinguished_by_the_tables_that_rest_on_them(
+    house: Warehouse, made: tuple[Path, Any]
+) -> None:
     """Judges of questions were counted as judges of rubrics."""
     came = datetime(2026, 1, 1, tzinfo=UTC)
     kept = (

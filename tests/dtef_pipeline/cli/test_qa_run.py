@@ -149,7 +149,7 @@ def test_the_key_is_written_nowhere(told: Story) -> None:
 @pytest.mark.parametrize(
     "judge", [("--judge", "nobody"), ("--judges", "broken.yaml"), ("--judge", "baseline/uniform"), ("--rejudge", "a/b")]
 )
-def test_nobody_is_asked_where_nobody_can_judge(told: Story, judge: tuple[str, str]) -> None:
+def test_no_calls_are_made_where_nobody_can_judge(told: Story, judge: tuple[str, str]) -> None:
     """Answers were bought before it was found that the judge is not known."""
     (told.folder / "broken.yaml").write_text("arbiter: {modle: judge}\n", encoding="utf-8")
     given = (judge[0], told.folder / judge[1]) if judge[0] == "--judges" else judge
@@ -174,7 +174,7 @@ def test_nobody_is_asked_where_nobody_can_judge(told: Story, judge: tuple[str, s
         (("remove",), "Missing argument"),
     ],
 )
-def test_what_is_wrong_is_said_with_what_is_allowed(told: Story, words: tuple[str, ...], message: str) -> None:
+def test_what_is_wrong_is_stated_with_what_is_allowed(told: Story, words: tuple[str, ...], message: str) -> None:
     before = len(told.server.calls)
     assert message in " ".join(refused("qa", *words).replace("\n", " ").split())
     assert len(told.server.calls) == before

@@ -46,7 +46,7 @@ def test_models_whose_calls_failed_are_counted_over_all_parts(tmp_path: Path) ->
     assert list(list_failed_calls(QA_RUN, judging, ["gsm8k/all"])) == [], "the same command would not ask again"
 
 
-def test_what_a_budget_ended_is_told_with_the_error_of_the_last_call() -> None:
+def test_what_a_budget_ended_is_reported_with_the_error_of_the_last_call() -> None:
     """The only call of a run failed, its budget ended, and the last lines said nothing of either."""
     ended = "not asked again: the run's max_calls of 1 was reached"
     calls = [

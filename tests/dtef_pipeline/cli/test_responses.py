@@ -64,7 +64,7 @@ class TestForgetting:
         assert "4 responses, " in ok("responses", "--since", "2026-01-02", "--before", "2026-01-03")
         assert "no such responses" in ok("responses", "--since", "2026-01-02T00:01")
 
-    def test_nothing_is_forgotten_where_nothing_is_said(self, kept: list[Response], state: Path) -> None:
+    def test_nothing_is_forgotten_where_nothing_is_stated(self, kept: list[Response], state: Path) -> None:
         assert "--empty, --truncated" in refused("responses", "--forget")
 
 

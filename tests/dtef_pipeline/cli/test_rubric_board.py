@@ -67,7 +67,7 @@ def test_agreement_of_chosen_blueprints_is_that_of_the_cut_by_blueprint(house: W
     assert [(row["cut"], row["value"]) for row in rows] == [("blueprint", "health__topic-1")]
 
 
-def test_judges_are_told_by_what_became_of_their_calls_and_flags_are_words(house: Warehouse) -> None:
+def test_judges_are_reported_by_what_became_of_their_calls_and_flags_are_words(house: Warehouse) -> None:
     text = ok("rubric", "board", "--by", "judges", "--csv")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["judge"] for row in rows] == ["prompt-aware(gpt-4.1-mini)", "standard(gpt-4.1-mini)"]
@@ -79,7 +79,7 @@ def test_judges_are_told_by_what_became_of_their_calls_and_flags_are_words(house
     assert "lower is better  Share of the judge's replies without a class" in ok("explain", "rubric/judges")
 
 
-def test_self_preference_says_why_nothing_can_be_told_of_judges_of_one_maker(house: Warehouse) -> None:
+def test_self_preference_says_why_nothing_can_be_reported_of_judges_of_one_maker(house: Warehouse) -> None:
     shown = ok("rubric", "board", "--by", "self-preference")
     assert (
         "all, all: cannot be separated from how strict the judge is: judges of other makers must have judged the same responses"
@@ -122,7 +122,7 @@ def test_the_key_of_the_panel_makes_the_steadier_model_champion(
     assert champions == ["openai/bright", "openai/steady"]
 
 
-def test_table_that_no_roll_up_made_is_said_with_the_command_that_makes_it(state: Path) -> None:
+def test_table_that_no_roll_up_made_is_stated_with_the_command_that_makes_it(state: Path) -> None:
     keep(made_tables(1, 2, 1), state / "warehouse")
     for by in ("overall", "champions", "agreement", "judges", "self-preference"):
         said = refused("rubric", "board", "--by", by)

@@ -49,7 +49,7 @@ def test_finding_is_a_line_with_file_line_place_level_and_code(folder: Path) -> 
     ]
 
 
-def test_sound_files_are_told_so_with_exit_code_0(folder: Path) -> None:
+def test_sound_files_are_reported_so_with_exit_code_0(folder: Path) -> None:
     text = ok("rubric", "check", folder / "blueprints" / "sound.yml", "--models-dir", folder / "models")
     assert text == "1 file, 1 prompt, 2 criteria\nfound: nothing\n"
 
@@ -96,7 +96,7 @@ def test_broken_file_stands_beside_files_that_are_read(folder: Path) -> None:
     assert "4 files, 2 prompts" in text
 
 
-def test_without_a_folder_of_collections_the_remedy_is_told(folder: Path) -> None:
+def test_without_a_folder_of_collections_the_remedy_is_reported(folder: Path) -> None:
     result = dtef("rubric", "check", folder / "blueprints" / "sound.yml")
     assert result.exit_code == 0
     assert "sound.yml:2: header: warning no-collections: QUICK is a collection of models" in result.stdout

@@ -116,7 +116,7 @@ def test_drift_takes_the_two_runs_of_the_documented_rule(house: Warehouse) -> No
     assert "either" in refused("rubric", "show", NAME, "--before", "night-1", "--drift", FALLS)
 
 
-def test_other_judges_in_one_of_the_runs_are_told(house: Warehouse) -> None:
+def test_other_judges_in_one_of_the_runs_are_reported(house: Warehouse) -> None:
     run = house.read("rubric_runs", blueprint=NAME, snapshot="night-3").to_pylist()[0] | {"judge_hash": "k" * 32}
     house.write("rubric_runs", pa.Table.from_pylist([run], schema=RUBRIC_RUNS), blueprint=NAME, snapshot="night-3")
     assert "note: the judges differ between the two runs" in ok(

@@ -129,7 +129,7 @@ def test_key_points_are_priced_apart_and_what_follows_from_stored_ones_is_what_i
     assert "extracted" not in ok("rubric", "show", "two", "second")
 
 
-def test_nobody_is_asked_for_key_points_where_no_analyst_is_named(lacking: Players, state: Path) -> None:
+def test_no_calls_are_made_for_key_points_where_no_analyst_is_named(lacking: Players, state: Path) -> None:
     models = yaml.safe_load((state / "models.yaml").read_text(encoding="utf-8"))
     models["collections"].pop("analyst")
     (state / "models.yaml").write_text(yaml.safe_dump(models), encoding="utf-8")
@@ -158,7 +158,7 @@ def test_budgets_are_compared_with_the_estimate_by_run_role_and_model(players: P
     assert "budget of 'cand': allowed: a role or a model of this run: cand-" in told
 
 
-def test_a_model_under_test_that_is_not_known_is_told_before_judges_are_missed(players: Players, state: Path) -> None:
+def test_a_model_under_test_that_is_not_known_is_reported_before_judges_are_missed(players: Players, state: Path) -> None:
     write_panel(rubric={})
     (state / "models.yaml").write_text("models: {}\n", encoding="utf-8")
     assert "no model or collection 'nosuch'" in refused("rubric", "run", "--estimate", "--model", "nosuch")
@@ -177,7 +177,7 @@ def test_blueprint_that_is_not_known_is_answered_with_the_nearest(players: Playe
     assert "known: paths" in refused("rubric", "run", "--estimate", "--blueprint", "path")
 
 
-def test_estimate_asks_nobody_and_makes_no_store(players: Players, state: Path) -> None:
+def test_estimate_makes_no_calls_and_makes_no_store(players: Players, state: Path) -> None:
     estimated()
     assert +players.asked == Counter()
     assert not (state / "responses.sqlite").exists()

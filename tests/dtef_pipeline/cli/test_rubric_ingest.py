@@ -62,7 +62,7 @@ def test_broken_files_are_a_line_each_and_good_ones_are_added(blueprints: tuple[
     assert json.loads(ok("sql", "SELECT blueprint FROM rubric_blueprints", "--json")) == [{"blueprint": "greetings"}]
 
 
-def test_a_file_that_breaks_stays_as_it_was_added_and_that_is_said(blueprints: tuple[Path, FakeLLM]) -> None:
+def test_a_file_that_breaks_stays_as_it_was_added_and_that_is_stated(blueprints: tuple[Path, FakeLLM]) -> None:
     folder, _ = blueprints
     file = folder / "files" / "greetings.yml"
     ok("rubric", "add", file)
@@ -109,7 +109,7 @@ def test_a_removed_blueprint_leaves_tables_and_boards_and_comes_back_for_nothing
     assert server.answered == asked, "what was paid for is found again"
 
 
-def test_files_that_are_gone_are_told_and_a_renamed_one_is_known_again(blueprints: tuple[Path, FakeLLM]) -> None:
+def test_files_that_are_gone_are_reported_and_a_renamed_one_is_known_again(blueprints: tuple[Path, FakeLLM]) -> None:
     folder, server = blueprints
     files = folder / "files"
     (files / "more" / "broken.yml").write_text(NOBODY, encoding="utf-8")

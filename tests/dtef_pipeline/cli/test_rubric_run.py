@@ -149,7 +149,7 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     assert {row["reason"] for row in unscored} <= {"budget"}
 
 
-def test_nobody_is_asked_where_nobody_can_judge(blueprints: tuple[Path, FakeLLM]) -> None:
+def test_no_calls_are_made_where_nobody_can_judge(blueprints: tuple[Path, FakeLLM]) -> None:
     """Candidates were bought before it was found that no judge is named."""
     folder, server = blueprints
     dtef("rubric", "add", folder / "files" / "greetings.yml")
@@ -211,7 +211,9 @@ def test_blueprints_that_lost_their_summaries_are_counted_and_named() -> None:
         (["board", "--by", "overall", "--blueprint", "greetings"], "--blueprint with --by overall"),
     ],
 )
-def test_what_is_wrong_is_said_with_what_is_allowed(arguments: list[str], told: str, blueprints: tuple[Path, FakeLLM]) -> None:
+def test_what_is_wrong_is_stated_with_what_is_allowed(
+    arguments: list[str], told: str, blueprints: tuple[Path, FakeLLM]
+) -> None:
     folder, _ = blueprints
     house = Warehouse(folder / "warehouse")
     read = read_blueprint(folder / "files" / "greetings.yml", "greetings")

@@ -166,7 +166,7 @@ class TestExport:
         assert ESCAPES in texts
         json.dumps(result, allow_nan=False)
 
-    def test_file_that_cannot_be_written_is_said_by_its_path(self, house: Warehouse, tmp_path: Path) -> None:
+    def test_file_that_cannot_be_written_is_stated_by_its_path(self, house: Warehouse, tmp_path: Path) -> None:
         result = dtef("rubric", "show", NAME, "--out", tmp_path / "no" / "such" / "x.json")
         assert result.exit_code == 2
         assert "cannot write" in result.stderr

@@ -121,7 +121,7 @@ class TestRunRefuses:
 
 
 class TestRun:
-    def test_answers_of_a_served_model_are_kept_with_everything_the_server_said(self, reading: Path) -> None:
+    def test_answers_of_a_served_model_are_kept_with_everything_the_server_stated(self, reading: Path) -> None:
         rows = query("SELECT * FROM predictions WHERE model = 'fake' ORDER BY snapshot, segment, question_id")
         assert len(rows) == 2 * 2 * 2 * 3
         assert {row["segment"] for row in rows} == set(SEGMENTS)
@@ -147,7 +147,7 @@ class TestRun:
         ]
         assert not (ingested / "warehouse" / "blueprints").exists()
 
-    def test_unread_responses_and_a_label_that_counts_as_earlier_are_said_in_plain_words(
+    def test_unread_responses_and_a_label_that_counts_as_earlier_are_stated_in_plain_words(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """All was unread and the model had a rank; fresh responses under a date of the past were on no later board."""

@@ -56,7 +56,7 @@ def test_both_draws_and_named_segments_choose_together(server: FakeLLM) -> None:
     assert 0 < len(wanted) < 16
 
 
-def test_the_error_to_expect_is_said_before_anything_is_asked(server: FakeLLM) -> None:
+def test_the_error_to_expect_is_stated_before_anything_is_asked(server: FakeLLM) -> None:
     few = ok("run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", "2")
     more = ok("run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", "20")
     assert "32 of 412 pairs" in few

@@ -28,7 +28,7 @@ class TestScoreAnswers:
         assert f"{file.name}:2: it is not JSON" in " ".join(message.split())
         assert dtef("score", "--family", "qa", file).stdout == ""
 
-    def test_an_empty_file_is_told_of(self) -> None:
+    def test_an_empty_file_is_reported(self) -> None:
         assert "nothing to score" in dtef("score", "--family", "qa", "-", stdin="\n").stderr
 
     def test_a_list_is_a_response(self) -> None:

@@ -162,7 +162,9 @@ class TestSegmentsThatLieApart:
             whole = query("SELECT count(*) AS n FROM predictions WHERE model = 'fake' AND call_status = 'answered'")
         assert whole == [{"n": 5}]
 
-    def test_a_model_that_never_answers_is_told_by_the_exit_code(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_model_that_never_answers_is_reported_by_the_exit_code(
+        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with FakeLLM(fault=always(Fault("status", status=401, message="no such key"))) as server:
             serve_as(server, ingested, monkeypatch)
             result = dtef("run", *ROUND, "--model", "fake", "--no-roll-ups")

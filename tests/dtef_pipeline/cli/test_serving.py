@@ -99,13 +99,13 @@ class TestStart:
         tokens.write_text("tokens:\n- {name: a, role: boss}\n", encoding="utf-8")
         assert "tokens.yaml:2: token 'a': role: got 'boss'" in refused("api")
 
-    def test_a_port_in_use_is_said(self, state: Path) -> None:
+    def test_a_port_in_use_is_stated(self, state: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             said = refused("api", "--dev", "--port", port)
         assert f"cannot serve at 127.0.0.1, port {port}: Address already in use" in said
 
-    def test_an_address_of_another_computer_is_said(self, tokens: Path) -> None:
+    def test_an_address_of_another_computer_is_stated(self, tokens: Path) -> None:
         made("alice", "admin")
         assert "cannot serve at 192.0.2.1" in refused("api", "--host", "192.0.2.1")
         assert dtef("api", "--host", "\u2028").exit_code == 2

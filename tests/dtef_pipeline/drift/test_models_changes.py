@@ -8,7 +8,7 @@ from tests.dtef_pipeline.drift.model_drift_rows import beside, check, found, pre
 from tests.made.snapshots import label, nights
 
 
-def test_a_fall_of_the_parse_rate_is_told_from_answers_that_changed() -> None:
+def test_a_fall_of_the_parse_rate_is_reported_from_answers_that_changed() -> None:
     rows = nights([0.8] * 12, questions=60)
     lost = {f"q{number}" for number in range(20, 29)}
     for row in rows:
@@ -40,7 +40,7 @@ def test_a_fingerprint_counts_when_it_was_not_seen_before_and_none_is_no_fingerp
     assert change == {"what": "fingerprint", "snapshot": label(6), "before": "a, b", "after": "b, c"}
 
 
-def test_other_prompts_midway_begin_anew_and_say_since_when() -> None:
+def test_other_prompts_midway_begin_again_and_say_since_when() -> None:
     rows = [*nights([0.9] * 6), *nights([0.6] * 7, first=6, prompt_id="reworded")]
     for at, row in enumerate(rows):
         row["prompt_id"] = f"{row.get('prompt_id', 'as before')} {at % 10}"

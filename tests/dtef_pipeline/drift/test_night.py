@@ -127,7 +127,7 @@ class TestRates:
         ],
         ids=["nights that take after the night before", "bad nights", "outages"],
     )
-    def test_drift_is_rarely_said_of_a_model_that_did_not_change(self, panel: Panel) -> None:
+    def test_drift_is_rarely_found_in_a_model_that_did_not_change(self, panel: Panel) -> None:
         found = rates(panel, 8, 3, looks=1)
         assert max(found.first, found.other) <= 0.25  # two of 8: more is one in 500 at 4 %
 

@@ -39,7 +39,7 @@ def test_both_thresholds_are_needed_and_exact_at_the_boundary(low: float, high: 
 @pytest.mark.parametrize("scores", [[0.5, 0.6], [0.5, None], [None, None], [0.5, None, None], []])
 @pytest.mark.parametrize("temperature", [0.0, 0.7, None])
 @pytest.mark.parametrize("time", [DAY_1, None])
-def test_a_single_snapshot_is_said_to_be_what_the_rule_says_of_it(
+def test_a_single_snapshot_is_stated_to_be_what_the_rule_says_of_it(
     scores: list[float | None], temperature: float | None, time: datetime | None
 ) -> None:
     values = pd.DataFrame({"a": scores} if scores else {}, dtype=float)

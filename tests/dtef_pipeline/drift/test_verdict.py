@@ -52,7 +52,7 @@ def test_segments_that_fail_on_some_nights_are_no_drift() -> None:
     assert wrong <= 2
 
 
-def test_a_drift_that_came_back_is_told_with_its_own_size_and_date_and_where_it_is_now() -> None:
+def test_a_drift_that_came_back_is_reported_with_its_own_size_and_date_and_where_it_is_now() -> None:
     values = scores(100)
     values.iloc[:, 20:30] -= 0.2
     values.iloc[:, 60:] += 0.1

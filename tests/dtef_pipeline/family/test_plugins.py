@@ -33,7 +33,7 @@ def test_a_family_is_the_record_that_its_entry_point_names(monkeypatch: pytest.M
         ("writing", SPELLED, "allowed: a Family called writing"),
     ],
 )
-def test_what_is_no_such_record_is_told_with_its_name(
+def test_what_is_no_such_record_is_reported_with_its_name(
     name: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ConfigError, match=f"the family {name} of an unknown package.*{message}"):

@@ -35,7 +35,7 @@ def test_the_composite_is_the_hand_value_and_names_its_weights() -> None:
     assert composites(rows)["one", "a"]["mean"] == row["mean"]
 
 
-def test_a_composite_with_a_part_that_nothing_told_of_has_no_value_and_names_the_part() -> None:
+def test_a_composite_with_a_part_that_nothing_reported_of_has_no_value_and_names_the_part() -> None:
     rows = list(scored_games("one", "a", {1: (1, 1)}, GOOD)) + list(scored_games("one", "a", {1: (1, 2)}))
     untold = [
         {**row, "total": None, "of": None, "value": None, "status": "unscored", "reason": "nothing"}

@@ -77,7 +77,7 @@ def test_what_is_shown_at_the_end_holds_nothing_that_a_seat_may_not_know(pack: P
 
 
 @every_pack
-def test_no_seat_is_told_the_ending_while_it_may_still_write(pack: Pack) -> None:
+def test_no_seat_learns_the_ending_while_it_may_still_write(pack: Pack) -> None:
     for seed in range(6):
         texts, over = random_play(pack, seed)
         assert over.ending is not None
@@ -145,7 +145,7 @@ def test_the_referees_numbers_are_for_people_where_values_are_private_and_for_al
     assert open_end == GameEnding((*ended.shown, *ended.hidden))
 
 
-def test_a_solitaire_ends_with_its_cards_home_and_people_are_told_the_fewest_commands() -> None:
+def test_a_solitaire_ends_with_its_cards_home_and_people_are_reported_the_fewest_commands() -> None:
     ended = written(shipped("solitaire/thirteen"), "draw", "resign", seed=1).ending
     assert ended is not None
     assert ended.shown == ("Cards on the foundation: 0 of 13.", "Commands: 1 of 60. Hints: 0.")

@@ -57,7 +57,7 @@ def test_the_command_says_where_a_baseline_does_not_play(state: object) -> None:
     assert told.stderr == "solitaire/thirteen: there is no baseline/nash, left out\n"
 
 
-def test_a_model_that_is_none_is_told_with_the_baselines_of_all_scenarios(two_packs: Mapping[str, Pack]) -> None:
+def test_a_model_that_is_none_is_reported_with_the_baselines_of_all_scenarios(two_packs: Mapping[str, Pack]) -> None:
     """Baselines of surveys were told in their place."""
     with pytest.raises(
         ConfigError, match=r"player greedy: no model .* allowed: baseline/greedy, a baseline of solitaire/thirteen; a model"

@@ -44,7 +44,7 @@ def test_a_model_at_the_second_seat_sees_what_was_played_before() -> None:
     assert sent[0][1].endswith("Said so far: wait.")
 
 
-def test_a_text_that_is_no_move_changes_nothing_and_the_player_is_told_why() -> None:
+def test_a_text_that_is_no_move_changes_nothing_and_the_player_is_reported_with_the_reason() -> None:
     _, sent, trace = asked("ACTION: fly", "ACTION: wait")
     assert sent[1][:2] == sent[0]
     assert "fly is no command here." in sent[1][3]
@@ -67,7 +67,7 @@ def test_after_the_last_text_that_is_no_move_the_seat_forfeits() -> None:
     assert episode.next([]) is not None
 
 
-def test_where_the_manifest_says_so_a_command_is_played_for_the_seat_and_it_is_told() -> None:
+def test_where_the_manifest_says_so_a_command_is_played_for_the_seat_and_it_is_reported() -> None:
     _, sent, trace = asked("fly", "ACTION: show", on_illegal="default", retries=0)
     assert "This was played for you: wait" in sent[1][3]
     assert "Said so far: wait, wait." in sent[1][3]
@@ -77,7 +77,7 @@ def test_where_the_manifest_says_so_a_command_is_played_for_the_seat_and_it_is_t
     assert illegal.reaction == sent[1][3]
 
 
-def test_retries_count_anew_in_each_turn() -> None:
+def test_retries_count_again_in_each_turn() -> None:
     _, sent, trace = asked("fly", "wait", "fly", "wait", "fly", "show", retries=1)
     assert len(sent) == 6
     assert trace.result is not None

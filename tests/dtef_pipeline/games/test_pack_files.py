@@ -109,12 +109,12 @@ def test_three_parties_divide_items_in_a_scenario_of_ones_own() -> None:
     assert truth_id(allocation.model_copy(update={"adapter": allocation.id})) == truth_id(allocation)
 
 
-def test_an_adapter_that_cannot_be_used_is_told_of(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adapter_that_cannot_be_used_is_reported(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     adapt(monkeypatch, fails)
     assert faults(checkout) == ["its adapter cannot be used: ModuleNotFoundError: No module named 'engine'"]
 
 
-def test_an_adapter_that_lacks_names_of_the_contract_is_told_of(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adapter_that_lacks_names_of_the_contract_is_reported(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Regression: it was whole, and then failed as a fault of this project."""
     less = {name: one for name, one in vars(ShowCards).items() if name not in ("ending", "encode_state", "permute_hidden")}
     adapt(monkeypatch, lambda _: type("LessCards", (), less)())
@@ -175,7 +175,7 @@ def test_a_pack_without_a_playbook_is_not_whole(checkout: Path, text: str | None
         ("id: made", "id: [made", "not a readable scenario"),
     ],
 )
-def test_a_manifest_with_a_fault_is_told_of(checkout: Path, old: str, new: str, told: str) -> None:
+def test_a_manifest_with_a_fault_is_reported(checkout: Path, old: str, new: str, told: str) -> None:
     change(checkout, old, new)
     (fault,) = faults(checkout)
     assert told in fault

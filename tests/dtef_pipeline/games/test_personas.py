@@ -106,7 +106,7 @@ def test_what_is_there_already_is_skipped_and_what_differs_is_refused() -> None:
         find_new_documents({7: FIRST.model_copy(update={"display_name": "Other"})}, there, "x")
 
 
-def test_of_many_faults_in_a_line_the_first_are_told() -> None:
+def test_of_many_faults_in_a_line_the_first_are_reported() -> None:
     """A line of 60,000 faulty traits was read for half a minute, and told as 5 MB."""
     for faulty in ({f"t{n}": [] for n in range(5_000)}, {"x": 1}):
         keys = {f"k{n}": 1 for n in range(5_000)} if "x" in faulty else {}

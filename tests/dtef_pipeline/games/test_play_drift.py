@@ -113,7 +113,7 @@ def test_chips_have_no_bounds_and_are_not_watched() -> None:
     assert len(build_rule_table(connected(chips), GAMES_WATCHED)) == 0
 
 
-def test_a_drift_of_form_is_told_from_one_of_play() -> None:
+def test_a_drift_of_form_is_reported_from_one_of_play() -> None:
     """A model that writes more illegal texts, and wins as often as before where it writes none."""
     assert verdicts(history(0.6, illegal=True))["moved"]["about"][0].startswith("a drift of the parse rate")
 
@@ -124,7 +124,7 @@ def test_other_rules_or_another_persona_is_no_drift(changed: dict[str, Any]) -> 
     assert "drift" not in {row["verdict"] for row in found}
 
 
-def test_another_first_prompt_is_another_item_and_what_served_the_model_is_told() -> None:
+def test_another_first_prompt_is_another_item_and_what_served_the_model_is_reported() -> None:
     rows = history(0.6)
     first = [row for row in rows if row["metric"] == "success_rate"]
 

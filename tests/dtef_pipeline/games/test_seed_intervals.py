@@ -63,7 +63,7 @@ def test_shares_with_one_episode_a_seed_have_wilsons_interval() -> None:
     assert several.high[0] <= 1
 
 
-def test_without_seeds_that_differ_there_is_no_interval_and_the_reason_is_told() -> None:
+def test_without_seeds_that_differ_there_is_no_interval_and_the_reason_is_reported() -> None:
     few, alike = of_groups({1: [1.0], 2: [3.0]}), of_groups({seed: [2.0, -2.0] for seed in range(9)})
     assert np.isnan([few.low[0], few.high[0], alike.low[0], alike.high[0]]).all()
     assert few.reason[0] == "no interval: 2 seeds, at least 5 are needed"

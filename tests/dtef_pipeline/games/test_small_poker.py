@@ -41,7 +41,7 @@ def test_the_tree_and_every_payoff_are_those_of_openspiel(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_a_seat_is_told_tells_information_sets_apart_and_nothing_more(name: str) -> None:
+def test_what_a_seat_is_reported_tells_information_sets_apart_and_nothing_more(name: str) -> None:
     game = small_poker(name)
     observed: dict[str, set[str]] = defaultdict(set)
     for state, seat in iterate_states_to_move(game):
@@ -135,7 +135,7 @@ def test_bluffs_and_bets_for_value_are_counted_by_card() -> None:
     assert {metric.name for metric in game.metrics} == set(game.measure_seat(slow, 0))
 
 
-def test_settings_that_nobody_knows_are_refused() -> None:
+def test_unknown_settings_are_refused() -> None:
     for module, name in ((kuhn, "kuhn"), (leduc, "leduc")):
         manifest = read_manifest(ROOT / "data" / "scenarios" / "poker" / f"{name}.yaml")
         with pytest.raises(ConfigError, match=f"poker/{name}: got settings .*'jokers': 2.*; allowed: "):

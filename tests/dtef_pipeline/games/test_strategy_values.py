@@ -127,7 +127,7 @@ class TestPoints:
         assert len({point.id for point in points}) == len({point.observation for point in points}) == len(points) == number
         assert [point.seat for point in points] == sorted(point.seat for point in points)
 
-    def test_leduc_is_sampled_unless_told_otherwise_and_kuhn_is_not(self) -> None:
+    def test_leduc_is_sampled_by_default_and_kuhn_is_not(self) -> None:
         game = small_poker("leduc")
         assert [len(select_points_to_ask(game, sample)) for sample in (None, 0, 7, 936)] == [100, 936, 7, 936]
         assert len(select_points_to_ask(small_poker("kuhn"))) == 12
@@ -197,13 +197,13 @@ class TestRows:
         assert (row["n_draws"], row["n_readable"]) == (48, 44)
         assert "Q:bet" in row["reason"]
 
-    def test_requests_without_a_response_are_told_apart_from_unreadable_ones(self) -> None:
+    def test_requests_without_a_response_are_distinguished_from_unreadable_ones(self) -> None:
         rows = answers(plan_of(KUHN_PACK), lambda point, draw: None if point.seat else three_to_one(point, draw))
         row = exploitable(valued(KUHN_PACK, rows))
         assert (row["value"], row["n_draws"], row["n_readable"]) == (None, 24, 24)
         assert "24 requests got no response" in row["reason"]
 
-    def test_a_sample_has_values_only_where_a_baseline_was_told_to_play_the_rest(self) -> None:
+    def test_a_sample_has_values_only_where_a_baseline_was_asked_to_play_the_rest(self) -> None:
         rows = answers(plan_of(LEDUC_PACK, 20))
         row = exploitable(valued(LEDUC_PACK, rows, resamples=50))
         assert (row["value"], row["scale"], row["n_points"], row["n_missing"]) == (None, None, 20, 916)

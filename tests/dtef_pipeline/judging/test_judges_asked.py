@@ -49,7 +49,7 @@ def judged(gateway: Gateway, store: ResponseStore, judge: JudgeConfig) -> dict[s
     return {form: resolve_judgement([*said[form], *second.get(form, [])]) for form in FORMS}
 
 
-def test_every_form_of_reply_is_judged_and_a_rerun_asks_nobody(tmp_path: Path) -> None:
+def test_every_form_of_reply_is_judged_and_a_rerun_makes_no_calls(tmp_path: Path) -> None:
     with FakeLLM(reply=judge_of_every_form) as server, ResponseStore(tmp_path / "responses.sqlite") as store:
         model = ModelSpec(name="mini", model="openai/mini", max_tokens=2048, api_base=server.base_url)
         judge = JudgeConfig("prompt-aware", model)

@@ -59,7 +59,7 @@ def test_what_is_missing_is_named() -> None:
         read_ballot([])
 
 
-def test_all_faults_are_told_at_once_each_with_its_field() -> None:
+def test_all_faults_are_reported_at_once_each_with_its_field() -> None:
     """Each was told when the one before it was mended."""
     with pytest.raises(BallotError) as told:
         read_ballot({"pair_id": "P1", "choice": "C", "confidence": 9, "mood": 1, "tone": 2})

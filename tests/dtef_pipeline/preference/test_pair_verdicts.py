@@ -90,7 +90,7 @@ def test_what_others_wrote_in_a_justification_is_no_verdict_of_a_judge() -> None
         assert parse_order_verdicts(text) is None
 
 
-def test_a_judge_is_known_by_its_variant_and_by_what_it_is_told() -> None:
+def test_a_judge_is_known_by_its_variant_and_by_its_prompt() -> None:
     """Another wording is another reviewer: change this literal only with the wording."""
     assert judge_reviewer_id(JUDGE) == "pairs(openai/mini[max_tokens=256,temperature=0])#844a6136"
 

@@ -190,7 +190,7 @@ def test_a_player_of_few_votes_has_a_score_without_an_interval() -> None:
 
 
 @pytest.mark.parametrize(("prompts", "note"), [(None, "no prompt ids"), (4, "4 prompts, at least 5"), (5, "")])
-def test_intervals_of_few_or_unknown_prompts_are_said_to_hold_for_these_only(prompts: int | None, note: str) -> None:
+def test_intervals_of_few_or_unknown_prompts_are_stated_to_hold_for_these_only(prompts: int | None, note: str) -> None:
     draw = random.Random(1)
     rows = [("a", "b", draw.choice([1, -1])) for _ in range(120)]
     votes = columns(rows, [f"r{at % 6}" for at in range(120)])

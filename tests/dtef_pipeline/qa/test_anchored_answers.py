@@ -149,7 +149,7 @@ def judged_nights(
 
 
 class TestDrift:
-    def test_a_judge_that_became_stricter_is_told_with_its_interval(self) -> None:
+    def test_a_judge_that_became_stricter_is_reported_with_its_interval(self) -> None:
         rows = judged_nights(-0.15, 16, since=8) + judged_nights(0, 16, since=8, evaluator="factuality")
         rows += judged_nights(0, 16, since=8, judge="other")
         steady, moved, _ = judge_drift(QA_WATCHED, table_of(rows, QA_ANCHORS), WatchOptions()).to_pylist()
@@ -167,7 +167,7 @@ class TestDrift:
         empty: pa.Table = QA_ANCHORS.empty_table()
         assert len(judge_drift(QA_WATCHED, empty, WatchOptions())) == 0
 
-    def test_what_is_told_of_a_judge_that_moved_names_it_and_its_shift(self) -> None:
+    def test_what_is_reported_of_a_judge_that_moved_names_it_and_its_shift(self) -> None:
         rows = judged_nights(-0.15, 16, since=8) + judged_nights(0, 16, since=8, judge="other")
         (told,) = list_moved_judges(judge_drift(QA_WATCHED, table_of(rows, QA_ANCHORS), WatchOptions()).to_pylist())
         assert told.startswith(f"judge j, semantic: drift since {night(8)['snapshot']} on 50 stored answers, shift -0.1")

@@ -71,7 +71,7 @@ class TestItems:
         (found,) = read(tmp_path, [{**row, "model": "m", "text": ""}], ids).answers
         assert found.item_id == item
 
-    def test_the_numbers_of_a_larger_file_are_told_by_place(self, tmp_path: Path) -> None:
+    def test_the_numbers_of_a_larger_file_are_reported_by_place(self, tmp_path: Path) -> None:
         rows = [{"index": number, "model": "m", "text": str(number)} for number in (7, 30, 2)]
         assert [one.item_id for one in read(tmp_path, rows, numbers=[2, 7, 30]).answers] == ["sums/1", "sums/2", "sums/0"]
         by_subject = [{"subject": "law", "index": 9, "model": "m", "text": ""}]
@@ -82,7 +82,7 @@ class TestItems:
         ):
             read(tmp_path, [{"index": 8, "model": "m", "text": ""}], numbers=[2, 7, 30])
 
-    def test_a_field_of_another_name_is_the_item_where_that_is_said(self, tmp_path: Path) -> None:
+    def test_a_field_of_another_name_is_the_item_where_that_is_stated(self, tmp_path: Path) -> None:
         rows = [{"item_id": 5, "problem": 2, "model": "m", "text": ""}]
         assert read(tmp_path, rows, key="problem").answers[0].item_id == "sums/2"
 
@@ -102,7 +102,7 @@ class TestDraws:
         assert named(read(tmp_path, [row])) == [("m", "sums/1", draw, text) for draw, text in enumerate("abc")]
         assert [one.draw for one in read(tmp_path, [row | {"draw": 4}]).answers] == [4, 5, 6]
 
-    def test_repeats_are_draws_where_that_is_said(self, tmp_path: Path) -> None:
+    def test_repeats_are_draws_where_that_is_stated(self, tmp_path: Path) -> None:
         rows = [{"index": at, "model": model, "text": f"{at}{model}{n}"} for n in range(2) for at in (0, 1) for model in "pq"]
         found = read(tmp_path, rows, repeats_are_draws=True)
         assert {(one.model, one.item_id, one.text[-1], one.draw) for one in found.answers} == {

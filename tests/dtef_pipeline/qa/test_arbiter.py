@@ -174,7 +174,7 @@ def test_a_very_long_answer_is_shown_by_both_ends_and_any_text_can_be_sent() -> 
     assert "".join(one.text for one in request.messages).encode()
 
 
-def test_shared_replies_are_read_as_told() -> None:
+def test_shared_replies_are_read_as_reported() -> None:
     for case in cases("benchmarks", "judge_reply"):
         found = read_arbiter_reply(case["in"]["reply"])
         assert found.score == (None if case["out"] is None else pytest.approx(case["out"])), case["id"]

@@ -91,7 +91,7 @@ class TestLooks:
     def test_a_blank_response_needs_no_judge(self, blank: str) -> None:
         assert list(iterate_looks(responses_to(ROWERS, blank), ITEMS, ARBITER, "judge")) == []
 
-    def test_a_judge_is_told_nothing_of_who_answered(self) -> None:
+    def test_a_judge_learns_nothing_of_who_answered(self) -> None:
         named = responses_to(ROWERS, "It is 12.", model="secret-model", model_variant="maker/secret-model")
         (look, _) = iterate_looks(named, ITEMS, ARBITER, "judge")
         request = look.next([])

@@ -100,7 +100,7 @@ def without(judged: pa.Table, *nights: int) -> pa.Table:
         (range(1, 11), "in 2026-01-01 and from 2026-01-12 on (2 nights, the model 12)"),
     ],
 )
-def test_the_judges_nights_count_by_their_time_and_are_told_where_they_are_not_the_models(
+def test_the_judges_nights_count_by_their_time_and_are_reported_where_they_are_not_the_models(
     lacking: tuple[int, ...], nights: str
 ) -> None:
     """Without anchors in exactly the first night of the shift nothing was netted, and the reason that was told was false."""
@@ -121,7 +121,7 @@ def test_an_outage_of_the_model_counts_on_no_side_of_its_judge() -> None:
     assert row["net_shift"] == pytest.approx(-0.2, abs=0.02)
 
 
-def test_it_is_said_why_a_shift_is_not_netted_and_nothing_is_said_of_what_no_judge_scored() -> None:
+def test_it_is_stated_why_a_shift_is_not_netted_and_nothing_is_stated_of_what_no_judge_scored() -> None:
     later = netted(moved(), anchored(range(6, 12), 0.1))
     assert "net_shift" not in later
     assert later["judges_note"] == "not net of the judge: it was not shown stored answers again on both sides of the shift"

@@ -150,7 +150,7 @@ def test_nothing_is_empty(text: str | None) -> None:
         "def sum(:\n\n    return x + y",
     ],
 )
-def test_what_is_no_python_is_told_with_the_compilers_words(text: str) -> None:
+def test_what_is_no_python_is_reported_with_the_compilers_words(text: str) -> None:
     program = build_program(text, PROMPT, "add")
     assert program.fault == NOT_PYTHON
     assert program.source == ""

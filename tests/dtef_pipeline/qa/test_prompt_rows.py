@@ -81,7 +81,7 @@ class TestPlain:
         assert (row["option_order"], row["response_schema"]) == (None, None)
 
     @pytest.mark.parametrize("order", OPTION_ORDERS[1:])
-    def test_the_order_of_rotated_options_is_told(self, order: str) -> None:
+    def test_the_order_of_rotated_options_is_reported(self, order: str) -> None:
         (row,) = build_plain_prompts([BIRD], [], AskSettings(order=order)).qa_prompts.to_pylist()
         shown = [line[3:] for line in row["messages"][0]["text"].splitlines() if line[1:3] == ". "]
         assert [BIRD.options[at] for at in row["option_order"]] == shown

@@ -64,7 +64,7 @@ def test_another_expected_answer_or_judge_is_no_drift() -> None:
     assert "drift" not in {row["verdict"] for row in series}
 
 
-def test_what_served_a_model_is_told_of_its_nights() -> None:
+def test_what_served_a_model_is_reported_of_its_nights() -> None:
     rows = rows_of(0.4)
     served = [
         {

@@ -114,7 +114,7 @@ def test_what_is_no_fault_of_the_response_has_neither(columns: dict[str, str], s
 
 
 @pytest.mark.parametrize("rotation", [1, 2, 3])
-def test_rotated_options_are_scored_as_they_were_shown_and_told_as_in_the_file(rotation: int) -> None:
+def test_rotated_options_are_scored_as_they_were_shown_and_reported_as_in_the_file(rotation: int) -> None:
     how = AskSettings(order=f"rotated-{rotation}")
     shown = "ABCD"[(2 - rotation) % 4]
     right, wrong = scored(CHOICE, responses_to(CHOICE, shown, "C", condition=f"letters,rotated-{rotation}"), how)
@@ -150,7 +150,7 @@ def test_judges_stand_beside_each_other_and_are_never_averaged_together() -> Non
     )
 
 
-def test_what_another_judge_said_stays_as_long_as_its_response_stands() -> None:
+def test_what_another_judge_stated_stays_as_long_as_its_response_stands() -> None:
     arbiter = Arbiter(ModelSpec(name="j", model="p/j"))
     named = {"item_id": SUM.item_id, "judge_snapshot": "judge", "evaluator": "factuality"}
     earlier = pa.Table.from_pylist(
@@ -324,7 +324,7 @@ def test_a_judge_reads_the_reasons_of_a_right_answer(rows: list[dict[str, Any]],
     assert (wrong["status"], wrong["value"]) == ("ok", 0.0)
 
 
-def test_whose_reasons_a_judge_reads_is_told_by_the_metric() -> None:
+def test_whose_reasons_a_judge_reads_is_reported_by_the_metric() -> None:
     named = replace(REASONED, item_id="q/2", reference='{"answer": "yes", "rationale": {"ice": 1}}')
     items = build_item_tables(
         "socioscope", "q", LoadedItems((REASONED, named)), lambda _: ["yes_no_rationale", "verbatim"]

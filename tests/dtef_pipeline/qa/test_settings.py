@@ -62,7 +62,7 @@ def test_a_panel_that_names_no_part_asks_nothing(tmp_path: Path) -> None:
         ("qa: [law]\n", r"panel.yaml:1: qa: got .*; allowed: a mapping"),
     ],
 )
-def test_a_fault_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_fault_is_reported_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         panel(tmp_path, text)
 

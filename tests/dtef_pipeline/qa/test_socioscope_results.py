@@ -184,14 +184,14 @@ class TestDocument:
         }
         assert (averages["existence_score"]["micro"], averages["existence_score"]["n_skipped"]) == (1.0, 1)
 
-    def test_what_stood_in_the_place_of_a_number_is_told(self) -> None:
+    def test_what_stood_in_the_place_of_a_number_is_reported(self) -> None:
         """ "0" and 0.0 were null, and nobody could tell why they are no numbers of sources."""
         given = answer("d01", "Ada", *(quoting(index, "Ada") for index in ("0", 0.0, None, True, 0)), context=CONTEXT)
         (one,) = answered(given).document()["qa_pairs"][0]["answers"]
         told = [(cited["source_index"], cited["source_index_written"], cited["reason"]) for cited in one["citations"]]
         assert told == [(None, text, "bad_index") for text in ('"0"', "0.0", "null", "true")] + [(0, None, "not_found")]
 
-    def test_who_answered_is_told(self) -> None:
+    def test_who_answered_is_reported(self) -> None:
         told = SocioscopeResults(ITEMS, (ScoredAnswer("d01", "Ada", ItemScore("ok", 1.0), model="mini"),)).document()
         (one,) = told["qa_pairs"][0]["answers"]
         assert one["model"] == "mini"

@@ -314,7 +314,7 @@ def test_the_order_of_rows_and_the_names_of_models_change_no_number() -> None:
     assert again == {pair: pytest.approx(numbers) for pair, numbers in changed.items()}
 
 
-def test_a_cluster_that_is_not_told_is_the_item_itself() -> None:
+def test_a_cluster_that_is_not_reported_is_the_item_itself() -> None:
     rows = [score_row(at / 7, item_id=f"i{at}", cluster="") for at in range(7)]
     (row,) = board(rows)
     assert (row["n_clusters"], row["interval_kind"]) == (7, "t")

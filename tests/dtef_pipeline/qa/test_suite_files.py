@@ -40,7 +40,7 @@ def corpus(folder: Path, *documents: object) -> Path:
 LIGHT = {"page_content": "Ada kept the light.", "metadata": {"FILE": "light.csv", "NAME": "Ada"}}
 
 
-def test_who_scores_an_item_is_said_by_its_type(tmp_path: Path) -> None:
+def test_who_scores_an_item_is_stated_by_its_type(tmp_path: Path) -> None:
     path = talks(tmp_path, asked("Was it Ada?", "Yes/No", "yes"), asked("Why?", "Essay", "x"))
     added = read_added(TALKS, path, None)
     assert [tuple(added.scorers_of(item)) for item in added.loaded.items] == [("yes_no",), ()]
@@ -101,7 +101,7 @@ def test_a_path_where_nothing_is_is_an_error(tmp_path: Path) -> None:
         read_added(SUMS, tmp_path / "none.jsonl", None)
 
 
-def test_a_scorer_that_there_is_not_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+def test_a_scorer_that_there_is_not_is_reported_before_anything_is_asked(tmp_path: Path) -> None:
     """Responses to a suite with a misspelled scorer were bought, and none of them had a score."""
     path = tmp_path / "sums.jsonl"
     path.write_text('{"question": "1 + 1?", "answer": "#### 2"}\n', encoding="utf-8")

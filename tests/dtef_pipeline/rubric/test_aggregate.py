@@ -73,7 +73,7 @@ def test_draws_are_averaged_before_prompts_and_variants_count_the_same() -> None
     assert (model["hybrid"], model["n_planned"], model["n_responses"]) == (pytest.approx(0.8), 2, 4)
 
 
-def test_what_is_missing_is_left_out_and_told_at_every_level() -> None:
+def test_what_is_missing_is_left_out_and_reported_at_every_level() -> None:
     asked = [
         {"prompt": "p"},
         {"prompt": "q", "reason": "empty"},

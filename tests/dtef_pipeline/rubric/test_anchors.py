@@ -95,7 +95,7 @@ def test_judges_that_move_together_are_compared_with_judges_not_with_models() ->
         assert "model" not in found.row["reason"]
 
 
-def test_a_models_drift_is_told_as_the_judges_where_the_anchors_moved_too() -> None:
+def test_a_models_drift_is_reported_as_the_judges_where_the_anchors_moved_too() -> None:
     found = subtract_drifts_of_judges(model_row(-0.1), judge_drifts(nights_of(-0.15)))
     assert found.cause == "judges"
     assert found.net_shift == pytest.approx(-0.0025, abs=0.01)
@@ -167,7 +167,7 @@ def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted_of_judges_t
     assert stays == ("model", None, "of the model: on stored answers the judges did not move")
 
 
-def test_the_judges_nights_count_by_their_time_and_are_told_where_they_are_not_the_models() -> None:
+def test_the_judges_nights_count_by_their_time_and_are_reported_where_they_are_not_the_models() -> None:
     rows = nights_of(-0.15)
     model = {**model_row(-0.1), "baseline": LABELS[:5], "latest_snapshot": LABELS[-1], "n_snapshots": len(LABELS)}
     found = subtract_drifts_of_judges(model, judge_drifts(rows[rows["snapshot"] != LABELS[8]]))

@@ -106,7 +106,7 @@ def test_wrong_argument_says_what_it_takes(name: str, args: object) -> None:
     assert fault.startswith(f"${name} takes {POINT_FUNCTIONS[name].argument}; got ")
 
 
-def test_number_where_a_text_is_meant_is_told_to_be_quoted() -> None:
+def test_number_where_a_text_is_meant_is_reported_to_be_quoted() -> None:
     assert check_argument("contains", 5) == "$contains takes a text; got 5; put quotes around it"
 
 

@@ -109,7 +109,7 @@ def test_what_has_a_label_is_not_put_on_a_sheet_again() -> None:
     assert len(again.items) == len(sample().items)
 
 
-def test_nothing_to_label_is_said() -> None:
+def test_nothing_to_label_is_stated() -> None:
     with pytest.raises(ConfigError, match="no response with a text"):
         sample_labels(MADE.responses.assign(text=" "), MADE.criteria, MADE.prompts, n_prompts=1, seed=1)
 

@@ -77,7 +77,7 @@ def test_without_a_folder_a_collection_is_not_called_unknown(models: object, nam
     assert read(models, None) == (names, found)
 
 
-def test_the_spelling_of_litellm_is_told_in_that_of_blueprints() -> None:
+def test_the_spelling_of_litellm_is_reported_in_that_of_blueprints() -> None:
     log = FindingLog()
     read_models({"models": ["openai/gpt-4o"]}, COLLECTIONS, log)
     assert "write `openai:gpt-4o`" in log.found[0].text

@@ -216,7 +216,7 @@ def test_reference_is_what_its_definition_says_with_its_own_weight_and_citation(
     assert criterion.ref in DEFINITIONS
 
 
-def test_key_beside_a_criterion_that_means_nothing_is_told() -> None:
+def test_key_beside_a_criterion_that_means_nothing_is_reported() -> None:
     assert read([{"$contains": "a", "$matches": "b"}])[1] == ["unknown-key should[0]"]
     assert read([{"text": "a", "wieght": 2}])[1] == ["unknown-key should[0]"]
 

@@ -147,7 +147,7 @@ def test_ids_that_are_numbers_are_texts() -> None:
     assert ids("id: 5, prompt: a", "id: 1.0, prompt: b", "id: yes, prompt: c") == (["5", "1", "yes"], [])
 
 
-def test_prompts_of_one_id_are_told_apart_and_none_is_lost() -> None:
+def test_prompts_of_one_id_are_distinguished_and_none_is_lost() -> None:
     named, found = ids("id: a, prompt: a", "id: a, prompt: b", "id: a#2, prompt: c", "id: a, prompt: d")
     assert named == ["a", "a#2", "a#2#2", "a#3"]
     assert found == [f"duplicate-prompt-id prompt {number}" for number in (1, 2, 3)]

@@ -48,7 +48,7 @@ def codes(read: ReadBlueprint) -> list[str]:
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
-def test_structure_is_told_and_prompts_are_the_same_in_each(structure: str) -> None:
+def test_structure_is_reported_and_prompts_are_the_same_in_each(structure: str) -> None:
     read = read_blueprint(STRUCTURES[structure], "folder__file", {"CORE": ["openai:gpt-4o"]})
     assert read.structure == structure
     assert read.blueprint is not None
@@ -223,14 +223,14 @@ def test_any_file_is_read_with_findings_and_never_raises(scraps: list[str]) -> N
         assert len(hash_of_test(read.blueprint)) == 32
 
 
-def test_document_that_is_a_text_is_told_with_its_line() -> None:
+def test_document_that_is_a_text_is_reported_with_its_line() -> None:
     (found,) = (
         one for one in read_blueprint(f"{HEAD}---\n- {A}\n---\njust a text\n", "a").findings if one.code == "bad-prompt"
     )
     assert (found.place, found.line) == ("prompt 1", 1 + f"{HEAD}---\n- {A}\n---\n".count("\n"))
 
 
-def test_prompts_key_below_the_header_is_told_as_such() -> None:
+def test_prompts_key_below_the_header_is_reported_as_such() -> None:
     *_, found = read_blueprint(f"{HEAD}---\nprompts:\n- {A}\n", "a").findings
     assert (found.code, "stands without `prompts:`" in found.text) == ("no-prompt-text", True)
 
@@ -241,7 +241,7 @@ def test_header_text_of_another_form_is_not_lost_in_silence() -> None:
 
 
 @pytest.mark.parametrize(("key", "meant"), [("shouldNot", "should_not"), ("should-not", "should_not"), ("promt", "prompt")])
-def test_slip_in_a_key_is_told_with_the_key_that_is_meant(key: str, meant: str) -> None:
+def test_slip_in_a_key_is_reported_with_the_key_that_is_intended(key: str, meant: str) -> None:
     text = f"{HEAD}---\n- {{id: a, prompt: b, should: [c], {key}: [d]}}\n"
     (found,) = (one for one in read_blueprint(text, "a").findings if one.code == "unknown-key")
     assert found.text.endswith(f"is `{meant}` meant?")

@@ -95,7 +95,7 @@ def anchored(shift: float, since: int = 7) -> pa.Table:
     return pa.Table.from_pandas(pd.DataFrame(rows, columns=names))
 
 
-def test_a_shift_is_told_as_the_judges_where_stored_answers_moved_alike() -> None:
+def test_a_shift_is_reported_as_the_judges_where_stored_answers_moved_alike() -> None:
     found = compute_model_drift(tables(0.2), WATCHED)
     told = {
         shift: found.subtract_judge_shifts(WATCHED, anchored(shift), WatchOptions()).checks.to_pylist() for shift in (0.0, 0.25)
@@ -107,7 +107,7 @@ def test_a_shift_is_told_as_the_judges_where_stored_answers_moved_alike() -> Non
     assert moved["net_shift"] == pytest.approx(moved["shift"] + 0.65 * 0.25)
 
 
-def test_without_anchors_nothing_is_said_of_judges() -> None:
+def test_without_anchors_nothing_is_stated_of_judges() -> None:
     found = compute_model_drift(tables(0.2), WATCHED)
     assert found.subtract_judge_shifts(WATCHED, anchored(0.0).slice(0, 0), WatchOptions()).checks.equals(found.checks)
     assert set(found.checks["cause"].to_pylist()) == {None}

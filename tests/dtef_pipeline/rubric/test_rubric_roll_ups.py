@@ -83,12 +83,12 @@ def test_conversations_that_share_their_first_turn_count_it_once() -> None:
     assert row["cost_usd"] == pytest.approx(0.1 + 0.2 + 0.4)
 
 
-def test_an_unknown_price_is_told_and_is_in_no_sum() -> None:
+def test_an_unknown_price_is_reported_and_is_in_no_sum() -> None:
     (row,) = costs([["c"]])
     assert (row["cost_usd"], row["unpriced"]) == (None, 1)
 
 
-def test_roles_are_told_apart_and_embedders_come_from_the_store() -> None:
+def test_roles_are_distinguished_and_embedders_come_from_the_store() -> None:
     of_store = summary(
         model=["e", "e", "m"],
         snapshot=["base", "night", "base"],

@@ -15,7 +15,7 @@ def runs(*rows: tuple[Sequence[str], str], policy: str = "beta=0.35") -> pd.Data
     return pd.DataFrame([{"judges": list(judges), "judge_hash": by, "policy": policy} for judges, by in rows])
 
 
-def test_two_scales_are_told_as_numbers_that_cannot_be_compared_and_not_as_other_judges() -> None:
+def test_two_scales_are_reported_as_numbers_that_cannot_be_compared_and_not_as_other_judges() -> None:
     (line,) = describe_unlike_runs(runs(([A], "five"), ([f"{A}[scale:10]"], "ten"), ([A], "five")))
     assert line.startswith("blueprints were judged on several scales, whose numbers cannot be compared: ")
     assert "5 classes (2 blueprints); 10 classes (1 blueprint)" in line
@@ -27,17 +27,17 @@ def test_other_judges_are_named_with_how_many_blueprints_they_judged() -> None:
     assert "standard(a), no own judge (1 blueprint)" in line
 
 
-def test_judges_of_one_name_that_judge_otherwise_are_told_apart_by_their_hash() -> None:
+def test_judges_of_one_name_that_judge_otherwise_are_distinguished_by_their_hash() -> None:
     (line,) = describe_unlike_runs(runs(([A], "1234567890"), ([A], "abcdefghij")))
     assert "standard(a) with judge_hash 12345678 (1 blueprint)" in line
 
 
-def test_nothing_is_said_of_like_runs_and_of_blueprints_without_judges() -> None:
+def test_nothing_is_stated_of_like_runs_and_of_blueprints_without_judges() -> None:
     assert list(describe_unlike_runs(runs(([A], "a"), ([], "none"), ([A], "a")))) == []
     assert list(describe_unlike_runs(runs(([], "none"), ([], "none")))) == []
 
 
-def test_policies_are_told_with_judges() -> None:
+def test_policies_are_reported_with_judges() -> None:
     both = pd.concat([runs(([A], "a")), runs(([B], "b"), policy="beta=0")])
     first, second = describe_unlike_runs(both)
     assert "several policies: beta=0.35 (1 blueprint); beta=0 (1 blueprint)" in first

@@ -96,7 +96,7 @@ def test_neither_the_order_of_rows_nor_how_strict_a_judge_is_matters() -> None:
     )
 
 
-def test_no_shared_maker_and_few_prompts_are_said() -> None:
+def test_no_shared_maker_and_few_prompts_are_stated() -> None:
     rows = judged_world(np.random.default_rng(1), prompts=3)
     few = estimate_self_preference(rows, maker_of).iloc[0]
     assert np.isnan(few["low"])

@@ -102,7 +102,7 @@ class TestReport:
             == build_summary_request(prepare_case(material()), ANALYST).key
         )
 
-    def test_temperatures_are_not_told(self) -> None:
+    def test_temperatures_are_not_reported(self) -> None:
         warm = material()
         prompts = tuple(
             replace(
@@ -112,14 +112,14 @@ class TestReport:
         )
         assert "0.61" not in prepare_case(replace(warm, prompts=prompts)).report.text
 
-    def test_what_fits_is_whole_and_nothing_is_said_of_cuts(self) -> None:
+    def test_what_fits_is_whole_and_nothing_is_stated_of_cuts(self) -> None:
         report = prepare_case(material()).report
         assert report.share == 1
         assert "cut" not in report.text
         assert report.prompts == {"P_1": "p0", "P_2": "p1", "P_3": "p2"}
 
     @pytest.mark.parametrize("most", [6_000, 10_000, 20_000, 41_234])
-    def test_texts_are_cut_to_one_share_of_their_length_and_it_is_said(self, most: int) -> None:
+    def test_texts_are_cut_to_one_share_of_their_length_and_it_is_stated(self, most: int) -> None:
         long = tuple(
             f"{letter} word <PROMPT> Claudette " * length for letter, length in zip("abcd", (10, 100, 400, 1600), strict=True)
         )
@@ -182,7 +182,7 @@ class TestReplies:
         both = [lacking, response(again, "<topic>law</topic>" + grade(self.case, GPT, "tone", "N/A"))]
         assert resolve_summary(self.case, both).status == "ok"
 
-    def test_what_is_still_missing_is_told_and_the_rest_counts(self) -> None:
+    def test_what_is_still_missing_is_reported_and_the_rest_counts(self) -> None:
         replies = [response(self.first, "<strength>x</strength>"), response(self.first, "no", "length")]
         summary = resolve_summary(self.case, replies)
         assert summary.status == "partial"
@@ -203,7 +203,7 @@ class TestReplies:
         assert (stopped.status, stopped.reason) == ("budget", "the run's max_calls of 1 was reached")
         assert resolve_summary(self.case, []).reason == "was not asked"
 
-    def test_a_second_call_that_fails_leaves_what_the_first_said(self) -> None:
+    def test_a_second_call_that_fails_leaves_what_the_first_stated(self) -> None:
         summary = resolve_summary(self.case, [response(self.first, "<topic>x</topic>"), Failure("k", "HTTP 500", 7)])
         assert summary.status == "partial"
         assert str(summary.reason).endswith("asked once more: HTTP 500")

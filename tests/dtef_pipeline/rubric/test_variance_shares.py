@@ -58,7 +58,7 @@ def test_by_hand() -> None:
     assert found[:3] == pytest.approx((0, 0, 0.5))
 
 
-def test_what_cannot_be_told_apart_is_null_and_said() -> None:
+def test_what_cannot_be_distinguished_is_null_and_stated() -> None:
     rows = nested(np.random.default_rng(1), 0.5, 0.3, 0.2, items=200, lopsided=False)
     once = compute_variance_shares(rows[rows["judge_draw"] == 0]).iloc[0]
     assert np.isnan(once["repeats"])

@@ -45,7 +45,7 @@ COLUMNS = (
 )
 
 
-def test_empty_columns_go_and_what_all_rows_share_is_said_once() -> None:
+def test_empty_columns_go_and_what_all_rows_share_is_stated_once() -> None:
     rows = [
         {"name": name, "kind": "k", "note": note, "n": n} for name, note, n in (("a", "few", 1), ("b", "few", 2), ("c", "", 3))
     ]

@@ -38,7 +38,7 @@ def test_the_difference_is_over_pairs_and_the_effect_in_deviations_of_clusters()
     assert row["note"] == ""
 
 
-def test_four_clusters_get_neither_interval_nor_test_and_are_told_why() -> None:
+def test_four_clusters_get_neither_interval_nor_test_and_are_reported_with_the_reason() -> None:
     row = statistics(np.full((4, 1), 0.3), np.ones((4, 1))).iloc[0]
     assert row[["low", "high", "narrow_low", "p"]].isna().all()
     assert row["note"] == "no interval and no test: 4 clusters, at least 5 are needed"

@@ -139,7 +139,7 @@ def test_profile_questions_ask_who_the_respondent_is() -> None:
         *("Je ne sais pas", "не знаю", "不知道", "わからない"),
     ],
 )
-def test_a_segment_of_people_who_gave_no_answer_is_told_by_its_key(value: str) -> None:
+def test_a_segment_of_people_who_gave_no_answer_is_reported_by_its_key(value: str) -> None:
     assert is_non_answer(make_segment_key("party", value))
     assert is_non_answer(f"{make_segment_key('party', value)}+gender:male")
 

@@ -47,7 +47,7 @@ def read_drift(tmp_path: Path, text: str) -> DriftSettings:
 
 class TestReading:
     @pytest.mark.parametrize("text", ["", "# nothing yet\n", "rounds:\nmodels:\ndrift:\n"])
-    def test_what_is_not_said_has_a_default(self, tmp_path: Path, text: str) -> None:
+    def test_what_is_not_stated_has_a_default(self, tmp_path: Path, text: str) -> None:
         assert read(tmp_path, text) == SurveySettings()
         assert SurveySettings().models == ["baselines"]
         assert SurveySettings().temperature == 0
@@ -147,7 +147,7 @@ class TestReading:
             ("rounds: [T1]\nsegments: ['ageGroup:18-25']\n", r":2: segments: ageGroup:18-25 in none of the chosen rounds"),
         ],
     )
-    def test_what_a_panel_names_and_is_not_there_is_said_with_its_line(self, tmp_path: Path, text: str, said: str) -> None:
+    def test_what_a_panel_names_and_is_not_there_is_stated_with_its_line(self, tmp_path: Path, text: str, said: str) -> None:
         path = tmp_path / "panel.yaml"
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ConfigError, match=f"panel.yaml{said}"):

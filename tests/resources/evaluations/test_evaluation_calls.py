@@ -36,7 +36,7 @@ def said(kind: Any, **data: Any) -> Event:
 
 
 @pytest.mark.parametrize(("calls", "sentence"), SENTENCES)
-def test_what_was_not_answered_is_said_in_a_sentence(calls: StageCalls, sentence: str | None) -> None:
+def test_what_was_not_answered_is_stated_in_a_sentence(calls: StageCalls, sentence: str | None) -> None:
     assert calls.unanswered_note == sentence
     found = sum_reported_calls([told("answers", calls)])
     assert found
@@ -72,12 +72,12 @@ def test_of_a_stage_that_tells_again_the_last_word_holds() -> None:
     assert found.counts == CallCounts(4, 0, 0)
 
 
-def test_where_nobody_was_asked_nothing_is_told() -> None:
+def test_where_nobody_was_asked_nothing_is_reported() -> None:
     """Events of older code have no counts either."""
     assert sum_reported_calls([said("queued"), said("item", stage="answers", answered=3, of=4), said("completed")]) is None
 
 
-def test_what_a_cancel_left_unasked_is_told() -> None:
+def test_what_a_cancel_left_unasked_is_reported() -> None:
     """59 of 59 calls were answered, the page said, of an evaluation of 640 that was cancelled."""
     events = [
         told("rules", StageCalls(CallCounts(2, 0, 0))),
@@ -92,7 +92,7 @@ def test_what_a_cancel_left_unasked_is_told() -> None:
     assert "warning" not in add_call_counts(Ending("completed", {}), sum_reported_calls(events), 581).data
 
 
-def test_dollars_are_told_without_the_noise_of_floats() -> None:
+def test_dollars_are_reported_without_the_noise_of_floats() -> None:
     noisy = sum([0.1] * 3)
     assert (repr(noisy), repr(round_dollars(noisy))) == ("0.30000000000000004", "0.3")
     assert round_dollars(2.5e-7) == pytest.approx(2.5e-7)

@@ -80,7 +80,7 @@ def test_the_newest_come_first_in_pages(store: EvaluationStore) -> None:
     assert [one.queue_id for one in store.latest(2, before=queues[1])] == queues[:1]
 
 
-def test_what_is_not_there_is_said_to_be_unknown(store: EvaluationStore) -> None:
+def test_what_is_not_there_is_stated_to_be_unknown(store: EvaluationStore) -> None:
     for ask in (
         store.evaluation,
         store.run,

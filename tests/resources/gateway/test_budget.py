@@ -125,7 +125,7 @@ class TestCeiling:
         ceiling.learn(Bill(prompt_tokens=1), request(), PRICE)
         assert ceiling.may_begin(1000)
 
-    def test_calls_of_unknown_cost_count_anew_once_and_only_upwards(self) -> None:
+    def test_calls_of_unknown_cost_count_again_once_and_only_upwards(self) -> None:
         ceiling = Ceiling()
         for _ in range(3):
             ceiling.count_unknown(request(), count_unknown_cost(request(), PRICE, ceiling))

@@ -21,7 +21,7 @@ from tests.resources.gateway.gateway_setup import KEY, ask, gateway, model, requ
 
 
 class TestAnswering:
-    def test_an_answer_is_in_the_store_with_what_the_server_said(self, store: ResponseStore, server: FakeLLM) -> None:
+    def test_an_answer_is_in_the_store_with_what_the_server_stated(self, store: ResponseStore, server: FakeLLM) -> None:
         (request,) = requests(model(server))
         answers = gateway(store).answer([request])
         assert answers == Outcome({}, asked=1, replayed=0)

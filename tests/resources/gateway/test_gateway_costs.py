@@ -208,7 +208,7 @@ def test_a_daily_budget_counts_what_other_runs_may_have_paid_for_nothing(store: 
     assert store.sum_spent("candidate", since) == pytest.approx(len(server.calls) * MOST)
 
 
-def test_an_evaluation_is_told_what_it_lost(store: ResponseStore) -> None:
+def test_an_evaluation_learns_what_it_lost(store: ResponseStore) -> None:
     one, other = response(0, cost_usd=0.25), response(1, cost_usd=None)
     own = ResponseStore(store.database._engine.url.render_as_string(), queue_id="q")
     own.add_unanswered(

@@ -111,7 +111,7 @@ class TestGivingUp:
         ],
         ids=lambda fault: str(fault.status),
     )
-    def test_a_fault_of_the_model_is_told_once_and_ends_it(self, store: ResponseStore, fault: Fault) -> None:
+    def test_a_fault_of_the_model_is_notified_once_and_ends_it(self, store: ResponseStore, fault: Fault) -> None:
         told: list[str] = []
         with FakeLLM(fault=always(fault)) as server:
             answers = gateway(store, tell=told.append).answer(requests(model(server, max_concurrency=4), 60))

@@ -16,7 +16,7 @@ from tests.resources.gateway.gateway_setup import model
 FREE = Accounts(Budget(), {})
 
 
-def test_a_missing_key_is_told_for_a_model_that_was_never_asked_in_the_snapshot(store: ResponseStore) -> None:
+def test_a_missing_key_is_reported_for_a_model_that_was_never_asked_in_the_snapshot(store: ResponseStore) -> None:
     spec = model(None)
     with pytest.raises(GatewayError, match="these models cannot be asked: m: environment variable M_KEY is not set"):
         refuse_early([spec], "base", FREE, store, {})
@@ -31,7 +31,7 @@ def test_stored_responses_may_be_all_that_is_wanted_so_no_key_is_asked_for(store
         refuse_early([spec], "2026-01-31", FREE, store, {})
 
 
-def test_a_price_that_is_in_no_list_is_told_where_the_list_is_looked_at(store: ResponseStore) -> None:
+def test_a_price_that_is_in_no_list_is_reported_where_the_list_is_looked_at(store: ResponseStore) -> None:
     """A litellm string of a model that nobody knows was taken with a limit in dollars, and its run failed."""
     in_dollars = Accounts(Budget(max_cost_usd=1), {})
     unknown, known = (ModelSpec(name=name, model=f"openai/{name}") for name in ("no-such-model", "gpt-4.1"))

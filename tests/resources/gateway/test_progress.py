@@ -144,7 +144,7 @@ def test_windows_of_a_run_add_up_to_what_the_run_expects() -> None:
     assert (seen[-1][1].model, seen[-1][1].total) == ("n", 3)
 
 
-def test_a_model_that_was_finished_is_told_of_again_when_more_follows() -> None:
+def test_a_model_that_was_finished_is_reported_of_again_when_more_follows() -> None:
     """A league said `20 of 20` after the first turn, and nothing more for an hour."""
     lines: list[str] = []
     progress = RunProgress(LogProgress(lines.append, every=0), {"m": 2})

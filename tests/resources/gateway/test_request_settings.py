@@ -134,7 +134,7 @@ def test_the_gateway_refuses_two_that_send_the_same_before_it_asks(store: Respon
     assert server.calls == []
 
 
-def test_thinking_that_the_provider_refuses_is_told_with_what_it_takes(store: ResponseStore) -> None:
+def test_thinking_that_the_provider_refuses_is_reported_with_what_it_takes(store: ResponseStore) -> None:
     """The provider refused every request, one by one."""
     spec = hosted("anthropic/claude-haiku-4-5", reasoning_effort="low")
     with pytest.raises(GatewayError, match=r"only temperature 1, not 0 and its 1,024 tokens .* max_tokens=256") as told:
@@ -156,7 +156,7 @@ def test_other_models_that_think_take_any_temperature() -> None:
     assert find_sent_problem(hosted("anthropic/claude-opus-5-5", reasoning_effort="low")) is None  # it is sent no temperature
 
 
-def test_a_value_that_litellm_cannot_translate_is_told_with_those_it_can() -> None:
+def test_a_value_that_litellm_cannot_translate_is_reported_with_those_it_can() -> None:
     assert "'medium'" in str(find_sent_problem(hosted("anthropic/claude-haiku-4-5", reasoning_effort="foo")))
 
 
@@ -217,7 +217,7 @@ class TestHosts:
             (None, "Together", False),
         ],
     )
-    def test_a_response_of_another_host_than_the_pinned_one_is_told_once(
+    def test_a_response_of_another_host_than_the_pinned_one_is_notified_once(
         self, store: ResponseStore, pinned: str | None, host: str, is_told: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         serve_from(host, monkeypatch)

@@ -82,7 +82,7 @@ def test_what_a_killed_process_held_is_for_the_others(location: str) -> None:
         assert server.peak <= 4
 
 
-def test_a_pause_of_another_run_is_not_told_of_as_ones_own() -> None:
+def test_a_pause_of_another_run_is_not_reported_of_as_ones_own() -> None:
     """It grew by the time that each telling took, once a second, and with each run that told of it."""
     limits = SharedLimits([], None, None, lambda: None, lambda: None)  # type: ignore[arg-type]
     slots = ProviderSlots(cap=8, backoff=Backoff(), limit=8)

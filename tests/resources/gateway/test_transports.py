@@ -114,7 +114,7 @@ class TestFaults:
 
 
 class TestConnecting:
-    def test_a_client_that_only_says_connection_error_is_told_with_its_cause_and_the_address_without_secrets(self) -> None:
+    def test_a_client_that_only_says_connection_error_is_reported_with_its_cause_and_the_address_without_secrets(self) -> None:
         """A port that does not exist was an "unreadable answer: Connection error." that named no address."""
         error = Exception("litellm.InternalServerError: InternalServerError: OpenAIException - Connection error.")
         error.__cause__ = ValueError("Port out of range 0-65535")

@@ -51,7 +51,7 @@ def test_of_two_runs_each_key_is_claimed_by_one(store: ResponseStore) -> None:
         assert one.claim([]) == ClaimOutcome(set(), set())
 
 
-def test_an_answer_ends_the_claim_and_the_others_are_told(store: ResponseStore) -> None:
+def test_an_answer_ends_the_claim_and_the_others_are_reported(store: ResponseStore) -> None:
     with Claims(store) as one, Claims(store) as other:
         one.claim(keys(1, 2))
         store.add([response(1)])

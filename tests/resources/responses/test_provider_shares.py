@@ -198,7 +198,7 @@ class TestAdapting:
         other.take(6, in_flight=6, limited_before_s=60.0)
         assert limit(store) == before
 
-    def test_all_leave_the_provider_alone_as_long_as_one_was_told(self, store: ResponseStore) -> None:
+    def test_all_leave_the_provider_alone_as_long_as_one_was_refused(self, store: ResponseStore) -> None:
         one, other = Run(store), Run(store)
         one.take(6, pause_s=500.0)
         assert 400 < other.take(6).pause_s <= 500

@@ -281,7 +281,7 @@ def test_the_run_is_noted_with_what_it_stores_and_not_with_what_was_there(locati
     assert found == {digest(1): None, digest(2): runs[0].run_id, digest(3): runs[1].run_id}
 
 
-def test_what_an_evaluation_asked_for_itself_is_told_from_what_was_there(location: str) -> None:
+def test_what_an_evaluation_asked_for_itself_is_reported_from_what_was_there(location: str) -> None:
     """The cost of an evaluation was that of all calls it rests on, also where another run had paid for them."""
     with ResponseStore(location) as store:
         store.add([response(1, cost_usd=8.0)])

@@ -44,7 +44,7 @@ PROGRAMS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def test_each_status_is_told_in_order() -> None:
+def test_each_status_is_reported_in_order() -> None:
     results = checked(*PROGRAMS.values())
     assert [one.status for one in results] == list(PROGRAMS)
     assert set(PROGRAMS) <= set(CHECK_STATUSES)
@@ -52,7 +52,7 @@ def test_each_status_is_told_in_order() -> None:
     assert [bool(one.detail) for one in results] == [status not in ("passed", "no_call") for status in PROGRAMS]
 
 
-def test_what_is_said_is_one_line_that_can_be_stored() -> None:
+def test_what_is_stated_is_one_line_that_can_be_stored() -> None:
     """Half a character in the message of one error made the table of a whole part fail, in every run."""
     halves = [
         ("def f(x):\n    raise ValueError('\\ud800\\0')", "candidate(0)"),

@@ -136,7 +136,7 @@ def test_what_people_wrote_can_be_left_out(store: VoteStore, tmp_path: Path) -> 
     assert (done["who"], json.loads(done["after"])["justifications"]) == ("me", False)
 
 
-def test_of_a_reviewer_of_whom_nothing_was_said_no_time_is_told(store: VoteStore, tmp_path: Path) -> None:
+def test_of_a_reviewer_of_whom_nothing_was_stated_no_time_is_reported(store: VoteStore, tmp_path: Path) -> None:
     # It was 1970.
     export_votes(store, first := tmp_path / "x.jsonl")
     said = {line["reviewer_id"] == "ann": line["said_at"] for line in lines_of(first) if line["kind"] == "reviewer"}
@@ -240,7 +240,7 @@ def test_votes_handed_in_are_taken_once_and_mean_what_this_store_showed(store: V
         import_votes(store, path)
 
 
-def test_a_file_that_is_no_archive_is_said_to_be_unreadable(store: VoteStore, tmp_path: Path) -> None:
+def test_a_file_that_is_no_archive_is_stated_to_be_unreadable(store: VoteStore, tmp_path: Path) -> None:
     (path := tmp_path / "x.jsonl.gz").write_bytes(b"not gzip")
     with pytest.raises(StoreError, match="cannot be read"):
         import_votes(store, path)

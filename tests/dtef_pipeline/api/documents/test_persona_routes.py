@@ -72,14 +72,14 @@ FAULTY = {
 
 
 @pytest.mark.parametrize("case", FAULTY)
-def test_faults_are_told_with_path_and_what_is_allowed(client: TestClient, case: str) -> None:
+def test_faults_are_reported_with_path_and_what_is_allowed(client: TestClient, case: str) -> None:
     body, path, message = FAULTY[case]
     answer = client.post(PERSONAS, json=body)
     assert answer.status_code == 422
     assert any(one["path"].startswith(path) and message in one["message"] for one in answer.json()["errors"]), answer.json()
 
 
-def test_unknown_fields_and_other_faults_are_told_at_once(client: TestClient) -> None:
+def test_unknown_fields_and_other_faults_are_reported_at_once(client: TestClient) -> None:
     answer = client.post(PERSONAS, json={**PATIENT, "mood": "x", "id": "a b"})
     assert [one["path"] for one in answer.json()["errors"]] == ["mood", "id"]
 

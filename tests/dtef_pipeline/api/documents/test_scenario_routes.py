@@ -67,7 +67,7 @@ def test_every_template_is_a_manifest_that_can_be_sent(client: TestClient) -> No
     assert {one["manifest"]["id"][-2:] for one in again} == {"-3"}
 
 
-def test_an_unknown_engine_is_told_by_the_server(asked: TestClient) -> None:
+def test_an_unknown_engine_is_reported_by_the_server(asked: TestClient) -> None:
     answer = asked.post(SCENARIOS, json={**FAST, "adapter": "poker/bridge"})
     assert answer.status_code == 422
     (fault,) = answer.json()["errors"]
@@ -88,7 +88,7 @@ UNPLAYABLE: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", UNPLAYABLE)
-def test_what_the_engine_does_not_take_is_told_with_its_field(case: str) -> None:
+def test_what_the_engine_does_not_take_is_reported_with_its_field(case: str) -> None:
     fields, path, message = UNPLAYABLE[case]
     manifest = ScenarioManifest.model_validate({**FAST, "version": 1, "status": "experimental", **fields})
     (fault,) = check_manifest_engine(manifest)
@@ -111,7 +111,7 @@ FAULTY: dict[str, tuple[Any, str, str]] = {
 
 
 @pytest.mark.parametrize("case", FAULTY)
-def test_faults_are_told_with_path_and_what_is_allowed(client: TestClient, case: str) -> None:
+def test_faults_are_reported_with_path_and_what_is_allowed(client: TestClient, case: str) -> None:
     body, path, message = FAULTY[case]
     answer = client.post(SCENARIOS, json=body)
     assert answer.status_code == 422

@@ -9,7 +9,7 @@ from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, texts_of
 from tests.dtef_pipeline.api.pages.test_document_pages import PERSONA, moved
 
 
-def test_only_members_that_differ_are_told_those_of_objects_one_by_one() -> None:
+def test_only_members_that_differ_are_reported_those_of_objects_one_by_one() -> None:
     before = {"status": "draft", "traits": {"risk": "low", "age": 3}, "name": "Calm", "gone": [1]}
     after = {"status": "approved", "traits": {"risk": "high", "age": 3}, "name": "Calm", "new": True}
     assert changes(before, after) == [

@@ -40,7 +40,7 @@ def test_a_persona_is_made_approved_and_retired(tmp_path: Path) -> None:
         assert client.get("/personas?status=odd").status_code == 422
 
 
-def test_a_change_makes_a_version_and_one_of_before_is_told_of_it(tmp_path: Path) -> None:
+def test_a_change_makes_a_version_and_one_of_before_is_reported_of_it(tmp_path: Path) -> None:
     with browsing(tmp_path) as client:
         client.post("/personas", data=PERSONA, headers=OWN_ORIGIN)
         opened = hidden_fields(client.get("/personas/calm").text, "/personas/calm")
@@ -132,7 +132,7 @@ def test_a_line_of_traits_without_a_value_is_refused_by_its_number_and_what_was_
         assert client.get("/personas/calm").status_code == 404
 
 
-def test_a_manifest_that_is_no_json_is_told_with_line_and_column_beside_it(tmp_path: Path) -> None:
+def test_a_manifest_that_is_no_json_is_reported_with_line_and_column_beside_it(tmp_path: Path) -> None:
     with browsing(tmp_path) as client:
         for path in ("/scenarios", "/scenarios/poker/kuhn", "/new/manifest"):
             sent = {"manifest": '{"id": 1,\n  "x" 2}', "seen": "x"}

@@ -30,7 +30,7 @@ def part_done(stage: str, key: str) -> tuple[str, dict[str, str]]:
     return "item", {"stage": stage, "key": key, "status": "done"}
 
 
-def test_events_are_told_in_words_and_each_stage_once(tmp_path: Path) -> None:
+def test_events_are_reported_in_words_and_each_stage_once(tmp_path: Path) -> None:
     queue_id, found = told(
         tmp_path,
         ("started", {}),

@@ -45,7 +45,7 @@ def test_the_bound_of_a_new_form_can_be_kept_of_every_model_that_it_offers(
 
 @pytest.mark.parametrize("path", ["/scenarios", "/scenarios/poker/kuhn", "/new/manifest"])
 @pytest.mark.parametrize("emptied", ["", " \r\n "])
-def test_an_emptied_manifest_stays_empty_and_is_told_that_it_is_needed(path: str, emptied: str, tmp_path: Path) -> None:
+def test_an_emptied_manifest_stays_empty_and_is_reported_that_it_is_needed(path: str, emptied: str, tmp_path: Path) -> None:
     """It was filled with the template again, beside which stood that there is no JSON in line 1."""
     with browsing(tmp_path) as client:
         answer = client.post(path, data={"manifest": emptied, "seen": "x"}, headers=OWN_ORIGIN)
@@ -63,14 +63,14 @@ def test_each_of_several_faults_of_a_manifest_has_a_line_of_its_own(tmp_path: Pa
     assert [re.findall(r"\w+", one)[0] for one in told] == ["draws", "colour", "models", "rounds"]
 
 
-def test_a_refused_form_of_games_leaves_the_manifest_beneath_as_it_was(tmp_path: Path) -> None:
+def test_a_refused_form_of_games_leaves_the_manifest_below_as_it_was(tmp_path: Path) -> None:
     with browsing(tmp_path) as client:
         refused = client.post("/new", data={"models": "baselines"}, headers=OWN_ORIGIN).text
     assert json.loads(typed_in(refused, "manifest"))["family"] == "games"
     assert "persona_ids" in faults_beside(refused)
 
 
-def test_a_name_that_turns_words_round_is_told_with_the_other_faults(tmp_path: Path) -> None:
+def test_a_name_that_turns_words_round_is_reported_with_the_other_faults(tmp_path: Path) -> None:
     """It was told in the next round."""
     persona = {"id": "calm", "display_name": "Calm\u202e", "system_prompt": "Stay calm.", "traits": "patience"}
     for further, fields in (({}, ["display_name", "traits"]), ({"id": "Calm One", "traits": ""}, ["id", "display_name"])):

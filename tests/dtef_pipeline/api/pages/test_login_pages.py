@@ -48,7 +48,7 @@ def test_the_cookie_is_for_https_alone_where_that_is_spoken(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("token", ["secret-of-mine", "", "\x00", "\ud83d", "x" * 9_000, "<script>alert(1)</script>"])
-def test_a_wrong_token_is_refused_and_not_said_again(token: str, tmp_path: Path) -> None:
+def test_a_wrong_token_is_refused_and_not_repeated(token: str, tmp_path: Path) -> None:
     with browser_of_nobody(tmp_path) as client:
         answer = client.post("/login", content=b"token=" + token.encode("utf-8", "surrogatepass"), headers=OWN_ORIGIN)
     assert answer.status_code == 401

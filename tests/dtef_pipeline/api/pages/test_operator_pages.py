@@ -233,7 +233,7 @@ class TestNewEvaluations:
             assert answer.status_code == 303
             assert client.get(answer.headers["location"]).status_code == 200
 
-    def test_a_manifest_that_is_none_is_told_and_stays(self, tmp_path: Path) -> None:
+    def test_a_manifest_that_is_none_is_reported_and_stays(self, tmp_path: Path) -> None:
         wrong = (
             "",
             "{",

@@ -83,7 +83,7 @@ def test_what_runs_has_a_stream_and_the_rest_of_the_list_comes_too(browser: Brow
         assert "no key" in browser.texts(f"#evaluation-{waiting[0]}")[0]
 
 
-def test_a_stream_that_is_away_is_said_and_taken_up_again(browser: Browser, tmp_path: Path) -> None:
+def test_a_stream_that_is_away_is_stated_and_taken_up_again(browser: Browser, tmp_path: Path) -> None:
     services = services_in(tmp_path)
     queue_id = submitted_to(services)
     with served(services) as api:

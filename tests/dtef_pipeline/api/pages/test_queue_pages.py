@@ -14,7 +14,7 @@ from tests.made.told_runs import TOLD_LOG, tell
 
 
 @pytest.mark.parametrize("is_started", [False, True])
-def test_what_is_being_cancelled_is_not_said_to_start(is_started: bool, tmp_path: Path) -> None:
+def test_what_is_being_cancelled_is_not_shown_as_starting(is_started: bool, tmp_path: Path) -> None:
     """It was the next to start, and Dagster's daemon was to start it; calls were under way, where it had never started."""
     with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
         queue_id = store.submit("qa", {}, PLANNED, [], "operator")[0].queue_id

@@ -14,7 +14,7 @@ from tests.dtef_pipeline.api.reviewed import hidden, reviewing, said, shown, sto
 from tests.made.voted import responses
 
 
-def test_a_reviewer_is_told_the_task_first_and_asked_for_consent(tmp_path: Path) -> None:
+def test_a_reviewer_learns_the_task_first_and_asked_for_consent(tmp_path: Path) -> None:
     with reviewing(tmp_path, responses(2), asked=False) as client:
         first = client.get("/review")
         assert "What was asked" not in first.text
@@ -125,7 +125,7 @@ def checked_in(markup: str) -> list[tuple[str, str]]:
         ({"justification": "x" * 2_001}, "Why: got 'xxx"),
     ],
 )
-def test_a_vote_with_a_fault_is_told_and_stays_in_the_form(fields: dict[str, str], why: str, tmp_path: Path) -> None:
+def test_a_vote_with_a_fault_is_reported_and_stays_in_the_form(fields: dict[str, str], why: str, tmp_path: Path) -> None:
     """Faults named the fields as programs do: the reason, which the page calls Why, was told as justification."""
     given = {"choice": "B", "confidence": "5", "justification": "\nwell <b>", **fields}
     with reviewing(tmp_path, responses(2)) as client:
@@ -142,7 +142,7 @@ def test_a_vote_with_a_fault_is_told_and_stays_in_the_form(fields: dict[str, str
         assert store_of(client).votes() == []
 
 
-def test_a_pair_that_is_not_there_is_told_and_another_is_shown(tmp_path: Path) -> None:
+def test_a_pair_that_is_not_there_is_reported_and_another_is_shown(tmp_path: Path) -> None:
     with reviewing(tmp_path, responses(2)) as client:
         for pair_id in ("0" * 32, "\x00", "../x", "", "x" * 100_000):
             answer = voted(client, client.get("/review"), pair_id=pair_id)
@@ -218,7 +218,7 @@ def test_the_id_of_a_judge_gets_no_page_to_vote_on(tmp_path: Path) -> None:
         assert store_of(client).reviewers()["reviewer"]["reviewer_kind"] == "judge"
 
 
-def test_the_page_reads_what_its_reviewer_said_once_and_nothing_of_others(
+def test_the_page_reads_what_its_reviewer_stated_once_and_nothing_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with reviewing(tmp_path, responses(2)) as client:

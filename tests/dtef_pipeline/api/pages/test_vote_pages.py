@@ -42,7 +42,7 @@ def test_a_page_without_votes_has_neither_chart_nor_table_of_days(tmp_path: Path
     assert "Votes by day" not in shown
 
 
-def test_votes_without_a_time_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_votes_without_a_time_are_distinguished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of all votes and that of the last days differed, and nothing said why."""
     services = services_in(tmp_path)
     n_votes = with_votes(services, 1, last=datetime.now(UTC))

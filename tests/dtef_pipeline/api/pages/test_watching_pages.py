@@ -189,7 +189,7 @@ def test_pages_of_the_queue_say_that_no_daemon_runs(tmp_path: Path) -> None:
             assert told_of_no_daemon not in texts_of(client.get(path).text)[0]
 
 
-def test_what_was_known_of_the_daemon_long_ago_is_not_told(daemon: list[DaemonState], tmp_path: Path) -> None:
+def test_what_was_known_of_the_daemon_long_ago_is_not_reported(daemon: list[DaemonState], tmp_path: Path) -> None:
     kept, services, now = _DaemonCache(), services_in(tmp_path), datetime.now(UTC)
     kept._found[str(services.settings.dagster_home)] = now, daemon[-1]
     assert kept.last_state(services, now + timedelta(seconds=20)) is daemon[-1]
@@ -242,7 +242,7 @@ def test_health_names_a_damaged_store(daemon: list[DaemonState], tmp_path: Path,
         assert DAMAGED_STORE in health_told(client)
 
 
-def test_a_request_to_a_damaged_store_is_not_told_to_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_to_a_damaged_store_is_not_reported_to_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def malformed(*_: object, **__: object) -> None:
         raise StoreError("cannot read the response store /secret: database disk image is malformed")
 
@@ -285,7 +285,7 @@ def test_a_home_of_dagster_that_was_never_started_has_no_daemon(tmp_path: Path) 
     assert daemon_state(tmp_path, QUEUE_SENSOR) == DaemonState(None, True)
 
 
-def test_a_home_of_dagster_is_read_or_its_fault_is_told(tmp_path: Path) -> None:
+def test_a_home_of_dagster_is_read_or_its_fault_is_reported(tmp_path: Path) -> None:
     (tmp_path / "dagster.yaml").write_text("{}\n", encoding="utf-8")
     assert daemon_state(tmp_path, QUEUE_SENSOR) == DaemonState(None, True)
     (tmp_path / "dagster.yaml").write_text("storage: [odd", encoding="utf-8")
@@ -294,7 +294,7 @@ def test_a_home_of_dagster_is_read_or_its_fault_is_told(tmp_path: Path) -> None:
     assert not found.is_running(datetime.now(UTC))
 
 
-def test_spans_and_sizes_are_said_in_the_greatest_unit() -> None:
+def test_spans_and_sizes_are_stated_in_the_greatest_unit() -> None:
     assert [format_span(timedelta(seconds=one)) for one in (-1, 1, 61, 7200, 200_000)] == [
         "0 seconds",
         "1 second",

@@ -115,7 +115,7 @@ def test_what_was_added_and_never_made_is_made_first(settings: Settings) -> None
         ("qa", {"suites": ["mmul"], "models": ["nobody"], "judge": "nobody"}, ["models", "judge", "suites"]),
     ],
 )
-def test_all_names_that_are_unknown_are_told_at_once(
+def test_all_names_that_are_unknown_are_reported_at_once(
     settings: Settings, family: str, given: dict[str, Any], fields: list[str]
 ) -> None:
     with pytest.raises(UnknownName) as told:
@@ -141,7 +141,7 @@ def test_all_names_that_are_unknown_are_told_at_once(
         ("qa", {"models": ["imported/x"]}, "models: model imported/x: no responses of it were imported"),
     ],
 )
-def test_an_unknown_name_is_told_with_those_that_are_known(
+def test_an_unknown_name_is_reported_with_those_that_are_known(
     settings: Settings, family: str, given: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(UnknownName, match=told):
@@ -220,7 +220,7 @@ def test_settings_of_a_family_that_cannot_be_are_refused(settings: Settings, fam
         ("rubric", {"extract_points": True}, "analysts"),
     ],
 )
-def test_what_does_not_go_with_the_models_is_told_with_its_field(
+def test_what_does_not_go_with_the_models_is_reported_with_its_field(
     settings: Settings, family: str, given: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(UnfitManifest) as told:
@@ -240,7 +240,7 @@ def test_a_model_without_its_key_is_refused_as_the_commands_refuse_it(
         FAMILIES[family](settings)
 
 
-def test_items_of_another_home_of_dagster_are_told(tmp_path: Path) -> None:
+def test_items_of_another_home_of_dagster_are_reported(tmp_path: Path) -> None:
     """It was said that none were ever added."""
     place = settings_in(tmp_path)
     with pytest.raises(UnknownName, match="suites: no suite of questions was added on this server yet"):
@@ -289,7 +289,7 @@ class TestDraws:
         ({"few_shot": 3, "order": "rotated-1"}, "order", "gsm8k/all: order"),
     ],
 )
-def test_a_part_that_cannot_be_asked_so_is_told_though_others_can(
+def test_a_part_that_cannot_be_asked_so_is_reported_though_others_can(
     tmp_path: Path, given: dict[str, Any], field: str, told: str
 ) -> None:
     """The run was taken, and failed in all parts but one."""

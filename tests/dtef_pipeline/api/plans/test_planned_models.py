@@ -23,7 +23,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("family", ["survey", "qa"])
-def test_settings_that_are_not_sent_are_told_and_two_models_of_one_request_refused(settings: Settings, family: str) -> None:
+def test_settings_that_are_not_sent_are_reported_and_two_models_of_one_request_refused(settings: Settings, family: str) -> None:
     """Both were paid for and ranked, without a word."""
     low, high = (f"{MODEL}@reasoning_effort={one}" for one in ("low", "high"))
     plan = FAMILIES[family](settings, models=[low])

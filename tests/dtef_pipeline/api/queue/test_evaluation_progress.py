@@ -74,7 +74,7 @@ def test_what_was_cancelled_before_it_began_has_no_start() -> None:
     assert compute_progress(ASKED_FOR, events_told(QUEUED, ("cancelled", {}))).started_at is None
 
 
-def test_what_is_completed_without_a_word_of_its_partitions_is_not_said_to_be_done() -> None:
+def test_what_is_completed_without_a_word_of_its_partitions_is_not_stated_to_be_done() -> None:
     """All partitions were done by definition, whatever had been told of them."""
     found = compute_progress(ASKED_FOR, events_told(QUEUED, STARTED, ("completed", {})))
     assert (found.steps.done, found.steps.of, found.calls, found.warning) == (0, 4, None, None)
@@ -85,7 +85,7 @@ def counts_told(answered: int, failed: int) -> dict[str, int]:
     return {"asked": answered + failed, "answered": answered, "failed": failed, "skipped": 0}
 
 
-def test_what_a_stage_told_of_its_requests_is_summed_until_the_end_says_it() -> None:
+def test_what_a_stage_reported_of_its_requests_is_summed_until_the_end_says_it() -> None:
     told = [QUEUED, STARTED, ("item", {"stage": "answers", "calls": counts_told(3, 1)})]
     found = compute_progress(ASKED_FOR, events_told(*told))
     assert found.calls == {**counts_told(3, 1), "stages": {"answers": counts_told(3, 1)}}

@@ -47,7 +47,7 @@ def sent_after(client: TestClient, queue_id: str, last_event_id: str | None) -> 
     return answer.status_code
 
 
-def test_a_finished_evaluation_is_told_from_where_the_client_left_off(tmp_path: Path) -> None:
+def test_a_finished_evaluation_is_reported_from_where_the_client_left_off(tmp_path: Path) -> None:
     with client_in(tmp_path, "operator") as client:
         queue_id = finished_evaluation(store_of(client), 5)
         assert {header: sent_after(client, queue_id, header) for header in LAST_EVENT_IDS} == LAST_EVENT_IDS

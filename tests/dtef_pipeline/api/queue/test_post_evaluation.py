@@ -202,7 +202,7 @@ OF_OTHERS: tuple[tuple[dict[str, Any], list[str]], ...] = (
 )
 
 
-def test_faults_that_do_not_rest_on_one_another_are_told_at_once(client: TestClient, subtests: pytest.Subtests) -> None:
+def test_faults_that_do_not_rest_on_one_another_are_reported_at_once(client: TestClient, subtests: pytest.Subtests) -> None:
     """Each was told when the one before it was mended."""
     for changed, status, paths in TOGETHER:
         with subtests.test(str(changed)[:60]):
@@ -211,7 +211,7 @@ def test_faults_that_do_not_rest_on_one_another_are_told_at_once(client: TestCli
             assert (answer.status_code, told) == (status, paths), answer.text[:500]
 
 
-def test_faults_of_the_other_families_are_told_at_once_too(client: TestClient, subtests: pytest.Subtests) -> None:
+def test_faults_of_the_other_families_are_reported_at_once_too(client: TestClient, subtests: pytest.Subtests) -> None:
     """Names that nobody knows were told when the settings were mended."""
     for sent, paths in OF_OTHERS:
         with subtests.test(str(sent)[:60]):

@@ -126,7 +126,7 @@ def test_a_long_poll_is_answered_soon_after_any_change(http: httpx2.Client, api:
     assert (answer.status_code, answer.json()["status"]) == (200, "running")
 
 
-def test_a_long_poll_is_told_what_is_wrong(
+def test_a_long_poll_learns_what_is_wrong(
     http: httpx2.Client, api: ServedApi, tmp_path: Path, writer: EvaluationStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A database that is away, and a token that was taken out."""

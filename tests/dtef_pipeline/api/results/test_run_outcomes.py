@@ -52,7 +52,7 @@ def run_of(folder: Path, evaluation: Evaluation) -> dict[str, Any]:
     return found
 
 
-def test_what_was_not_answered_is_counted_and_said_beside_the_metric(tmp_path: Path) -> None:
+def test_what_was_not_answered_is_counted_and_stated_beside_the_metric(tmp_path: Path) -> None:
     """Four right answers of five looked like a run that was answered in full."""
     body = run_of(tmp_path, asked_qa(tmp_path))
     said = "4 of 5 responses were given: 1 failed"
@@ -247,7 +247,7 @@ def test_games_that_are_still_to_be_played_are_asked_for(tmp_path: Path) -> None
     assert body["outcomes"]["warning"] == "1 of 4 episodes were played: 3 are not made"
 
 
-def test_what_the_evaluation_bought_is_told_from_what_was_there(tmp_path: Path) -> None:
+def test_what_the_evaluation_bought_is_reported_from_what_was_there(tmp_path: Path) -> None:
     """An evaluation that replays every answer seemed to have paid for them all."""
     evaluation = asked_qa(tmp_path)
     bought, replayed, elsewhere = (key_of("m", f"law/{at}") for at in (0, 1, 2))
@@ -359,7 +359,7 @@ def test_judgements_by_others_are_no_results_of_the_run(tmp_path: Path, asked: d
     assert ([] == trace["points"] == trace["judgements"]) == (said is not None)
 
 
-def test_answers_of_which_none_is_scored_are_told(tmp_path: Path) -> None:
+def test_answers_of_which_none_is_scored_are_reported(tmp_path: Path) -> None:
     """A judge whose replies could not be read left no word of it beside two answers."""
     asked_rubric(tmp_path)
     house, at = Warehouse(settings_in(tmp_path).warehouse), {"blueprint": BLUEPRINT, "snapshot": "base"}

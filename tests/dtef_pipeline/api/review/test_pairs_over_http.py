@@ -69,7 +69,7 @@ def test_a_family_that_there_is_none_of_is_refused(client: TestClient, path: str
         ({"family": "qa", "players": []}, "players"),
     ],
 )
-def test_what_is_wrong_with_a_wish_is_said(client: TestClient, body: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_with_a_wish_is_stated(client: TestClient, body: dict[str, Any], said: str) -> None:
     answer = client.post(PAIRS_PATH, json=body)
     assert answer.status_code == 422
     assert said in answer.json()["detail"]

@@ -69,7 +69,7 @@ def test_vectors_of_votes(client: TestClient, given: dict[str, Any], expected: i
         ({"choice": "C", "confidence": 9, "model": "gpt"}, 422, "model: "),
     ],
 )
-def test_what_is_wrong_is_said(client: TestClient, values: dict[str, Any], status: int, said: str) -> None:
+def test_what_is_wrong_is_stated(client: TestClient, values: dict[str, Any], status: int, said: str) -> None:
     answer = client.post(VOTES_PATH, json=ballot(client, **values))
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert said in answer.json()["detail"]
@@ -79,7 +79,7 @@ def test_what_is_wrong_is_said(client: TestClient, values: dict[str, Any], statu
     assert votes_of(client).votes() == []
 
 
-def test_a_vote_that_is_not_sent_as_json_is_told_so(client: TestClient) -> None:
+def test_a_vote_that_is_not_sent_as_json_is_reported(client: TestClient) -> None:
     """`curl -d` says that it sends a form, and its JSON was repeated as Python's bytes."""
     for content_type in ("application/x-www-form-urlencoded", "text/plain"):
         answer = client.post(VOTES_PATH, content=json.dumps(ballot(client)), headers={"Content-Type": content_type})

@@ -44,7 +44,7 @@ class TestWhatASeatIsTold:
             ]
         )
 
-    def test_the_other_cards_are_told_at_a_showdown_and_never_after_a_fold(self) -> None:
+    def test_the_other_cards_are_reported_at_a_showdown_and_never_after_a_fold(self) -> None:
         scenario = limit_holdem()
         shown = scenario.observation(after_commands(with_cards(*ROYAL), ["call", *["check"] * 7]), 0)
         folded = scenario.observation(after_commands(with_cards(*ROYAL), ["raise", "fold"]), 0)
@@ -98,7 +98,7 @@ class TestHowTextsAreRead:
             ),
         ],
     )
-    def test_an_illegal_command_is_told_why(self, before: list[str], said: str, reason: str) -> None:
+    def test_an_illegal_command_is_reported_with_the_reason(self, before: list[str], said: str, reason: str) -> None:
         hand = after_commands(with_cards(*ROYAL), before)
         assert hand.turn is not None
         found = limit_holdem().read(f"Let me see.\nACTION: {said}", hand, hand.turn)

@@ -114,7 +114,7 @@ def test_every_line_of_words_has_its_party_in_front() -> None:
     assert "\n".join(quote_words(words, "A")).splitlines() == quote_words(words, "A"), "no other kind of line end is left"
 
 
-def test_words_are_cut_and_stay_as_they_are_when_told_again() -> None:
+def test_words_are_cut_and_stay_as_they_are_when_reported_again() -> None:
     told = clean_words("a b\n" * 5_000)
     assert len(told) <= LONGEST_SHOWN_WORDS
     assert told.endswith("…")

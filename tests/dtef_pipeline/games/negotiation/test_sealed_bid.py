@@ -97,7 +97,7 @@ CUT_BIDS = """50 or 60|50-60|1 000|5k|1e2|10^2|37/2|35+35|70 - 1|0x20|20 more th
 
 
 @pytest.mark.parametrize("said", CUT_BIDS)
-def test_no_number_is_cut_out_of_what_was_said(said: str) -> None:
+def test_no_number_is_cut_out_of_what_was_stated(said: str) -> None:
     for text in (f"ACTION: bid {said}", f"ACTION: {said}"):
         found = an_auction().read(text, NEW, 0)
         assert isinstance(found, Illegal), text
@@ -161,7 +161,7 @@ def test_who_wins_above_its_value_loses_points() -> None:
     assert (result.rewards, result.outcomes) == ((0.0, -30.0), ("loss", "win"))
 
 
-def test_a_tie_and_its_lot_are_told() -> None:
+def test_a_tie_and_its_lot_are_reported() -> None:
     game = an_auction()
     state = bids(game, NEW, 50, 50)
     result = game.result(state)

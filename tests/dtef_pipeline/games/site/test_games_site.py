@@ -264,7 +264,7 @@ def test_an_episode_shows_each_move_with_its_table_and_why_a_text_was_none(files
     assert all(any(line.startswith("Worth to A: boat ") for line in one["hidden"]) for one in talk)
 
 
-def test_after_a_text_that_was_no_move_the_player_is_told_so(files: Mapping[str, str]) -> None:
+def test_after_a_text_that_was_no_move_the_player_is_reported(files: Mapping[str, str]) -> None:
     again = [
         move["seen"]
         for one in transcripts(files).values()
@@ -354,7 +354,7 @@ def test_episodes_of_another_version_or_of_no_known_scenario_are_shown_without_t
     assert "is installed; these results are of version 7" in ReadPage(games_files(newer)[KUHN]).text
 
 
-def test_what_was_not_played_or_has_no_value_is_said_with_its_reason(view: FamilyView) -> None:
+def test_what_was_not_played_or_has_no_value_is_stated_with_its_reason(view: FamilyView) -> None:
     unplayed = section_of(view.data, "unplayed")
     assert unplayed.answer == "3 episodes were not played to the end."
     assert {row["reason"] for row in table_of(unplayed).rows} == {"the budget of <i>steady</i> has ended"}

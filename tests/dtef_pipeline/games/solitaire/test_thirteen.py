@@ -113,7 +113,7 @@ def test_after_the_recycle_the_stock_is_known_and_shown() -> None:
     assert "Stock: 5 2 10 3, all seen before; the first is drawn next\nRecycle: done" in seen
 
 
-def test_a_hint_is_told_with_the_next_observation_and_costs_no_step() -> None:
+def test_a_hint_is_reported_with_the_next_observation_and_costs_no_step() -> None:
     state = played(1, "hint")
     first = (find_solution(state.table) or ("",))[0]
     assert GAME.observation(state, 0).endswith(f"Hint: {first} begins a shortest solution")

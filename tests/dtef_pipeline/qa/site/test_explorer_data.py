@@ -55,7 +55,7 @@ def test_the_index_lists_items_with_the_score_of_each_model() -> None:
     assert found["lines"][1] == "What is 1?"
 
 
-def test_what_could_not_be_read_and_what_has_no_score_are_told_apart_from_zero() -> None:
+def test_what_could_not_be_read_and_what_has_no_score_are_distinguished_from_zero() -> None:
     found = index(made_qa(1, 4), "gsm8k")
     correct, judged = found["scores"]
     assert [one["key"] for one in found["measures"]] == ["correct", "judged"]

@@ -75,7 +75,7 @@ def test_the_verdict_counts_suites_and_says_where_tests_tell_the_best_apart(view
     assert view_of(made_qa(8, 4)).verdict.endswith("ahead of every other model in 1 of these.")
 
 
-def test_suites_with_different_winners_are_told_by_model() -> None:
+def test_suites_with_different_winners_are_reported_by_model() -> None:
     made = made_qa(1, 4)
     for row in made.rows["qa_scores"]:
         if row["suite"] == "mmlu":
@@ -95,13 +95,13 @@ def test_equal_models_share_the_first_place() -> None:
     assert "best and worst share the first place in 1 of 4 suites (MMLU 0.5" in view_of(made).verdict
 
 
-def test_one_model_is_told_by_its_numbers() -> None:
+def test_one_model_is_reported_by_its_numbers() -> None:
     verdict = view_of(one_model(made_qa(1, 4))).verdict
     assert verdict.startswith("best is the only model: GSM8K 0.750 (0.301 to 0.954); HumanEval 1.000 (0.207 to 1.000); MMLU")
     assert section(view_of(one_model(made_qa(1, 4))).build_model_sections("best"), "parts").answer == ""
 
 
-def test_one_suite_is_told_as_its_board() -> None:
+def test_one_suite_is_reported_as_its_board() -> None:
     made = made_qa(1, 4)
     for name, own in made.rows.items():
         made.rows[name] = [row for row in own if row["suite"] == "mmlu"]
@@ -204,7 +204,7 @@ def test_items_are_scored_by_the_main_measure_and_lead_to_the_explorer(view: Fam
     assert len(found[found["model"] == "worst"]) == 4 + 12 + 4, "its program has no score"
 
 
-def test_one_name_of_two_variants_is_told_by_the_variant() -> None:
+def test_one_name_of_two_variants_is_reported_by_the_variant() -> None:
     made = made_qa(1, 4)
     for own in made.rows.values():
         for row in own:
@@ -268,7 +268,7 @@ def test_boards_of_a_suite_that_is_no_more_are_left_out() -> None:
     assert "MMLU" not in view.verdict
 
 
-def test_boards_that_differ_in_what_they_are_measured_by_are_told_apart() -> None:
+def test_boards_that_differ_in_what_they_are_measured_by_are_distinguished() -> None:
     made = made_qa(1, 4)
     mmlu = [row for row in made.rows["qa_scores"] if row["suite"] == "mmlu"]
     made.rows["qa_scores"] += [{**row, "measured_by": "exact_choice 2"} for row in mmlu]
@@ -276,7 +276,7 @@ def test_boards_that_differ_in_what_they_are_measured_by_are_told_apart() -> Non
     assert titles[:2] == [f"MMLU, letters, by the option that was chosen (version {at})" for at in (1, 2)]
 
 
-def test_a_metric_without_any_score_is_said_once_and_has_no_board() -> None:
+def test_a_metric_without_any_score_is_stated_once_and_has_no_board() -> None:
     made = made_qa(1, 4)
     for row in made.rows["qa_scores"]:
         if row["metric"] == "existence":

@@ -66,7 +66,7 @@ def test_a_source_cannot_pretend_to_be_another_one_or_to_end() -> None:
 
 
 @given(st.lists(st.text(st.sampled_from("ab[]0 begins\nends"), max_size=60), max_size=4))
-def test_every_source_is_told_apart_whatever_it_holds(contents: list[str]) -> None:
+def test_every_source_is_distinguished_whatever_it_holds(contents: list[str]) -> None:
     _, user = texts(
         build_cited_messages("Q?", "Yes/No", (), [SourceText(str(n), content) for n, content in enumerate(contents)])
     )

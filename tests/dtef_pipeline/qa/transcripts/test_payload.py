@@ -84,13 +84,13 @@ def test_k_is_10_unless_given_and_more_than_there_are_gives_all(retriever: Bm25R
         (None, "payload: got a NoneType"),
     ],
 )
-def test_what_is_refused_is_told_with_what_is_allowed(payload: Any, said: str) -> None:
+def test_what_is_refused_is_reported_with_what_is_allowed(payload: Any, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_payload(payload)
     assert said in str(caught.value)
 
 
-def test_a_secret_in_a_payload_is_neither_kept_nor_told() -> None:
+def test_a_secret_in_a_payload_is_neither_kept_nor_reported() -> None:
     payload = {"question": "x", "auth": "sk-planted"}
     assert "sk-planted" not in repr(read_payload(payload))
     assert "auth" not in read_payload(payload).request_document
@@ -172,7 +172,7 @@ def test_equal_texts_of_one_file_have_one_id_and_a_given_id_is_kept() -> None:
 
 
 @given(JSON)
-def test_whatever_a_server_replies_is_read_or_told(value: Any) -> None:
+def test_whatever_a_server_replies_is_read_or_reported(value: Any) -> None:
     found = read_remote(value)
     assert (found.problem is None) == (isinstance(value, dict) and isinstance(value.get("context"), list))
     for source in found.sources:

@@ -48,7 +48,7 @@ def obedient(rows: Sequence[dict[str, Any]], options: BlueprintOptions) -> str:
 
 
 @pytest.mark.parametrize("options", EVERY_WAY, ids=lambda options: options.condition)
-def test_an_answer_that_keeps_to_the_form_is_read_as_it_was_meant(options: BlueprintOptions) -> None:
+def test_an_answer_that_keeps_to_the_form_is_read_as_intended(options: BlueprintOptions) -> None:
     prompts = build_blueprints(SURVEY, options)
     rows = prompts.to_pylist()
     texts = [obedient([row for row in rows if row["prompt_id"] == one["prompt_id"]], options) for one in rows]

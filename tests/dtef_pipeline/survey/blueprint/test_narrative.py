@@ -47,7 +47,7 @@ def said(observed: list[float], population: list[float] | None = None) -> str:
         ([0.0, 1.0, 0.0], "Everyone in this group chose “Neutral”."),
     ],
 )
-def test_the_group_is_told_from_its_most_common_answer_down(observed: list[float], expected: str) -> None:
+def test_the_group_is_reported_from_its_most_common_answer_down(observed: list[float], expected: str) -> None:
     assert said(observed) == expected
 
 
@@ -87,7 +87,7 @@ def test_the_group_is_told_from_its_most_common_answer_down(observed: list[float
         ),
     ],
 )
-def test_differences_are_told_by_their_size_with_both_figures(
+def test_differences_are_reported_by_their_size_with_both_figures(
     observed: list[float], population: list[float], expected: str
 ) -> None:
     assert said(observed, population).removeprefix(said(observed) + " ") == expected

@@ -73,7 +73,7 @@ def test_a_known_component_is_recovered_and_covered() -> None:
 
 
 @pytest.mark.thorough
-def test_segments_without_effects_are_told_apart_in_five_percent_of_sets() -> None:
+def test_segments_without_effects_are_distinguished_in_five_percent_of_sets() -> None:
     rng = np.random.default_rng(22)
     scores = 0.7 + 0.1 * rng.standard_normal((150, 1, 10)) + 0.08 * rng.standard_normal((150, 15, 10))
     assert (components(scores)["segment_p"] < 0.05).mean() <= 0.10  # 150 sets at a true 5 %: 99 runs in 100
@@ -112,7 +112,7 @@ def test_sample_size_alone_is_no_difference_between_segments(strength: float) ->
     assert (raw["segment_p"] < 0.05).mean() > 0.5
 
 
-def test_what_cannot_be_told_is_null_and_says_why() -> None:
+def test_what_cannot_be_reported_is_null_and_says_why() -> None:
     rng = np.random.default_rng(1)
     few = components(rng.random((1, 6, 4))).iloc[0]
     one = components(rng.random((1, 1, 9))).iloc[0]

@@ -49,7 +49,7 @@ def test_equal_batteries_give_the_textbook_analysis_of_their_means() -> None:
 
 
 @pytest.mark.thorough
-def test_batteries_are_told_from_segments_and_the_interval_covers() -> None:
+def test_batteries_are_reported_from_segments_and_the_interval_covers() -> None:
     """With questions taken as independent a quarter of the sets without differences was significant."""
     rng = np.random.default_rng(24)
     sizes, sets, sd = [9, 7, 6, 5, 4, 3, 2, 2, 1, 1, 1, 1, 1], 100, 0.03

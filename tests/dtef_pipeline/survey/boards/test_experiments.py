@@ -77,7 +77,7 @@ def test_each_condition_is_compared_with_the_first_on_the_cells_both_have() -> N
     assert pd.isna(first["difference"])
 
 
-def test_conditions_that_differ_in_settings_alone_are_told_apart_by_the_variant() -> None:
+def test_conditions_that_differ_in_settings_alone_are_distinguished_by_the_variant() -> None:
     found = compared(TEMPERATURE, of(PLAIN, 0.4) + of(PLAIN, 0.7, variant=WARM))
     assert found.loc["warm", "difference"] == pytest.approx(0.3)
     assert found["model"].tolist() == ["m", "m"]

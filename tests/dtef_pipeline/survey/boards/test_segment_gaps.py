@@ -124,7 +124,7 @@ def test_what_a_small_sample_costs_is_given_back_as_far_as_the_prediction_is_nea
 
 
 @pytest.mark.thorough
-def test_segments_that_differ_in_size_alone_are_not_told_apart_and_one_that_is_predicted_worse_is() -> None:
+def test_segments_that_differ_in_size_alone_are_not_distinguished_and_one_that_is_predicted_worse_is() -> None:
     """Gaps between the best and the worst of 20 countries found one of .05 in 1 survey of 10, and did not say which it was."""
     design = replace(design_of((13, 7, 5, 5, 4, 2, *(1,) * 7)), **BY_CHANCE)
     found, false = [], []

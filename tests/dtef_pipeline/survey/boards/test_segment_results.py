@@ -30,7 +30,7 @@ def result(rows: list[Row], survey: pa.Table = NO_SURVEY, **wanted: Any) -> Row:
     return found
 
 
-def test_interval_is_that_of_drawing_questions_anew() -> None:
+def test_interval_is_that_of_drawing_questions_again() -> None:
     scores = np.random.default_rng(3).beta(8, 3, size=40).tolist()
     row = result(asked(scores))
     drawn = np.random.default_rng(4)

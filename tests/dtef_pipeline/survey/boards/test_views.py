@@ -106,7 +106,7 @@ OLD = [("overall", True, False), ("metric", False, False), ("reliability", True,
 
 
 @pytest.mark.parametrize(("by", "intervals", "mixed"), OLD)
-def test_scores_of_an_earlier_version_are_said_to_be_with_the_remedy(
+def test_scores_of_an_earlier_version_are_stated_to_be_with_the_remedy(
     tmp_path: Path, by: str, intervals: bool, mixed: bool
 ) -> None:
     # They ended in DuckDB's own error and a traceback.

@@ -16,7 +16,7 @@ def fractions(values: tuple[float, ...]) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize(("text", "options", "values"), OK)
-def test_a_realistic_answer_is_read_as_meant(text: str, options: tuple[str, ...], values: tuple[float, ...]) -> None:
+def test_a_realistic_answer_is_read_as_intended(text: str, options: tuple[str, ...], values: tuple[float, ...]) -> None:
     parsed = parse_response(text, len(options), options)
     assert parsed.status == "ok", parsed.reason
     assert parsed.distribution == pytest.approx(fractions(values), abs=1e-12)
@@ -35,7 +35,7 @@ def test_tail_of_a_very_long_response_is_read() -> None:
     assert parse_response("<think>" + "[50, 30, 20] " * 10_000, 3, THREE).status == "unparseable"
 
 
-def test_total_far_from_a_whole_is_told_and_normalised() -> None:
+def test_total_far_from_a_whole_is_reported_and_normalised() -> None:
     parsed = parse_response("[40, 30, 10]", 3, THREE)
     assert parsed.reason == "array; raw total 80"
     assert parsed.distribution == pytest.approx((0.5, 0.375, 0.125))

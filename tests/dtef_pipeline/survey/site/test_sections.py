@@ -156,7 +156,7 @@ def test_data_count_statuses_and_say_why(open_tables: Open) -> None:
     assert found["rounds"].answer == "1 round with 1 question in up to 1 segment: 1 pair."
 
 
-def test_quarantine_and_findings_are_said_once_each(open_tables: Open) -> None:
+def test_quarantine_and_findings_are_stated_once_each(open_tables: Open) -> None:
     aside = [
         {"round": name, "segment": "country:mali", "reason": "segment-too-small", "detail": "n=3"} for name in ("S1", "S2")
     ]

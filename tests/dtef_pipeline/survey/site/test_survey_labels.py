@@ -61,11 +61,11 @@ def test_a_model_of_two_variants_is_called_by_its_variant() -> None:
         ),
     ],
 )
-def test_conditions_are_said_in_words(options: BlueprintOptions, words: str) -> None:
+def test_conditions_are_stated_in_words(options: BlueprintOptions, words: str) -> None:
     assert format_condition(options.condition) == words
 
 
-def test_ways_and_segments_are_said_in_words() -> None:
+def test_ways_and_segments_are_stated_in_words() -> None:
     way = Way("5", BlueprintOptions().condition)
     assert format_way_heading(way, several=False) == "With 5 context questions"
     assert format_way_heading(way, several=True) == "With 5 context questions, asked directly"
