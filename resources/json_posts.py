@@ -179,7 +179,7 @@ def _answer(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int, 
         raise PostFailure(f"{where}: {type(error).__name__}", 0.0) from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, RecursionError) as error:
         # The message would show the address, or what was to be sent.
-        raise PostFailure(f"{where}: the request is not JSON, or the address no URL ({type(error).__name__})") from None
+        raise PostFailure(f"{where}: the request is not JSON, or the address is not a URL ({type(error).__name__})") from None
     return response.status_code, bytes(content)
 
 

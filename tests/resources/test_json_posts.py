@@ -112,7 +112,7 @@ def test_a_server_that_is_down_is_a_problem_in_words() -> None:
 def test_what_is_no_json_is_a_problem(body: bytes) -> None:
     with serving(answers(200, body)) as server:
         reply = endpoint(server.url).post({})
-    assert (reply.value, "no JSON" in str(reply.problem)) == (None, True)
+    assert (reply.value, "not JSON" in str(reply.problem)) == (None, True)
 
 
 def test_a_reply_that_is_cut_off_is_tried_again() -> None:
@@ -162,7 +162,7 @@ def test_a_server_without_a_secret_gets_none() -> None:
 
 def test_what_is_no_json_is_not_sent() -> None:
     reply = endpoint("http://127.0.0.1:1/").post({"k": float("nan")})
-    assert "no JSON" in str(reply.problem)
+    assert "not JSON" in str(reply.problem)
 
 
 @pytest.mark.parametrize(

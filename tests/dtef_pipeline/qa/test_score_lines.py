@@ -124,7 +124,7 @@ def test_settings_are_those_of_the_line() -> None:
         ({**LINE, "timeout_s": 0}, "timeout_s"),
         ({**LINE, "task": {"prompt": ""}}, "allowed: a text, the name of a program in the file of --tasks"),
         ({**LINE, "scorer": "PickOne"}, "there are no options"),
-        ({**LINE, "scorer": "PickOne", "options": ["car", "bus"]}, "none of the options; got 'bike'; allowed: car, bus"),
+        ({**LINE, "scorer": "PickOne", "options": ["car", "bus"]}, "not among the options; got 'bike'; allowed: car, bus"),
     ],
 )
 def test_a_line_that_is_not_usable_is_named_before_anything_is_scored(line: Any, message: str) -> None:

@@ -88,7 +88,7 @@ class TestPickOne:
         assert score(PickOne(), "the azure one", [{"value": "blue", "aliases": ["azure"]}], COLOURS).value == 1
 
     def test_a_value_that_is_no_option_is_refused(self) -> None:
-        with pytest.raises(ItemError, match="none of the options; got 'Pink'; allowed: Red, Blue, Green"):
+        with pytest.raises(ItemError, match="not among the options; got 'Pink'; allowed: Red, Blue, Green"):
             score(PickOne(), "Red", {"Pink": 1}, COLOURS)
         with pytest.raises(ItemError, match="no options"):
             score(PickOne(), "Red", {"Pink": 1})
