@@ -61,7 +61,7 @@ def test_a_run_asks_what_was_estimated_and_then_nothing_is_left(server: FakeLLM)
     assert "not named" not in dtef("qa", "run", "--estimate", *other).stderr, "these are judged already"
     for command in (("run", "--estimate"), ("run", "--no-roll-ups")):
         told = " ".join(dtef("qa", *command, *other, "--rejudge", "second").stderr.split())
-        assert "also for 8 judgements of stored responses of models that are not named: answerer (8)" in told
+        assert "including 8 judgements of stored responses of models that are not named: answerer (8)" in told
     assert len(server.calls) == 12 + 1 + 10
 
 
