@@ -438,7 +438,7 @@ def check_segment(inputs: Inputs, _: SurveySettings) -> Tables:
     warehouse: Warehouse = inputs.outside.warehouse
     watch = inputs.remember("watch", lambda: _watch(inputs))
     scores = inputs.read("scores", list_needed_columns(SUBJECT.keys))
-    rows = watch.check(scores, watched=watch.segments[inputs.levels[SPACE.first]])
+    rows = watch.check(scores, n_watched=watch.segments[inputs.levels[SPACE.first]])
     rows = add_question_texts(warehouse, rows)
     inputs.describe(**count_verdicts(rows))
     return {"drift_checks": rows}
