@@ -160,8 +160,9 @@ def require_current_scores(keys: Keys) -> Iterator[None]:
 
 def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
     """Whether the connection has a table, view or registered frame of that name."""
-    rows = connection.execute("SELECT count(*) FROM information_schema.tables WHERE table_name = ?", [name]).fetchall()
-    return bool(rows[0][0])
+    # information_schema.tables says the same and takes four times as long, which a page of many tables feels.
+    views = connection.execute("SELECT 1 FROM duckdb_views() WHERE view_name = ?", [name]).fetchall()
+    return bool(views or connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = ?", [name]).fetchall())
 
 
 def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:

@@ -14,9 +14,13 @@ import pyarrow as pa
 
 from dtef_pipeline.rubric.board import rubric_board
 from dtef_pipeline.rubric.run_comparison import build_comparisons_table
+from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
 from dtef_pipeline.rubric.site.family_site import RUBRIC_SITE
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.site.build import build_site_files
+from dtef_pipeline.site.content import DataFile
 from dtef_pipeline.site.marks import SCRIPT_MARK
+from dtef_pipeline.site.rendering import render_data, render_page
 from tests.made.rubric_pages import RubricTables, connected
 
 
@@ -36,6 +40,14 @@ def site_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Every page and data file, without what all sites share."""
     files = build_site_files(connection, [RUBRIC_SITE], {"rubric": ()}, "made for a test")
     return {path: text for path, text in files if not path.startswith("static/")}
+
+
+def blueprint_site_of(tables: Mapping[str, pa.Table]) -> dict[str, str]:
+    """The blueprint pages and their data, without boards, comparisons and all other pages."""
+    return {
+        page.path: render_data(page) if isinstance(page, DataFile) else render_page(page, {"navigation": [], "made": ""})
+        for page in blueprint_pages(RubricRows(connected(dict(tables))))
+    }
 
 
 def data_of(script: str) -> Any:

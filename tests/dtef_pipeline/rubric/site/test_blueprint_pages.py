@@ -14,7 +14,7 @@ from dtef_pipeline.rubric.site import blueprint_pages, prompt_parts
 from tests.made.hostile_rubrics import with_summary
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import RubricTables, made_tables
-from tests.made.rubric_site import data_of, rolled_up, site_of
+from tests.made.rubric_site import blueprint_site_of, data_of
 
 NAME = "health__topic-0"
 PAGE = f"rubric/blueprints/{NAME}.html"
@@ -27,11 +27,11 @@ def made() -> RubricTables:
 
 @pytest.fixture(scope="module")
 def site(made: RubricTables) -> dict[str, str]:
-    return site_of(rolled_up(made))
+    return site_with(made)
 
 
 def site_with(made: RubricTables, **tables: pa.Table) -> dict[str, str]:
-    return site_of(rolled_up({**made.tables(), **tables}))
+    return blueprint_site_of({**made.tables(), **tables})
 
 
 def data(site: dict[str, str], prompt: int) -> Any:
@@ -229,14 +229,14 @@ def test_before_any_run_prompts_and_criteria_can_be_read() -> None:
 
 def test_of_too_many_texts_a_sample_of_prompts_is_shown(made: RubricTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blueprint_pages, "MOST_TEXT", 1)
-    site = site_of(rolled_up(made))
+    site = site_with(made)
     files = [path for path in site if path.startswith(f"rubric/data/{NAME}/")]
     assert len(files) == 1
     text = ReadPage(site[PAGE]).text
     assert "Responses to 1 of them are shown, drawn with seed 40." in text
     assert text.count("responses are not on this site") == 2
     assert f"dtef rubric show {NAME} prompt-" in text
-    assert site_of(rolled_up(made)) == site
+    assert site_with(made) == site
 
 
 def test_of_many_responses_each_model_has_equally_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from dtef_pipeline.rubric.site.family_site import read
 from dtef_pipeline.site.content import Estimate
+from dtef_pipeline.site.family_view import FamilyView
 from dtef_pipeline.tables import COMPARISONS
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import RubricTables, made_tables
@@ -27,6 +28,11 @@ def made() -> RubricTables:
 @pytest.fixture(scope="module")
 def site(made: RubricTables) -> dict[str, str]:
     return site_of(rolled_up(made))
+
+
+@pytest.fixture(scope="module")
+def view(made: RubricTables) -> FamilyView:
+    return read(rolled_up(made))
 
 
 def model_means(made: RubricTables) -> dict[str, float]:
