@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -19,10 +21,19 @@ from tests.made.qa_suites import made_qa
 SUITE, FRONT = "qa/suites/mmlu.html", "index.html"
 
 
+@pytest.fixture(scope="module")
+def shared_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
+    """One for all tests: each begins with `write_site`, which writes again only what the test before it left otherwise."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dtef_pipeline.site.build.static_files", lambda: ())  # the chart library alone takes seconds
+        rows = {name: rows for name, rows in made_qa(1, 2).rows.items() if rows}
+        yield keep_in(tmp_path_factory.mktemp("house") / "warehouse", rows)
+
+
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    monkeypatch.setattr("dtef_pipeline.site.build.static_files", lambda: ())  # the chart library alone takes seconds
-    return keep_in(tmp_path / "warehouse", {name: rows for name, rows in made_qa(1, 2).rows.items() if rows})
+def house(shared_house: Warehouse) -> Warehouse:
+    write_site(shared_house)
+    return shared_house
 
 
 def made_again(house: Warehouse, *instead: FamilySite) -> set[str]:
@@ -30,8 +41,9 @@ def made_again(house: Warehouse, *instead: FamilySite) -> set[str]:
     return set(write_site(house, instead).sizes)
 
 
-def test_pages_of_unchanged_tables_are_kept_and_those_over_all_families_are_made(house: Warehouse) -> None:
-    site = Path(house.root) / "report"
+def test_pages_of_unchanged_tables_are_kept_and_those_over_all_families_are_made(shared_house: Warehouse) -> None:
+    house, site = shared_house, Path(shared_house.root) / "report"
+    rmtree(site, ignore_errors=True)
     first = write_site(house)
     there = {path: path.read_bytes() for path in site.rglob("*") if path.is_file()}
     house.write("drift", DRIFT.empty_table(), family="rubric")
@@ -45,14 +57,12 @@ def test_pages_of_unchanged_tables_are_kept_and_those_over_all_families_are_made
 
 @pytest.mark.parametrize("table", ["qa_items", "qa_scores"])
 def test_pages_of_a_family_whose_table_has_changed_are_made_again(house: Warehouse, table: str) -> None:
-    write_site(house)
     (part, *_) = sorted((Path(house.root) / table).rglob("*.parquet"))
     part.write_bytes(part.read_bytes())
     assert SUITE in made_again(house)
 
 
 def test_a_page_that_is_gone_or_another_program_makes_all_again(house: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_site(house)
     (Path(house.root) / "report" / SUITE).unlink()
     assert SUITE in made_again(house)
     monkeypatch.setattr(warehouse_site, "_program", lambda: [("dtef-pipeline", "99")])
@@ -61,13 +71,11 @@ def test_a_page_that_is_gone_or_another_program_makes_all_again(house: Warehouse
 
 
 def test_other_documents_make_the_pages_again(house: Warehouse) -> None:
-    write_site(house)
     qa = next(one for one in load_family_sites() if one.family == "qa")
     assert SUITE in made_again(house, replace(qa, documents="other rules"))
 
 
 def test_where_writing_stops_half_way_all_is_made_the_next_time(house: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_site(house)
     monkeypatch.setattr(warehouse_site, "_program", lambda: [("dtef-pipeline", "99")])
     with monkeypatch.context() as patch:
         patch.setattr("dtef_pipeline.site.build.drift_page", lambda contents: 1 / 0)
@@ -78,6 +86,5 @@ def test_where_writing_stops_half_way_all_is_made_the_next_time(house: Warehouse
 
 @pytest.mark.parametrize("text", ["no JSON", "[1]"])
 def test_fingerprints_that_are_none_make_all_again(house: Warehouse, text: str) -> None:
-    write_site(house)
     (Path(house.root) / "report" / ".families.json").write_text(text, encoding="utf-8")
     assert SUITE in made_again(house)
