@@ -41,8 +41,7 @@ def model_means(made: RubricTables) -> dict[str, float]:
     return {name: fmean(row["hybrid"] for row in rows if row["model"] == name) for name in names}
 
 
-def test_scores_are_means_over_blueprints_and_few_blueprints_have_no_rank(made: RubricTables) -> None:
-    view = read(rolled_up(made))
+def test_scores_are_means_over_blueprints_and_few_blueprints_have_no_rank(made: RubricTables, view: FamilyView) -> None:
     means = model_means(made)
     assert {row.model: row.score.value for row in view.boards[0].rows} == pytest.approx(means)
     best = max(means, key=lambda name: means[name])
@@ -78,8 +77,10 @@ def test_the_verdict_says_what_tests_tell_apart() -> None:
     )
 
 
-def test_each_prompt_is_an_item_with_the_place_that_shows_it(made: RubricTables, site: dict[str, str]) -> None:
-    scores = read(rolled_up(made)).item_scores
+def test_each_prompt_is_an_item_with_the_place_that_shows_it(
+    made: RubricTables, view: FamilyView, site: dict[str, str]
+) -> None:
+    scores = view.item_scores
     cells = [row for row in made.tables()["rubric_scores"].to_pylist() if row["level"] == "cell" and row["hybrid"] is not None]
     found = dict(zip(zip(scores["model"], scores["item"], strict=True), scores["score"], strict=True))
     assert found == pytest.approx({(row["model"], f"{row['blueprint']}/{row['prompt']}"): row["hybrid"] for row in cells})
@@ -155,8 +156,8 @@ def test_one_model_and_two_variants_of_one_name() -> None:
     assert sum(path.startswith("models/openai") for path in site) == 1
 
 
-def test_a_model_stands_beside_the_others(made: RubricTables) -> None:
-    sections = {one.id: one for one in read(rolled_up(made)).build_model_sections("openai/model-1")}
+def test_a_model_stands_beside_the_others(made: RubricTables, view: FamilyView) -> None:
+    sections = {one.id: one for one in view.build_model_sections("openai/model-1")}
     rows = [row for row in made.tables()["rubric_scores"].to_pylist() if row["level"] == "model"]
     leads = {}
     for blueprint, own in itertools.groupby(rows, key=lambda row: row["blueprint"]):
@@ -169,8 +170,8 @@ def test_a_model_stands_beside_the_others(made: RubricTables) -> None:
     assert sections["blueprints"].answer.startswith(f"Best beside others: {best} ({leads[best]:+.3f})")
 
 
-def test_the_worst_criteria_show_the_response_that_met_them_least(made: RubricTables) -> None:
-    (part,) = next(one for one in read(rolled_up(made)).build_model_sections("openai/model-1") if one.id == "worst").blocks
+def test_the_worst_criteria_show_the_response_that_met_them_least(made: RubricTables, view: FamilyView) -> None:
+    (part,) = next(one for one in view.build_model_sections("openai/model-1") if one.id == "worst").blocks
     items = part.values["items"]  # type: ignore[union-attr]
     assert 1 <= len(items) <= 5
     gaps = [one["score"] - one["others"] for one in items]

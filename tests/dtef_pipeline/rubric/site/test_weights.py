@@ -11,7 +11,7 @@ from dtef_pipeline.rubric.aggregate import rescore
 from dtef_pipeline.rubric.board import board
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.rubric.site.weights import build_alike_section, build_weight_section, find_place_changes
-from tests.made.rubric_pages import RubricTables, made_tables
+from tests.made.rubric_pages import RubricTables, connected, made_tables
 from tests.made.rubric_site import rolled_up
 
 
@@ -78,8 +78,14 @@ def rows_of(made: RubricTables) -> RubricRows:
     return RubricRows(rolled_up(made))
 
 
-def test_the_slider_has_the_board_of_each_weight() -> None:
-    rows = rows_of(made_tables(11, 3, 1))
+@pytest.fixture(scope="module")
+def eleven() -> RubricRows:
+    """Of enough blueprints for ranks."""
+    return rows_of(made_tables(11, 3, 1))
+
+
+def test_the_slider_has_the_board_of_each_weight(eleven: RubricRows) -> None:
+    rows = eleven
     (fold,) = build_weight_section(rows).blocks
     models = fold.blocks[0].values["models"]  # type: ignore[union-attr]
     for at, beta in enumerate((0.35, 0.0, 1.0)):
@@ -98,11 +104,10 @@ def test_without_ideal_answers_there_is_no_weight() -> None:
     assert build_weight_section(rows_of(made)).is_empty
 
 
-def test_the_answer_says_where_the_first_place_changes() -> None:
-    answer = build_weight_section(rows_of(made_tables(11, 3, 1))).answer
-    changes = find_place_changes(
-        [{**row, "ranked": True} for row in rows_of(made_tables(11, 3, 1)).cut("overall").to_dict("records")]  # type: ignore[dict-item]
-    )
+def test_the_answer_says_where_the_first_place_changes(eleven: RubricRows) -> None:
+    answer = build_weight_section(eleven).answer
+    rows = eleven.cut("overall").to_dict("records")
+    changes = find_place_changes([{**row, "ranked": True} for row in rows])  # type: ignore[dict-item]
     if not changes:
         assert answer == "No two ranked models change places at any weight."
     for change in changes:
@@ -119,6 +124,10 @@ def test_models_of_fewer_than_ten_blueprints_are_shown_without_a_rank() -> None:
 
 def test_runs_that_differ_are_warned_of_and_another_beta_is_no_difference() -> None:
     made = made_tables(2, 2, 1)
+
+    def rows_of(made: RubricTables) -> RubricRows:
+        return RubricRows(connected(dict(made.tables())))  # no boards: they are not read here
+
     assert build_alike_section(rows_of(made)).is_empty
     made.rows["rubric_runs"][0]["policy"] = "beta=0.2, or_paths=document"
     made.rows["rubric_runs"][1]["policy"] = "beta=0.35, or_paths=document"
