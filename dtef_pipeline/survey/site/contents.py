@@ -73,7 +73,11 @@ class SurveyContents:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
-        self.boards: Boards = load_boards(connection)
+
+    @cached_property
+    def boards(self) -> Boards:
+        """As of `load_boards`."""
+        return load_boards(self.connection)
 
     @property
     def overall(self) -> pd.DataFrame:

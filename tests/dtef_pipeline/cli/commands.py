@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from dtef_pipeline.cli import main
 from dtef_pipeline.cli.error_reports import UNEXPECTED
+from resources.site_writer import SiteWriteResult
 from tests.conftest import ROOT
 from tests.fake_llm_server import Call, FakeLLM
 from tests.strict_json import strict
@@ -82,6 +83,11 @@ def serve_as(server: FakeLLM, folder: Path, monkeypatch: pytest.MonkeyPatch, **s
     path = folder / "models.yaml"
     path.write_text(yaml.safe_dump({"collections": {"mine": ["fake"]}, "models": {"fake": spec}}), encoding="utf-8")
     monkeypatch.setenv("DTEF_MODELS", str(path))
+
+
+def skip_site(patch: pytest.MonkeyPatch) -> None:
+    """Roll-ups write no pages in this process, which take a third of their time: for tests that look at tables and boards alone."""
+    patch.setattr("assets.engine.site_report.write_site", lambda *_: SiteWriteResult({}, []))
 
 
 def use(folder: Path, patch: pytest.MonkeyPatch) -> None:

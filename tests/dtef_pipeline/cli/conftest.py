@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, SEGMENTS, distribution, ok, run_stages, serve_as, use
+from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, SEGMENTS, distribution, ok, run_stages, serve_as, skip_site, use
 from tests.fake_llm_server import FakeLLM
 from tests.made_once import made_once
 
@@ -35,6 +35,12 @@ def add_sample(folder: Path) -> None:
 
 
 @pytest.fixture
+def without_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Roll-ups of the test write no pages."""
+    skip_site(monkeypatch)
+
+
+@pytest.fixture
 def ingested(base: Base, state: Path) -> Path:
     shutil.copytree(base.folder, state, dirs_exist_ok=True)
     return state
@@ -51,6 +57,7 @@ def score_two_nights(base: Base, folder: Path) -> None:
     shutil.copytree(base.folder, folder, dirs_exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
+        skip_site(patch)
         for night, first in (("2026-01-01", 30.0), ("2026-01-03", 97.0)):
             with FakeLLM(reply=lambda call, first=first: distribution(call, first)) as server:  # type: ignore[misc]
                 serve_as(server, folder, patch)
@@ -82,6 +89,7 @@ def run_rubric_demo(scored: Path, folder: Path) -> None:
     shutil.copytree(scored, folder, dirs_exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
+        skip_site(patch)
         ok("import", "responses", ROOT / "data" / "stored_responses.jsonl")
         ok("rubric", "add", ROOT / "data" / "blueprints")
         ok("rubric", "run", "--blueprint", "demo-*")

@@ -11,6 +11,7 @@ from tests.fake_llm_server import Call, FakeLLM, Fault
 from tests.strict_json import strict
 
 
+@pytest.mark.usefixtures("without_site")
 def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fault(call: Call) -> Fault | None:
         return Fault("status", status=400, message="too long") if "hospital" in call.user else None

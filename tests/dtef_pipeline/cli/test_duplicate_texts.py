@@ -32,6 +32,7 @@ def estimated() -> dict[str, Any]:
     return {name: row[name] for name in ("requests", "replayed", "calls", "cost_usd")}
 
 
+@pytest.mark.usefixtures("without_site")
 def test_each_text_is_bought_once_and_counted_once(server: FakeLLM, state: Path) -> None:
     before, calls = estimated(), TEXTS * len(COUNTRIES)
     assert (before["requests"], before["calls"]) == (calls, calls)

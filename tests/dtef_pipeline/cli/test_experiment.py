@@ -50,6 +50,7 @@ def own(ingested: Path) -> str:
     return str(path)
 
 
+@pytest.mark.usefixtures("without_site")
 def test_a_file_is_a_whole_comparison_in_one_run_and_is_shown_again_from_the_scores(server: FakeLLM, own: str) -> None:
     printed = ok("run", *CHOSEN, "--experiment", own)
     assert "2 partitions, snapshot base" in printed

@@ -31,10 +31,8 @@ def test_check_of_a_round_says_what_add_says_and_stores_nothing(state: Path) -> 
     assert len(stored["added"]) == 26
 
 
-def test_a_round_that_is_removed_is_gone_and_its_responses_are_found_again(state: Path) -> None:
-    refused("list")
-    ok("add", SAMPLE)
-    run_stages("--round", "S1", *CHOSEN)
+def test_a_round_that_is_removed_is_gone_and_its_responses_are_found_again(ingested: Path) -> None:
+    run_stages("--round", "S1", *CHOSEN, "--questions", "2")
     (listed,) = strict(ok("list", "--json"))
     assert (listed["round"], listed["segments"], listed["snapshots"]) == ("S1", 26, ["base"])
     assert "ROUND 'S2' matches none; known: S1" in refused("remove", "S2")
@@ -43,7 +41,7 @@ def test_a_round_that_is_removed_is_gone_and_its_responses_are_found_again(state
     assert "of base" in removed
     assert "no scores are left: boards and pages were removed too" in removed
     assert partitions("round_segment") == []
-    assert not any((state / "warehouse" / table / "round=S1").exists() for table in SURVEY_TABLES)
+    assert not any((ingested / "warehouse" / table / "round=S1").exists() for table in SURVEY_TABLES)
     assert "no rounds in" in refused("list")
     assert "no round in" in refused("remove", "S1")
     ok("add", SAMPLE)

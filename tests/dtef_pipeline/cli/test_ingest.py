@@ -185,6 +185,7 @@ class TestIngest:
         assert re.search(r"in quarantine: \d+ n-unknown \(Neither the question nor the segment states", said)
 
     @pytest.mark.thorough
+    @pytest.mark.usefixtures("without_site")
     def test_a_survey_without_n_is_scored_and_ranked_and_says_what_n_would_tell(self, state: Path) -> None:
         """Pairs without n were refused, so that users invented one."""
         rows = [

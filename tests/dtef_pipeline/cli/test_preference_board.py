@@ -16,7 +16,7 @@ from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
 from resources.warehouse import TABLES, Warehouse
-from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, write_panel
+from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, skip_site, write_panel
 from tests.made.stored_votes import add_judged, store_votes
 from tests.strict_json import strict
 
@@ -47,6 +47,7 @@ def voted(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     rows += [row | {"metric": name, "score": score} for name, score in (("even", 0.5), ("unknown", None)) for row in rows]
     Warehouse(str(state / "warehouse")).write("qa_board", pa.Table.from_pylist(rows, schema=schema))
+    skip_site(monkeypatch)
     ok("preference", "board", "--refresh")
     return state
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import ok, query
+from tests.dtef_pipeline.cli.commands import ok, query, skip_site
 from tests.strict_json import strict
 
 QUESTIONS = ROOT / "data" / "questions"
@@ -45,6 +45,7 @@ def qa_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QaDemo]:
         for name in ("DTEF_MODELS", "DTEF_PANEL", "DTEF_WEBHOOK"):
             patch.delenv(name, raising=False)
         patch.setenv("DTEF_SANDBOX", "off")
+        skip_site(patch)
         ok("import", "responses", ROOT / "data" / "stored_answers.jsonl")
         for suite, files in ADDED_BY_DEMO.items():
             ok("qa", "add", suite, *files, "--suites", QUESTIONS / "suites.yaml")

@@ -15,7 +15,7 @@ import yaml
 
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused, skip_site, use
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.qa_files import right_reply, write_choices, write_sums
 from tests.strict_json import strict
@@ -66,6 +66,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     folder = tmp_path_factory.mktemp("qa-run")
     with FakeLLM(reply=replied) as server, pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
+        skip_site(patch)
         spec = {"api_base": server.base_url, "retries": 1, "input_price": 1.0, "output_price": 2.0}
         models = {name: {"model": f"openai/{name}", **spec} for name in ("answerer", "judge")}
         (folder / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")

@@ -24,7 +24,7 @@ from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_JUDGEMENTS, RUBRIC_
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.rubric.reviews import graded
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused, skip_site, use
 from tests.fake_llm_server import Call, FakeLLM
 
 GREETINGS = """
@@ -68,6 +68,7 @@ def blueprints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tupl
     (files / "more" / "broken.yml").write_text(BROKEN, encoding="utf-8")
     with FakeLLM(reply=said) as server:
         use(folder, monkeypatch)
+        skip_site(monkeypatch)
         spec = {"api_base": server.base_url, "retries": 1, "input_price": 1.0, "output_price": 2.0}
         models = {f"openai/{name}": spec for name in ("cand-a", "cand-b", "judge", "analyst")}
         path = folder / "models.yaml"

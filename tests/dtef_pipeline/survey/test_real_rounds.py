@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.completeness import require_whole_survey
 from dtef_pipeline.survey.observations import ObservedRound, observe
 from dtef_pipeline.survey.scoring.references import compute_reference_scores
 
@@ -33,11 +34,17 @@ def published(shared: Path) -> Both:
     """Round -> (from JSON, from the folder)."""
     return {
         r: (
-            observe(read_survey(shared / "surveys" / f"{r.lower()}.json")),
-            observe(read_survey(shared / "global-dialogues" / r)),
+            observe(require_whole_survey(read_survey(shared / "surveys" / f"{r.lower()}.json"))),
+            observe(require_whole_survey(read_survey(shared / "global-dialogues" / r))),
         )
         for r in EXPECTED
     }
+
+
+def test_the_published_rounds_are_whole(published: Both) -> None:
+    for both in published.values():
+        for observed in both:
+            assert set(observed.findings["level"].to_pylist()) <= {"info"}
 
 
 def similarity(p: np.ndarray, q: np.ndarray) -> float:
@@ -108,6 +115,7 @@ def test_reference_scores_over_all_pairs_are_the_known_ones(published: Both) -> 
     )
 
 
+@pytest.mark.thorough
 def test_ceilings_by_attribute_are_the_known_ones(published: Both) -> None:
     """Those of issue 4, within .01."""
     tables = [from_json.responses for from_json, _ in published.values()]

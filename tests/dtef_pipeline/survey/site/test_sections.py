@@ -9,7 +9,10 @@ import pytest
 
 from dtef_pipeline.site.content import Chart, Section, Table
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS, SEGMENT_GAPS
-from dtef_pipeline.survey.site.family_site import read
+from dtef_pipeline.survey.site.conditions import build_conditions_section
+from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.data_sections import data_sections
+from dtef_pipeline.survey.site.sections import sections as board_sections
 from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE
 from tests.dtef_pipeline.survey.site.conftest import Open
 from tests.made.predictions import predictions_of
@@ -24,8 +27,13 @@ def of_model(model: str, **given: Any) -> dict[str, Any]:
 
 
 def sections(open_tables: Open, scores: list[dict[str, Any]], **tables: pa.Table) -> dict[str, Section]:
-    view = read(open_tables(scores, **tables))
-    return {one.id: one for one in (*view.sections, *view.data)}
+    contents = SurveyContents(open_tables(scores, **tables))
+    return {one.id: one for one in (*board_sections(contents), build_conditions_section(contents), *data_sections(contents))}
+
+
+def data(open_tables: Open, scores: list[dict[str, Any]], **tables: pa.Table) -> dict[str, Section]:
+    """Sections of the page of data alone."""
+    return {one.id: one for one in data_sections(SurveyContents(open_tables(scores, **tables)))}
 
 
 def table(section: Section) -> Table:
@@ -142,7 +150,7 @@ def test_data_count_statuses_and_say_why(open_tables: Open) -> None:
         "survey_responses": survey_rows({"question_id": "q0"}),
         "predictions": predictions_of(scores_table(rows), ["Sorry.", "1"]),
     }
-    found = sections(open_tables, rows, **tables)
+    found = data(open_tables, rows, **tables)
     assert found["statuses"].answer == "50.0% of 2 predictions could be read."
     assert {name: table(found["statuses"]).rows[0][name] for name in ("name", "predictions", "ok", "refused")} == {
         "name": "m",
@@ -163,7 +171,7 @@ def test_quarantine_and_findings_are_stated_once_each(open_tables: Open) -> None
     noticed = [
         {"round": name, "level": "info", "code": "x", "message": "Said twice.", "items": ["b", "a"]} for name in ("S1", "S2")
     ]
-    found = sections(
+    found = data(
         open_tables,
         scores_of("a", 0.5),
         survey_quarantine=pa.Table.from_pylist(aside, schema=SURVEY_QUARANTINE),
@@ -172,6 +180,12 @@ def test_quarantine_and_findings_are_stated_once_each(open_tables: Open) -> None
     assert found["quarantine"].answer == "2 rows of the files were set aside before any model was asked."
     assert [row["rounds"] for row in table(found["findings"]).rows] == ["S1, S2"]
     assert table(found["findings"]).rows[0]["items"] == "a; b"
+
+
+def batteries(open_tables: Open, rows: list[dict[str, Any]]) -> Section:
+    """This section alone: those after it need boards."""
+    contents = SurveyContents(open_tables(scores_of("a", 0.5), survey_responses=survey_rows(*rows)))
+    return next(one for one in data_sections(contents) if one.id == "batteries")
 
 
 def of(battery: str, *texts: str, round_id: str = "S1") -> list[dict[str, Any]]:
@@ -192,14 +206,13 @@ def of(battery: str, *texts: str, round_id: str = "S1") -> list[dict[str, Any]]:
     ],
 )
 def test_it_says_why_questions_are_together(open_tables: Open, battery: str, texts: tuple[str, ...], expected: str) -> None:
-    found = sections(open_tables, scores_of("a", 0.5), survey_responses=survey_rows(*of(battery, *texts)))["batteries"]
-    (row,) = table(found).rows
+    (row,) = table(batteries(open_tables, of(battery, *texts))).rows
     assert (row["why"], row["different"], row["texts"]) == (expected, 2, "\n".join(texts))
 
 
 def test_a_question_of_several_rounds_is_one_question_and_links_batteries(open_tables: Open) -> None:
     rows = [*of("rule:a", "A judge", "The nurse"), *of("rule:b", "A judge", "Why?", round_id="S2"), *of("rule:c", "Where?")]
-    found = sections(open_tables, scores_of("a", 0.5), survey_responses=survey_rows(*rows))["batteries"]
+    found = batteries(open_tables, rows)
     assert found.answer == ("4 different questions of 2 rounds form 2 batteries: 1 with several questions, 1 with one.")
     (row,) = table(found).rows
     assert row["why"].endswith("; questions asked in several rounds")
