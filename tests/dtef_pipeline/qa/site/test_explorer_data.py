@@ -25,16 +25,28 @@ def items(made: QaMade, suite: str) -> list[dict[str, Any]]:
     return items_of(data(made), suite)
 
 
+def of_mmlu(made: QaMade) -> QaMade:
+    """Without the other suites, which take most of the time."""
+    for name, own in made.rows.items():
+        made.rows[name] = [row for row in own if row["suite"] == "mmlu"]
+    return made
+
+
+@pytest.fixture(scope="module")
+def usual() -> dict[str, Any]:
+    """The data of `made_qa()`."""
+    return data(made_qa())
+
+
 def index(made: QaMade, suite: str) -> dict[str, Any]:
     found: dict[str, Any] = data(made)[f"qa/suites/{suite}/index.js"]
     return found
 
 
-def test_every_response_stands_with_its_item_and_every_score_with_its_response() -> None:
+def test_every_response_stands_with_its_item_and_every_score_with_its_response(usual: dict[str, Any]) -> None:
     made = made_qa()
-    found = data(made)
     said = [
-        one for suite in ("mmlu", "gsm8k", "humaneval", "socioscope") for item in items_of(found, suite) for one in item["said"]
+        one for suite in ("mmlu", "gsm8k", "humaneval", "socioscope") for item in items_of(usual, suite) for one in item["said"]
     ]
     assert len(said) == len(made.rows["qa_responses"])
     assert sum(len(one["scores"]) for one in said) == len(made.rows["qa_scores"])
@@ -63,16 +75,16 @@ def test_what_could_not_be_read_and_what_has_no_score_are_distinguished_from_zer
     assert judged == [[0.75, 0.75, 0.75, 0.75], [0.75, -2, 0.75, 0.75]]
 
 
-def test_options_keep_the_order_in_which_each_way_of_asking_showed_them() -> None:
-    first = items(made_qa(), "mmlu")[0]
+def test_options_keep_the_order_in_which_each_way_of_asking_showed_them(usual: dict[str, Any]) -> None:
+    first = items_of(usual, "mmlu")[0]
     assert [asked.get("order") for asked in first["asked"]] == [None, [1, 2, 3, 0]]
     assert first["expected"] == "B"
     rotated = [one for one in first["said"] if one["way"] == 1 and one["model"] == 0]
     assert json.loads(rotated[0]["scores"][0]["detail"]) == {"file_letter": "B", "letter": "A"}
 
 
-def test_what_has_no_score_keeps_its_reason_and_never_becomes_zero() -> None:
-    said = [one for item in items(made_qa(), "gsm8k") for one in item["said"]]
+def test_what_has_no_score_keeps_its_reason_and_never_becomes_zero(usual: dict[str, Any]) -> None:
+    said = [one for item in items_of(usual, "gsm8k") for one in item["said"]]
     lost = [score for one in said for score in one["scores"] if score.get("status") == "judge_failed"]
     assert lost
     assert all("score" not in score and score["reason"].startswith("unreadable") for score in lost)
@@ -81,18 +93,17 @@ def test_what_has_no_score_keeps_its_reason_and_never_becomes_zero() -> None:
     assert {one.get("ended") for one in said} == {None, "length"}
 
 
-def test_what_a_judge_wrote_is_kept_where_it_gave_no_score() -> None:
-    judged = [one for item in items(made_qa(), "gsm8k") for said in item["said"] for one in said["judged"]]
+def test_what_a_judge_wrote_is_kept_where_it_gave_no_score(usual: dict[str, Any]) -> None:
+    judged = [one for item in items_of(usual, "gsm8k") for said in item["said"] for one in said["judged"]]
     assert [one.get("raw") for one in judged if "score" in one] == [None] * (len(judged) - 2)
     assert [one["raw"] for one in judged if "score" not in one] == [["high "], ["high "]]
     assert {one.get("self_judged") for one in judged} == {True, None}
 
 
-def test_quotations_keep_their_places_in_the_chunk_and_their_reasons() -> None:
-    found = data(made_qa())
-    item = items_of(found, "socioscope")[0]
+def test_quotations_keep_their_places_in_the_chunk_and_their_reasons(usual: dict[str, Any]) -> None:
+    item = items_of(usual, "socioscope")[0]
     best, worst = item["said"]
-    documents = found["qa/suites/socioscope/items-1.js"]["documents"]
+    documents = usual["qa/suites/socioscope/items-1.js"]["documents"]
     exact, nearly = best["quoted"]
     assert documents[exact["doc_id"]]["text"][exact["begin"] : exact["end"]] == exact["quote"]
     assert (exact["exact"], nearly.get("exact"), nearly["relaxed"], nearly["reason"]) == (True, None, True, "not_found")
@@ -103,8 +114,8 @@ def test_quotations_keep_their_places_in_the_chunk_and_their_reasons() -> None:
     assert list(documents) == ["one.csv#0.0", "one.csv#1.0"], "a passage of several items stands once"
 
 
-def test_the_tests_of_a_program_are_what_is_expected_of_it() -> None:
-    (item,) = items(made_qa(), "humaneval")
+def test_the_tests_of_a_program_are_what_is_expected_of_it(usual: dict[str, Any]) -> None:
+    (item,) = items_of(usual, "humaneval")
     assert item["expected"].startswith("def check(candidate):")
     broken = made_qa()
     for row in broken.rows["qa_items"]:
@@ -120,7 +131,7 @@ def test_files_hold_all_items_in_order_each_within_its_bound(
     monkeypatch.setattr(explorer, "FILE_ITEMS", most)
     monkeypatch.setattr(explorer, "FILE_RESPONSES", responses)
     monkeypatch.setattr(explorer, "_BATCH_ITEMS", 6)
-    found = data(made_qa(2, 20))
+    found = data(of_mmlu(made_qa(2, 20)))
     assert [item["id"] for item in items_of(found, "mmlu")] == [f"subject_{part}/{at}" for part in range(2) for at in range(20)]
     firsts = found["qa/suites/mmlu/index.js"]["firsts"]
     sizes = [len(found[f"qa/suites/mmlu/items-{at + 1}.js"]["items"]) for at in range(len(firsts))]
@@ -129,7 +140,7 @@ def test_files_hold_all_items_in_order_each_within_its_bound(
 
 
 def test_a_long_response_is_cut_and_says_how_long_it_was() -> None:
-    made = made_qa(1, 1)
+    made = of_mmlu(made_qa(1, 1))
     for row in made.rows["qa_responses"]:
         row["response"] = "x" * 1_000_000
     for one in items(made, "mmlu")[0]["said"]:
@@ -137,7 +148,7 @@ def test_a_long_response_is_cut_and_says_how_long_it_was() -> None:
 
 
 def test_of_too_many_texts_a_sample_of_the_items_is_kept_and_all_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = made_qa(1, 40)
+    made = of_mmlu(made_qa(1, 40))
     every = items(made, "mmlu")
     assert not any("left_out" in item for item in every)
     monkeypatch.setattr("dtef_pipeline.qa.site.family_site.compute_kept_share", lambda scores: 0.3)

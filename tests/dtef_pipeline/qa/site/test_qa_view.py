@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.qa.site.family_site import read
-from dtef_pipeline.site.content import Estimate, Fold, Link, Section, Table, is_unknown, shown_columns
+from dtef_pipeline.site.content import Estimate, Fold, Link, Page, Section, Table, is_unknown, shown_columns
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilyView
 from tests.dtef_pipeline.site.made_site import unpacked
 from tests.made.qa_site import connected_qa, items_of, pages_of, qa_site_files, view_of
@@ -24,6 +24,17 @@ SUITES = ("gsm8k", "humaneval", "mmlu", "socioscope")
 @pytest.fixture(scope="module")
 def view() -> FamilyView:
     return view_of(made_qa(3, 4))
+
+
+@pytest.fixture(scope="module")
+def pages(view: FamilyView) -> dict[str, Page]:
+    return pages_of(view)
+
+
+@pytest.fixture(scope="module")
+def alone() -> FamilyView:
+    """Of one model."""
+    return view_of(one_model(made_qa(1, 4)))
 
 
 def section(sections: Any, id: str) -> Section:
@@ -95,10 +106,10 @@ def test_equal_models_share_the_first_place() -> None:
     assert "best and worst share the first place in 1 of 4 suites (MMLU 0.5" in view_of(made).verdict
 
 
-def test_one_model_is_reported_by_its_numbers() -> None:
-    verdict = view_of(one_model(made_qa(1, 4))).verdict
+def test_one_model_is_reported_by_its_numbers(alone: FamilyView) -> None:
+    verdict = alone.verdict
     assert verdict.startswith("best is the only model: GSM8K 0.750 (0.301 to 0.954); HumanEval 1.000 (0.207 to 1.000); MMLU")
-    assert section(view_of(one_model(made_qa(1, 4))).build_model_sections("best"), "parts").answer == ""
+    assert section(alone.build_model_sections("best"), "parts").answer == ""
 
 
 def test_one_suite_is_reported_as_its_board() -> None:
@@ -108,12 +119,12 @@ def test_one_suite_is_reported_as_its_board() -> None:
     assert view_of(made).verdict.startswith("On MMLU, best of 2 models: best scores 1.000")
 
 
-def test_the_list_of_suites_leads_to_their_pages(view: FamilyView) -> None:
+def test_the_list_of_suites_leads_to_their_pages(view: FamilyView, pages: dict[str, Page]) -> None:
     found = section(view.sections, "suites")
     assert found.answer == "4 suites with 21 items: each page opens every item."
     assert [row["suite"] for row in rows(found)][2] == Link("MMLU", "qa/suites/mmlu.html")
     assert [row["parts"] for row in rows(found)] == [1, 1, 3, 1]
-    assert set(pages_of(view)) == {f"qa/suites/{suite}.html" for suite in SUITES}
+    assert set(pages) == {f"qa/suites/{suite}.html" for suite in SUITES}
 
 
 def test_checks_of_validity_stand_in_words_those_to_look_into_first(view: FamilyView) -> None:
@@ -149,28 +160,28 @@ def test_a_page_of_a_suite_shows_parts_by_models_the_hardest_first() -> None:
     assert found.blocks[0].shades == (0.25, 1.0)
 
 
-def test_transcripts_stand_by_name_and_one_that_nobody_cites_has_no_score(view: FamilyView) -> None:
-    found = section(pages_of(view)["qa/suites/socioscope.html"].sections, "by-cluster")
+def test_transcripts_stand_by_name_and_one_that_nobody_cites_has_no_score(pages: dict[str, Page]) -> None:
+    found = section(pages["qa/suites/socioscope.html"].sections, "by-cluster")
     first, second, _, uncited = rows(found)
     assert [(row["place"], row["m0"], row["m1"]) for row in (first, second)] == [("one.csv", 1.0, 0.0), ("two.csv", 1.0, 0.0)]
     assert found.blocks[1].title == "Socioscope, BM25, 2 passages: exact quotations"
     assert (uncited["place"], uncited["m0"], is_unknown(uncited["m1"])) == ("two.csv", 0.5, True)
-    retrieval = section(pages_of(view)["qa/suites/socioscope.html"].sections, "retrieval")
+    retrieval = section(pages["qa/suites/socioscope.html"].sections, "retrieval")
     assert retrieval.answer == "100% of the questions were asked with a passage that holds the evidence."
     assert rows(retrieval)[0]["precision"] == 0.5
 
 
-def test_the_hardest_items_come_first_and_lead_to_the_explorer(view: FamilyView) -> None:
-    found = section(pages_of(view)["qa/suites/gsm8k.html"].sections, "hardest")
+def test_the_hardest_items_come_first_and_lead_to_the_explorer(pages: dict[str, Page], alone: FamilyView) -> None:
+    found = section(pages["qa/suites/gsm8k.html"].sections, "hardest")
     assert found.answer == "No model is right on 1 of 4 items; every model is right on 0."
     first = rows(found)[0]
     assert first["item"] == Link("gsm8k/3", "qa/suites/gsm8k.html#item=gsm8k%2F3")
     assert (first["right"], first["score"]) == ("0 of 2", 0.0)
-    assert section(pages_of(view_of(one_model(made_qa(1, 4))))["qa/suites/gsm8k.html"].sections, "hardest").is_empty
+    assert section(pages_of(alone)["qa/suites/gsm8k.html"].sections, "hardest").is_empty
 
 
-def test_every_two_models_of_a_suite_are_there(view: FamilyView) -> None:
-    found = section(pages_of(view)["qa/suites/gsm8k.html"].sections, "compared")
+def test_every_two_models_of_a_suite_are_there(pages: dict[str, Page]) -> None:
+    found = section(pages["qa/suites/gsm8k.html"].sections, "compared")
     assert {(row["model"], row["other_model"]) for row in rows(found)} == {("best", "worst")}
     assert found.answer.endswith("comparisons tell two models apart.")
 
@@ -288,7 +299,7 @@ def test_a_metric_without_any_score_is_stated_once_and_has_no_board() -> None:
 
 
 def test_hostile_text_of_models_and_files_stays_text() -> None:
-    usual, hostile = qa_site_files(made_qa(2)), qa_site_files(made_qa(2, words=HOSTILE_WORDS))
+    usual, hostile = qa_site_files(made_qa(1)), qa_site_files(made_qa(1, words=HOSTILE_WORDS))
     assert set(usual) == set(hostile)
     for path in usual:
         if path.endswith(".html"):
@@ -327,8 +338,8 @@ def test_hostile_names_stay_text_and_make_plain_files() -> None:
     assert json.dumps(HOSTILE_WORDS)[1:-1] not in files[page]
 
 
-def test_columns_that_readers_see_first_are_few(view: FamilyView) -> None:
-    for page in pages_of(view).values():
+def test_columns_that_readers_see_first_are_few(pages: dict[str, Page]) -> None:
+    for page in pages.values():
         for one in page.sections:
             for block in one.blocks:
                 if isinstance(block, Table):
