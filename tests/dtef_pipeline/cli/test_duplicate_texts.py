@@ -32,7 +32,6 @@ def estimated() -> dict[str, Any]:
     return {name: row[name] for name in ("requests", "replayed", "calls", "cost_usd")}
 
 
-@pytest.mark.usefixtures("without_site")
 def test_each_text_is_bought_once_and_counted_once(server: FakeLLM, state: Path) -> None:
     before, calls = estimated(), TEXTS * len(COUNTRIES)
     assert (before["requests"], before["calls"]) == (calls, calls)
@@ -41,12 +40,9 @@ def test_each_text_is_bought_once_and_counted_once(server: FakeLLM, state: Path)
     assert max(server.answers.values()) == 1
     after = estimated()
     assert after == {"requests": calls, "replayed": calls, "calls": 0, "cost_usd": 0.0}
-    ok("board", "--refresh")
-    (costs,) = strict(ok("costs", "--family", "survey", "--json"))
     with ResponseStore(state / "responses.sqlite") as store:
         (bought,) = store.summary().to_pylist()
-    assert costs["answered"] == bought["answers"] == calls
-    assert costs["cost_usd"] == pytest.approx(bought["cost_usd"])
+    assert bought["answers"] == calls
     (summed,) = query("SELECT sum(cost_usd) AS cost, count(*) AS n FROM predictions WHERE model = 'fake'")
     assert summed["cost"] == pytest.approx(bought["cost_usd"])
     assert summed["n"] == QUESTIONS * len(COUNTRIES)
