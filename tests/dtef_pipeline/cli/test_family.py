@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,10 +42,10 @@ def write_costs(house: Warehouse, rows: list[dict[str, Any]], family: str = "rub
     house.write("costs", pa.Table.from_pylist([usual | row for row in rows], schema=COSTS), family=family)
 
 
-@pytest.fixture
-def house(state: Path) -> Warehouse:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two blueprints in two snapshots, with the tables that roll-ups make of them, and costs that a hand can add up."""
-    kept = keep(made_tables(2, 3, 6, snapshots=("2026-01-01", "2026-01-03")), state / "warehouse")
+    kept = keep(made_tables(2, 3, 6, snapshots=("2026-01-01", "2026-01-03")), tmp_path_factory.mktemp("made") / "warehouse")
     warehouse = kept
     ruled = warehouse.query(lambda connection: build_rule_table(connection, WATCHED), only=WATCHED.reads)
     kept.write("drift_rule", ruled, family="rubric")
@@ -53,7 +54,14 @@ def house(state: Path) -> Warehouse:
     names = ("role", "model", "answered", "calls", "cost_usd", "unpriced")
     rows = [dict(zip(names, row, strict=True)) | {"prompt_tokens": 1, "completion_tokens": 1} for row in SPENT]
     write_costs(kept, rows)
-    return kept
+    return Path(kept.root)
+
+
+@pytest.fixture
+def house(made: Path, state: Path) -> Warehouse:
+    """A copy of one's own."""
+    shutil.copytree(made, state / "warehouse")
+    return Warehouse(state / "warehouse")
 
 
 def test_option_names_the_families_there_are() -> None:

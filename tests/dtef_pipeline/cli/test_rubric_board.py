@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from pathlib import Path
 
 import dagster as dg
@@ -26,10 +27,10 @@ from tests.made.rubric_warehouse import keep, nothing_stored
 from tests.strict_json import strict
 
 
-@pytest.fixture
-def house(state: Path) -> Warehouse:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six blueprints of four models, with the tables that roll-ups make of their judgements; nobody was graded."""
-    kept = keep(made_tables(6, 4, 3), state / "warehouse")
+    kept = keep(made_tables(6, 4, 3), tmp_path_factory.mktemp("made") / "warehouse")
     warehouse = kept
     tables = warehouse.query(lambda made: build_agreement_tables(made), only=JUDGED_READ)
     for name, rows in {
@@ -38,7 +39,14 @@ def house(state: Path) -> Warehouse:
     }.items():
         kept.write(name, rows)
     kept.write("rubric_champions", RUBRIC_CHAMPIONS.empty_table())
-    return kept
+    return Path(kept.root)
+
+
+@pytest.fixture
+def house(made: Path, state: Path) -> Warehouse:
+    """A copy of one's own."""
+    shutil.copytree(made, state / "warehouse")
+    return Warehouse(state / "warehouse")
 
 
 def grade(house: Warehouse, model: str, *grades: float) -> None:
