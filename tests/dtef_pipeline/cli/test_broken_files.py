@@ -140,14 +140,18 @@ def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) 
 
 
 @pytest.mark.parametrize(
-    "unreadable",
+    ("unreadable", "options"),
     [
-        ("predictions", "scores", "segment_results"),
-        pytest.param(("predictions", "blueprints"), marks=pytest.mark.thorough),
+        (("predictions", "scores", "segment_results"), ["--model", "baseline/uniform", "--questions", "2"]),
+        pytest.param(("predictions", "scores", "segment_results"), ["--from-store"], marks=pytest.mark.thorough),
+        pytest.param(("predictions", "blueprints"), ["--from-store"], marks=pytest.mark.thorough),
+        pytest.param(
+            ("predictions", "blueprints"), ["--model", "baseline/uniform", "--questions", "2"], marks=pytest.mark.thorough
+        ),
     ],
 )
 def test_any_run_keeps_what_earlier_ones_put_into_a_broken_file(
-    base: Base, state: Path, monkeypatch: pytest.MonkeyPatch, unreadable: tuple[str, ...]
+    base: Base, state: Path, monkeypatch: pytest.MonkeyPatch, unreadable: tuple[str, ...], options: list[str]
 ) -> None:
     """The rows of models and conditions that the run does not name would be gone from the tables, though they were paid for."""
     use(state, monkeypatch)
@@ -159,12 +163,11 @@ def test_any_run_keeps_what_earlier_ones_put_into_a_broken_file(
         run_stages(*here, "--model", "fake", "--draws", "2", "--condition", "shift", "--questions", "2")
         run_stages(*here, "--questions", "2")
         asked, before = server.answered, query(counted)
-        for options in ([*here, "--from-store"], [*here, "--model", "baseline/uniform", "--questions", "2"]):
-            for table in unreadable:
-                truncate(next((state / "warehouse" / table).rglob("*.parquet")))
-            run_stages(*options)
-            models = [row for row in query(counted) if row["model"] == "fake"]
-            assert models == [row for row in before if row["model"] == "fake"]
+        for table in unreadable:
+            truncate(next((state / "warehouse" / table).rglob("*.parquet")))
+        run_stages(*here, *options)
+        models = [row for row in query(counted) if row["model"] == "fake"]
+        assert models == [row for row in before if row["model"] == "fake"]
         assert server.answered == asked > 0
 
 

@@ -50,9 +50,8 @@ def own(ingested: Path) -> str:
     return str(path)
 
 
-@pytest.mark.usefixtures("without_site")
 def test_a_file_is_a_whole_comparison_in_one_run_and_is_shown_again_from_the_scores(server: FakeLLM, own: str) -> None:
-    printed = ok("run", *CHOSEN, "--experiment", own)
+    printed = run_stages(*CHOSEN, "--experiment", own)
     assert "2 partitions, snapshot base" in printed
     assert "experiment warmer: Warm answers that were told to reason are no better." in printed
     assert server.answered == 2 * 2 * 2 * 2
@@ -66,7 +65,9 @@ def test_a_file_is_a_whole_comparison_in_one_run_and_is_shown_again_from_the_sco
     assert rows[0]["difference"] is None
     assert rows[1]["difference"] == pytest.approx(rows[1]["score"] - rows[1]["first_score"])
     assert [row["parse_rate"] for row in rows] == pytest.approx([1, 1])
-    assert sum(row["cost_usd"] for row in rows) == pytest.approx(query("SELECT sum(cost_usd) AS usd FROM costs")[0]["usd"])
+    assert sum(row["cost_usd"] for row in rows) == pytest.approx(
+        query("SELECT sum(cost_usd) AS usd FROM predictions")[0]["usd"]
+    )
     shown = ok("board", "--experiment", own)
     assert shown in printed
     assert "difference to it, its 95 % interval, and the decision (equivalent: within ±0.01)" in shown
