@@ -148,10 +148,10 @@ def find_maker(model: str, *, own_server: bool = False) -> str | None:
         Its name, as `KNOWN_MAKERS` has it; for a string with a folder that is not known there (`openrouter/acme/x`) the folder; None where
         nothing tells. Computed models (`baseline/...`) have no maker.
     """
-    provider, *segments = model.partition("[")[0].split("@")[0].lower().split("/")
-    if not segments or provider == "baseline":
+    provider, *parts = model.partition("[")[0].split("@")[0].lower().split("/")
+    if not parts or provider == "baseline":
         return None
-    folders, name = segments[:-1], segments[-1]
+    folders, name = parts[:-1], parts[-1]
     # As in bedrock/us.anthropic.claude-3-haiku.
     prefixes = re.findall(r"[a-z][a-z0-9-]*(?=\.)", name)
     begins = [name, name.rpartition(".")[2] if prefixes else name, _strip_account(name)]

@@ -105,8 +105,9 @@ def test_a_panel_without_scenarios_plays_nothing_and_a_name_that_nothing_has_fai
 def test_the_example_panel_has_a_section_that_can_be_read(tmp_path: Path) -> None:
     lines = (ROOT / "data" / "panel.yaml").read_text(encoding="utf-8").splitlines()
     begin = lines.index("# games:")
+    section = lines[begin : lines.index("", begin)]
     place = tmp_path / "panel.yaml"
-    place.write_text("\n".join(line.removeprefix("#").removeprefix(" ") for line in lines[begin:]), encoding="utf-8")
+    place.write_text("\n".join(line.removeprefix("#").removeprefix(" ") for line in section), encoding="utf-8")
     found = load_panel_settings(place, "games", GamesSettings)
     assert found is not None
     assert found.scenarios

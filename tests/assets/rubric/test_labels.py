@@ -123,7 +123,7 @@ class TestSheet:
 
     def test_the_same_draw_again_is_no_second_one_and_another_seed_is(self, judged: RubricPipeline, tmp_path: Path) -> None:
         first = drawn_sheet(tmp_path, "--prompts", 4)
-        assert "it exists already" in refused("export", "labels", first)
+        assert "exists already" in refused("export", "labels", first)
         again = ok("export", "labels", tmp_path / "again.csv", "--prompts", 4)
         assert "as drawn before" in again
         assert (tmp_path / "again.csv").read_bytes() == first.read_bytes()

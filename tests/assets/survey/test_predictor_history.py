@@ -47,7 +47,7 @@ def said(predictor: Predictor, round_id: str) -> dict[str, list[float] | None]:
 
 
 def predictor_of(house: Warehouse) -> Predictor:
-    return Predictor(house, settings_of_run(), ModelSelection((PREVIOUS,)), stored=lambda keys: PREDICTIONS.empty_table())
+    return Predictor(house, settings_of_run(), ModelSelection((PREVIOUS,)), lookup=lambda keys: PREDICTIONS.empty_table())
 
 
 def in_words(contents: dict[str, set[int]], round_id: str, question: int) -> list[float] | None:

@@ -54,7 +54,7 @@ def test_the_command_says_where_a_baseline_does_not_play(state: object) -> None:
     told = CliRunner().invoke(games, ["run", "--estimate", *words])
     assert told.exit_code == 0, told.output
     assert json.loads(told.stdout) == []
-    assert told.stderr == "solitaire/thirteen: there is no baseline/nash, left out\n"
+    assert told.stderr == "solitaire/thirteen: left out, because it has no baseline/nash\n"
 
 
 def test_a_model_that_is_none_is_reported_with_the_baselines_of_all_scenarios(two_packs: Mapping[str, Pack]) -> None:

@@ -104,7 +104,7 @@ def test_equal_texts_share_an_item_and_an_edited_criterion_is_another_one() -> N
 
 def test_what_has_a_label_is_not_put_on_a_sheet_again() -> None:
     sheet = sample().sheet
-    again = sample(known=sheet["item"].tolist()[:10])
+    again = sample(known_items=sheet["item"].tolist()[:10])
     assert len(again.sheet) == len(sheet) - 10
     assert len(again.items) == len(sample().items)
 
