@@ -43,7 +43,7 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
-def quoted(page: Path) -> dict[str, str]:
+def read_quoted_figures(page: Path) -> dict[str, str]:
     """The figures of a page as they stand there, by name."""
     return {name: text.strip() for _, name, text, _ in MARKED.findall(page.read_text(encoding="utf-8"))}
 

@@ -86,7 +86,7 @@ def test_the_documentation_site_has_every_page_and_can_be_searched(reference: st
 
 def test_every_figure_of_a_page_is_the_one_that_was_measured() -> None:
     results = json.loads(figures.RESULTS.read_text(encoding="utf-8"))
-    quoted = [(page.name, name, text) for page in figures.pages() for name, text in figures.quoted(page).items()]
+    quoted = [(page.name, name, text) for page in figures.pages() for name, text in figures.read_quoted_figures(page).items()]
     assert {name for _, name, _ in quoted} == set(figures.FIGURES)
     assert [(page, name) for page, name, text in quoted if text != results[name]] == [], "stale: run `make figures`"
 

@@ -21,7 +21,7 @@ _COLUMNS_OF_LEAD = (
 )
 
 
-def beside_others(scores: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+def compare_with_others(scores: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Scored rows with `others` (mean of the other models; NaN without any), `lead` and `of`. `keys`: what models are compared on."""
     rows = scores[scores["score"].notna()].copy()
     total, n = (rows.groupby(list(keys), dropna=False)["score"].transform(how) for how in ("sum", "count"))
@@ -35,7 +35,7 @@ def first_and_last(rows: Sequence[Any], n: int = _SHOWN_AT_EACH_END) -> list[Any
 
 
 def leads_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str, Any]]) -> Section:
-    """Rows as of `beside_others`, the largest lead first, each with its `part`, a link. The best and the worst stand at the top."""
+    """Rows as of `compare_with_others`, the largest lead first, each with its `part`, a link. The best and the worst stand at the top."""
     if not rows:
         return Section(id, title, [])
     best, worst = rows[0], rows[-1]

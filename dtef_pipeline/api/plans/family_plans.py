@@ -93,7 +93,7 @@ class FamilyPlans:
         """
         source = self.source
         values, settings = manifest.model_dump(), self.settings(manifest)
-        named = self.named(values, settings, server)
+        named = self.resolve_names(values, settings, server)
         runs = build_runs(named.keys, self.field)
         for field, draws in self.draws(settings).items():
             require_few_draws(field, draws, self.count_prompts(settings, named.keys, self.warehouse(server)))
@@ -107,9 +107,9 @@ class FamilyPlans:
 
     def refuse_names(self, values: Mapping[str, Any], server: Settings) -> None:
         """Raises RefusedManifest with all names that are not there, of those fields of a manifest that have their form."""
-        self.named(values, self.source.settings.model_construct(**values), server)
+        self.resolve_names(values, self.source.settings.model_construct(**values), server)
 
-    def named(self, values: Mapping[str, Any], settings: Any, server: Settings) -> NamedForRun:
+    def resolve_names(self, values: Mapping[str, Any], settings: Any, server: Settings) -> NamedForRun:
         """Raises RefusedManifest with all names that cannot be, of models and of partitions. Without any, no partition is meant."""
         refusals, keys = Refusals(), list[str]()
         with refusals.kept():

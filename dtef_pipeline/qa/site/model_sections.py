@@ -16,7 +16,7 @@ from dtef_pipeline.qa.site.qa_run_choice import RUN_OF_A_PART
 from dtef_pipeline.qa.site.suite_page import build_item_address
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, SHOWN_RUNS, QaScores, SuiteScores
 from dtef_pipeline.site.content import Column, Link, Section, Table, convert_to_rows, is_unknown
-from dtef_pipeline.site.leads import beside_others, leads_section
+from dtef_pipeline.site.leads import compare_with_others, leads_section
 from dtef_pipeline.site.number_text import show
 
 WORST_OF_A_SUITE, WORST_CHARACTERS = 3, 400
@@ -59,7 +59,7 @@ class QaModelSections:
         frames = [frame for entry in self._main.values() if len(frame := entry.filter_alike(board[board["cut"] == "part"]))]
         if not frames:
             return pd.DataFrame()
-        return beside_others(pd.concat(frames, ignore_index=True), ["suite", "part"])
+        return compare_with_others(pd.concat(frames, ignore_index=True), ["suite", "part"])
 
     def _build_part_section(self, name: str) -> Section:
         parts = self._parts

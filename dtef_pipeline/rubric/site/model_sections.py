@@ -14,7 +14,7 @@ from dtef_pipeline.rubric.results.point_judgements import describe_criterion
 from dtef_pipeline.rubric.site.prompt_parts import describe_point_state, format_class, truncate_model_text
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
 from dtef_pipeline.site.content import Link, Section, TemplateBlock, convert_to_rows, is_unknown
-from dtef_pipeline.site.leads import beside_others, leads_section
+from dtef_pipeline.site.leads import compare_with_others, leads_section
 from dtef_pipeline.text.first_line import shorten_to_line
 
 _MOST_WORST, _LONGEST_HEADING = 5, 300
@@ -44,11 +44,11 @@ class RubricsOfModel:
 
     @cached_property
     def _blueprint_rows(self) -> pd.DataFrame:
-        return beside_others(self._rows.cut("blueprint"), ["blueprint"])
+        return compare_with_others(self._rows.cut("blueprint"), ["blueprint"])
 
     @cached_property
     def _tag_rows(self) -> pd.DataFrame:
-        return beside_others(self._rows.cut("tag"), ["tag"])
+        return compare_with_others(self._rows.cut("tag"), ["tag"])
 
     def _build_part_rows(self, parts: pd.DataFrame, name: str, part: str) -> list[dict[str, Any]]:
         link = self._rows.link if part == "blueprint" else self._rows.tag_link
@@ -137,7 +137,7 @@ def _judge_order(row: StoredRow) -> tuple[str, int]:
 
 def _find_worst_criteria(criteria: pd.DataFrame) -> pd.DataFrame:
     """Of each model the criteria of the largest gaps to the other models, below 0."""
-    rows = beside_others(criteria, _CRITERION)
+    rows = compare_with_others(criteria, _CRITERION)
     behind = rows[rows["lead"] < 0].sort_values(["model", "lead", *_CRITERION], kind="stable")
     return behind.groupby("model", sort=True).head(_MOST_WORST)[["model", *_CRITERION, "score", "others", "lead"]]
 

@@ -92,7 +92,6 @@ def documented(rubric_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         yield folder
 
 
-@pytest.mark.thorough
 def test_the_commands_that_need_nothing_else_end_well(documented: Path) -> None:
     run = [words for words in documented_commands() if is_run(words)]
     assert len(run) > 25

@@ -20,6 +20,7 @@ def partitions(space: str) -> list[str]:
 
 
 def test_check_of_a_round_says_what_add_says_and_stores_nothing(state: Path) -> None:
+    refused("list")
     checked = ok("check", SAMPLE)
     assert "S1: 26 segments, 16 questions, 415 pairs" in checked
     assert not (state / "warehouse").exists()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import dagster as dg
 import httpx2
-import pytest
 import sqlalchemy as sa
 
 from assets.evaluations.run_log import DagsterRunLog
@@ -95,7 +94,6 @@ def vote_on_all(address: str, pair_ids: list[str], reviewer: str, statuses: dict
                 answers.append(client.post(f"{address}/api/feedback/votes", json=vote).status_code)
 
 
-@pytest.mark.thorough
 class TestPostgreSQL:
     def test_connections_that_break_and_a_server_that_is_away_lose_and_double_nothing(
         self, server: Postgres, tmp_path: Path

@@ -125,14 +125,14 @@ def test_models_of_fewer_than_ten_blueprints_are_shown_without_a_rank() -> None:
 def test_runs_that_differ_are_warned_of_and_another_beta_is_no_difference() -> None:
     made = made_tables(2, 2, 1)
 
-    def rows_of(made: RubricTables) -> RubricRows:
-        return RubricRows(connected(dict(made.tables())))  # no boards: they are not read here
+    def rows_without_boards() -> RubricRows:
+        return RubricRows(connected(dict(made.tables())))
 
-    assert build_alike_section(rows_of(made)).is_empty
+    assert build_alike_section(rows_without_boards()).is_empty
     made.rows["rubric_runs"][0]["policy"] = "beta=0.2, or_paths=document"
     made.rows["rubric_runs"][1]["policy"] = "beta=0.35, or_paths=document"
-    assert build_alike_section(rows_of(made)).is_empty
+    assert build_alike_section(rows_without_boards()).is_empty
     made.rows["rubric_runs"][0]["policy"] = "beta=0.2, or_paths=two_group"
-    assert build_alike_section(rows_of(made)).answer.startswith("Blueprints were scored by several policies")
+    assert build_alike_section(rows_without_boards()).answer.startswith("Blueprints were scored by several policies")
     made.rows["rubric_blueprints"][0]["tags"] = ["test"]
-    assert build_alike_section(rows_of(made)).is_empty
+    assert build_alike_section(rows_without_boards()).is_empty
