@@ -149,8 +149,8 @@ COSTS = pa.schema(
     [
         FAMILY_FIELD,
         field("role", pa.string(), "Role in which the model was asked: candidate, judge, analyst or embedder"),
-        field("first_level", pa.string(), "First level of the partition, such as a suite; null: embedders"),
-        field("second_level", pa.string(), "Second level of the partition, such as a part of a suite; null: there is none"),
+        field("first_level", pa.string(), "First level of the partition, such as `--by round` or `--by suite`; null: embedders"),
+        field("second_level", pa.string(), "Second level of the partition, such as `--by part`; null: none"),
         SNAPSHOT_FIELD,
         field(
             "purpose",
@@ -179,7 +179,7 @@ COSTS = pa.schema(
 COMPARISONS = pa.schema(
     [
         FAMILY_FIELD,
-        field("first_level", pa.string(), "First level of the partitions that are compared by themselves, such as a suite; null: all"),
+        field("first_level", pa.string(), "Suite; null: all partitions of the family are compared together"),
         field("context_level", pa.string(), "Context that was shown; null: the family has no such levels"),
         field("condition", pa.string(), "Condition in which the models were asked; null: the family has none"),
         field("targets", pa.string(), "Items that count: clean (those that are a fair test) or all; null: the family knows no others"),
