@@ -26,17 +26,17 @@ DISTRIBUTION = pa.list_(pa.float64())
 
 ROUND_FIELD = field("round", pa.string(), "Survey wave, upper case: GD4")
 SEGMENT_FIELD = field("segment", pa.string(), "Attribute and value as a slug: country:kenya")
-ATTRIBUTE_FIELD = field("attribute", pa.string(), "Attribute that the segment is a value of: country")
-VALUE_FIELD = field("value", pa.string(), "Value of the segment as people read it: Kenya")
+ATTRIBUTE_FIELD = field("attribute", pa.string(), "Attribute of the segment: country")
+VALUE_FIELD = field("value", pa.string(), "Value of the attribute: Kenya")
 QUESTION_FIELD = field("question_id", pa.string(), "Question, unique within its round")
-LEVEL_FIELD = field("context_level", pa.string(), "Context questions asked for: 0, 5, 10, ..., all")
-CONDITION_FIELD = field("condition", pa.string(), "Way of asking, in short: distribution/attribute-label, shift/narrative+cot")
-TARGETS_FIELD = field("targets", pa.string(), "Questions that count: clean (circular ones left out) or all (as published)")
+LEVEL_FIELD = field("context_level", pa.string(), "Context questions requested: 0, 5, 10, ..., all")
+CONDITION_FIELD = field("condition", pa.string(), "Condition: task, profile and format, such as shift/narrative+cot")
+TARGETS_FIELD = field("targets", pa.string(), "Questions that count: clean (without circular ones) or all (as published)")
 
 _ORDER = field("question_order", pa.int32(), "Place of the question in the survey, from 0")
 _OPTIONS = field("options", pa.list_(pa.string()), "Answer options in the survey's order")
 _CIRCULAR = field("circular", pa.bool_(), "Flag: true where the question defines the segment's own attribute")
-_N = field("n", pa.int32(), "Respondents behind the observed distribution; null: the survey does not say")
+_N = field("n", pa.int32(), "Respondents of the observed distribution; null: not stated")
 _BLUEPRINT = field("blueprint_hash", pa.string(), "Hash of the sorted prompt ids of this round and segment")
 _PAIR_FIELDS = (ROUND_FIELD, SEGMENT_FIELD, QUESTION_FIELD)
 _ASKED_FIELDS = (LEVEL_FIELD, CONDITION_FIELD)
@@ -47,47 +47,51 @@ SURVEY_RESPONSES = pa.schema(
         SEGMENT_FIELD,
         ATTRIBUTE_FIELD,
         VALUE_FIELD,
-        field("non_answer", pa.bool_(), "Flag: true for a segment of people who gave no answer, such as party:refused"),
+        field("non_answer", pa.bool_(), "Flag: true for a segment of people who did not answer, such as party:refused"),
         QUESTION_FIELD,
         _ORDER,
-        field("question_text", pa.string(), "Text of the question as it was asked"),
+        field("question_text", pa.string(), "Text of the question"),
         _OPTIONS,
         field("scale", pa.string(), "Kind of the list of options: ordinal or nominal"),
-        field("scale_reason", pa.string(), "Reason for the kind of scale, naming don't-know options set aside"),
-        field("dont_know", pa.list_(pa.bool_()), "Flags, one per option: true where it is off the scale (don't know)"),
-        field("positions", pa.list_(pa.float64()), "Places of the options on the scale, null off it; null on a nominal one"),
+        field("scale_reason", pa.string(), "Reason for the kind of scale; names the don't-know options that are left out"),
+        field("dont_know", pa.list_(pa.bool_()), "Flags, one per option: true if it is not on the scale (don't know)"),
+        field(
+            "positions",
+            pa.list_(pa.float64()),
+            "Positions of the options on the scale; null: not on the scale, or a nominal scale",
+        ),
         field("observed", DISTRIBUTION, "Distribution of the segment's answers: fractions in option order that sum to 1"),
         _N,
         field(
-            "n_source", pa.string(), "Source of n: question (its own count) or segment (its stated size); null: n is unknown"
+            "n_source",
+            pa.string(),
+            "Source of n: question (count of the question) or segment (size of the segment); null: n is unknown",
         ),
         field(
             "n_effective",
             pa.float64(),
-            "Effective respondents as stated, which ceilings, corrected errors and intervals take for n; null: none stated",
+            "Effective sample size that ceilings, corrected errors and intervals use as n; null: not stated",
         ),
-        field("segment_n", pa.int32(), "Stated size of the segment; null: the survey does not say"),
+        field("segment_n", pa.int32(), "Stated size of the segment; null: the survey does not give it"),
         _CIRCULAR,
         field("duplicate_of", pa.string(), "First question of the round with the same text and options; null: none"),
-        field(
-            "battery",
-            pa.string(),
-            "Battery of the round that the question was asked in; a question without a battery is its own",
-        ),
-        field("draw_order", pa.int32(), "Place of the question among those of the round that --questions N draws, from 0"),
-        field("segment_order", pa.int32(), "Place of the segment among those that --sample-segments S draws, from 0"),
+        field("battery", pa.string(), "Battery of the question in its round; a question outside batteries is a battery of one"),
+        field("draw_order", pa.int32(), "Place of the question in the random order that --questions N uses, from 0"),
+        field("segment_order", pa.int32(), "Place of the segment in the random order that --sample-segments S uses, from 0"),
         field(
             "population",
             DISTRIBUTION,
-            "Population marginal: n-weighted answer of all segments of the round; unweighted: some n unknown; null: only one segment",
+            "Population marginal: n-weighted answer of all segments (unweighted if an n is unknown); null: one segment",
         ),
-        field("population_n", pa.int64(), "Respondents behind the population marginal; null: some n is unknown"),
+        field("population_n", pa.int64(), "Number of respondents of the population marginal; null: an n is unknown"),
         field(
-            "others", DISTRIBUTION, "Leave-one-out marginal: n-weighted answer of the attribute's other segments; null: none"
+            "others",
+            DISTRIBUTION,
+            "Leave-one-out marginal: answer of the attribute's other segments, weighted by n; null: no other segment",
         ),
-        field("others_n", pa.int64(), "Respondents behind the leave-one-out marginal; null: some n is unknown"),
-        field("shuffled", DISTRIBUTION, "Answer of another segment of the round, drawn by a seed; null if there is none"),
-        field("shuffled_segment", pa.string(), "Segment whose answer is in shuffled"),
+        field("others_n", pa.int64(), "Number of respondents of the leave-one-out marginal; null: an n is unknown"),
+        field("shuffled", DISTRIBUTION, "Answer of a random other segment of the round (seeded); null: no other segment"),
+        field("shuffled_segment", pa.string(), "Segment that shuffled is taken from"),
     ]
 )
 
@@ -98,10 +102,10 @@ SURVEY_QUARANTINE = pa.schema(
         field("question_id", pa.string(), "Question; null: the whole segment"),
         # Codes of dtef_pipeline.survey.quarantine.REASONS.
         field("reason", pa.string(), "Code of the fault: n-below-minimum, sum-not-100, ..."),
-        field("detail", pa.string(), "Account of what arrived and what is allowed"),
+        field("detail", pa.string(), "What was found and what is allowed"),
         field("n", pa.int32(), "Respondents as stated in the file; null: not stated"),
-        field("percentages", pa.list_(pa.float64()), "Percentages as they arrived; null where a cell was blank"),
-        field("file", pa.string(), "File that the row was read from"),
+        field("percentages", pa.list_(pa.float64()), "Percentages as in the file; null: a blank cell"),
+        field("file", pa.string(), "File of the row"),
         field("line", pa.int32(), "Line of the file, from 1"),
     ]
 )
@@ -111,7 +115,7 @@ SURVEY_FINDINGS = pa.schema(
         ROUND_FIELD,
         field("level", pa.string(), "Severity: error, warning or info"),
         field("code", pa.string(), "Kind of finding: unknown-column, profile-question, open-ended-question, ..."),
-        field("message", pa.string(), "Sentence that tells the finding"),
+        field("message", pa.string(), "Finding in a sentence"),
         field("items", pa.list_(pa.string()), "Columns, questions or segments that the finding is about"),
     ]
 )
@@ -120,20 +124,10 @@ QUESTION_BATTERIES = pa.schema(
     [
         ROUND_FIELD,
         QUESTION_FIELD,
-        field("question_text", pa.string(), "Text of the question as it was asked"),
-        field(
-            "battery",
-            pa.string(),
-            "Battery of the round that the question was asked in; a question without a battery is its own",
-        ),
-        field(
-            "linked_battery",
-            pa.string(),
-            "Battery over all rounds, the cluster of intervals and tests: equal names hang together",
-        ),
-        field(
-            "why", pa.string(), "Reason why the questions of the linked battery are together; empty where there is a single one"
-        ),
+        field("question_text", pa.string(), "Text of the question"),
+        field("battery", pa.string(), "Battery of the question in its round; a question outside batteries is a battery of one"),
+        field("linked_battery", pa.string(), "Battery over all rounds: the cluster of intervals and tests"),
+        field("why", pa.string(), "Reason why the questions are in one battery; empty: a battery of one question"),
     ]
 )
 """One row per question of a round. The linked batteries of a board's rows are its `n_batteries`."""
@@ -156,15 +150,15 @@ BLUEPRINTS = pa.schema(
         *_ASKED_FIELDS,
         PROMPT_FIELD,
         _BLUEPRINT,
-        field("recipe", pa.string(), "Options that made the prompt, as JSON"),
+        field("recipe", pa.string(), "Settings of the prompt, as JSON"),
         field("system", pa.string(), "System prompt"),
         field("user", pa.string(), "User prompt"),
         _OPTIONS,
-        field("reading", READING, "Form of the response; null: one distribution in the survey's option order"),
-        field("response_schema", pa.string(), "JSON schema the response must have; null: free text"),
-        field("answer_tokens", pa.int32(), "Smallest token limit that the response needs; null: the model's own limit"),
-        field("context_requested", pa.int32(), "Context questions asked for; null: all"),
-        field("context_included", pa.int32(), "Context questions that found room"),
+        field("reading", READING, "Form of the response; null: one distribution, options in the survey's order"),
+        field("response_schema", pa.string(), "JSON schema of the response; null: free text"),
+        field("answer_tokens", pa.int32(), "Smallest token limit for the response; null: the model's limit"),
+        field("context_requested", pa.int32(), "Context questions requested; null: all"),
+        field("context_included", pa.int32(), "Context questions that fit into the prompt"),
         field("context_question_ids", pa.list_(pa.string()), "Identifiers of the context questions in the prompt"),
         field("tokens", pa.int32(), "Estimated prompt tokens, system and user"),
         _CIRCULAR,
@@ -181,14 +175,14 @@ PREDICTIONS = pa.schema(
         PROMPT_FIELD,
         _BLUEPRINT,
         *REQUEST,
-        field("reading", READING, "Form of the response; null: one distribution in the survey's option order"),
+        field("reading", READING, "Form of the response; null: one distribution, options in the survey's order"),
         *REPLY,
     ]
 )
-"""The shared call columns with the keys of a pair. Baselines have no `reading`: they answer in the survey's order whatever the
-condition. Usage stands once per request, at the first of the questions that share a prompt."""
+"""The shared call columns with the keys of a pair. Baselines have no `reading`: they answer in the survey's order. Usage is in
+the row of the first question that shares a prompt."""
 
-_CHANCE = "less what a sample of n adds on average: lower is better, below 0 by chance"
+_CHANCE = "minus sampling error: lower is better, below 0 by chance"
 SCORES = pa.schema(
     [
         ROUND_FIELD,
@@ -205,10 +199,12 @@ SCORES = pa.schema(
         *SAMPLE_FIELDS,
         _N,
         _CIRCULAR,
-        field("truth_id", pa.string(), "Hash of what the prediction was scored against: options, distribution, n"),
+        field(
+            "truth_id", pa.string(), "Hash of the observed data that the prediction is scored against: options, distribution, n"
+        ),
         field("status", pa.string(), "Outcome: ok, unparseable, wrong_length, error, refused, missing or budget"),
-        field("reason", pa.string(), "Account of how the response was read, or why it was not"),
-        field("predicted", DISTRIBUTION, "Predicted distribution; null unless the status is ok"),
+        field("reason", pa.string(), "How the response was read, or why it could not be read"),
+        field("predicted", DISTRIBUTION, "Predicted distribution; null: the status is not ok"),
         METRIC_FIELD,
         field(
             "score",
@@ -232,7 +228,7 @@ METRICS = ("js", "cosine", "emd", "emd_normalized", "tv", "mae", "top_hit")
 """Metric columns of `scores`. Similarities (higher is better) except `tv` and `mae`, which are distances."""
 DISTANCES = ("tv", "mae")
 CORRECTED = ("l2_corrected", "rps_corrected")
-"""Noise-corrected errors in `scores`: unbiased whatever the segment's n, lower is better, below 0 by chance."""
+"""Noise-corrected errors in `scores`: unbiased for any n, lower is better, below 0 by chance."""
 
 SIMILARITIES = pa.struct([(metric, pa.float64()) for metric in METRICS])
 """A similarity (higher is better, 1 = identical) under each metric: of a distance 1 - distance."""
@@ -240,22 +236,26 @@ SIMILARITIES = pa.struct([(metric, pa.float64()) for metric in METRICS])
 REFERENCE_SCORES = pa.schema(
     [
         *_PAIR_FIELDS,
-        field("cluster", pa.string(), "Hash of text and options: equal questions of all rounds have one cluster"),
+        field("cluster", pa.string(), "Hash of text and options: equal for the same question in several rounds"),
         _N,
-        field("gini", pa.float64(), "Chance that two people of the segment differ in their answers, 0-1, without bias"),
-        field("shrinkage", pa.float64(), "Weight of the population in the truth that the ceiling is simulated from, 0-1"),
+        field(
+            "gini", pa.float64(), "Unbiased estimate of the probability that two people of the segment answer differently, 0-1"
+        ),
+        field(
+            "shrinkage", pa.float64(), "Weight of the population in the distribution that the ceiling is simulated from, 0-1"
+        ),
         field(
             "ceiling",
             SIMILARITIES,
-            "Score of the true distribution on average over samples of n_effective or n / design effect, 0-1; null: n is unknown",
+            "Expected score of the true distribution in samples of n_effective (or n / design effect), 0-1; null: n unknown",
         ),
-        field("ceiling_low", SIMILARITIES, "Ceiling less its estimated bias, 0-1"),
+        field("ceiling_low", SIMILARITIES, "Ceiling minus its estimated bias, 0-1"),
         field("uniform", SIMILARITIES, "Score of the uniform distribution, 0-1: higher is better"),
-        field("others", SIMILARITIES, "Score of the leave-one-out marginal, 0-1: higher is better; null: none"),
-        field("population", SIMILARITIES, "Score of the population marginal, 0-1: higher is better; null: none"),
+        field("others", SIMILARITIES, "Score of the leave-one-out marginal, 0-1: higher is better; null: no other segment"),
+        field("population", SIMILARITIES, "Score of the population marginal, 0-1: higher is better; null: only one segment"),
     ]
 )
-"""What the score of each pair could be at best, and what it is for those who know nothing of the segment, under each metric.
+"""The ceiling and the baseline scores of each pair under each metric.
 
 Written with `survey_responses`."""
 
@@ -272,11 +272,11 @@ SEGMENT_RESULTS = pa.schema(
         TARGETS_FIELD,
         *COUNTS,
         METRIC_FIELD,
-        field("score", pa.float64(), "Mean score under the published policy, 0-1: higher is better"),
+        field("score", pa.float64(), "Mean score, 0-1: higher is better; unreadable responses count 0"),
         field("score_low", pa.float64(), "Lower end of the 95 % interval of score; null with fewer than 5 batteries"),
         field("score_high", pa.float64(), "Upper end of the 95 % interval of score; null with fewer than 5 batteries"),
         *(
-            field(metric, pa.float64(), f"Mean {metric} of the predictions that were read, 0-1: {better} is better")
+            field(metric, pa.float64(), f"Mean {metric} of readable responses, 0-1: {better} is better")
             for metric in METRICS
             for better in ["lower" if metric in DISTANCES else "higher"]
         ),

@@ -74,12 +74,11 @@ EXPERIMENT: Mapping[str, str] = {
     "context_level": description(LEVEL_FIELD),
     "n_pairs": "Pairs of segment and question with a score in this condition and in the first one",
     "score": "Mean score over these pairs, 0-1: higher is better",
-    "difference": "Mean score less that of the first condition over the same pairs: above 0 is better",
-    "interval": "95 % interval of the difference, by whole batteries of questions",
-    "p_adjusted": "Probability of such a difference if there were none, 0-1, adjusted (Holm) over all rows of the table",
-    "decision": "Whether the difference is more than chance (better, worse), surely within the margin by its 90 % interval (equivalent), or "
-    "neither (undecided)",
-    "parsed_decision": "The same decision by only the readable responses, over the pairs that were answered readably in both conditions",
+    "difference": "Mean score minus that of the first condition, over the same pairs: above 0 is better",
+    "interval": "95 % interval of the difference, clustered by battery of questions",
+    "p_adjusted": "p value of the difference, 0-1, adjusted over all rows of the table (Holm)",
+    "decision": "Better or worse: significant; equivalent: the 90 % interval lies within the margin; undecided: neither",
+    "parsed_decision": "The same decision from pairs with readable responses in both conditions",
     "parse_rate": description(PARSE_RATE_FIELD),
     "tokens": "Tokens of prompts and responses; each request counts once",
     "cost": _COST,
@@ -88,8 +87,8 @@ EXPERIMENT: Mapping[str, str] = {
 _DRIFT_SHOWN = {"night": "night_verdict", "95 % interval": "shift_low", "since": "first_snapshot", "snapshots": "n_snapshots"}
 DRIFT_HEADINGS: Mapping[str, str] = {
     **{head: description(DRIFT_CHECKS.field(name)).removeprefix("Lower end of the ") for head, name in _DRIFT_SHOWN.items()},
-    "odds for drift": "How much likelier the snapshots are with a shift than without one (the highest so far); null: too few snapshots",
-    "odds needed": "Odds from which the verdict is drift: all that is watched together shares one error rate",
+    "odds for drift": "Highest odds so far that the model has changed (likelihood ratio); null: too few snapshots",
+    "odds needed": "Odds at which the verdict is drift; grows with the number of series that share the error rate",
 }
 """By heading, the columns that `dtef drift` shows and that its table calls otherwise."""
 
