@@ -36,9 +36,9 @@ _IN_95 = "end of the 95 % interval"
 OF_CRITERION_FIELDS = tuple(RUBRIC_CRITERIA.field(name) for name in ("block", "path", "position"))
 _JUDGE = RUBRIC_JUDGEMENTS.field("judge")
 SCALE_FIELD = field(
-    "scale", pa.int64(), "Classes that judges chose from, 5 or 10, whose numbers are never compared; null: none"
+    "scale", pa.int64(), "Number of classes to choose from, 5 or 10; the two are never compared; null: no judgement"
 )
-_ANCHOR_ITEM = field("item", pa.string(), "Hash of the prompt, the response's text and the criterion")
+_ANCHOR_ITEM = field("item", pa.string(), "Hash of prompt, response text and criterion")
 
 RUBRIC_AGREEMENT = pa.schema(
     [
@@ -55,10 +55,10 @@ RUBRIC_AGREEMENT = pa.schema(
         field(
             "reading", pa.string(), "Reading of alpha: reliable from .8, tentative from .667, else unreliable; empty: no alpha"
         ),
-        field("n_units", pa.int64(), "Criteria of responses with classes of two judges or more"),
+        field("n_units", pa.int64(), "Criteria of responses that at least two judges have classified"),
         field("n_values", pa.int64(), "Judgements of these"),
         field("n_clusters", pa.int64(), "Prompts of these"),
-        field("reason", pa.string(), "Reason why there is no alpha or no interval; empty: there is"),
+        field("reason", pa.string(), "Why there is no alpha or no interval; empty: both exist"),
     ]
 )
 """One row per scale, cut and value."""
@@ -70,8 +70,8 @@ RUBRIC_DISAGREED = pa.schema(
         *OF_CRITERION_FIELDS,
         field("spread", pa.float64(), "Mean standard deviation of the judges of one response, 0-0.5: lower is better"),
         field("worst", pa.float64(), "Largest standard deviation of the judges of one response, 0-0.5"),
-        field("n_responses", pa.int64(), "Responses with two judges or more"),
-        field("text", pa.string(), "Criterion as judges see it"),
+        field("n_responses", pa.int64(), "Responses with at least two judges"),
+        field("text", pa.string(), "Criterion as shown to judges"),
     ]
 )
 """One row per criterion that judges disagree on."""
@@ -81,16 +81,12 @@ RUBRIC_JUDGES = pa.schema(
         _JUDGE,
         field("n", pa.int64(), "Judgements planned"),
         field("n_scored", pa.int64(), "Judgements with a class"),
-        field("n_unreadable", pa.int64(), "Judgements whose reply says no class"),
-        field("n_failed", pa.int64(), "Judgements whose call failed, or that a budget stopped"),
+        field("n_unreadable", pa.int64(), "Judgements whose reply contains no class"),
+        field("n_failed", pa.int64(), "Judgements without a reply: the call failed or a budget was reached"),
         field("unreadable", pa.float64(), "Share of the judge's replies without a class, 0-1: lower is better"),
-        field("partial", pa.float64(), "Share of judgements that are missing where another judge of the point answered, 0-1"),
+        field("partial", pa.float64(), "Share of judgements that are missing although another judge judged the point, 0-1"),
         field("mean", pa.float64(), "Mean class number, 0-1, before should_not is inverted"),
-        field(
-            "calls",
-            pa.int64(),
-            "Calls answered, second attempts included; each counts once, however many judgements rest on it",
-        ),
+        field("calls", pa.int64(), "Answered calls with second attempts; each counts once, even if several judgements use it"),
         field("cost_usd", pa.float64(), "Sum of the known costs of these calls in US dollars; null: no cost is known"),
         field("flagged", pa.bool_(), "Flag: true where more than 5 % of the replies are unreadable"),
     ]
@@ -100,33 +96,36 @@ RUBRIC_JUDGES = pa.schema(
 RUBRIC_SELF_PREFERENCE = pa.schema(
     [
         field("judge", pa.string(), "Judge, as approach(model); all: all judges together"),
-        field("model", pa.string(), "Model of the judge's own maker; all: all of them"),
+        field("model", pa.string(), "Model of the judge's maker; all: all of them"),
         field("maker", pa.string(), "Maker of both; null: in the row of all judges"),
         field(
-            "gamma", pa.float64(), "Score given to the own maker beyond what other judges give, -1 to 1: above 0 it is favoured"
+            "gamma",
+            pa.float64(),
+            "Points that the judge gives to models of its maker beyond what other judges give, -1 to "
+            "1: above 0, it favours them",
         ),
         field("se", pa.float64(), "Standard error of gamma, by prompts"),
         field("low", pa.float64(), f"Lower {_IN_95} of gamma"),
         field("high", pa.float64(), f"Upper {_IN_95} of gamma"),
-        field("p", pa.float64(), "Two-sided p of gamma being 0"),
-        field("p_adjusted", pa.float64(), "P adjusted over all pairs (Holm); in the row of all judges, p"),
-        field("n", pa.int64(), "Judgements of the own maker that bear on it"),
-        field("n_prompts", pa.int64(), "Prompts with any of these"),
+        field("p", pa.float64(), "Two-sided p value of gamma"),
+        field("p_adjusted", pa.float64(), "p adjusted over all pairs (Holm); in the row of all judges, p"),
+        field("n", pa.int64(), "Judgements of models of the judge's maker that the estimate uses"),
+        field("n_prompts", pa.int64(), "Prompts of these judgements"),
         field("flagged", pa.bool_(), "Flag: true where gamma is above 0 and p_adjusted below .05"),
-        field("reason", pa.string(), "Reason why there is no estimate or no interval; empty: there is"),
+        field("reason", pa.string(), "Why there is no estimate or no interval; empty: both exist"),
     ]
 )
 """One row for all judges together, and one per judge and model of one maker."""
 
 RUBRIC_VARIANCE_SHARES = pa.schema(
     [
-        field("answers", pa.float64(), "Share of the variance that is between criteria of responses, 0-1: higher is better"),
-        field("judges", pa.float64(), "Share of the variance that is between judges of the same text, 0-1; null: one judge"),
-        field("repeats", pa.float64(), "Share of the variance that is between repeats of one judge, 0-1; null: no repeats"),
+        field("answers", pa.float64(), "Share of the variance between criteria of responses, 0-1: higher is better"),
+        field("judges", pa.float64(), "Share of the variance between judges of the same text, 0-1; null: one judge"),
+        field("repeats", pa.float64(), "Share of the variance between repeats of one judge, 0-1; null: no repeats"),
         field("variance", pa.float64(), "Variance of a single class number"),
         field("n", pa.int64(), "Judgements that have a class"),
-        field("n_items", pa.int64(), "Criteria of responses with any of these"),
-        field("reason", pa.string(), "Reason why shares could not be estimated separately; empty: all could"),
+        field("n_items", pa.int64(), "Criteria of responses with these judgements"),
+        field("reason", pa.string(), "Why shares could not be estimated separately; empty: all could"),
     ]
 )
 """One row, or one per group."""
@@ -141,34 +140,32 @@ RUBRIC_CORRECTED = pa.schema(
             "Score corrected by people's labels, 0-1: higher is better; null: fewer than 2 labelled prompts",
         ),
         field(
-            "corrected_low", pa.float64(), f"Lower {_IN_95} of the corrected score, other prompts being possible; null: too few"
+            "corrected_low",
+            pa.float64(),
+            f"Lower {_IN_95} of the corrected score, for other prompts of the kind; null: too few",
         ),
         field(
             "corrected_high",
             pa.float64(),
-            f"Upper {_IN_95} of the corrected score, other prompts being possible; null: too few",
+            f"Upper {_IN_95} of the corrected score, for other prompts of the kind; null: too few",
         ),
-        field(
-            "here_low", pa.float64(), f"Lower {_IN_95} of the score on these very prompts, had people judged all; null: too few"
-        ),
-        field(
-            "here_high",
-            pa.float64(),
-            f"Upper {_IN_95} of the score on these very prompts, had people judged all; null: too few",
-        ),
+        field("here_low", pa.float64(), f"Lower {_IN_95} of the score that people would give on these prompts; null: too few"),
+        field("here_high", pa.float64(), f"Upper {_IN_95} of the score that people would give on these prompts; null: too few"),
         field(
             "power",
             pa.float64(),
-            "Weight of the judges on unlabelled prompts, 0-1, the lambda of PPI++: 0 they do not count, 1 in full, less their bias",
+            "Weight of the judges on unlabelled prompts, 0-1 (lambda of PPI++): 0 ignores them, 1 uses them in full, bias "
+            "removed",
         ),
-        field("n_prompts", pa.int64(), "Prompts of the board row, with those that judges decide nothing of"),
-        field("n_prompts_labelled", pa.int64(), "Prompts of these that judges decide and that are labelled in full"),
+        field("n_prompts", pa.int64(), "Prompts of the board row, including those without judged criteria"),
+        field("n_prompts_labelled", pa.int64(), "Prompts of these with judged criteria that are all labelled"),
         field(
             "prompts_needed",
             pa.float64(),
-            "Prompts to label for the interval of the score on these very prompts to be .06 wide; null: too few labels to say",
+            "Prompts to label until the interval of the score on these prompts is .06 wide; null: too few labels to estimate "
+            "it",
         ),
-        field("reason", pa.string(), "Reason why there is no interval; empty: there is one"),
+        field("reason", pa.string(), "Why there is no interval; empty: there is one"),
     ]
 )
 """One row per board row; of a blueprint's board, with the column blueprint before it."""
@@ -176,12 +173,14 @@ RUBRIC_CORRECTED = pa.schema(
 RUBRIC_KNOWN_CLASSES = pa.schema(
     [
         _JUDGE,
-        field("said", pa.float64(), "Class number that people chose, mean of the authors rounded to quarters, 0-1"),
-        field("n", pa.int64(), "Judgements of what people said this of"),
-        field("same", pa.float64(), "Share of judgements of the same class, the judge's sensitivity, 0-1: higher is better"),
+        field("said", pa.float64(), "Class that people chose, 0-1: the mean of the authors, rounded to quarters"),
+        field("n", pa.int64(), "Judgements of the points that people gave this class"),
+        field("same", pa.float64(), "Share of judgements with the same class (the judge's sensitivity), 0-1: higher is better"),
         field("near", pa.float64(), "Share of judgements at most one class off, 0-1: higher is better"),
-        field("bias", pa.float64(), "Mean class number of the judge less people's, -1 to 1: above 0 it is too generous"),
-        field("note", pa.string(), "Note where fewer than 5 prompts are behind the row; empty: there are more"),
+        field(
+            "bias", pa.float64(), "Mean class of the judge minus that of people, -1 to 1: above 0, the judge is too generous"
+        ),
+        field("note", pa.string(), "Note if the row has fewer than 5 prompts; empty: 5 or more"),
     ]
 )
 """One row per judge and class that people chose."""
@@ -190,7 +189,7 @@ RUBRIC_DRAWN = pa.schema(
     [
         BLUEPRINT_FIELD,
         PROMPT_OF_BLUEPRINT,
-        field("probability", pa.float64(), "Chance of the prompt to be drawn to be labelled, above 0, at most 1"),
+        field("probability", pa.float64(), "Probability that the draw selects the prompt, above 0, at most 1"),
         field("drawn", pa.bool_(), "Flag: true where the prompt was drawn"),
         field("seed", pa.int64(), "Seed of the draw"),
     ]
@@ -210,22 +209,22 @@ RUBRIC_ANCHORS = pa.schema(
         field(
             "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"
         ),
-        field("reason", pa.string(), "Reason of a missing class: unreadable, cut, empty, declined, error or budget"),
+        field("reason", pa.string(), "Why the class is missing: unreadable, cut, empty, declined, error or budget"),
     ]
 )
 """One row per judgement of an anchor in a night."""
 
 _DRAW_OF_LABELS = field(
-    "draw_id", pa.string(), "Hash of a draw of prompts to be labelled: equal for the same draw of the same tables"
+    "draw_id", pa.string(), "Hash of a draw of prompts to label: equal for the same draw from the same tables"
 )
 _POINT_FIELDS = tuple(RUBRIC_POINTS.field(name) for name in ITEM_KEYS)
-_LABEL_ITEM = field("item", pa.string(), "Hash of the prompt, the response's text and the criterion")
+_LABEL_ITEM = field("item", pa.string(), "Hash of prompt, response text and criterion")
 
 RUBRIC_LABEL_DRAWS = pa.schema(
     [
         _DRAW_OF_LABELS,
         field("drawn_at", pa.timestamp("us", tz="UTC"), "Time of the draw"),
-        field("imported", pa.bool_(), "Flag: true once labels of the draw's sheet were imported, from when on the draw counts"),
+        field("imported", pa.bool_(), "Flag: true if labels of the draw's sheet were imported, which makes the draw count"),
         *RUBRIC_DRAWN,
     ]
 )
@@ -242,7 +241,8 @@ RUBRIC_CORRECTED_ROWS = pa.schema(
         field(
             "labels_needed",
             pa.int64(),
-            "Labels to give, of all models, for the interval of the score on these very prompts to be .06 wide; null: too few labels to say",
+            "Labels to give, for all models, until the interval of the score on these prompts is .06 wide; null: too few "
+            "labels to estimate it",
         ),
         *list(RUBRIC_CORRECTED)[_AFTER_PROMPTS_NEEDED:],
     ]
@@ -253,15 +253,15 @@ RUBRIC_ANCHOR_ITEMS = pa.schema(
     [
         *_POINT_FIELDS,
         _LABEL_ITEM,
-        field("criterion_id", pa.string(), "Hash of what is judged: kind, text, function and its argument"),
-        field("text", pa.string(), "Response's text as judges see it"),
-        field("criterion", pa.string(), "Criterion that is labelled, as judges see it"),
-        field("messages", CONVERSATION, "Conversation without the system prompt; a null text is a turn that the model writes"),
+        field("criterion_id", pa.string(), "Hash of the criterion: kind, text, function and its argument"),
+        field("text", pa.string(), "Text of the response as shown to judges"),
+        field("criterion", pa.string(), "Criterion that is labelled, as shown to judges"),
+        field("messages", CONVERSATION, "Conversation without the system prompt; null text: a turn that the model writes"),
         field("criteria", pa.list_(pa.string()), "All criteria in words of the prompt, for judges that see the list"),
         field("seed", pa.int64(), "Seed of the choice"),
     ]
 )
-"""One row per anchor: a stored response and a criterion that judges are shown again and again, whatever became of the blueprint."""
+"""One row per anchor: a stored response and a criterion that judges judge every night, even if the blueprint has changed."""
 
 RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED_ROWS, "rubric_known_classes": RUBRIC_KNOWN_CLASSES}
 """By name: what follows from the labels."""
@@ -270,11 +270,11 @@ RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED_ROWS, "rubric_known_c
 RUBRIC_SUMMARIES = pa.schema(
     [
         *SUMMARIES,
-        field("text", pa.string(), "Summary for people as markdown, with names in place of opaque ids; null: none was read"),
+        field("text", pa.string(), "Summary as markdown, with names in place of opaque ids; null: no readable reply"),
         *CALLS_USED,
     ]
 )
-"""One row per analyst of a blueprint in a snapshot; one without an analyst where nobody was asked."""
+"""One row per analyst of a blueprint in a snapshot; one row without an analyst if there was no request."""
 
 RUBRIC_GRADES = pa.schema(
     [MODEL_FIELDS[0] if column.name == "model" else column for column in GRADES],
@@ -284,14 +284,14 @@ RUBRIC_GRADES = pa.schema(
 RUBRIC_CHAMPIONS = pa.schema(
     [
         field("dimension", pa.string(), "Dimension that analysts grade, such as clarity"),
-        field("rank", pa.int64(), "Rank by mean grade, from 1; null: not eligible, for the reason in reason"),
+        field("rank", pa.int64(), "Rank by mean grade, from 1; null: not eligible (see reason)"),
         MODEL_FIELDS[0],
         field("mean", pa.float64(), "Mean grade over blueprints, 1-10: higher is better"),
         field("n_blueprints", pa.int64(), "Blueprints that the model is graded in"),
         field("n_steady", pa.int64(), "Latest blueprints with a grade of 5 or more"),
-        field("n_latest", pa.int64(), "Latest blueprints that were looked at for it, at most 5"),
+        field("n_latest", pa.int64(), "Latest blueprints considered, at most 5"),
         field("champion", pa.bool_(), "Flag: true for the best eligible model of the dimension"),
-        field("reason", pa.string(), "Reason why the model cannot be champion; empty: it can"),
+        field("reason", pa.string(), "Why the model cannot be champion; empty: it can"),
     ]
 )
 """One row per dimension and model that is graded in it."""

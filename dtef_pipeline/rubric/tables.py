@@ -16,9 +16,9 @@ from dtef_pipeline.tables import CUT_FIELD, MODEL_FIELDS, REPLY, SAMPLE_FIELDS, 
 
 BLUEPRINT_FIELD = field("blueprint", pa.string(), "Id of the blueprint, from its path: / is written __")
 PROMPT_OF_BLUEPRINT = field("prompt", pa.string(), "Id of the prompt, unique within its blueprint")
-SYSTEM_INDEX = field("system_index", pa.int32(), "Place of the system prompt in the list of the prompt's, from 0")
+SYSTEM_INDEX = field("system_index", pa.int32(), "Place of the system prompt in the prompt's list, from 0")
 CONVERSATION = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]))
-TEST_HASH = field("test_hash", pa.string(), "Hash of all that is asked and of all criteria: equal where the test is the same")
+TEST_HASH = field("test_hash", pa.string(), "Hash of all prompts and criteria: equal if the test is the same")
 _LIST_OF_TEXTS = pa.list_(pa.string())
 _TAGS = field("tags", _LIST_OF_TEXTS, "Tags of the blueprint in their normal form: lower case, words joined by -")
 _OF_CRITERION = (
@@ -45,26 +45,28 @@ CALLS_USED = (
 CRITERION_SOURCE = field(
     "source",
     pa.string(),
-    "Source of the criterion: extracted (a model found it in the ideal answer), or what was written and repaired; null: the file as it is",
+    "Source of the criterion: extracted (by a model from the ideal answer), or the text before repair; null: as in the file",
 )
 
 RUBRIC_BLUEPRINTS = pa.schema(
     [
         BLUEPRINT_FIELD,
-        field("title", pa.string(), "Title as the file gives it"),
-        field("description", pa.string(), "Description as the file gives it; null: none"),
+        field("title", pa.string(), "Title in the file"),
+        field("description", pa.string(), "Description in the file; null: none"),
         _TAGS,
-        field("references", _LIST_OF_TEXTS, "Sources that the file names for itself"),
+        field("references", _LIST_OF_TEXTS, "Sources that the file cites"),
         TEST_HASH,
         field(
-            "models", _LIST_OF_TEXTS, "Models that the file names, as litellm strings, collections replaced by their members"
+            "models",
+            _LIST_OF_TEXTS,
+            "Models that the file names, as litellm strings; collections are replaced by their members",
         ),
-        field("judges", _LIST_OF_TEXTS, "Judges that the file names, as approach=model; none: the usual ones"),
+        field("judges", _LIST_OF_TEXTS, "Judges that the file names, as approach=model; none: the default judges"),
         field("n_prompts", pa.int64(), "Prompts"),
         field("n_criteria", pa.int64(), "Criteria of all prompts"),
         field("n_ideals", pa.int64(), "Prompts with an ideal answer"),
-        field("n_errors", pa.int64(), "Findings that block a run, whose parts were left out"),
-        field("path", pa.string(), "File that the blueprint was read from"),
+        field("n_errors", pa.int64(), "Errors; their parts of the file were left out and block a run"),
+        field("path", pa.string(), "File of the blueprint"),
     ]
 )
 """One row per blueprint."""
@@ -75,17 +77,13 @@ RUBRIC_PROMPTS = pa.schema(
         PROMPT_OF_BLUEPRINT,
         field("position", pa.int32(), "Place of the prompt in the blueprint, from 0"),
         field("weight", pa.float64(), "Weight of the prompt in means over the blueprint"),
-        field("messages", CONVERSATION, "Conversation without the system prompt; a null text is a turn that the model writes"),
-        field(
-            "systems", _LIST_OF_TEXTS, "System prompts that it is asked with, each in a response of its own; null: without one"
-        ),
-        field(
-            "temperatures", pa.list_(pa.float64()), "Sampling temperatures that it is asked at, each in a response of its own"
-        ),
-        field("ideal", pa.string(), "Answer that responses are to be similar to; null: there is none"),
-        field("description", pa.string(), "Description as the file gives it; null: none"),
+        field("messages", CONVERSATION, "Conversation without the system prompt; null text: a turn that the model writes"),
+        field("systems", _LIST_OF_TEXTS, "System prompts; each gets its own response; null: no system prompt"),
+        field("temperatures", pa.list_(pa.float64()), "Sampling temperatures; each gets its own response"),
+        field("ideal", pa.string(), "Ideal answer that responses are compared with; null: none"),
+        field("description", pa.string(), "Description in the file; null: none"),
         field("citation", pa.string(), "Source of the prompt; null: none"),
-        field("render_as", pa.string(), "Form that responses are shown in: markdown, html or plaintext; null: not said"),
+        field("render_as", pa.string(), "Format that responses are shown in: markdown, html or plaintext; null: not given"),
         _TAGS,
         TEST_HASH,
     ]
@@ -97,16 +95,16 @@ RUBRIC_CRITERIA = pa.schema(
         BLUEPRINT_FIELD,
         PROMPT_OF_BLUEPRINT,
         *_OF_CRITERION,
-        field("criterion_id", pa.string(), "Hash of what is judged: kind, text, function and its argument"),
+        field("criterion_id", pa.string(), "Hash of the criterion: kind, text, function and its argument"),
         field("kind", pa.string(), "Kind of the criterion: text (judged) or function (computed)"),
-        field("text", pa.string(), "Criterion as judges see it; null: it is a function"),
+        field("text", pa.string(), "Criterion as shown to judges; null: it is a function"),
         field("fn", pa.string(), "Function that computes the point; null: it is judged"),
         field("args", pa.string(), "Argument of the function, as JSON; null: none"),
         field("weight", pa.float64(), "Weight of the point in the coverage of its prompt, 0.1 to 10"),
         field("citation", pa.string(), "Source of the criterion; null: none"),
         CRITERION_SOURCE,
-        field("repaired", pa.bool_(), "Flag: true where the file has another writing than what is used, which is in source"),
-        field("fault", pa.string(), "Reason why no response can be scored by it; null: it can be used"),
+        field("repaired", pa.bool_(), "Flag: true if the text was repaired; source has the text of the file"),
+        field("fault", pa.string(), "Why the criterion cannot be scored; null: it can"),
     ]
 )
 """One row per criterion of a prompt."""
@@ -115,26 +113,18 @@ RUBRIC_EXTRACTIONS = pa.schema(
     [
         BLUEPRINT_FIELD,
         PROMPT_OF_BLUEPRINT,
-        field("analyst", pa.string(), "Model that was asked for the key points of the ideal answer"),
+        field("analyst", pa.string(), "Model that extracted the key points from the ideal answer"),
         field("analyst_variant", pa.string(), "Model string of the analyst plus every sampling parameter"),
-        field(
-            "n_points",
-            pa.int32(),
-            "Key points that were read, each a criterion of the prompt; 0: there are none, for the reason given",
-        ),
-        field(
-            "reason",
-            pa.string(),
-            "Reason why there are no key points: unreadable, empty, error or budget; null: there are some",
-        ),
-        field("attempts", pa.int32(), "Replies that were asked for: 2 where the first could not be read"),
-        field("raw", _LIST_OF_TEXTS, "Replies as they were served"),
+        field("n_points", pa.int32(), "Number of key points, each a criterion of the prompt; 0: none (see reason)"),
+        field("reason", pa.string(), "Why there are no key points: unreadable, empty, error or budget; null: there are some"),
+        field("attempts", pa.int32(), "Number of requests: 2 if the first reply was unreadable"),
+        field("raw", _LIST_OF_TEXTS, "Replies, unchanged"),
         field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store"),
         *CALLS_USED,
-        field("error", pa.string(), "Explanation of why there is no reply"),
+        field("error", pa.string(), "Why there is no reply"),
     ]
 )
-"""One row per prompt for whose ideal answer a model was asked for key points."""
+"""One row per ideal answer that a model extracted key points from."""
 
 RUBRIC_FINDINGS = pa.schema(
     [
@@ -143,7 +133,7 @@ RUBRIC_FINDINGS = pa.schema(
         field("code", pa.string(), "Kind of finding: dollar-string, duplicate-prompt-id, ..."),
         field("place", pa.string(), "Place in the file, such as prompt 3 should[0][1], counted from 0; empty: the whole file"),
         field("line", pa.int32(), "Line of the file, from 1; null: not known"),
-        field("text", pa.string(), "Account of what was found and of what to write instead"),
+        field("text", pa.string(), "What is wrong, and what to write instead"),
     ]
 )
 """One row per finding in a blueprint's file."""
@@ -151,21 +141,21 @@ RUBRIC_FINDINGS = pa.schema(
 RUBRIC_RESPONSES = pa.schema(
     [
         *_OF_RESPONSE,
-        field("asked_hash", pa.string(), "Hash of the messages that the model was sent, and of the turns it was to write"),
+        field("asked_hash", pa.string(), "Hash of the messages and of the places of the model's turns"),
         field("status", pa.string(), "State of the response: ok, empty (blank, or only reasoning), error or budget"),
         field(
             "text",
             pa.string(),
-            "All turns that the model wrote, without its thinking, joined by a blank line: what is judged; null: none",
+            "Text that is judged: all turns of the model without its thinking, joined by a blank line; null: none",
         ),
-        field("transcript", CONVERSATION, "Whole conversation as it was sent and answered, system prompt included"),
+        field("transcript", CONVERSATION, "Whole conversation, with the system prompt and the model's turns"),
         field("turns", pa.int32(), "Turns that the model wrote"),
         field("cut", pa.bool_(), "Flag: true where max_tokens ended a turn"),
         field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store, one per turn"),
         *(column for column in REPLY if column.name in {"error", "finish_reason", "served_model", "fingerprint"}),
         *CALLS_USED,
-        field("latency_s", pa.float64(), "Seconds that the calls took together"),
-        field("attempts", pa.int32(), "Calls sent until all turns were answered or given up"),
+        field("latency_s", pa.float64(), "Duration of all calls in seconds"),
+        field("attempts", pa.int32(), "Calls for all turns, with retries"),
         *(column for column in REPLY if column.name == "answered_at"),
     ]
 )
@@ -175,8 +165,8 @@ RUBRIC_JUDGEMENTS = pa.schema(
     [
         *_OF_RESPONSE,
         *_OF_CRITERION,
-        field("criterion_id", pa.string(), "Hash of what is judged: kind, text, function and its argument"),
-        field("judge", pa.string(), "Judge, as approach(model); with [scale:10] where it chose from ten classes"),
+        field("criterion_id", pa.string(), "Hash of the criterion: kind, text, function and its argument"),
+        field("judge", pa.string(), "Judge, as approach(model); with [scale:10] if it chose from ten classes"),
         field("approach", pa.string(), "Approach of the judge: standard, prompt-aware or holistic"),
         field("judge_model", pa.string(), "Name of the judge's model"),
         field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
@@ -186,14 +176,18 @@ RUBRIC_JUDGEMENTS = pa.schema(
         field(
             "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"
         ),
-        field("reason", pa.string(), "Reason of a missing class: unreadable, cut, empty, declined, error or budget"),
-        field("reflection", pa.string(), "Judge's own explanation; null: none was read"),
-        field("attempts", pa.int32(), "Replies that were asked for: 2 where the first could not be read"),
-        field("list_order", pa.list_(pa.int32()), "Order in which the judge saw all criteria (holistic); null: it saw one"),
-        field("raw", _LIST_OF_TEXTS, "Replies as they were served"),
+        field("reason", pa.string(), "Why the class is missing: unreadable, cut, empty, declined, error or budget"),
+        field("reflection", pa.string(), "Explanation by the judge; null: none was read"),
+        field("attempts", pa.int32(), "Number of requests: 2 if the first reply was unreadable"),
+        field(
+            "list_order",
+            pa.list_(pa.int32()),
+            "Order in which the judge saw all criteria (holistic); null: it saw one criterion",
+        ),
+        field("raw", _LIST_OF_TEXTS, "Replies, unchanged"),
         field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store"),
         *CALLS_USED,
-        field("error", pa.string(), "Explanation of why there is no reply"),
+        field("error", pa.string(), "Why there is no reply"),
     ]
 )
 """One row per judgement: a draw of a judge on one criterion of one response."""
@@ -202,16 +196,14 @@ RUBRIC_POINTS = pa.schema(
     [
         *_OF_RESPONSE,
         *_OF_CRITERION,
-        field("criterion_id", pa.string(), "Hash of what is judged: kind, text, function and its argument"),
+        field("criterion_id", pa.string(), "Hash of the criterion: kind, text, function and its argument"),
         field("kind", pa.string(), "Kind of the criterion: text (judged) or function (computed)"),
         field("weight", pa.float64(), "Weight of the point in the coverage of its prompt, 0.1 to 10"),
         CRITERION_SOURCE,
         *CONSENSUS_COLUMNS,
-        field("explanation", pa.string(), "Account of what a function found; null: the point is judged"),
-        field("labelled", pa.bool_(), "Flag: true where a person's label took the place of the judges' score"),
-        field(
-            "by_judges", pa.float64(), "Score by judges that a label took the place of, 0-1; null: no label, or no such score"
-        ),
+        field("explanation", pa.string(), "What the function found; null: the point is judged"),
+        field("labelled", pa.bool_(), "Flag: true if a person's label replaced the judges' score"),
+        field("by_judges", pa.float64(), "Score by judges that a label replaced, 0-1; null: no label, or no such score"),
     ]
 )
 """One row per criterion of a response: the consensus of its judges, or what its function found."""
@@ -237,29 +229,25 @@ RUBRIC_SCORES = pa.schema(
         field("level", pa.string(), "Level of the row: cell (a prompt), variant (a blueprint) or model (all its variants)"),
         BLUEPRINT_FIELD,
         SNAPSHOT_FIELD,
-        field("prompt", pa.string(), "Id of the prompt, unique within its blueprint; null above cells"),
+        field("prompt", pa.string(), "Id of the prompt, unique within its blueprint; null: a row of a variant or model"),
         MODEL_FIELDS[0],
-        field("model_variant", pa.string(), "Model string plus every sampling parameter; null of models"),
-        field("temperature", pa.float64(), "Sampling temperature; null of models, and where it is not set"),
-        field("system_index", pa.int32(), "Place of the system prompt in the list of the prompt's, from 0; null of models"),
+        field("model_variant", pa.string(), "Model string plus every sampling parameter; null: a row of a model"),
+        field("temperature", pa.float64(), "Sampling temperature; null: not set, or a row of a model"),
+        field("system_index", pa.int32(), "Place of the system prompt in the prompt's list, from 0; null: a row of a model"),
         field("coverage", pa.float64(), "Weighted share of the criteria that are met, 0-1: higher is better; null: unscored"),
         field("similarity", pa.float64(), "Cosine similarity to the ideal answer, -1 to 1: higher is closer; null: none"),
         field("hybrid", pa.float64(), "Hybrid score, 0-1: higher is better; null: unscored"),
-        field("at_0", pa.float64(), "Hybrid score where similarity weighs nothing, 0-1"),
+        field("at_0", pa.float64(), "Hybrid score if similarity had weight 0, 0-1"),
         field("slope", pa.float64(), "Change of the hybrid score as the weight of similarity goes from 0 to 1, -1 to 1"),
         field("components", pa.string(), "Parts of the hybrid score that are defined: coverage, similarity, both, or none"),
-        field("weight", pa.float64(), "Weight of the prompt in means over its blueprint; null above cells"),
-        field("n_planned", pa.int64(), "Points of a cell, prompts of a variant, variants of a model"),
+        field("weight", pa.float64(), "Weight of the prompt in means over its blueprint; null: a row of a variant or model"),
+        field("n_planned", pa.int64(), "Parts: points of a cell, prompts of a variant, variants of a model"),
         field("n_scored", pa.int64(), "Planned parts that have a score"),
-        field("n_partial", pa.int64(), "Scored parts that are not known in full"),
+        field("n_partial", pa.int64(), "Scored parts of which something is missing"),
         field("n_unscored", pa.int64(), "Planned parts that have no score"),
-        field("n_responses", pa.int64(), "Responses that were planned, each draw of its own"),
+        field("n_responses", pa.int64(), "Planned responses; each draw counts"),
         field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
-        field(
-            "reasons",
-            pa.map_(pa.string(), pa.int64()),
-            "Reasons of responses without a hybrid score, with the number of responses",
-        ),
+        field("reasons", pa.map_(pa.string(), pa.int64()), "Why responses have no hybrid score, with the number of responses"),
     ]
 )
 """One row per cell, per variant and per model of a blueprint and snapshot."""
@@ -272,36 +260,35 @@ RUBRIC_BOARD = pa.schema(
         SNAPSHOT_FIELD,
         PROMPT_OF_BLUEPRINT,
         *_OF_CRITERION,
-        field(
-            "rank",
-            pa.int64(),
-            "Rank by score, from 1; equal scores share the better one; null: not ranked, for the reason in note",
-        ),
+        field("rank", pa.int64(), "Rank by score, from 1; equal scores share the better rank; null: not ranked (see note)"),
         MODEL_FIELDS[0],
         field(
-            "score", pa.float64(), "Mean hybrid score, at a criterion mean of its points, 0-1: higher is better; null: unscored"
+            "score",
+            pa.float64(),
+            "Mean hybrid score (with --by criterion, the mean point), 0-1: higher is better; null: unscored",
         ),
         field("low", pa.float64(), "Lower end of the 95 % interval of score; null: too few blueprints or prompts"),
         field("high", pa.float64(), "Upper end of the 95 % interval of score; null: too few blueprints or prompts"),
-        field("rank_low", pa.float64(), "Best rank that it may truly have: 1 and how many models are significantly better"),
-        field(
-            "rank_high",
-            pa.float64(),
-            "Worst rank that it may truly have: all ranks but those of models that it is significantly better than",
-        ),
+        field("rank_low", pa.float64(), "Best possible rank: 1 plus the number of significantly better models"),
+        field("rank_high", pa.float64(), "Worst possible rank: number of models minus those that are significantly worse"),
         field("coverage", pa.float64(), "Mean share of the criteria that are met, 0-1: higher is better"),
         field("similarity", pa.float64(), "Mean cosine similarity to ideal answers, -1 to 1: higher is closer; null: no ideal"),
-        field("at_0", pa.float64(), "Score where similarity weighs nothing, 0-1"),
+        field("at_0", pa.float64(), "Score if similarity had weight 0, 0-1"),
         field("slope", pa.float64(), "Change of the score as the weight of similarity goes from 0 to 1, -1 to 1"),
-        field("n_parts", pa.int64(), "Blueprints with a score; within a blueprint prompts, of a prompt variants"),
+        field(
+            "n_parts",
+            pa.int64(),
+            "Number of blueprints with a score (with --by blueprint: of prompts; with --by prompt: of variants)",
+        ),
         field(
             "n_planned",
             pa.int64(),
-            "Blueprints that were planned; within a blueprint prompts, of a prompt variants, at a criterion points",
+            "Number of planned blueprints (with --by blueprint: prompts; with --by prompt: variants; with --by criterion: "
+            "points)",
         ),
-        field("n_responses", pa.int64(), "Responses that were planned"),
+        field("n_responses", pa.int64(), "Planned responses"),
         field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
-        field("note", pa.string(), "Reason why there is no rank or no interval; empty: there are both"),
+        field("note", pa.string(), "Why there is no rank or no interval; empty: both exist"),
         field("n_scored", pa.int64(), "Points of the criterion that have a score"),
     ]
 )
@@ -321,25 +308,26 @@ RUBRIC_RUNS = pa.schema(
         SNAPSHOT_FIELD,
         TEST_HASH,
         field("judge_hash", pa.string(), "Hash of the judges, their prompts, the scale and how replies are read"),
-        field("policy_hash", pa.string(), "Hash of the weight of similarity, the readings of paths and the embedder"),
-        field("run_label", pa.string(), "Hash of the three others: runs of one label can be compared for drift"),
+        field("policy_hash", pa.string(), "Hash of the weight of similarity, the rules for paths and the embedder"),
+        field("run_label", pa.string(), "Hash of the three other hashes: runs with the same hash can be compared for drift"),
         field(
             "judges",
             _LIST_OF_TEXTS,
-            "Judges, each as approach(model); then people where labels count, no own judge where judges of a model's maker do not",
+            "Judges, each as approach(model); then people if labels count, and no own judge if judges of a model's maker do "
+            "not count",
         ),
         field("policy", pa.string(), "Scoring policy in words, such as beta=0.35"),
-        field("embedder", pa.string(), "Model that embedded texts for similarity"),
+        field("embedder", pa.string(), "Embedding model for similarity"),
         field("answered_at", pa.timestamp("us", tz="UTC"), "Time when the last response of a model under test arrived"),
     ]
 )
-"""One row per blueprint and snapshot: what its scores were made by."""
+"""One row per blueprint and snapshot: how its scores were made."""
 
 
 RUBRIC_SPACE = Space("rubric_blueprint", first="blueprint", second="", order=str.casefold)
 """One partition is one blueprint, by its id: `compass__introverted`."""
 RUBRIC_CELL = ("prompt", "model", "model_variant", "temperature", "system_index")
-"""What tells the responses of a blueprint's snapshot apart, but for repeated draws: one prompt asked of a model in one way."""
+"""Key of the responses of a blueprint's snapshot, without the draw."""
 RUBRIC_RESPONSE = (*RUBRIC_CELL, "draw")
 """One response of a blueprint's snapshot."""
 RUBRIC_POINT = ("prompt", "block", "path", "position")
