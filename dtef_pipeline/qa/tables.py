@@ -28,27 +28,29 @@ from dtef_pipeline.tables import (
 )
 
 OF_ONE_PART = (
-    field("suite", pa.string(), "Suite of questions: mmlu, gsm8k, humaneval, socioscope, or one of the user's own"),
+    field("suite", pa.string(), "Suite of questions: mmlu, gsm8k, humaneval, socioscope, or your own suite"),
     field("part", pa.string(), "Part of the suite: a subject, a file of questions, or all"),
 )
 QA_ITEM_ID = field("item_id", pa.string(), "Id of the item, unique within its suite: college_physics/17, HumanEval/4")
 QA_CONDITION = field(
     "condition",
     pa.string(),
-    "Way of asking: template, number of examples and how they are shown, order of options, as in cot,5-shot; of items about documents "
-    "retriever, number of chunks and filter, as in bm25,10-chunks",
+    "Condition: template, examples and order of options, such as cot,5-shot; for questions about documents: retriever, "
+    "number of chunks and filter, such as bm25,10-chunks",
 )
-QA_CLUSTER = field("cluster", pa.string(), "Thing that items hang together by: the subject, the transcript, or the item itself")
+QA_CLUSTER = field("cluster", pa.string(), "Cluster of the item: the subject, the transcript, or the item itself")
 QA_TRUTH = field(
-    "truth_id", pa.string(), "Hash of the item's type, options and expected answer: equal where responses are scored alike"
+    "truth_id",
+    pa.string(),
+    "Hash of the item's type, options and expected answer: equal if responses are scored in the same way",
 )
 _QA_TEXTS = pa.list_(pa.string())
 _QA_SPOKEN = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]))
 _QA_EVIDENCE = pa.list_(pa.struct([("text", pa.string()), ("file", pa.string()), ("turn", pa.int32())]))
 OF_ONE_PROMPT = (*OF_ONE_PART, QA_ITEM_ID, QA_CONDITION)
-"""The columns that name an item as it is asked."""
+"""The key columns of an item in a condition."""
 OF_ONE_RESPONSE = (*OF_ONE_PROMPT, *MODEL_FIELDS, *SAMPLE_FIELDS, SNAPSHOT_FIELD)
-"""The columns that name one response."""
+"""The key columns of a response."""
 _QA_USED = (
     field("prompt_tokens", pa.int64(), "Tokens of prompts, of all calls of the row"),
     field("completion_tokens", pa.int64(), "Tokens of responses, of all calls of the row"),
@@ -61,22 +63,18 @@ QA_ITEMS = pa.schema(
         QA_ITEM_ID,
         field("position", pa.int32(), "Place of the item in its part, from 0"),
         field(
-            "type", pa.string(), "Type of the question, which says who scores it: choice, number, code, or a type of Socioscope"
+            "type", pa.string(), "Type of the question, which decides the scorer: choice, number, code, or a type of Socioscope"
         ),
-        field("scorers", _QA_TEXTS, "Scorers of the item, by name; none: no scorer is known for its type"),
-        field("text", pa.string(), "Question as the file has it"),
-        field("options", _QA_TEXTS, "Texts to choose from, in the file's order; none: the answer is free"),
-        field(
-            "reference", pa.string(), "Expected answer as the scorer reads it: a letter, a number, a metric or tests in JSON"
-        ),
-        field("solution", pa.string(), "Worked answer as the file has it; empty: none"),
+        field("scorers", _QA_TEXTS, "Names of the item's scorers; empty: the type has no scorer"),
+        field("text", pa.string(), "Question in the file"),
+        field("options", _QA_TEXTS, "Options, in the file's order; empty: the answer is free text"),
+        field("reference", pa.string(), "Expected answer for the scorer: a letter, a number, or a metric or tests in JSON"),
+        field("solution", pa.string(), "Worked answer in the file; empty: none"),
         QA_CLUSTER,
         QA_TRUTH,
-        field(
-            "quotes", _QA_EVIDENCE, "Evidence that the file names: words of a document, the document, the number of the turn"
-        ),
-        field("flags", _QA_TEXTS, "Words for what was noticed on reading: equal_options, ..."),
-        field("source_line", pa.int32(), "Line of the file in which the row begins, from 1; null: the file has none"),
+        field("quotes", _QA_EVIDENCE, "Evidence that the file gives: quote, document and number of the turn"),
+        field("flags", _QA_TEXTS, "Flags set when the item was read: equal_options, ..."),
+        field("source_line", pa.int32(), "First line of the row in the file, from 1; null: the file has no lines"),
     ]
 )
 """One row per item."""
@@ -86,7 +84,7 @@ QA_EXAMPLES = pa.schema(
         *OF_ONE_PART,
         field("position", pa.int32(), "Place of the example in its file, from 0"),
         field("text", pa.string(), "Question of the example"),
-        field("options", _QA_TEXTS, "Texts to choose from, in the file's order"),
+        field("options", _QA_TEXTS, "Options, in the file's order"),
         field("reference", pa.string(), "Answer of the example"),
         field("solution", pa.string(), "Worked answer of the example; empty: none"),
     ]
@@ -98,12 +96,12 @@ QA_FINDINGS = pa.schema(
         *OF_ONE_PART,
         field("level", pa.string(), "Severity: error (the row was left out) or warning"),
         field("code", pa.string(), "Kind of finding: bad-letter, no-answer, duplicate-id, equal-options, ..."),
-        field("file", pa.string(), "File that the finding is about"),
+        field("file", pa.string(), "File with the finding"),
         field("line", pa.int32(), "Line of the file, from 1; null: the whole file"),
-        field("item_id", pa.string(), "Id of the item; null: it has none"),
-        field("found", pa.string(), "Content that stands there"),
-        field("allowed", pa.string(), "Content that would be accepted"),
-        field("text", pa.string(), "Account of the finding in a sentence"),
+        field("item_id", pa.string(), "Id of the item; null: the item has no id"),
+        field("found", pa.string(), "Content of the file at this place"),
+        field("allowed", pa.string(), "Content that is allowed"),
+        field("text", pa.string(), "What is wrong, in a sentence"),
     ]
 )
 """One row per finding in the files of a part."""
@@ -112,37 +110,31 @@ QA_DOCUMENTS = pa.schema([*OF_ONE_PART, *DOCUMENT_FIELDS])
 """One row per chunk of a transcript that can be retrieved."""
 
 QA_VECTORS = pa.schema([*OF_ONE_PART, *EMBEDDING_FIELDS])
-"""One row per text of a part that was embedded: a chunk of a document, or what is looked for."""
+"""One row per embedded text of a part: a chunk of a document, or a query."""
 
 QA_LOOKUPS = pa.schema(
     [
         *OF_ONE_PART,
         field("lookup_id", pa.string(), "Hash of the question, the number of chunks and the filter"),
-        field("server", pa.string(), "Server that was asked: scheme and host of its address"),
+        field("server", pa.string(), "Retrieval server: scheme and host of its address"),
         field(
             "sources",
             pa.list_(pa.struct([("doc_id", pa.string()), ("page_content", pa.string()), ("metadata", pa.string())])),
-            "Chunks that it found, the nearest first, with what is known of each interview in JSON",
+            "Chunks found, the nearest first, with the metadata of each interview in JSON",
         ),
-        field(
-            "problem", pa.string(), "Reason why nothing could be looked up; null: it could, and the server is not asked again"
-        ),
+        field("problem", pa.string(), "Why the look-up failed; null: it succeeded, and is not repeated"),
     ]
 )
-"""One row per look-up that a server was asked for."""
+"""One row per look-up at a server."""
 
 QA_PROMPTS = pa.schema(
     [
         *OF_ONE_PROMPT,
-        field("prompt_id", pa.string(), "Hash of everything the model sees"),
-        field("messages", _QA_SPOKEN, "Messages exactly as they are sent; none: the look-up failed, and no model is asked"),
-        field("response_schema", pa.string(), "JSON schema that the response is asked to have; null: free text"),
-        field("answer_tokens", pa.int32(), "Fewest tokens that the response needs room for; null: not said"),
-        field(
-            "option_order",
-            pa.list_(pa.int32()),
-            "Places, in the file's order, of the options as they are shown; null: the file's order",
-        ),
+        field("prompt_id", pa.string(), "Hash of everything that the model sees"),
+        field("messages", _QA_SPOKEN, "Messages exactly as they are sent; empty: the look-up failed, and no request is sent"),
+        field("response_schema", pa.string(), "JSON schema of the response; null: free text"),
+        field("answer_tokens", pa.int32(), "Smallest token limit for the response; null: not given"),
+        field("option_order", pa.list_(pa.int32()), "Places of the shown options in the file's order; null: the file's order"),
         field("n_examples", pa.int32(), "Examples that are shown before the question"),
         QA_TRUTH,
     ]
@@ -152,35 +144,35 @@ QA_PROMPTS = pa.schema(
 QA_CONTEXT = pa.schema(
     [
         *OF_ONE_PROMPT,
-        field(
-            "rank", pa.int32(), "Place of the chunk among those found, from 0: its number in the prompt; null: none was found"
-        ),
-        field("doc_id", pa.string(), "Id of the chunk; null: none was found"),
-        field(
-            "relevance", pa.float64(), "Nearness of the chunk to the question on the retriever's own scale: higher is nearer"
-        ),
+        field("rank", pa.int32(), "Place of the chunk in the result and number in the prompt, from 0; null: nothing was found"),
+        field("doc_id", pa.string(), "Id of the chunk; null: nothing was found"),
+        field("relevance", pa.float64(), "Similarity of chunk and question on the retriever's scale: higher is closer"),
         field("page_content", pa.string(), "Text of a chunk that a remote server found; null: the text is in qa_documents"),
-        field("problem", pa.string(), "Reason why nothing could be looked up; null: it could"),
-        field("holds_quote", pa.bool_(), "Flag: true where the chunk holds a quote that the item names; null: it names none"),
+        field("problem", pa.string(), "Why the look-up failed; null: it succeeded"),
+        field("holds_quote", pa.bool_(), "Flag: true if the chunk contains a quote of the item; null: the item has no quotes"),
     ]
 )
-"""One row per chunk that was retrieved for an item; one row per item for which none was."""
+"""One row per retrieved chunk of an item; one row for an item without chunks."""
 
 QA_RETRIEVAL = pa.schema(
     [
         *OF_ONE_PROMPT,
-        field("k", pa.int32(), "Number of chunks that were asked for"),
-        field("n_relevant", pa.int32(), "Chunks that the filter allows and that hold a quote which the item names"),
-        field("precision", pa.float64(), "Share of the first k chunks that hold a quote, 0-1: higher is better"),
-        field("recall", pa.float64(), "Share of the chunks with a quote that are among the first k, 0-1: higher is better"),
-        field("hit", pa.float64(), "Number that is 1 where any of the first k chunks holds a quote, else 0: higher is better"),
-        field("mrr", pa.float64(), "Reciprocal rank of the first chunk with a quote, 0-1: higher is better; 0: there is none"),
+        field("k", pa.int32(), "Number of chunks requested"),
+        field("n_relevant", pa.int32(), "Chunks within the filter that contain a quote of the item"),
+        field("precision", pa.float64(), "Share of the first k chunks that contain a quote, 0-1: higher is better"),
+        field("recall", pa.float64(), "Share of the chunks with a quote that are within the first k, 0-1: higher is better"),
+        field("hit", pa.float64(), "1 if one of the first k chunks contains a quote, else 0: higher is better"),
         field(
-            "ndcg", pa.float64(), "Discounted gain of the first 10 chunks over that of the best order, 0-1: higher is better"
+            "mrr", pa.float64(), "Reciprocal rank of the first chunk with a quote, 0-1: higher is better; 0: no chunk has one"
+        ),
+        field(
+            "ndcg",
+            pa.float64(),
+            "Discounted gain of the first 10 chunks divided by that of the best order, 0-1: higher is better",
         ),
     ]
 )
-"""One row per item that names quotes: how well its chunks were found."""
+"""One row per item with quotes: how well the retriever found their chunks."""
 
 QA_RESPONSES = pa.schema([*OF_ONE_PROMPT, *CALL])
 """One row per response: a draw of an item under a condition by a model variant."""
@@ -188,24 +180,24 @@ QA_RESPONSES = pa.schema([*OF_ONE_PROMPT, *CALL])
 QA_JUDGEMENTS = pa.schema(
     [
         *OF_ONE_RESPONSE,
-        field("evaluator", pa.string(), "Side that the judge looked at: semantic or factuality; or rationale"),
+        field("evaluator", pa.string(), "What the judge scores: semantic, factuality or rationale"),
         field("judge_model", pa.string(), "Name of the judge's model"),
         field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
         field("judge_snapshot", pa.string(), "Label of the judgements: judge, or judge/LABEL of a repeated judgement"),
         field("answer_key", pa.string(), "Key of the judged response in the store"),
-        field("score", pa.float64(), "Score that the judge gave, 0-1: higher is better; null: none, for the reason given"),
+        field("score", pa.float64(), "Score by the judge, 0-1: higher is better; null: none (see reason)"),
         field(
             "reason",
             pa.string(),
-            "Reason why there is no score: unreadable, empty, error, budget, skipped_budget, skipped_sample; null: there is one",
+            "Why there is no score: unreadable, empty, error, budget, skipped_budget, skipped_sample; null: there is one",
         ),
-        field("explanation", pa.string(), "Judge's own reason; null: none was read"),
-        field("attempts", pa.int32(), "Replies that were asked for: 2 where the first could not be read"),
-        field("raw", _QA_TEXTS, "Replies as they were served"),
+        field("explanation", pa.string(), "Reason that the judge gave; null: none was read"),
+        field("attempts", pa.int32(), "Number of requests: 2 if the first reply was unreadable"),
+        field("raw", _QA_TEXTS, "Replies, unchanged"),
         field("request_keys", _QA_TEXTS, "Keys of the calls in the response store"),
         *_QA_USED,
-        field("error", pa.string(), "Explanation of why there is no reply"),
-        field("self_judged", pa.bool_(), "Flag: true where judge and judged are of one maker, or one model"),
+        field("error", pa.string(), "Why there is no reply"),
+        field("self_judged", pa.bool_(), "Flag: true if the judge and the judged model have the same maker"),
     ]
 )
 """One row per evaluator and judged response."""
@@ -213,17 +205,17 @@ QA_JUDGEMENTS = pa.schema(
 QA_EXECUTIONS = pa.schema(
     [
         *OF_ONE_RESPONSE,
-        field("program_hash", pa.string(), "Hash of the program, its tests and the limits: equal programs are run once"),
+        field("program_hash", pa.string(), "Hash of the program, its tests and the limits; equal programs run once"),
         field(
             "verdict",
             pa.string(),
             "Outcome: passed, assertion, exception, no_call, syntax, load, empty, crashed, timeout, sandbox_unavailable or sandbox_error",
         ),
         field("message", pa.string(), "Message of the tests or the program; null: none"),
-        field("wall_s", pa.float64(), "Seconds from start to verdict"),
+        field("wall_s", pa.float64(), "Duration until the verdict in seconds"),
         field("isolation", pa.string(), "Level of the sandbox: sandlock, bwrap, unshare or rlimits"),
         field("python", pa.string(), "Version of Python that ran it"),
-        field("flags", _QA_TEXTS, "Words for what was noticed: weak_isolation, ..."),
+        field("flags", _QA_TEXTS, "Flags: weak_isolation, ..."),
     ]
 )
 """One row per response whose code was run."""
@@ -232,22 +224,23 @@ QA_CITATIONS = pa.schema(
     [
         *OF_ONE_RESPONSE,
         field("position", pa.int32(), "Place of the citation in the response, from 0"),
-        field("source_index", pa.string(), "Number of the source as the response gives it, in JSON"),
-        field("doc_id", pa.string(), "Id of the chunk of that number; null: there is no such chunk"),
-        field("quote", pa.string(), "Quotation as the response gives it"),
-        field("exact", pa.bool_(), "Flag: true where the chunk contains the quotation, without outer blanks"),
+        field("source_index", pa.string(), "Number of the source in the response, as JSON"),
+        field("doc_id", pa.string(), "Id of the chunk with that number; null: no such chunk"),
+        field("quote", pa.string(), "Quotation in the response"),
+        field("exact", pa.bool_(), "Flag: true if the chunk contains the quotation, apart from outer blanks"),
         field(
             "relaxed",
             pa.bool_(),
-            "Flag: true where it stands there but for case, quotation marks, dashes, white space and ellipses",
+            "Flag: true if the chunk contains it apart from case, quotation marks, dashes, white space and ellipses",
         ),
         field(
             "reason",
             pa.string(),
-            "Reason why it does not count: found_elsewhere, not_found, index_out_of_range, bad_index, empty_quote, no_content; null: it counts",
+            "Why it does not count: found_elsewhere, not_found, index_out_of_range, bad_index, empty_quote, no_content; "
+            "null: it counts",
         ),
-        field("begin", pa.int32(), "Place in the chunk where the quotation begins; null: it was not found"),
-        field("end", pa.int32(), "Place in the chunk behind its last character; null: it was not found"),
+        field("begin", pa.int32(), "Start of the quotation in the chunk, in characters from 0; null: not found"),
+        field("end", pa.int32(), "End of the quotation in the chunk (exclusive); null: not found"),
     ]
 )
 """One row per citation of a response."""
@@ -257,7 +250,7 @@ QA_SCORES = pa.schema(
         *OF_ONE_RESPONSE,
         field("type", pa.string(), "Type of the question"),
         QA_CLUSTER,
-        field("prompt_id", pa.string(), "Hash of everything the model sees"),
+        field("prompt_id", pa.string(), "Hash of everything that the model sees"),
         QA_TRUTH,
         field("request_key", pa.string(), "Key of the response in the store"),
         field("scorer", pa.string(), "Scorer, by name"),
@@ -266,20 +259,21 @@ QA_SCORES = pa.schema(
         field(
             "measured_by",
             pa.string(),
-            "Ground of the metric: version, judge, lexicon, level of the sandbox; rows that differ in it are never averaged together",
+            "What the metric was measured by: version, judge, lexicon, level of the sandbox; rows that differ in it are "
+            "never averaged together",
         ),
-        field("status", pa.string(), "State of the score: ok, unparseable, or why it is missing"),
-        field("value", pa.float64(), "Value, 0-1: higher is better; null unless the status is ok"),
+        field("status", pa.string(), "Status of the score: ok, unparseable, or why it is missing"),
+        field("value", pa.float64(), "Value, 0-1: higher is better; null: the status is not ok"),
         field(
             "score",
             pa.float64(),
-            "Value as it is published, 0-1, higher is better: what cannot be read counts 0; null: left out of every mean",
+            "Published value, 0-1, higher is better: unreadable responses count 0; null: left out of every mean",
         ),
-        field("how", pa.string(), "Rule that read the response; null: none did"),
-        field("flags", _QA_TEXTS, "Words for what was noticed: multi, ambiguous, several, truncated, cut_json, ..."),
+        field("how", pa.string(), "Rule that read the response; null: no rule could"),
+        field("flags", _QA_TEXTS, "Flags: multi, ambiguous, several, truncated, cut_json, ..."),
         field("detail", pa.string(), "Further output of the scorer, as JSON"),
-        field("reason", pa.string(), "Reason why there is no value, in words; null: there is one"),
-        field("lexicon", pa.string(), "Fingerprint of the synonyms that counted; null: none did"),
+        field("reason", pa.string(), "Why there is no value; null: there is one"),
+        field("lexicon", pa.string(), "Fingerprint of the synonyms used; null: none"),
         ANSWERED_AT_FIELD,
     ]
 )
@@ -289,32 +283,31 @@ QA_SCORES = pa.schema(
 QA_SPACE = Space("dataset_part", first="suite", second="part", order=str.casefold)
 """One partition is one part of a suite: `mmlu/college_physics`, `gsm8k/all`, `socioscope/questions`."""
 QA_RESPONSE_KEY = ("item_id", "condition", "model_variant", "draw")
-"""What tells the responses of a part's snapshot apart."""
+"""Key of the responses of a part's snapshot."""
 
 
 MEASURED_BY_FIELD = QA_SCORES.field("measured_by")
 OF_ONE_BOARD = ("suite", "condition", "metric", "measured_by")
-"""What tells boards apart: rows that differ in any of these are never averaged together."""
+"""Key of a board: rows that differ in any of these are never averaged together."""
 _SUITE_FIELD, _PART_FIELD = OF_ONE_PART
 _BOARD_FIELDS = (_SUITE_FIELD, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD)
 _OF_CLUSTERS = tuple(MEAN_FIELDS[name] for name in ("macro_score", "macro_low", "macro_high"))
 _COUNTED_RESPONSES = (
     *(MEAN_FIELDS[name] for name in ("n_items", "n_clusters", "n_total", "n_scored", "n_skipped", "n_failed")),
     field(
-        "n_uncited", pa.int64(), "Responses that cite nothing, and so have no score; null: the metric is not about quotations"
+        "n_uncited", pa.int64(), "Responses without a citation, which have no score; null: the metric is not about quotations"
     ),
 )
 _COVERED = (
     field(
         "coverage",
         pa.float64(),
-        "Share of the items that were to be scored that the model has a score for, 0-1: those of the board but for n_sampled_out; "
-        "null: all are left out",
+        "Share of the board's items (without n_sampled_out) that the model has a score for, 0-1; null: all are left out",
     ),
     field(
         "n_sampled_out",
         pa.int64(),
-        "Items that the random sample of judged responses (sample_rate) leaves out: neither scored nor missing",
+        "Items outside the random sample of judged responses (sample_rate): neither scored nor missing",
     ),
     *(MEAN_FIELDS[name] for name in ("parse_rate", "score_given_parsed")),
 )
@@ -331,7 +324,7 @@ QA_BOARD = pa.schema(
         field("n_parts", pa.int64(), "Parts of the suite with a scored response"),
         *_COUNTED_RESPONSES,
         *_COVERED,
-        field("exposure", pa.string(), "Sentence on whether the answers may be in the training data; empty: nothing is known"),
+        field("exposure", pa.string(), "Whether the answers may be in the training data; empty: unknown"),
         SNAPSHOTS_FIELD,
         BOARD_NOTE_FIELD,
     ]
@@ -354,22 +347,14 @@ QA_VALIDITY = pa.schema(
         _SUITE_FIELD,
         QA_CONDITION,
         *MODEL_FIELDS,
-        field(
-            "check",
-            pa.string(),
-            "Name of the check: position_bias, judge_against_numeric, self_judged, judge_failures or length_and_semantic",
-        ),
+        field("check", pa.string(), "Check: position_bias, judge_against_numeric, self_judged, judge_failures or length_and_semantic"),
         METRIC_FIELD,
         MEASURED_BY_FIELD,
-        field(
-            "value",
-            pa.float64(),
-            "Range of the mean scores over orders of options, a share of responses, or a rank correlation; null: see the note",
-        ),
-        field("low", pa.float64(), "Lower end of the 95 % interval of the value; null: see the note"),
-        field("high", pa.float64(), "Upper end of the 95 % interval of the value; null: see the note"),
-        field("n", pa.int64(), "Items (position_bias), judgements (self_judged, judge_failures) or responses behind the value"),
-        field("warn", pa.bool_(), "Flag: true where the value is a reason to look into the scores"),
+        field("value", pa.float64(), "Range of mean scores over orders of options, share of responses, or rank correlation; null: see note"),
+        field("low", pa.float64(), "Lower end of the 95 % interval of the value; null: see note"),
+        field("high", pa.float64(), "Upper end of the 95 % interval of the value; null: see note"),
+        field("n", pa.int64(), "Number of items (position_bias), judgements (self_judged, judge_failures) or responses"),
+        field("warn", pa.bool_(), "Flag: true if the value is a reason to check the scores"),
         BOARD_NOTE_FIELD,
     ]
 )  # fmt: skip
@@ -387,24 +372,24 @@ QA_ROLLED_UP = {
 """The tables over all parts, by name."""
 
 
-_ANCHOR = field("anchor", pa.string(), "Hash of the question, what is expected and the response, as the judge is shown them")
+_ANCHOR = field("anchor", pa.string(), "Hash of question, expected answer and response, as shown to the judge")
 _OF_JUDGE = tuple(QA_JUDGEMENTS.field(name) for name in ("judge_model", "judge_variant", "evaluator"))
 _KEPT_OF_JUDGEMENT = ("score", "reason", "raw", "request_keys", "prompt_tokens", "completion_tokens", "cost_usd")
-_NIGHT_OF_ANCHOR = field("snapshot", pa.string(), "Night in which the judge was shown it again")
+_NIGHT_OF_ANCHOR = field("snapshot", pa.string(), "Night of the judgement")
 
 QA_ANCHOR_ITEMS = pa.schema(
     [
         _ANCHOR,
         *OF_ONE_RESPONSE,
-        field("text", pa.string(), "Question as the judge is shown it"),
-        field("reference", pa.string(), "Expected answer as the judge is shown it"),
-        field("response", pa.string(), "Response as the judge is shown it"),
-        field("evaluators", pa.list_(pa.string()), "Sides that the judge looks at; none: those of its settings"),
-        field("score", pa.float64(), "Mean score of the judge when it was chosen, 0-1: higher is better"),
+        field("text", pa.string(), "Question as shown to the judge"),
+        field("reference", pa.string(), "Expected answer as shown to the judge"),
+        field("response", pa.string(), "Response as shown to the judge"),
+        field("evaluators", pa.list_(pa.string()), "What the judge scores; empty: as in its settings"),
+        field("score", pa.float64(), "Mean score by the judge when the anchor was chosen, 0-1: higher is better"),
         field("seed", pa.int64(), "Seed of the choice"),
     ]
 )
-"""One row per anchor: a judged response that stays as it is, whatever becomes of its item."""
+"""One row per anchor: a judged response that never changes, even if its item does."""
 
 QA_ANCHORS = pa.schema(
     [
