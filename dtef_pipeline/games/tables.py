@@ -29,22 +29,20 @@ _GAME_SPOKEN = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]
 _MEASURED_COUNTS = pa.list_(pa.struct([("metric", pa.string()), ("total", pa.float64()), ("of", pa.float64())]))
 
 OF_ONE_SCENARIO = (
-    field("league", pa.string(), "League of scenarios: solitaire, poker, negotiation, or one of the user's own"),
+    field("league", pa.string(), "League of scenarios: solitaire, poker, negotiation, or your own league"),
     field("scenario", pa.string(), "Scenario: thirteen, kuhn, limit-holdem, allocation, ..."),
-    field("version", pa.int32(), "Version of the scenario: results of two versions are never averaged"),
+    field("version", pa.int32(), "Version of the scenario; results of two versions are never averaged"),
 )
 GAME_ITEM_ID = field(
     "item_id", pa.string(), "Id of the item, unique in a version: seed, seat and opponent, as in 17/0/baseline/random"
 )
-GAME_PERSONA = field("persona", pa.string(), "Persona that the model plays, with its version: cautious:v2; empty: none")
+GAME_PERSONA = field("persona", pa.string(), "Persona of the model, with its version: cautious:v2; empty: none")
 GAME_OPPONENT = field(
-    "opponent", pa.string(), "Player at all other seats: baseline/random, a model, or persona@model; empty: one seat"
+    "opponent", pa.string(), "Player at all other seats: baseline/random, a model, or persona@model; empty: no other seat"
 )
-GAME_CLUSTER = field("cluster", pa.string(), "Seed as text: all seats and draws of a deal are one cluster")
+GAME_CLUSTER = field("cluster", pa.string(), "Seed as text: all seats and draws of a seed are one cluster")
 EPISODE_ID = field("episode_id", pa.string(), "Hash of scenario, version, item, persona, model variant, draw and snapshot")
-GAME_TRUTH = field(
-    "truth_id", pa.string(), "Hash of scenario, version, settings and limits: equal where episodes are played by equal rules"
-)
+GAME_TRUTH = field("truth_id", pa.string(), "Hash of scenario, version, settings and limits: equal if the rules are equal")
 OF_ONE_EPISODE = (
     *OF_ONE_SCENARIO,
     EPISODE_ID,
@@ -56,7 +54,7 @@ OF_ONE_EPISODE = (
     GAME_OPPONENT,
     GAME_CLUSTER,
 )
-"""The columns that name an episode."""
+"""The key columns of an episode."""
 
 SCENARIO_ITEMS = pa.schema(
     [
@@ -65,8 +63,8 @@ SCENARIO_ITEMS = pa.schema(
         field("seed", pa.int64(), "Seed of the deal"),
         field("seat", pa.int32(), "Seat of the player under test, from 0"),
         GAME_OPPONENT,
-        field("max_turns", pa.int32(), "Turns after which the episode ends without an outcome of its own"),
-        field("optimum", pa.float64(), "Fewest moves that solve the deal; null: none do, or it is not known"),
+        field("max_turns", pa.int32(), "Maximum number of turns; the episode then ends without an outcome"),
+        field("optimum", pa.float64(), "Fewest moves that solve the deal; null: unsolvable or unknown"),
         GAME_CLUSTER,
         GAME_TRUTH,
     ]
@@ -79,7 +77,7 @@ EPISODE_PROMPTS = pa.schema(
         GAME_ITEM_ID,
         GAME_PERSONA,
         field("prompt_id", pa.string(), "Hash of the messages"),
-        field("messages", _GAME_SPOKEN, "Messages before the first text of the player; none: another seat moves first"),
+        field("messages", _GAME_SPOKEN, "Messages before the first text of the player; empty: another seat moves first"),
         GAME_TRUTH,
     ]
 )
@@ -92,33 +90,37 @@ EPISODE_TURNS = pa.schema(
         GAME_ITEM_ID,
         GAME_CLUSTER,
         GAME_PERSONA,
-        field("seat", pa.int32(), "Seat of the player that wrote the text, from 0"),
-        field("under_test", pa.bool_(), "Flag: true where the player under test wrote the text, false: its opponent"),
-        field("turn", pa.int32(), "Number of the turn in the episode, from 0; texts that had to be repeated share their turn"),
+        field("seat", pa.int32(), "Seat of the text's player, from 0"),
+        field("under_test", pa.bool_(), "Flag: true if the player under test wrote the text; false: its opponent"),
+        field("turn", pa.int32(), "Number of the turn in the episode, from 0; repeated texts share their turn"),
         field("attempt", pa.int32(), "Number of the text within its turn, from 0"),
         *CALL,
         field("plan", pa.string(), "Text before the action"),
-        field("action", pa.string(), "Command as it was played; null: the text was no move"),
+        field("action", pa.string(), "Command that was played; null: the text was not a move"),
         field(
             "reaction",
             pa.string(),
-            "Words that the game answered; to the last text of a seat how the game ended, and what was shown then",
+            "Reply of the game; for the last text of a seat, how the game ended and what was shown then",
         ),
-        field("legal", pa.bool_(), "Flag: true where the text was a legal move; null: there is no text"),
-        field("illegal_kind", pa.string(), "Kind of what was wrong: illegal, unparsed or refused; null: nothing"),
-        field("illegal_reason", pa.string(), "Reason that the player was shown; null: the text was a legal move"),
+        field("legal", pa.bool_(), "Flag: true if the text was a legal move; null: no text"),
+        field("illegal_kind", pa.string(), "Kind of error: illegal, unparsed or refused; null: no error"),
+        field("illegal_reason", pa.string(), "Error message to the player; null: the text was a legal move"),
     ]
 )
 """One row per text of a model in an episode, the opponent's too."""
 
 _EPISODE_COUNTS = (
-    field("steps", pa.int32(), "Moves of the player under test, those made for it among them; a scenario may count otherwise"),
+    field(
+        "steps",
+        pa.int32(),
+        "Moves of the player under test, with those that the game made for it; a scenario may count differently",
+    ),
     field("n_turns", pa.int32(), "Turns of the player under test"),
-    field("illegal", pa.int32(), "Texts of the player that were no legal move, refusals apart"),
-    field("unparsed", pa.int32(), "Texts of the player, among the illegal ones, in which no command was found"),
+    field("illegal", pa.int32(), "Texts of the player that were not a legal move, without refusals"),
+    field("unparsed", pa.int32(), "Illegal texts of the player without any command"),
     field("refused", pa.int32(), "Texts of the player that decline to play"),
-    field("forfeits", pa.int32(), "Number that is 1 where the player forfeited for want of a legal move, else 0"),
-    field("defaults", pa.int32(), "Moves that were made for the player for want of a legal one"),
+    field("forfeits", pa.int32(), "1 if the player forfeited because it gave no legal move, else 0"),
+    field("defaults", pa.int32(), "Moves that the game made for the player because it gave no legal move"),
     field("tokens", pa.int64(), "Tokens of the player's requests, of prompts and texts; null: no model plays"),
     field("cost_usd", pa.float64(), "Cost of the player's requests in US dollars; null: no model plays, or a price is unknown"),
 )
@@ -126,18 +128,19 @@ EPISODES = pa.schema(
     [
         *OF_ONE_EPISODE,
         field("seat", pa.int32(), "Seat of the player under test, from 0"),
-        field("status", pa.string(), "State of the episode: played, skipped_budget (it goes on in a rerun) or error"),
-        field("reason", pa.string(), "Reason why it was not played to its end; null: it was"),
-        field("outcome", pa.string(), "Outcome of its seat: win, loss, draw, unsolved, agreement or no_agreement; null: see status"),
+        field("status", pa.string(), "Status of the episode: played, skipped_budget (a rerun continues it) or error"),
+        field("reason", pa.string(), "Why the episode was not finished; null: it was"),
+        field("outcome", pa.string(), "Outcome for the player under test: win, loss, draw, unsolved, agreement or "
+                                      "no_agreement; null: see status"),
         field("reward", pa.float64(), "Reward of the player under test in the unit of the scenario: higher is better; null: see status"),
         field("rewards", _GAME_NUMBERS, "Rewards of all seats, from seat 0; empty: see status"),
-        field("flags", _GAME_WORDS, "Words for what was noticed: turn_limit, forfeit, resigned, ..."),
+        field("flags", _GAME_WORDS, "Flags: turn_limit, forfeit, resigned, ..."),
         *_EPISODE_COUNTS,
-        field("optimum", pa.float64(), "Fewest moves that solve the deal; null: none do, or it is not known"),
-        field("max_turns", pa.int32(), "Turns after which the episode ends without an outcome of its own"),
-        field("measured", _MEASURED_COUNTS, "Counts of the scenario's own metrics, of the player under test"),
+        field("optimum", pa.float64(), "Fewest moves that solve the deal; null: unsolvable or unknown"),
+        field("max_turns", pa.int32(), "Maximum number of turns; the episode then ends without an outcome"),
+        field("measured", _MEASURED_COUNTS, "Counts for the scenario's metrics, of the player under test"),
         field("trace", pa.string(), "Moves that led to the result, as JSON: [seat, command] of each"),
-        field("trace_hash", pa.string(), "Hash of moves, rewards, outcomes and flags: a replay has the same"),
+        field("trace_hash", pa.string(), "Hash of moves, rewards, outcomes and flags: equal in a replay"),
         GAME_TRUTH,
         ANSWERED_AT_FIELD,
     ]
@@ -150,13 +153,14 @@ EPISODE_SCORES = pa.schema(
         METRIC_FIELD,
         field("family", pa.string(), "Family of the metric: efficacy, efficiency, expected value, risk, social, safety or form"),
         field("unit", pa.string(), "Unit of the metric: share (0-1), chips, points, moves, per turn, ..."),
-        field("direction", pa.string(), "Better side of the metric: higher, lower, or none"),
-        field("unit_scale", pa.bool_(), "Flag: true where the metric lies on 0-1 and one side is better, as drift and composites need"),
-        field("weight", pa.float64(), "Weight of the metric in the composite score of the scenario; null: it is no part of it"),
-        field("total", pa.float64(), "Part of the episode in the numerator of the metric; null: unscored"),
-        field("of", pa.float64(), "Part of the episode in the denominator of the metric; null: unscored"),
-        field("status", pa.string(), "State of the score: scored, or unscored"),
-        field("reason", pa.string(), "Reason why there is no value; null: there is one"),
+        field("direction", pa.string(), "Better direction of the metric: higher, lower, or none"),
+        field("unit_scale", pa.bool_(), "Flag: true if the metric is on 0-1 and has a better direction, which drift and "
+                                        "composites need"),
+        field("weight", pa.float64(), "Weight of the metric in the scenario's composite score; null: not part of it"),
+        field("total", pa.float64(), "Numerator of the metric in this episode; null: unscored"),
+        field("of", pa.float64(), "Denominator of the metric in this episode; null: unscored"),
+        field("status", pa.string(), "Status of the score: scored, or unscored"),
+        field("reason", pa.string(), "Why there is no value; null: there is one"),
         field("value", pa.float64(), "Total over of, in the unit; null: see the reason"),
         GAME_TRUTH,
         ANSWERED_AT_FIELD,
@@ -165,14 +169,14 @@ EPISODE_SCORES = pa.schema(
 """One row per episode and metric, of the seat under test."""
 
 _MEAN_ENDS = (
-    field("low", pa.float64(), "Lower end of the 95 % interval; null: see the reason"),
-    field("high", pa.float64(), "Upper end of the 95 % interval; null: see the reason"),
+    field("low", pa.float64(), "Lower end of the 95 % interval; null: see reason"),
+    field("high", pa.float64(), "Upper end of the 95 % interval; null: see reason"),
     field(
         "interval_kind",
         pa.string(),
-        "Kind of the interval: wilson (one episode a seed), t (whole seeds) or jackknifed (volatility); null: none",
+        "Kind of interval: wilson (one episode per seed), t (clustered by seed) or jackknifed (volatility); null: none",
     ),
-    field("reason", pa.string(), "Reason why there is no mean or no interval; null: there are both"),
+    field("reason", pa.string(), "Why there is no mean or no interval; null: both exist"),
 )
 PERSONA_RESULTS = pa.schema(
     [
@@ -183,33 +187,36 @@ PERSONA_RESULTS = pa.schema(
         METRIC_FIELD,
         field("family", pa.string(), "Family of the metric; composite: arithmetic mean of normalised metrics"),
         field("unit", pa.string(), "Unit of the mean"),
-        field("direction", pa.string(), "Better side of the metric: higher, lower, or none"),
+        field("direction", pa.string(), "Better direction of the metric: higher, lower, or none"),
         field("opponent", pa.string(), "Opponent of these episodes, or all"),
-        field("n_episodes", pa.int64(), "Episodes that say something of the metric"),
-        field("n_total", pa.int64(), "Episodes that were to be played"),
-        field("n_clusters", pa.int64(), "Seeds of the episodes that say something of the metric"),
-        field("mean", pa.float64(), "Mean of the metric in its unit; of volatility the standard deviation of rewards; null: see the reason"),
+        field("n_episodes", pa.int64(), "Episodes in which the metric is defined"),
+        field("n_total", pa.int64(), "Planned episodes"),
+        field("n_clusters", pa.int64(), "Seeds of the episodes in which the metric is defined"),
+        field("mean", pa.float64(), "Mean of the metric in its unit (volatility: standard deviation of rewards); null: see "
+                                    "reason"),
         *_MEAN_ENDS,
-        field("illegal_rate", pa.float64(), "Texts that were no legal move over turns of these episodes; null: no turns"),
-        field("forfeit_rate", pa.float64(), "Episodes forfeited for want of a legal move over episodes, 0-1; null: none were played"),
-        field("unparsed_rate", pa.float64(), "Texts in which no command was found over turns of these episodes; null: no turns"),
-        field("refused_rate", pa.float64(), "Texts that decline to play over turns of these episodes; null: no turns"),
-        field("default_rate", pa.float64(), "Moves made for the player for want of a legal one over turns; null: no turns"),
+        field("illegal_rate", pa.float64(), "Texts that were not a legal move, per turn of these episodes; null: no turns"),
+        field("forfeit_rate", pa.float64(), "Share of episodes that the player forfeited because it gave no legal move, 0-1; "
+                                            "null: none were played"),
+        field("unparsed_rate", pa.float64(), "Texts without any command, per turn of these episodes; null: no turns"),
+        field("refused_rate", pa.float64(), "Texts that decline to play, per turn of these episodes; null: no turns"),
+        field("default_rate", pa.float64(), "Moves that the game made for the player, per turn; null: no turns"),
     ]
 )  # fmt: skip
-"""One row per scenario, version, persona, model variant, metric and opponent, of the latest snapshot; and one of all opponents."""
+"""One row per scenario, version, persona, model variant, metric and opponent of the latest snapshot, and one for all
+opponents."""
 
 DECISION_ANSWERS = pa.schema(
     [
         *OF_ONE_SCENARIO,
         field("point", pa.string(), "Decision point: own card, public card and betting, as in K:check,bet"),
-        field("seat", pa.int32(), "Seat that is to move there, from 0"),
-        field("allowed", pa.list_(pa.string()), "Commands that are legal there, in the order of the scenario"),
+        field("seat", pa.int32(), "Seat to move, from 0"),
+        field("allowed", pa.list_(pa.string()), "Legal commands, in the order of the scenario"),
         GAME_PERSONA,
         *CALL,
-        field("command", pa.string(), "Legal command that was read from the response; null: none was, or there is no response"),
-        field("illegal_kind", pa.string(), "Kind of what was wrong: illegal, unparsed or refused; null: nothing"),
-        field("illegal_reason", pa.string(), "Reason why the response gives no legal command; null: it gives one"),
+        field("command", pa.string(), "Legal command in the response; null: none, or no response"),
+        field("illegal_kind", pa.string(), "Kind of error: illegal, unparsed or refused; null: no error"),
+        field("illegal_reason", pa.string(), "Why the response has no legal command; null: it has one"),
         GAME_TRUTH,
     ]
 )
@@ -222,24 +229,22 @@ STRATEGY_VALUES = pa.schema(
         *MODEL_FIELDS,
         SNAPSHOT_FIELD,
         field("quantity", pa.string(), "Quantity: value, exploitability or exploitability_corrected"),
-        field("opponent", pa.string(), "Baseline that a value is won from, as in baseline/nash; null: of other quantities"),
-        field("value", pa.float64(), "Value of the quantity, in the unit, mean of both seats; exploitability: lower is better; null: see why"),
-        field("low", pa.float64(), "Lower end of the 95 % interval over other draws of the same player; null: see the reason"),
-        field("high", pa.float64(), "Upper end of the 95 % interval over other draws of the same player; null: see the reason"),
+        field("opponent", pa.string(), "Baseline that the value is won from, such as baseline/nash; null: another quantity"),
+        field("value", pa.float64(), "Value of the quantity in its unit, mean of both seats; exploitability: lower is "
+                                     "better; null: see reason"),
+        field("low", pa.float64(), "Lower end of the 95 % interval over draws of the player; null: see reason"),
+        field("high", pa.float64(), "Upper end of the 95 % interval over draws of the player; null: see reason"),
         field("unit", pa.string(), "Unit of the value: that of the scenario, per hand"),
-        field(
-            "scale",
-            pa.float64(),
-            "Exploitability of play at random in the points that were asked, for comparison; null: of other quantities",
-        ),
-        field("status", pa.string(), "State of the value: scored, partial (filled_by plays where the model was not asked) or unscored"),
-        field("reason", pa.string(), "Reason why there is no value or no interval; null: there are both"),
-        field("n_points", pa.int32(), "Decision points that were asked; of a baseline: that its strategy has"),
-        field("n_missing", pa.int32(), "Decision points without a strategy: not asked, or no response could be read"),
-        field("n_filled", pa.int32(), "Decision points that were not asked and where filled_by plays instead of the player"),
-        field("filled_by", pa.string(), "Baseline that plays at decision points that were not asked; null: none does"),
-        field("n_draws", pa.int64(), "Responses that the quantity follows from; null: of a baseline"),
-        field("n_readable", pa.int64(), "Responses, of n_draws, from which a legal command was read; null: of a baseline"),
+        field("scale", pa.float64(), "Exploitability of random play at the requested points, for comparison; null: another quantity"),
+        field("status", pa.string(), "Status of the value: scored, partial (filled_by plays at points without a request) or "
+                                     "unscored"),
+        field("reason", pa.string(), "Why there is no value or no interval; null: both exist"),
+        field("n_points", pa.int32(), "Decision points that were requested; for a baseline: those of its strategy"),
+        field("n_missing", pa.int32(), "Decision points without a strategy: not requested, or no readable response"),
+        field("n_filled", pa.int32(), "Decision points that were not requested, where filled_by plays instead of the player"),
+        field("filled_by", pa.string(), "Baseline that plays at decision points that were not requested; null: none"),
+        field("n_draws", pa.int64(), "Responses that the quantity is computed from; null: a baseline"),
+        field("n_readable", pa.int64(), "Responses, of n_draws, with a legal command; null: a baseline"),
         GAME_TRUTH,
     ]
 )  # fmt: skip
