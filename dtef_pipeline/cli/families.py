@@ -235,7 +235,7 @@ def family_settings(family: str, options: Mapping[str, Any]) -> Any:
     return build_command_settings(model, options, load_family_panel(Settings.read_environment(), family, model))
 
 
-def named_stages(module: str, name: str) -> Sequence[Stage]:
-    """The stages that a module of `assets` calls so."""
-    stages: Sequence[Stage] = getattr(import_module(module), name)
+def named_stages(family: str, name: str) -> Sequence[Stage]:
+    """The stages of a family that `assets` calls so."""
+    stages: Sequence[Stage] = getattr(import_module(f"assets.{family}.stages"), name)
     return stages

@@ -128,8 +128,8 @@ class FamilyRun:
     """Whether a run can be the first to write tables."""
     sized_by: tuple[str, str] = ("", "")
     """The stage that says how much a run is, and what it counts, such as responses."""
-    status: str = ""
-    """In the table of that stage, the column that says which calls failed, which are warned of after a run; empty: none is."""
+    failure_columns: tuple[str, ...] = ()
+    """In the table of that stage, the status of a call and why it failed: a run ends with warnings of those that did; empty: with none."""
     assumes: Callable[[DryRun], Iterable[str]] = lambda plan: ()
     """What an estimate says of its numbers."""
     explained_as: str = ESTIMATE
@@ -167,15 +167,15 @@ def run(record: FamilyRun, options: Any, beside: RunFlags) -> int:
 
 def list_failed_calls(record: FamilyRun, context: RunContextOfCommand, keys: Sequence[str]) -> Iterator[str]:
     """The lines of `describe_unanswered` of these partitions, where responses were asked for and not only judged."""
-    if not record.status or context.beside.first == "judge":
+    if not record.failure_columns or context.beside.first == "judge":
         return
-    table, names = record.sized_by[0], ["model", record.status, "error"]
+    (table, noun), names = record.sized_by, ["model", *record.failure_columns]
     calls: list[tuple[str, str, str | None]] = []
     for key in keys:
         at = {**context.family.space.levels(key), "snapshot": context.options.snapshot}
         rows = context.warehouse.read_or_empty(table, columns=names, **at)
         calls += zip(*(rows[name].to_pylist() for name in names), strict=True)
-    yield from describe_unanswered(calls)
+    yield from describe_unanswered(calls, noun)
 
 
 def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelection) -> tuple[RunContextOfCommand, StagesRun]:

@@ -258,25 +258,25 @@ def require_imported(specs: Iterable[ModelSpec], snapshot: str, settings: Settin
             refuse_absent_imported(imports, snapshot, store)
 
 
-_FAILED_CALL, _ENDED_BY_BUDGET = "error", "budget"
-ERROR_CHARACTERS_SHOWN = 300
+_FAILED_CALL, _ENDED_BY_BUDGET = "error", ("budget", "skipped_budget")
+_ERROR_CHARACTERS_SHOWN = 300
 
 
-def describe_unanswered(calls: Iterable[tuple[str, str, str | None]]) -> Iterator[str]:
+def describe_unanswered(calls: Iterable[tuple[str, str, str | None]], noun: str = "response") -> Iterator[str]:
     """A line per model with responses that failed, and per model with such that a budget ended, in the order of names.
 
-    `calls`: of each response its model, status and error.
+    `calls`: of each response its model, status and error. `noun`: what is counted in place of responses.
     """
     totals, errors = Counter[str](), defaultdict[tuple[str, str], Counter[str]](Counter)
     for model, status, error in calls:
         totals[model] += 1
         # Of what a budget ended, the error of the last attempt, where there was one.
-        last = (error or "").partition(LAST_ERROR)[2] if status == _ENDED_BY_BUDGET else error or ""
+        last = (error or "").partition(LAST_ERROR)[2] if status in _ENDED_BY_BUDGET else error or ""
         errors[model, status][last] += 1
     for (model, status), error_counts in sorted(errors.items()):
-        number = format_count(error_counts.total(), "response")
-        why = next((f" ({error[:ERROR_CHARACTERS_SHOWN]})" for error, _ in error_counts.most_common() if error), "")
+        number = format_count(error_counts.total(), noun)
+        why = next((f" ({error[:_ERROR_CHARACTERS_SHOWN]})" for error, _ in error_counts.most_common() if error), "")
         if status == _FAILED_CALL:
             yield f"warning: {model}: {number} of {totals[model]:,} failed{why}; the same command asks again"
-        elif status == _ENDED_BY_BUDGET:
+        elif status in _ENDED_BY_BUDGET:
             yield f"warning: {model}: {number} of {totals[model]:,} missing, because a budget was reached{why}; the same command continues"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from typing import Annotated
 
 from pydantic import Field
 
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, ONLY_COMMAND, ONLY_PANEL, RunSettings, Setting
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import BASELINE_PREFIX
-from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.name_matching import filter_by_patterns
 
 GAMES_PANEL_SECTION = "games"
 MOST_ASKED_EPISODES = 100_000
@@ -99,18 +97,10 @@ DECISION_STAGE_SETTINGS = {
 
 
 def select_scenarios(panel: GamesSettings, manifests: Mapping[str, ScenarioManifest]) -> list[str]:
-    """The scenarios of a panel among those `manifests`, in their order; a retired one only by its name. Raises ConfigError for a pattern
-    that none
-    fits.
-    """
+    """The scenarios of a panel among `manifests`, in their order; a retired one only by its name. Raises ConfigError."""
     patterns = [scenario if "/" in scenario else f"*/{scenario}" for scenario in panel.scenarios]
-    for entry, pattern in zip(panel.scenarios, patterns, strict=True):
-        if not any(fnmatchcase(name, pattern) for name in manifests):
-            raise ConfigError(
-                f"{GAMES_PANEL_SECTION}.scenarios: {entry!r} matches none; known: {list_nearest(entry, manifests)}"
-            )
-    named = {name for name, manifest in manifests.items() if manifest.status == "retired" and name not in patterns}
-    return [name for name in manifests if name not in named and any(fnmatchcase(name, pattern) for pattern in patterns)]
+    names = filter_by_patterns(list(manifests), patterns, f"{GAMES_PANEL_SECTION}.scenarios:") if patterns else []
+    return [name for name in names if manifests[name].status != "retired" or name in patterns]
 
 
 def list_panel_players(panel: GamesSettings) -> list[str]:

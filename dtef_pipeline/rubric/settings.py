@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from dtef_pipeline.asking.draws import Draws
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, NOT_COMMAND, ONLY_PANEL, RunSettings, Setting
 from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.name_matching import filter_by_patterns
 
 RUBRIC_PANEL_SECTION = "rubric"
 REPORT_CHARACTERS = 400_000
@@ -87,9 +85,4 @@ RUBRIC_ANCHOR_SETTINGS = (*ASKING_SETTINGS, "judges", "scale", "anchors", "ancho
 
 def select_panel_blueprints(panel: RubricSettings, blueprints: Sequence[str]) -> list[str]:
     """The blueprints of a panel among those `blueprints`, in their order. Raises ConfigError for a pattern that none has."""
-    for pattern in panel.blueprints:
-        if blueprints and not any(fnmatchcase(key, pattern) for key in blueprints):
-            raise ConfigError(
-                f"{RUBRIC_PANEL_SECTION}.blueprints: {pattern!r} is not a blueprint that was added; added: {list_nearest(pattern, blueprints)}"
-            )
-    return [key for key in blueprints if any(fnmatchcase(key, pattern) for pattern in panel.blueprints)]
+    return filter_by_patterns(blueprints, panel.blueprints, f"{RUBRIC_PANEL_SECTION}.blueprints:") if blueprints else []

@@ -26,9 +26,9 @@ def list_nearest(word: str, choices: Iterable[str], most: int = _MOST, describe:
 def filter_by_patterns(names: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
     """Those that fit any of the patterns, in their order; all without one. Raises ConfigError for a pattern that fits none.
 
-    `given_as`: what the patterns are called where they are given.
+    `given_as`: what the patterns are called where they are given. The `*/` before a name that may be at any place is not repeated in the error.
     """
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise ConfigError(f"{given_as} {pattern!r} matches none; known: {list_nearest(pattern, names)}")
+            raise ConfigError(f"{given_as} {pattern.removeprefix('*/')!r} matches none; known: {list_nearest(pattern, names)}")
     return [name for name in names if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]

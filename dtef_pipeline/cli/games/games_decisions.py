@@ -207,7 +207,7 @@ def _list_with_points(manifests: Any) -> list[str]:
 DECISIONS_RUN = FamilyRun(
     "games",
     "scenario",
-    partial(named_stages, "assets.games.stages", "DECISION_STAGES"),
+    partial(named_stages, "games", "DECISION_STAGES"),
     partial(build_settings, DecisionSettings),
     lambda context: _build_selection(build_decision_plans(context.options, context.environment, context.models)),
     register=register,

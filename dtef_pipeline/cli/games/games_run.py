@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from assets.games.game_catalog import load_known_personas, load_known_scenarios
 from dtef_pipeline.asking.call_plan import PLANNED
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.families import named_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection
-from dtef_pipeline.cli.stage_runs import ERROR_CHARACTERS_SHOWN, StagesRun
+from dtef_pipeline.cli.stage_runs import StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import build_settings
@@ -30,17 +27,13 @@ from dtef_pipeline.games.entrants import (
 )
 from dtef_pipeline.games.episode import LeaguePlan
 from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_items
-from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import require_weighable
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona, require_approved
 from dtef_pipeline.games.settings import GamesSettings
-from dtef_pipeline.games.tables import LEAGUE_SPACE
-from dtef_pipeline.text.name_matching import list_nearest
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.name_matching import filter_by_patterns
 from resources.settings import Settings
-from resources.warehouse import Warehouse
 
 OR_UNAPPROVED = ", or any with --unapproved"
 
@@ -96,17 +89,8 @@ def choose_scenarios(manifests: Mapping[str, ScenarioManifest], leagues: Sequenc
     if not manifests:
         raise ConfigError("no scenario is known: DTEF_SCENARIOS names a folder with <league>/<scenario>.yaml")
     keys = [key for key, manifest in manifests.items() if scenarios or manifest.status != "retired"]
-    among = _match_patterns(keys, [f"{league}/*" for league in leagues], "--league")
-    return _match_patterns(among, [pattern if "/" in pattern else f"*/{pattern}" for pattern in scenarios], "--scenario")
-
-
-def _match_patterns(names: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
-    for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in names):
-            raise ConfigError(
-                f"{given_as} {pattern.removeprefix('*/').removesuffix('/*')}: matches none; known: {list_nearest(pattern, names)}"
-            )
-    return [name for name in names if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
+    among = filter_by_patterns(keys, [f"{league}/*" for league in leagues], "--league")
+    return filter_by_patterns(among, [pattern if "/" in pattern else f"*/{pattern}" for pattern in scenarios], "--scenario")
 
 
 def _plan(options: GamesSettings, entry: Pack, models: Models, personas: Mapping[str, Persona]) -> LeaguePlan:
@@ -115,25 +99,6 @@ def _plan(options: GamesSettings, entry: Pack, models: Models, personas: Mapping
     names = dict.fromkeys(item.opponent for item in items if item.opponent != NO_OPPONENT)
     opponents = {name: resolve_opponent(entry, models, personas, name) for name in names}
     return LeaguePlan(entry, items, players, opponents, options.draws, options.snapshot)
-
-
-def _list_unplayed(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
-    """A line per model and state of episodes that were not played to their end."""
-    counts, errors = Counter[tuple[str, str]](), defaultdict[tuple[str, str], Counter[str]](Counter)
-    for key in keys:
-        rows = warehouse.read_or_empty(
-            "episodes", columns=["model", "status", "reason"], **LEAGUE_SPACE.levels(key), snapshot=snapshot
-        )
-        for model, status, reason in zip(*(rows[name].to_pylist() for name in ("model", "status", "reason")), strict=True):
-            counts[model, status] += 1
-            # Of what a budget ended, the error of the last attempt, where there was one.
-            error = (reason or "").partition(LAST_ERROR)[2] if status == OUT_OF_BUDGET else reason
-            errors[model, status].update([error] if error else [])
-    for (model, status), number in sorted(counts.items()):
-        if status != PLAYED_EPISODE:
-            why = "a budget was reached" if status == OUT_OF_BUDGET else "a call failed"
-            last = "".join(f" ({error[:ERROR_CHARACTERS_SHOWN]})" for error, _ in errors[model, status].most_common(1))
-            yield f"warning: {model}: {format_count(number, 'episode')} not played to the end, because {why}{last}; the same command continues"
 
 
 LEAGUE_ESTIMATE = {
@@ -166,19 +131,20 @@ def register(instance: Any, keys: Sequence[str]) -> None:
 def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
     if not context.options.players:
         say("no player was given: stored episodes were scored; --player NAME plays new ones")
-    return AfterRun(_list_unplayed(context.warehouse, keys, context.options.snapshot))
+    return AfterRun()
 
 
 GAMES_RUN = FamilyRun(
     "games",
     "scenario",
-    partial(named_stages, "assets.games.stages", "GAMES_STAGES"),
+    partial(named_stages, "games", "GAMES_STAGES"),
     partial(build_settings, GamesSettings),
     _choose,
     register=register,
     after=_summarize_run,
     makes_warehouse=True,
     sized_by=("episodes", "episode"),
+    failure_columns=("status", "reason"),
     assumes=lambda estimate: [BASELINES_LEFT_OUT, HIGHEST_ASSUMES],
     explained_as="games/estimate",
 )

@@ -98,7 +98,7 @@ def plugin_run(family: Family) -> FamilyRun:
         _choose,
         steps=_steps,
         sized_by=(family.responses, "response"),
-        status="call_status",
+        failure_columns=("call_status", "error"),
     )
 
 

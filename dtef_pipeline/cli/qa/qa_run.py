@@ -184,14 +184,14 @@ def _find_daily_budgets(context: RunContextOfCommand) -> Mapping[str, float | No
 QA_RUN = FamilyRun(
     "qa",
     "part",
-    partial(named_stages, "assets.qa.stages", "QA_STAGES"),
+    partial(named_stages, "qa", "QA_STAGES"),
     partial(family_settings, "qa"),
     _choose,
     _list_steps,
     _refuse,
     after=_summarize_run,
     sized_by=("qa_responses", "response"),
-    status="call_status",
+    failure_columns=("call_status", "error"),
     assumes=_describe_uncounted,
     daily=_find_daily_budgets,
 )

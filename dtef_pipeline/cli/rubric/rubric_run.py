@@ -176,12 +176,12 @@ def _describe_assumptions(plan: DryRun) -> Iterator[str]:
 RUBRIC_RUN = FamilyRun(
     "rubric",
     "blueprint",
-    partial(named_stages, "assets.rubric.stages", "RUBRIC_STAGES"),
+    partial(named_stages, "rubric", "RUBRIC_STAGES"),
     with_panel,
     _choose,
     _list_steps,
     after=_summarize_run,
     sized_by=("rubric_responses", "response"),
-    status="status",
+    failure_columns=("status", "error"),
     assumes=_describe_assumptions,
 )

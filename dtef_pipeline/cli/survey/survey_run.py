@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from assets.stage.snapshots import require_snapshot
 from assets.survey.panel_file import load_checked_panel, with_blueprints
+from dtef_pipeline.cli.families import named_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.stage_runs import StagesRun, check_settings
 from dtef_pipeline.cli.survey.question_lines import question_lines
@@ -107,16 +109,10 @@ def _describe_assumptions(plan: DryRun) -> Iterator[str]:
         )
 
 
-def _stages() -> Sequence[Stage]:
-    from assets.survey.stages import SURVEY_STAGES
-
-    return SURVEY_STAGES
-
-
 SURVEY_RUN = FamilyRun(
     "survey",
     "partition",
-    _stages,
+    partial(named_stages, "survey", "SURVEY_STAGES"),
     survey_settings,
     _choose,
     _steps,

@@ -127,7 +127,7 @@ class TestTick:
     @pytest.mark.parametrize(
         ("panel", "said"),
         [
-            ("qa: {parts: ['x*']}\n", r"qa.parts: '\*/x\*' matches none; known: .*mmlu/law"),
+            ("qa: {parts: ['x*']}\n", r"qa.parts: 'x\*' matches none; known: .*mmlu/law"),
             ("qa: {suites: [humaneval]}\n", "qa.suites: 'humaneval' matches none; known: .*gsm8k"),
             ("qa: {suites: [mmlu], models: [nobody]}\n", "nobody"),
             ("qa: {suites: [mmlu], models: [m], judge: nobody}\n", "nobody"),
