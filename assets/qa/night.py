@@ -6,9 +6,9 @@ from typing import Any
 import dagster as dg
 
 from assets.engine.family_nights import NightPlan, build_night_schedule
-from assets.qa.files import list_known_parts
 from assets.qa.lookups import open_retrieval_server
 from assets.qa.stages import resolve_run_arbiter
+from assets.stage.file_notes import list_partitions
 from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
@@ -21,7 +21,7 @@ from dtef_pipeline.qa.transcripts.remote import REMOTE
 
 def plan_questions(context: dg.ScheduleEvaluationContext, store: Store, panel: QaSettings) -> NightPlan:
     """From the prompts on. Parts that were added and never made are left out and named."""
-    known_parts = list_known_parts(context.instance)
+    known_parts = list_partitions(context.instance, QA_SPACE)
     parts = select_panel_parts(panel, known_parts)
     keys = [key for key in parts if len(store.warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))]
     for key, text in _filter_faults(panel, store, keys).items() if keys else ():

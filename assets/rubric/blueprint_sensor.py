@@ -8,16 +8,19 @@ from pathlib import Path
 import dagster as dg
 
 from assets.engine.settings_config import load_family_panel
-from assets.rubric.files import add, list_known_blueprints, read
+from assets.rubric.files import read
+from assets.stage.file_notes import add_noted, list_partitions
 from assets.stage.partitions import build_partition_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.blueprint.findings import TO_BE_NAMED
 from dtef_pipeline.rubric.blueprint.model import ReadBlueprint
 from dtef_pipeline.rubric.blueprint.reading import is_blueprint_file, make_blueprint_id
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RUBRIC_STAGE_SETTINGS, RubricSettings
+from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.quantity_words import list_first_names
 from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, content_hash
 from resources.settings import Settings
@@ -141,7 +144,8 @@ class BlueprintFolder:
         """Those of them that hold something new."""
         if not files:
             return []
-        blueprints = set(add(self._context.instance, self._store.warehouse, files).changed)
+        result = add_noted(self._context.instance, self._store.warehouse, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, files)
+        blueprints = set(result.changed)
         return [file for file in files if file.blueprint in blueprints]
 
     def _request(self, files: list[RubricFile]) -> dg.RunRequest:
@@ -150,7 +154,7 @@ class BlueprintFolder:
         self._context.log.info(f"new or changed: {', '.join(keys)}")
         return dg.RunRequest(
             run_key=digest(*(f"{file.blueprint}:{file.content_hash}:{self._stamps[file.blueprint]}" for file in files)),
-            tags=build_partition_tags(list_known_blueprints(self._context.instance), keys),
+            tags=build_partition_tags(list_partitions(self._context.instance, RUBRIC_SPACE), keys),
             run_config={
                 "ops": {name: {"config": config} for name, config in run_config(self._panel, RUBRIC_STAGE_SETTINGS).items()}
             },

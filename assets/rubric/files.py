@@ -6,18 +6,15 @@ from pathlib import Path
 import dagster as dg
 
 from assets.engine.part_files import build_file_source
-from assets.stage.file_notes import AddResult, add_noted, list_partitions
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.blueprint.findings import is_left_out_for
 from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ReadBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.quantity_words import format_count
-from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile
+from resources.blueprint_files import RubricFile
 from resources.plugin_functions import load_plugin_functions
-from resources.warehouse import Warehouse
 
 RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
 RUBRIC_GROUP = {"group_name": "rubric"}
@@ -59,13 +56,3 @@ def _format_first_error(path: Path, errors: Sequence[BlueprintFinding]) -> str:
     place = f" {first.place}:" if first.place and not first.place.startswith("line ") else ""
     more = f" (and {format_count(len(errors) - 1, 'more error')})" if len(errors) > 1 else ""
     return f"{path}{line}:{place} {first.code}: {first.text}{more}"
-
-
-def add(instance: dg.DagsterInstance, warehouse: Warehouse, files: Sequence[RubricFile]) -> AddResult:
-    """Make blueprints known: their notes, their partitions, and which of them hold something new. Done again, it changes nothing."""
-    return add_noted(instance, warehouse, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, files)
-
-
-def list_known_blueprints(instance: dg.DagsterInstance) -> list[str]:
-    """The partitions, in the order in which they were added."""
-    return list_partitions(instance, RUBRIC_SPACE)

@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 
 from assets.engine.family_nights import NightPlan, build_night_schedule
-from assets.rubric.files import list_known_blueprints
+from assets.stage.file_notes import list_partitions
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
@@ -15,11 +15,12 @@ from dtef_pipeline.rubric.settings import (
     RubricSettings,
     select_panel_blueprints,
 )
+from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 
 
 def plan_rubrics(context: dg.ScheduleEvaluationContext, store: Store, panel: RubricSettings) -> NightPlan:
     """From the responses on. Blueprints that were added and never made are left out and named."""
-    blueprints = list_known_blueprints(context.instance)
+    blueprints = list_partitions(context.instance, RUBRIC_SPACE)
     selection = select_panel_blueprints(panel, blueprints)
     stored_keys = set(store.warehouse.values("rubric_blueprints", "blueprint"))
     keys = [key for key in selection if key in stored_keys]

@@ -11,14 +11,16 @@ import dagster as dg
 
 from assets.stage.checks import asset_check
 from assets.stage.dagster_internals import sensor_cursor
+from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import build_range_tags, split_ranges
 from assets.stage.resources import Store
 from assets.survey.round_sources import sources_of
-from assets.survey.rounds import list_known_keys, register_round, survey_files
+from assets.survey.rounds import register_round, survey_files
 from dtef_pipeline.errors import DtefError, SurveyError
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.adapters import read_surveys
 from dtef_pipeline.survey.changes import Changes
+from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observations import MIN_N
 from dtef_pipeline.text.quantity_words import format_count
@@ -213,7 +215,7 @@ class Landing:
                 tags={**build_range_tags(part), **tags},
                 asset_selection=only,
             )
-            for part in split_ranges(list_known_keys(self.context.instance), result.keys)
+            for part in split_ranges(list_partitions(self.context.instance, SPACE), result.keys)
         ]
 
     def _has_results(self, round_id: str, keys: Sequence[str]) -> bool:

@@ -3,17 +3,18 @@
 import dagster as dg
 
 from assets.engine.family_nights import NightPlan, build_night_schedule
+from assets.stage.file_notes import list_partitions
 from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from assets.survey.panel_file import load_known_panel, with_blueprints
-from assets.survey.rounds import list_known_keys
 from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_config, resolve_panel_models, select_panel_partitions
 
 
 def plan_surveys(context: dg.ScheduleEvaluationContext, store: Store, panel: SurveySettings) -> NightPlan:
     """From the predictions on. Partitions without prompts are left out and named."""
-    selection, known_keys = resolve_panel_models(panel, load_store_models(store)), list_known_keys(context.instance)
+    selection, known_keys = resolve_panel_models(panel, load_store_models(store)), list_partitions(context.instance, SPACE)
     keys = select_panel_partitions(panel, known_keys) if known_keys else []
     config = {stage: fields for stage, fields in build_survey_run_config(selection).items() if stage != "blueprints"}
     return NightPlan(known_keys, keys, with_blueprints(store.warehouse, keys), {**config, "drift_checks": {}})

@@ -10,6 +10,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import OWNERS, split_ranges
 from assets.stage.versions import build_observation_tags, content_version, read_observed_versions
 from dtef_pipeline.errors import SurveyError, WarehouseError
@@ -26,11 +27,6 @@ from resources.sources import Source, Sources
 
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name=SPACE.name)
 _NAME = SPACE.name
-
-
-def list_known_keys(instance: dg.DagsterInstance) -> list[str]:
-    return list(instance.get_dynamic_partitions(_NAME))
-
 
 survey_files = dg.AssetSpec(
     "survey_files",
@@ -119,7 +115,7 @@ def register_round(
     source = sources.register(
         survey.round, path, adapter=survey.adapter, min_n=min_n, checksum=checksum, allowed=allowed, design_effect=design_effect
     )
-    known_keys, key_set = list_known_keys(instance), set(keys)
+    known_keys, key_set = list_partitions(instance, SPACE), set(keys)
     retired_keys = [key for key in known_keys if split_partition_key(key)[0] == survey.round and key not in key_set]
     gone_keys = set(retired_keys)
     for key in retired_keys:

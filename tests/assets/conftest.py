@@ -14,9 +14,11 @@ import pytest
 
 from assets.engine.roll_up_names import ROLL_UP_NAMES
 from assets.launch import STAGE_NAMES, LaunchResult, materialize
-from assets.survey.rounds import ROUND_SEGMENT, list_known_keys, register_round
+from assets.stage.file_notes import list_partitions
+from assets.survey.rounds import ROUND_SEGMENT, register_round
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.adapters import read_survey, read_surveys
+from dtef_pipeline.survey.identity import SPACE
 from resources.sources import Sources
 from resources.warehouse import Warehouse
 from tests.made_once import made_once
@@ -54,7 +56,7 @@ class Pipeline:
 
     @property
     def keys(self) -> list[str]:
-        return list_known_keys(self.instance)
+        return list_partitions(self.instance, SPACE)
 
     def register(self, path: Path) -> None:
         for survey in read_surveys(path):

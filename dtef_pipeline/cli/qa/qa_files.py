@@ -166,10 +166,10 @@ def _read(
         refuse_replacing(losses, spec)
 
     def add(instance: Any) -> AddResult:
-        from assets.qa.files import add_parts
+        from assets.stage.file_notes import add_noted
 
         remove_lost_items(warehouse, losses)
-        return add_parts(instance, warehouse, sources)
+        return add_noted(instance, warehouse, FAMILY_BY_NAME["qa"], ITEM_NOTES, sources)
 
     def lines(parts: AddResult) -> Iterator[str]:
         for loss in losses:

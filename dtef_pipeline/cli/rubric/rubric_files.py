@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
 from dtef_pipeline.errors import ConfigError, DtefError
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.blueprint.file_summary import summarise_file
 from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS, HEADER_PLACE, TO_BE_NAMED, is_left_out_for
 from dtef_pipeline.rubric.blueprint.model import BlueprintFinding, ReadBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, is_blueprint_file, make_blueprint_id, read_blueprint
+from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.quantity_words import format_count, format_plural, list_first_names
 from resources.blueprint_files import BLUEPRINT_NOTES, NOTES_FOLDER, RubricFile, content_hash, find_missing_below
 from resources.plugin_functions import load_plugin_functions
@@ -159,10 +161,10 @@ def _read(
     blueprints: set[str] = set()
 
     def add(instance: Any) -> AddResult:
-        from assets.rubric.files import add, list_known_blueprints
+        from assets.stage.file_notes import add_noted, list_partitions
 
-        blueprints.update(list_known_blueprints(instance))
-        return add(instance, warehouse, sound)
+        blueprints.update(list_partitions(instance, RUBRIC_SPACE))
+        return add_noted(instance, warehouse, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, sound)
 
     def problems(result: AddResult) -> Iterator[str]:
         yield from _describe_left_out_parts(warehouse, result.keys)

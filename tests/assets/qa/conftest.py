@@ -16,13 +16,14 @@ import yaml
 
 from assets.engine.roll_up_names import QA_ROLL_UP_NAMES
 from assets.launch import OF_PARTS, QA_STAGE_NAMES, LaunchResult, materialize
-from assets.qa.files import add_parts, list_known_parts
 from assets.qa.suite_catalog import load_known_suites
+from assets.stage.file_notes import add_noted, list_partitions
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.qa.item_files.suite_files import read_added
 from dtef_pipeline.qa.tables import QA_SPACE
 from resources.gateway.retries import Backoff
-from resources.item_files import QaSource, source_hash
+from resources.item_files import ITEM_NOTES, QaSource, source_hash
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.rubric.run_stages import StageRunner, stage_runner
@@ -52,11 +53,11 @@ class QaPipeline:
         content = source_hash(path, corpus)
         documents = str(corpus) if corpus else None
         sources = [QaSource(suite, part, str(path), documents, None, content) for part in added.parts]
-        return add_parts(self.instance, self.house, sources).keys
+        return add_noted(self.instance, self.house, FAMILY_BY_NAME["qa"], ITEM_NOTES, sources).keys
 
     @property
     def keys(self) -> list[str]:
-        return list_known_parts(self.instance)
+        return list_partitions(self.instance, QA_SPACE)
 
     def run(
         self, names: Sequence[str] = QA_STAGE_NAMES, keys: Sequence[str] | None = None, **config: dict[str, Any]

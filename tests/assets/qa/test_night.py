@@ -13,11 +13,12 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.qa.files import add_parts
 from assets.qa.night import nightly_questions
+from assets.stage.file_notes import add_noted
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
-from resources.item_files import QaSource
+from dtef_pipeline.families import FAMILY_BY_NAME
+from resources.item_files import ITEM_NOTES, QaSource
 from tests.assets.qa.conftest import QaPipeline, qa_pipeline
 from tests.assets.rubric.conftest import state_in
 from tests.assets.ticks import tick
@@ -44,7 +45,8 @@ def night(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     documents = [{"suite": "socioscope", "part": "talks", "doc_id": "a#0", "project": "US-002"}]
     house = keep_in(state / "warehouse", {"qa_items": items, "qa_documents": documents})
     with open_dagster_instance() as instance:
-        add_parts(instance, house, [QaSource(suite, part, f"{part}.csv", None, None, part) for suite, part in keys])
+        sources = [QaSource(suite, part, f"{part}.csv", None, None, part) for suite, part in keys]
+        add_noted(instance, house, FAMILY_BY_NAME["qa"], ITEM_NOTES, sources)
 
         def asked(panel: str) -> Any:
             (state / "panel.yaml").write_text(panel, encoding="utf-8")

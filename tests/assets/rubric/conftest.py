@@ -17,10 +17,12 @@ import yaml
 
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
 from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, LaunchResult, materialize
-from assets.rubric.files import RUBRIC_BLUEPRINT, add, list_known_blueprints
+from assets.rubric.files import RUBRIC_BLUEPRINT
+from assets.stage.file_notes import add_noted, list_partitions
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
-from resources.blueprint_files import RubricFile, content_hash
+from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, content_hash
 from resources.gateway.retries import Backoff
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -78,11 +80,11 @@ class RubricPipeline:
             RubricFile(name, str(path), str(models_dir) if models_dir else None, skip_broken, content_hash(path, models_dir))
             for name, path in paths.items()
         ]
-        return bool(add(self.instance, self.house, files).changed)
+        return bool(add_noted(self.instance, self.house, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, files).changed)
 
     @property
     def keys(self) -> list[str]:
-        return list_known_blueprints(self.instance)
+        return list_partitions(self.instance, RUBRIC_SPACE)
 
     def run(
         self, names: Sequence[str] = RUBRIC_STAGE_NAMES, keys: Sequence[str] | None = None, **config: dict[str, Any]

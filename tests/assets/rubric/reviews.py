@@ -17,9 +17,10 @@ import yaml
 
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
 from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, LaunchResult, materialize
-from assets.rubric.files import add
+from assets.stage.file_notes import add_noted
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, INSIGHT_KINDS
-from resources.blueprint_files import RubricFile, content_hash
+from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, content_hash
 from resources.warehouse import Warehouse
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made_once import made_once
@@ -88,7 +89,8 @@ class Reviews:
         for name, text in files.items():
             path = self.folder / f"{name}.yml"
             path.write_text(text, encoding="utf-8")
-            add(self.instance, self.house, [RubricFile(name, str(path), None, False, content_hash(path, None))])
+            file = RubricFile(name, str(path), None, False, content_hash(path, None))
+            add_noted(self.instance, self.house, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, [file])
 
     def run(
         self,

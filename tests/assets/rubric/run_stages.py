@@ -54,15 +54,15 @@ def stage_runner() -> Iterator[StageRunner]:
 
 def run(environment: dict[str, str], config: dict[str, Any], stages: Sequence[str]) -> int:
     from assets.launch import OF_BLUEPRINTS, OF_PARTS, materialize
-    from assets.qa.files import list_known_parts
-    from assets.rubric.files import list_known_blueprints
+    from assets.stage.file_notes import list_partitions
     from dtef_pipeline.cli.stage_runs import open_dagster_instance
+    from dtef_pipeline.families import FAMILY_BY_NAME
 
     os.environ.clear()
     os.environ.update(environment)
     with open_dagster_instance() as instance:
         of_qa = stages[0].startswith("qa_")
-        keys = list_known_parts(instance) if of_qa else list_known_blueprints(instance)
+        keys = list_partitions(instance, FAMILY_BY_NAME["qa" if of_qa else "rubric"].space)
         outcome = materialize(instance, stages, keys, config, space=OF_PARTS if of_qa else OF_BLUEPRINTS)
     print(*outcome.failures, sep="\n", file=sys.stderr)
     return 1 if outcome.failures else 0

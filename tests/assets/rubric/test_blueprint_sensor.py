@@ -11,9 +11,10 @@ import pytest
 
 from assets.definitions import defs
 from assets.rubric.blueprint_sensor import new_blueprint
-from assets.rubric.files import list_known_blueprints
+from assets.stage.file_notes import list_partitions
 from assets.stage.resources import Store
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from resources.blueprint_files import BLUEPRINT_NOTES
 from resources.warehouse import Warehouse
 
@@ -63,7 +64,7 @@ def test_a_file_that_is_the_same_at_two_looks_is_added_and_run_once(folder: Fold
     assert "waiting until it stops changing: compass/a.yml" in folder.reason
     (request,) = folder.look()
     assert keys_of(request) == ("compass__a", "compass__a")
-    assert list_known_blueprints(folder.instance) == ["compass__a"]
+    assert list_partitions(folder.instance, RUBRIC_SPACE) == ["compass__a"]
     assert folder.look() == []
     assert folder.look() == []
 
@@ -76,7 +77,7 @@ def test_files_that_are_new_together_are_one_run(folder: Folder) -> None:
     folder.look()
     (request,) = folder.look()
     assert keys_of(request) == ("a", "b")
-    assert list_known_blueprints(folder.instance) == ["a", "b"]
+    assert list_partitions(folder.instance, RUBRIC_SPACE) == ["a", "b"]
 
 
 def test_a_changed_file_is_run_again_under_another_key_and_a_touched_one_is_not(folder: Folder) -> None:
@@ -97,7 +98,7 @@ def test_a_broken_file_is_named_at_each_look_and_holds_up_no_other(folder: Folde
     folder.look()
     (request,) = folder.look()
     assert keys_of(request) == ("b", "b")
-    assert list_known_blueprints(folder.instance) == ["b"]
+    assert list_partitions(folder.instance, RUBRIC_SPACE) == ["b"]
     assert folder.look() == []
     assert f"cannot be run: {folder.path}/a.yml:2: yaml: " in folder.reason
     folder.write("a.yml", GOOD)
@@ -152,7 +153,7 @@ def test_a_panel_with_a_fault_fails_the_tick_and_nothing_is_added(
     folder.write("a.yml", GOOD)
     with pytest.raises(ConfigError, match=r"panel.yaml:3: rubric.draws: got 0; allowed: 1 to 1,000"):
         folder.look()
-    assert list_known_blueprints(folder.instance) == []
+    assert list_partitions(folder.instance, RUBRIC_SPACE) == []
 
 
 def test_a_file_that_is_changed_back_is_run_again(folder: Folder) -> None:

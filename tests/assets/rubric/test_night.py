@@ -10,12 +10,13 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.rubric.files import add
 from assets.rubric.night import nightly_rubrics
+from assets.stage.file_notes import add_noted
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.tables import RUBRIC_BLUEPRINTS, RUBRIC_SCORES
-from resources.blueprint_files import RubricFile
+from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile
 from resources.warehouse import Warehouse
 from tests.assets.ticks import tick
 
@@ -27,7 +28,8 @@ def night(state: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What the tick of a night says, given the panel's text."""
     house = Warehouse(state / "warehouse")
     with open_dagster_instance() as instance:
-        add(instance, house, [RubricFile(key, f"{key}.yml", None, False, key) for key in (*MADE, NEVER_MADE)])
+        files = [RubricFile(key, f"{key}.yml", None, False, key) for key in (*MADE, NEVER_MADE)]
+        add_noted(instance, house, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, files)
         for key in MADE:
             house.write("rubric_blueprints", RUBRIC_BLUEPRINTS.empty_table(), blueprint=key)
 

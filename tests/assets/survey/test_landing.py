@@ -13,13 +13,15 @@ import pytest
 from assets.definitions import defs
 from assets.launch import STAGE_NAMES
 from assets.stage.dagster_internals import RANGE_END, RANGE_START
+from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import split_ranges
 from assets.stage.resources import Store
 from assets.survey.landing import CHANGED_TAG, new_round
 from assets.survey.landing import Landing as Tick
 from assets.survey.round_sources import sources_of
-from assets.survey.rounds import list_known_keys, register_round, survey_files
+from assets.survey.rounds import register_round, survey_files
 from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.identity import SPACE
 from resources.sources import Sources
 from tests.assets.conftest import COUNTRIES, Pipeline
 from tests.assets.staleness import stale
@@ -260,7 +262,7 @@ class TestWhatChanged:
         assert request.tags[CHANGED_TAG].startswith("1 segment added")
         keys = ["A1/country:chile", "A1/country:ghana", "A1/country:india", "A1/country:kenya"]
         assert [key for key in landing.pipeline.keys if key.startswith("A1")] == keys
-        assert len(list(split_ranges(list_known_keys(landing.pipeline.instance), keys))) == 1
+        assert len(list(split_ranges(list_partitions(landing.pipeline.instance, SPACE), keys))) == 1
         # The keys moved behind B1; what was made of them came along.
         new = "A1/country:ghana"
         for stage in STAGE_NAMES:
