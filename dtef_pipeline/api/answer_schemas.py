@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from pydantic import ConfigDict, Field
 from dtef_pipeline.member_docstrings import DescribedMembers
 from dtef_pipeline.preference.paired_csv import ELSEWHERE
 from dtef_pipeline.tables import description
+from dtef_pipeline.text.json_values import simplify_value
 
 _JSON_KINDS = (
     (pa.types.is_boolean, "boolean"),
@@ -67,18 +67,8 @@ class RowBody(AnswerBody):
 
 
 def convert_to_json(value: Any) -> Any:
-    """The value as JSON has it: times as text, what is not a number as None."""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): convert_to_json(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [convert_to_json(entry) for entry in value]
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    return convert_to_json(value.item()) if hasattr(value, "item") else None
+    """The value as JSON has it: times as texts with a T, what is not a number as None."""
+    return simplify_value(value, datetime.isoformat)
 
 
 def column_schema(column: pa.Field, *, can_be_null: bool = True) -> dict[str, Any]:

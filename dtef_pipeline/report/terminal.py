@@ -24,6 +24,7 @@ from dtef_pipeline.report.row_reader import (
     format_decimals,
     format_p_value,
 )
+from dtef_pipeline.text.json_values import simplify_value
 
 MOST_COLUMNS = 8
 WIDE = 240
@@ -123,7 +124,7 @@ def render(
     shows ends with a line that names the others.
     """
     if output == "json":
-        return json.dumps([_convert_row(row) for row in frame.to_dict("records")], ensure_ascii=False, indent=1)
+        return json.dumps([simplify_value(row) for row in frame.to_dict("records")], ensure_ascii=False, indent=1)
     if output == "csv":
         nested = {str(name): frame[name].map(_convert_csv_value) for name in frame if pd.api.types.is_object_dtype(frame[name])}
         return frame.assign(**nested).to_csv(index=False).rstrip("\n")
@@ -192,25 +193,9 @@ def add_ranks(frame: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
     return table
 
 
-def _convert_row(row: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(name): _convert_json_value(value) for name, value in row.items()}
-
-
-def _convert_json_value(value: Any) -> Any:
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return _convert_row(value)
-    if isinstance(value, list | tuple):
-        return [_convert_json_value(item) for item in value]
-    if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and not math.isfinite(value)):
-        return None
-    return value if isinstance(value, str | int | float | bool) else str(value)
-
-
 def _convert_csv_value(value: Any) -> Any:
     """Lists and mappings as JSON; everything else as it is."""
-    return json.dumps(_convert_json_value(value), ensure_ascii=False) if pd.api.types.is_list_like(value) else value
+    return json.dumps(simplify_value(value), ensure_ascii=False) if pd.api.types.is_list_like(value) else value
 
 
 class _TextColumn(NamedTuple):
@@ -295,7 +280,7 @@ def _count_cell_decimals(name: str, value: float, low: float, high: float) -> in
 
 
 def _format_cell(name: str, value: Any, places: int) -> str:
-    value = _convert_json_value(value)
+    value = simplify_value(value)
     if value is None:
         return "-"
     if isinstance(value, bool) or not isinstance(value, float | int):

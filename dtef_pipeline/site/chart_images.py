@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 
-from dtef_pipeline.site.content import Chart, simplify_value
+from dtef_pipeline.site.content import Chart
+from dtef_pipeline.text.json_values import simplify_value
 
 _WIDTH = 620
 _CONFIG = {"background": "white", "font": "sans-serif", "view": {"stroke": None}}

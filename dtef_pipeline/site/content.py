@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
@@ -231,18 +230,3 @@ def convert_to_rows(frame: pd.DataFrame, **formatters: Callable[[Any], Any]) -> 
     """The rows of a frame, each by column. `formatters`: by column, what makes of its values what a table shows."""
     rows = [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
     return [{**row, **{name: make(row[name]) for name, make in formatters.items()}} for row in rows] if formatters else rows
-
-
-def simplify_value(value: Any) -> Any:
-    """The value in what JSON can hold."""
-    if isinstance(value, str | bool | int) or value is None:
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): simplify_value(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [simplify_value(item) for item in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if hasattr(value, "tolist"):
-        return simplify_value(value.tolist())
-    return None if is_unknown(value) else str(value)

@@ -31,10 +31,10 @@ from dtef_pipeline.site.content import (
     is_unknown,
     list_constant_columns,
     shown_columns,
-    simplify_value,
 )
 from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.text.json_values import simplify_value
 from dtef_pipeline.text.visible import make_visible
 
 _WHOLE_LIBRARY = "window.vegaEmbed=vegaEmbed;"

@@ -1,17 +1,41 @@
-"""Answers inside JSON objects: of `{"reasoning": "... [40, 60] ...", "distribution": [55, 45]}` the distribution alone counts."""
+"""Values as JSON holds them, and answers inside JSON objects.
+
+Of `{"reasoning": "... [40, 60] ...", "distribution": [55, 45]}` the distribution alone counts.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
+_NO_VALUES = ("<NA>", "NaT")
+"""How pandas writes that there is none."""
 LOOK_BACK_IN_JSON = 15_000
 """Only this many characters at the end of a response are looked at: room for a long reasoning before the answer."""
 _FAILURES = 4
 """So many openings that begin no valid JSON end the search: a bound for hostile text."""
 _OBJECT_START = re.compile(r"\{\s*\"")
+
+
+def simplify_value(value: Any, write_time: Callable[[datetime], str] = str) -> Any:
+    """The value in what JSON can hold: None for what is not a finite number, a text for what JSON does not know."""
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): simplify_value(item, write_time) for key, item in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [simplify_value(item, write_time) for item in value]
+    if hasattr(value, "tolist"):  # numpy's
+        return simplify_value(value.tolist(), write_time)
+    if str(value) in _NO_VALUES:
+        return None
+    return write_time(value) if isinstance(value, datetime) else str(value)
 
 
 class Pairs(list[tuple[str, Any]]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ from dtef_pipeline.rubric.blueprint.model import EXTRACTED
 from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, ByPrompt, make_response_key, read_run
 from dtef_pipeline.rubric.results.point_judgements import describe_judges_answered, group_judgements
-from dtef_pipeline.rubric.results.result_file import convert_to_json_value, list_assessments, write_result_chunks
+from dtef_pipeline.rubric.results.result_file import list_assessments, write_result_chunks
 from dtef_pipeline.rubric.rubric_drift import WATCHED
 from dtef_pipeline.rubric.run_comparison import compare_runs, find_moved_prompts, has_regression
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
+from dtef_pipeline.text.json_values import simplify_value
 from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.printable import escape_terminal
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
@@ -332,7 +334,10 @@ def _collect_responses(run: BlueprintRun, prompt: str, models: Sequence[str]) ->
         cell = cells.get(make_response_key(row)[:-1], {})
         scores = {name: cell.get(name) for name in _SCORES_SHOWN}
         response_rows.append(
-            convert_to_json_value({**row, **scores, "criteria": list_assessments(make_response_key(row), criteria, judgements)})
+            simplify_value(
+                {**row, **scores, "criteria": list_assessments(make_response_key(row), criteria, judgements)},
+                datetime.isoformat,
+            )
         )
     return response_rows
 

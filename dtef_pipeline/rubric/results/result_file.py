@@ -6,7 +6,6 @@ Source: weval methodology, section 2, stage 4. Names are those of its result fil
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -24,6 +23,7 @@ from dtef_pipeline.rubric.results.blueprint_run import (
     make_response_key,
 )
 from dtef_pipeline.rubric.results.point_judgements import JudgedPoints, describe_criterion, group_judgements
+from dtef_pipeline.text.json_values import simplify_value
 
 RESULT_FORMAT = "dtef-rubric-result/1"
 _OF_POINT = ("score", "low", "high", "n_judges", "n_answered", "partial", "spread", "inverted", "reason", "explanation")
@@ -78,19 +78,6 @@ def write_result_chunks(
     yield ',\n"scores": '
     yield from _write_json_list(convert_to_camel_case(row) for row in run.scores)
     yield f',\n"executiveSummary": {_encode_json(_describe_summaries(summaries, grades))}}}\n'
-
-
-def convert_to_json_value(value: Any) -> Any:
-    """The value as JSON has it: NaN and infinity are null, times are texts with their zone."""
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(name): convert_to_json_value(member) for name, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [convert_to_json_value(member) for member in value]
-    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def convert_to_camel_case(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,7 +208,7 @@ def _describe_summaries(summaries: Sequence[StoredRow], grades: Sequence[StoredR
 
 
 def _encode_json(value: Any) -> str:
-    return json.dumps(convert_to_json_value(value), ensure_ascii=False, allow_nan=False)
+    return json.dumps(simplify_value(value, datetime.isoformat), ensure_ascii=False, allow_nan=False)
 
 
 def _write_json_list(values: Iterable[Any]) -> Iterator[str]:

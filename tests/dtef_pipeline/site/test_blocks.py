@@ -30,11 +30,11 @@ from dtef_pipeline.site.content import (
     is_unknown,
     list_constant_columns,
     shown_columns,
-    simplify_value,
 )
 from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.site.paths import choose_file_names
 from dtef_pipeline.site.rendering import environment, render_data, render_script_json
+from dtef_pipeline.text.json_values import simplify_value
 
 COLUMNS = (
     Column("name", "Name"),
