@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -47,8 +48,12 @@ class FamilyResults:
     """What results are made of beside answers, calls and scores."""
     board = ""
     """The table that publishes the same means of all runs; empty: none does."""
+    value, ends, known = "score", ("score_low", "score_high"), "n_items"
+    """In a row of means: the mean, the ends of its interval, and what it is a mean over."""
     beside: tuple[str, ...] = ()
-    """Its columns that stand in a metric of the run."""
+    """Columns of the board that stand in a metric of the run, too."""
+    shared_members: Row = {}
+    """What stands in every metric of the run."""
     trace_columns: tuple[str, ...] = ("request_key",)
     """What the id of a trace is made of."""
 
@@ -120,56 +125,34 @@ class FamilyResults:
         return None
 
     def metrics(self, counts: Counts) -> list[Row]:
-        """A member for each model and metric, as `metric` makes it: the mean over items. `counts`: those of `counts`."""
-        rows = self.own(self.family.scored).to_pylist()
+        """A member for each model and metric. `counts`: those of `counts`."""
+        return [self._build_metric(row, counts) for row in self.read_means(counts)]
+
+    def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
+        """The means of the run as the board of the family has them, a row per model and metric. Here they are over items.
+
+        Beside the columns that the class names, a row has `metric`, `n_asked` (what the mean was to be over; None: not known), `reason` (why
+        there is no value or no interval) and `remarks`.
+        """
         groups: dict[tuple[str, str], list[Row]] = {}
-        for row in rows:
+        for row in self.own(self.family.scored).to_pylist():
             groups.setdefault((row["model"], row.get("metric") or "score"), []).append(row)
-        return [self._build_mean(metric, group, counts) for (_, metric), group in groups.items()]
+        for (_, metric), rows in groups.items():
+            yield rows[0] | _compute_mean(rows) | {"metric": metric, "n_asked": len(rows), "remarks": ()}
 
-    def _build_mean(self, metric: str, rows: Sequence[Row], counts: Counts) -> Row:
-        """The mean over items, with an interval over clusters, or items where there are none."""
-        sums: dict[Any, list[float]] = {}
-        for place, row in enumerate(rows):
-            if row["score"] is not None:
-                sums.setdefault(row.get("cluster") or row.get("item_id") or place, []).append(row["score"])
-        totals = np.array([[sum(scores), len(scores)] for scores in sums.values()]).reshape(-1, 2)
-        estimate = estimate_ratios(totals[:, :1], totals[:, 1:])
-        (low,), (high,) = estimate.interval()
-        why = None if len(sums) >= MIN_CLUSTERS else f"no interval: {len(sums)} clusters, at least {MIN_CLUSTERS} are needed"
-        n = (int(totals[:, 1].sum()), len(rows))
-        reason = why if sums else None
-        return self.metric(rows[0], metric, estimate.value[0], n, (low, high), reason, self.remark(counts, rows[0]))
-
-    def metric(
-        self,
-        row: Mapping[Any, Any],
-        metric: str,
-        value: Any,
-        n: tuple[int, int | None],
-        ends: tuple[Any, Any],
-        reason: Any,
-        remark: str | None,
-        **further: Any,
-    ) -> Row:
-        """A member of `metrics`. `n`: what the value is a mean over, and over what it was to be. NaN and NA are None."""
-        number, low, high = map(convert_to_json, (value, *ends))
-        n_known, n_asked = (None if count is None else int(count) for count in n)
-        members = {
-            "model": row["model"],
-            "metric": metric,
-            "value": number,
-            "n": n_known,
-            "n_asked": n_asked,
-            "low": low,
-            "high": high,
-        }
-        why = convert_to_json(reason) or (None if number is not None else "there is no score")
+    def _build_metric(self, row: Mapping[Any, Any], counts: Counts) -> Row:
+        """NaN and NA are None."""
+        value, low, high = (convert_to_json(row[name]) for name in (self.value, *self.ends))
+        n, n_asked = (None if count is None else int(count) for count in (row[self.known], row["n_asked"]))
+        members = {"model": row["model"], "metric": row["metric"], "value": value, "n": n, "n_asked": n_asked}
+        further = {name: convert_to_json(row[name]) for name in self.beside} | self.shared_members
         return {
             **members,
-            "reason": why,
-            "remark": remark,
-            **convert_to_json({name: row[name] for name in self.beside} | further),
+            "low": low,
+            "high": high,
+            "reason": convert_to_json(row["reason"]) or (None if value is not None else "there is no score"),
+            "remark": self.remark(counts, row, *row["remarks"]),
+            **further,
         }
 
     def remark(self, counts: Counts, row: Mapping[Any, Any], *further: str | None) -> str | None:
@@ -186,9 +169,7 @@ class FamilyResults:
     def cost(self) -> UsageTotals:
         """What the calls cost that the rows of the run rest on, each once. What a request used may stand at a row of another run."""
         keys = self.request_keys()
-        with duckdb.connect() as connection:
-            for table in self.called:
-                connection.register(table, self._filter_keys(table, keys))
+        with open_tables(**{table: self._filter_keys(table, keys) for table in self.called}) as connection:
             count_calls_once(connection, self.family.calls, self.run.response_finder(), self.run.unknown_costs(keys))
             usage = sum_usage(connection)
         usd = 0.0 if usage["cost_usd"] is None and not usage["calls"] else usage["cost_usd"]
@@ -251,6 +232,30 @@ class FamilyResults:
     def find_related_rows(self, row: Mapping[str, Any], table: str) -> list[Row]:
         """The rows of another table that are about the same answer."""
         return [entry for entry in self.run.rows(table).to_pylist() if self.name_of(entry) == self.name_of(row)]
+
+
+def _compute_mean(rows: Sequence[Row]) -> Row:
+    """The mean over items, with an interval over clusters, or items where there are none."""
+    sums: dict[Any, list[float]] = {}
+    for place, row in enumerate(rows):
+        if row["score"] is not None:
+            sums.setdefault(row.get("cluster") or row.get("item_id") or place, []).append(row["score"])
+    totals = np.array([[sum(scores), len(scores)] for scores in sums.values()]).reshape(-1, 2)
+    estimate = estimate_ratios(totals[:, :1], totals[:, 1:])
+    (low,), (high,) = estimate.interval()
+    why = None if len(sums) >= MIN_CLUSTERS else f"no interval: {len(sums)} clusters, at least {MIN_CLUSTERS} are needed"
+    mean = {"score": estimate.value[0], "score_low": low, "score_high": high, "n_items": int(totals[:, 1].sum())}
+    return mean | {"reason": why if sums else None}
+
+
+@contextmanager
+def open_tables(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to these tables. It uses one thread, because the server makes other answers at the same time."""
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        for name, rows in tables.items():
+            connection.register(name, rows)
+        yield connection
 
 
 def filter_models(rows: pa.Table, names: set[str]) -> pa.Table:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.answer_schemas import convert_to_json
-from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, is_one_of
+from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, is_one_of, open_tables
 from dtef_pipeline.api.results.run_outcomes import Unit, format_percent
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.entrants import ALL_BASELINES, AS_ITSELF, resolve_entrants
@@ -57,6 +56,7 @@ class GamesResults(FamilyResults):
     chosen_by = ("version", "persona", "model", "draw", "opponent", "cluster")
     called = ("episode_turns",)
     board = "persona_results"
+    value, ends, known = "mean", ("low", "high"), "n_episodes"
     beside = ("persona", "n_clusters", "unit", "direction", "interval_kind", *BESIDE_METRICS)
 
     @property
@@ -115,38 +115,21 @@ class GamesResults(FamilyResults):
                 episodes[(player.model_name,)] += len(items) + n_repeats * (self.draws - 1)
         return dict(episodes)
 
-    def metrics(self, counts: Counts) -> list[Row]:
+    def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
         """The means over all opponents, as `dtef games board` has them."""
         scores = self._select_played("episode_scores", _COLUMNS_OF_RESULTS, and_all_baselines=True)
         if not len(scores):
-            return []
+            return
         turns = self.run.rows("episode_turns", ["episode_id", "request_key", "under_test", "call_status", *_PLAYED_BY])
-        with duckdb.connect() as connection:
-            connection.execute("SET threads = 1")
-            connection.register("episode_scores", scores)
-            connection.register(
-                "episode_turns", turns.filter(is_one_of(turns["episode_id"], set(scores["episode_id"].to_pylist())))
-            )
+        turns = turns.filter(is_one_of(turns["episode_id"], set(scores["episode_id"].to_pylist())))
+        with open_tables(episode_scores=scores, episode_turns=turns) as connection:
             results = compute_results_of(connection, "episode_scores")
-        rows = results[results["opponent"] == ALL_OPPONENTS].to_dict("records")
-        return [self._metric(row, counts) for row in rows if self._is_shown(row["model"])]
+        for row in results[results["opponent"] == ALL_OPPONENTS].to_dict("records"):
+            if self._is_shown(row["model"]):
+                yield row | {"n_asked": self._count_asked(row, counts), "remarks": list(_describe_form(row))}
 
     def _is_shown(self, model: str) -> bool:
         return model in self.models or (model.startswith(BASELINE_PREFIX) and self._all_baselines)
-
-    def _metric(self, row: Mapping[Any, Any], counts: Counts) -> Row:
-        remarks = [
-            words.format(text_of(row[name])) for name, (words, text_of) in _FORM_IN_WORDS.items() if convert_to_json(row[name])
-        ]
-        return self.metric(
-            row,
-            row["metric"],
-            row["mean"],
-            (row["n_episodes"], self._count_asked(row, counts)),
-            (row["low"], row["high"]),
-            row["reason"],
-            self.remark(counts, row, *remarks),
-        )
 
     def _count_asked(self, row: Mapping[Any, Any], counts: Counts) -> int | None:
         """Episodes of the plan; None of a metric that an episode may say nothing of."""
@@ -165,6 +148,13 @@ class GamesResults(FamilyResults):
         episode_parts = {"opening": opening[0] if opening else [], "turns": sorted(turns, key=_turn_key)}
         trace: Row = convert_to_json(episode | episode_parts)
         return trace
+
+
+def _describe_form(row: Mapping[Any, Any]) -> Iterator[str]:
+    """What the player was not let do, or did not do, by itself."""
+    for name, (words, text_of) in _FORM_IN_WORDS.items():
+        if convert_to_json(row[name]):
+            yield words.format(text_of(row[name]))
 
 
 def _turn_key(turn: Mapping[str, Any]) -> tuple[int, int, int]:

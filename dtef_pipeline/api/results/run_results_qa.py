@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, count_different_items, is_one_of
+from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, count_different_items, is_one_of, open_tables
 from dtef_pipeline.api.results.trace_bodies import JudgementOfItem, ScoreOfItem
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import select_condition_prompts
@@ -48,6 +46,7 @@ class QaResults(FamilyResults):
     further_tables = ("qa_prompts", "qa_items", "qa_documents")
     board = "qa_board"
     beside = ("condition", "measured_by", "interval_kind", "parse_rate")
+    shared_members = {"direction": "higher"}
 
     def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Those asked so and of these items."""
@@ -75,31 +74,19 @@ class QaResults(FamilyResults):
         count = len(self.prompts) * self.draws
         return {(name,): number * count for name, number in self.run.variants(self.config.get("models", ())).items()}
 
-    def metrics(self, counts: Counts) -> list[Row]:
+    def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
         """As in `dtef qa board --by part`."""
         rows = self.own("qa_scores", _READ_OF_SCORES)
         if not len(rows):
-            return []
-        with duckdb.connect() as connection:
-            connection.execute("SET threads = 1")
-            connection.register("qa_scores", rows)
+            return
+        with open_tables(qa_scores=rows) as connection:
             frame = compute_qa_results(load_qa_scores(connection))
         # A random sample leaves out items that the metric is not to be measured of.
         left_out = pc.and_(pc.equal(rows["status"].cast(pa.string()), SKIPPED_SAMPLE), pc.is_null(rows["score"]))
         n_asked = count_different_items(rows.filter(pc.invert(left_out)), _OF_A_METRIC, "item_id")
-        return [self._metric(row, n_asked, counts) for row in frame.to_dict("records")]
-
-    def _metric(self, row: Mapping[Any, Any], n_asked: Counter[tuple[str, ...]], counts: Counts) -> Row:
-        return self.metric(
-            row,
-            row["metric"],
-            row["score"],
-            (row["n_items"], n_asked.get(tuple(row[name] for name in _OF_A_METRIC))),
-            (row["score_low"], row["score_high"]),
-            row["note"],
-            self.remark(counts, row, *_describe_unread(row)),
-            direction="higher",
-        )
+        for row in frame.to_dict("records"):
+            n = n_asked.get(tuple(row[name] for name in _OF_A_METRIC))
+            yield row | {"n_asked": n, "reason": row["note"], "remarks": _describe_unread(row)}
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """The response, and of each item that it answers the scores and what a judge said."""

@@ -7,10 +7,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import duckdb
-
 from dtef_pipeline.api.answer_schemas import convert_to_json
-from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row
+from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, open_tables
 from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, format_further
 from dtef_pipeline.api.results.trace_bodies import PointOfRubric, ResponseOfRun, VerdictOfRubric
 from dtef_pipeline.asking.episodes import play
@@ -40,7 +38,9 @@ class RubricResults(FamilyResults):
     trace_columns = named_by
     further_tables = ("rubric_prompts", "rubric_blueprints", "rubric_runs", "rubric_points")
     board = "rubric_board"
-    beside = ("n_planned",)
+    ends, known = ("low", "high"), "n_parts"
+    beside = ("n_planned", "n_responses")
+    shared_members = {"direction": "higher"}
 
     @cached_property
     def models(self) -> set[str]:
@@ -123,14 +123,12 @@ class RubricResults(FamilyResults):
         variants = [spec.name for _, temperatures in iterate_scripts(prompts) for spec in candidates.resolve_at(temperatures)]
         return {(name,): number * self.draws for name, number in Counter(variants).items()}
 
-    def metrics(self, counts: Counts) -> list[Row]:
+    def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
         """The hybrid score and its parts, as in `dtef rubric board --by blueprint`."""
         rows = self.run.rows("rubric_scores", [name for name in RUBRIC_SCORES.names if name != "reasons"])
         if not len(rows):
-            return []
-        with duckdb.connect() as connection:
-            connection.execute("SET threads = 1")
-            connection.register("rows_of_run", rows)
+            return
+        with open_tables(rows_of_run=rows) as connection:
             frame = connection.execute("FROM rows_of_run").df()
         records = board(frame, [self.run.snapshot], {}, "blueprint").to_dict("records")
         reasons = {
@@ -138,33 +136,21 @@ class RubricResults(FamilyResults):
             for row in self._read_model_rows("reasons")
         }
         further = self.further()
-        return [
-            part
-            for row in records
-            if row["model"] in self.models
-            for part in self._build_parts(row, reasons, self._remark(row, counts, further))
-        ]
+        for row in records:
+            if row["model"] in self.models:
+                remarks = (_describe_gap(row), format_further(further[self.way_of(row)], "response"))
+                yield from (part | {"remarks": remarks} for part in self._read_parts(row, reasons))
 
-    def _remark(self, row: Mapping[Any, Any], counts: Counts, further: Counter[tuple[Any, ...]]) -> str | None:
-        gap, total = int(row["n_responses"] - row["n_responses_scored"]), format_count(int(row["n_responses"]), "response")
-        missing = f"{gap:,} of {total} without a score" if gap else None
-        return self.remark(counts, row, missing, format_further(further[self.way_of(row)], "response"))
-
-    def _build_parts(self, row: Mapping[Any, Any], reasons: Mapping[str, str], remark: str | None) -> Iterator[Row]:
-        """A member for the score and for each part of it; without numbers where others judged since."""
+    def _read_parts(self, row: dict[Any, Any], reasons: Mapping[str, str]) -> Iterator[dict[Any, Any]]:
+        """A row for the score and for each part of it; without numbers where others judged since."""
+        counts = {"n_parts": row["n_parts"], "n_responses": int(row["n_responses_scored"]), "n_asked": row["n_planned"]}
+        if self.others:
+            counts |= {"n_parts": 0, "n_responses": 0}
         for part in ("score", "coverage", "similarity"):
-            has_ends = part == "score" and not self.others
-            yield self.metric(
-                row,
-                part,
-                None if self.others else row[part],
-                (0 if self.others else row["n_parts"], row["n_planned"]),
-                (row["low"], row["high"]) if has_ends else (None, None),
-                self.others or _find_gap_reason(row, part, reasons),
-                remark,
-                direction="higher",
-                n_responses=0 if self.others else int(row["n_responses_scored"]),
-            )
+            ends = {} if part == "score" and not self.others else dict.fromkeys(self.ends)
+            score = None if self.others else row[part]
+            reason = self.others or _find_gap_reason(row, part, reasons)
+            yield row | counts | ends | {"metric": part, "score": score, "reason": reason}
 
     def request_keys(self) -> set[str]:
         """Where others judged since, those of what the run's own judges said too."""
@@ -187,6 +173,11 @@ class RubricResults(FamilyResults):
             | beside
             | {"remark": self.others}
         )
+
+
+def _describe_gap(row: Mapping[Any, Any]) -> str | None:
+    gap = int(row["n_responses"] - row["n_responses_scored"])
+    return f"{gap:,} of {format_count(int(row['n_responses']), 'response')} without a score" if gap else None
 
 
 def _find_gap_reason(row: Mapping[Any, Any], part: str, reasons: Mapping[str, str]) -> str | None:

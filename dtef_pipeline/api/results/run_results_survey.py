@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -49,7 +49,9 @@ class SurveyResults(FamilyResults):
     chosen_by = ("model", "draw", *KEYS.asked, KEYS.item)
     further_tables = ("reference_scores", "survey_responses", "blueprints")
     board = "segment_results"
+    known = "n_pairs"
     beside = ("condition", "context_level", "parse_rate")
+    shared_members = {"direction": "higher"}
 
     def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Those of the conditions, context levels and questions of the plan."""
@@ -94,10 +96,10 @@ class SurveyResults(FamilyResults):
         totals = {(name, *way): sample[way] * times * self.draws for name, times in variants.items() for way in every}
         return {way: number - silent[way] for way, number in totals.items()}
 
-    def metrics(self, counts: Counts) -> list[Row]:
+    def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
         """The mean scores of the segment, as `dtef board --by segment --snapshot` shows them."""
         if not len(self.run.rows("scores", ["model"])):
-            return []
+            return
         round_id, segment = SPACE.split(self.run.run.key)
         options = SurveyBoardOptions(rounds=(round_id,), segments=(segment,), snapshot=self.run.snapshot)
         frame = self.run.house.query(lambda connection: view(connection, "segment", options), only=HELD, first=[round_id])
@@ -108,24 +110,11 @@ class SurveyResults(FamilyResults):
         ]
         n_asked, statuses, further = self._count_asked_questions(), self._count_statuses(), self.further()
         silent = {self.way_of(row): row["error"] for row in self.silent}
-        return [
-            self.metric(
-                row,
-                options.metric,
-                row["score"],
-                (row["n_pairs"], n_asked.get(self.way_of(row))),
-                (row["score_low"], row["score_high"]),
-                _find_missing_reason(row, silent.get(self.way_of(row))),
-                self.remark(
-                    counts,
-                    row,
-                    _describe_unread_answers(statuses[self.way_of(row)]),
-                    format_further(further[self.way_of(row)], self.unit.noun),
-                ),
-                direction="higher",
-            )
-            for row in rows.to_dict("records")
-        ]
+        for row in rows.to_dict("records"):
+            way = self.way_of(row)
+            remarks = (_describe_unread_answers(statuses[way]), format_further(further[way], self.unit.noun))
+            reason = _find_missing_reason(row, silent.get(way))
+            yield row | {"metric": options.metric, "n_asked": n_asked.get(way), "reason": reason, "remarks": remarks}
 
     def _read_scored(self, *columns: str) -> pa.Table:
         """Columns of the scores, but for questions that define the segment itself."""
