@@ -59,8 +59,7 @@ class StageContext(Shared):
         self.opened.enter_context(provider_pools(self.context.instance, self.context.run, [spec], log))
         stage = self.context.asset_key.to_user_string()
         manager = self.store.open_gateway(log, {}, self.settings.budget, budgets, command_of(self.context.run), roles, stage)
-        gateway, progress, _ = self.opened.enter_context(manager)
-        return gateway, progress
+        return self.opened.enter_context(manager)
 
 
 class StageInputs:

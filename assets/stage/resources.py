@@ -24,7 +24,7 @@ from dtef_pipeline.identity import digest
 from resources.evaluations.evaluation_store import QUEUE_TAG
 from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
-from resources.gateway.progress import Display, ModelProgress, RunProgress, display_progress
+from resources.gateway.progress import ModelProgress, RunProgress, display_progress
 from resources.json_posts import Webhook
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
@@ -51,7 +51,6 @@ class _Asks:
 
     gateway: Gateway
     progress: RunProgress
-    display: Display
     heard: CallsOfStage | None
 
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
@@ -68,7 +67,6 @@ class _Asks:
         else:
             failures = self._call_listener(requests, follow_up, self.heard)
         self.progress.window_done()
-        self.display.rest()
         return failures
 
     def _call_listener(self, requests: Sequence[Request], follow_up: Then | None, calls: CallsOfStage) -> Mapping[str, Failure]:
@@ -178,16 +176,16 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         the same for each day, over all runs. `unpriced_models`: models that are asked under a limit in dollars though their price is not known.
         `stage`: what lines on the progress begin with.
         """
-        with self.open_gateway(log, expected, budget, budgets, command, of_roles, stage) as (gateway, progress, display):
+        with self.open_gateway(log, expected, budget, budgets, command, of_roles, stage) as (gateway, progress):
             for role, daily in (of_days or {}).items():
                 gateway.accounts.limit_daily(role, daily)
             gateway.accounts.allowed_unpriced.update(unpriced_models)
             if (listener := self._call_listener) is None:
-                yield _Asks(gateway, progress, display, None)
+                yield _Asks(gateway, progress, None)
                 return
             listener.begin(sum(expected.values()))
             try:
-                yield _Asks(gateway, progress, display, listener)
+                yield _Asks(gateway, progress, listener)
             finally:
                 listener.end()
 
@@ -201,13 +199,13 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         command: Command | None = None,
         of_roles: Mapping[str, Budget] | None = None,
         stage: str = "",
-    ) -> Iterator[tuple[Gateway, RunProgress, Display]]:
-        """The gateway of the run, its progress, and the display that shows the progress; arguments as in `asking`."""
+    ) -> Iterator[tuple[Gateway, RunProgress]]:
+        """The gateway of the run and its progress, which is shown; arguments as in `asking`."""
         with display_progress(log, stage) as display:
             gateway = self._open_shared_gateway(command)
             gateway.accounts.limit(budget, budgets, of_roles)
             gateway.tell = display.say
-            yield gateway, RunProgress(display, expected), display
+            yield gateway, RunProgress(display, expected)
 
     def track_calls(self, listener: CallsOfStage | None) -> None:
         """Report the outcomes of the current stage's requests to this listener, until another stage replaces it; None: report nothing."""

@@ -6,24 +6,24 @@ All lines have one form: stage, count done of total, cached and failed, rate, co
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol, TextIO
+from functools import lru_cache
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     SpinnerColumn,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.table import Column
 
 from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.unknown_cost import format_short_costs
@@ -62,17 +62,6 @@ class ModelProgress:
 OnProgress = Callable[[tuple[ModelProgress, ...]], None]
 
 
-class Display(Protocol):
-    """Shows how far a run is, and single lines about it."""
-
-    def __call__(self, models: tuple[ModelProgress, ...]) -> None: ...
-
-    def say(self, line: str) -> None: ...
-
-    def rest(self) -> None:
-        """Make room for other lines until there is news of the models."""
-
-
 _errors: TextIO | None = None
 """Where stderr of the command at hand goes. Of the whole process, as stderr is: `keep_terminal` alone sets it, and takes it back."""
 
@@ -87,36 +76,23 @@ def keep_terminal() -> Iterator[None]:
         yield
         return
     before, _errors = _errors, stream
-    try:
-        with stream:
+    with stream:
+        try:
             yield
-    finally:
-        _errors = before
+        finally:
+            _errors = before
+            if stream.isatty():
+                _make_bars(stream).stop()
 
 
 @contextmanager
-def display_progress(log: Callable[[str], None], stage: str = "", every: float = 30.0) -> Iterator[Display]:
-    """One live line per model if there is a terminal, else lines to `log`: at most one per model in `every` seconds.
-
-    `stage`: what lines begin with, such as `predictions`; empty: with the model.
-    What `say` is given goes to `log` in any case, and within a command (`keep_terminal`) to its stderr too.
-    """
-    errors = _choose_error_stream()
-    if errors is None or not errors.isatty():
-        yield LogProgress(_write_to_both(log, errors), stage, every)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(),
-    )
-    live = _LiveProgress(Progress(*columns, console=Console(file=errors, force_terminal=True)), log)
+def display_progress(log: Callable[[str], None], stage: str = "", every: float = 30.0) -> Iterator[ModelsProgress]:
+    """The progress of models until the block ends; arguments as those of `ModelsProgress`."""
+    display = ModelsProgress(log, stage, every)
     try:
-        yield live
+        yield display
     finally:
-        live.close()
+        display.close(is_kept=True)
 
 
 def _choose_error_stream() -> TextIO | None:
@@ -133,15 +109,6 @@ def waiting(title: str) -> Iterator[None]:
     with Progress(*columns, console=Console(file=_errors, force_terminal=True), transient=True) as progress:
         progress.add_task(title, total=None)
         yield
-
-
-def _write_to_both(log: Callable[[str], None], errors: TextIO | None) -> Callable[[str], None]:
-    def write(line: str) -> None:
-        log(line)
-        if errors is not None:
-            print(line, file=errors)
-
-    return write
 
 
 class RunProgress:
@@ -186,47 +153,6 @@ class RunProgress:
         return n_done / seconds if seconds > 0 else 0.0
 
 
-_live_lines = False
-"""Whether the live lines of models stand on the terminal: no other line may be replaced there meanwhile."""
-
-
-class _LiveProgress:
-    def __init__(self, bars: Progress, log: Callable[[str], None]) -> None:
-        self._bars, self._log = bars, log
-        self._tasks: dict[str, TaskID] = {}
-
-    def __call__(self, models: tuple[ModelProgress, ...]) -> None:
-        global _live_lines
-        if not _live_lines:
-            self._bars.console.file.write(_ERASED)
-            _live_lines = True
-            self._bars.start()
-        for line in models:
-            if line.model not in self._tasks:
-                self._tasks[line.model] = self._bars.add_task(line.model, total=line.total, note="")
-            self._bars.update(
-                self._tasks[line.model], completed=line.settled, total=line.total, note=", ".join(_list_model_details(line))
-            )
-
-    def say(self, line: str) -> None:
-        self._log(line)
-        self._bars.console.print(line, markup=False, highlight=False)
-
-    def rest(self) -> None:
-        self._stop(is_kept=False)
-
-    def close(self) -> None:
-        if self._tasks and not _live_lines:
-            self(())
-        self._stop(is_kept=True)
-
-    def _stop(self, is_kept: bool) -> None:
-        global _live_lines
-        _live_lines = False
-        self._bars.live.transient = not is_kept
-        self._bars.stop()
-
-
 def format_progress(head: str, done: int, total: int, details: Iterable[str]) -> str:
     """`predictions: gpt-4.1-mini 152/900, 40 cached, 2 failed, 208/min, $0.42, 2 min left`. `head`: stage, and what is counted."""
     return ", ".join([f"{head} {done:,}/{total:,}", *details])
@@ -263,8 +189,80 @@ def _format_duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
-class LogProgress:
-    """Lines of `format_progress`: at most one per model in `every` seconds, and always one when a model is finished."""
+@lru_cache(maxsize=1)
+def _make_bars(errors: TextIO) -> Progress:
+    """The bars of a terminal, of models and stages together: it can have one live display at a time."""
+    # What is too wide is cut off the bar first, then off the end of the line.
+    columns = (
+        BarColumn(bar_width=30),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
+    )
+    console = Console(file=errors, force_terminal=True)
+    # Dagster keeps what a step writes to stdout and stderr in files.
+    return Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+
+
+class _Lines:
+    """Counts by what is counted: bars on a terminal, else lines of `format_progress`, at most one each in `every` seconds.
+
+    Lines go to `log`, and within a command (`keep_terminal`) to its stderr too. `stage`: what lines begin with, such as `predictions: `.
+    """
+
+    def __init__(self, log: Callable[[str], None], stage: str, every: float, clock: Callable[[], float]) -> None:
+        self._errors = _choose_error_stream()
+        self._bars = _make_bars(self._errors) if self._errors is not None and self._errors.isatty() else None
+        self._log, self._stage, self._every, self._clock = log, stage, every, clock
+        self._last = clock()
+        self._tasks: dict[str, TaskID] = {}
+
+    def say(self, line: str) -> None:
+        """A line of its own, to the log and to a command."""
+        self._log(line)
+        if self._bars is not None:
+            self._bars.console.print(line, markup=False, highlight=False)
+        else:
+            self.announce(line)
+
+    def announce(self, line: str) -> None:
+        """A line for a command without a terminal, where nothing else says for half a minute what goes on."""
+        if self._errors is not None and self._bars is None:
+            print(line, file=self._errors)
+
+    def close(self, is_kept: bool = False) -> None:
+        """Take the bars off the terminal, or leave them there as they are now."""
+        if self._bars is None:
+            return
+        tasks = [task for task in self._bars.tasks if task.id in self._tasks.values()]
+        if is_kept and tasks:
+            self._bars.console.print(self._bars.make_tasks_table(tasks))
+        for task in tasks:
+            self._bars.remove_task(task.id)
+        self._tasks.clear()
+        if not self._bars.tasks:
+            self._bars.stop()
+
+    def _check_due(self) -> bool:
+        now = self._clock()
+        if now - self._last < self._every:
+            return False
+        self._last = now
+        return True
+
+    def _show(self, name: str, done: int, total: int, details: Sequence[str], is_due: bool) -> None:
+        """`is_due`: whether a line is written where there are no bars."""
+        line = format_progress(name, done, total, details)
+        if self._bars is not None:
+            if name not in self._tasks:
+                self._tasks[name] = self._bars.add_task(line)
+                self._bars.start()
+            self._bars.update(self._tasks[name], description=line, completed=done, total=total)
+        elif is_due:
+            self.say(f"{self._stage}{line}")
+
+
+class ModelsProgress(_Lines):
+    """How far each model is. Without a terminal there is always a line when a model is finished."""
 
     def __init__(
         self,
@@ -273,38 +271,23 @@ class LogProgress:
         every: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._log, self._head, self._every, self._clock = log, f"{stage}: " if stage else "", every, clock
-        self._last = clock()
+        super().__init__(log, f"{stage}: " if stage else "", every, clock)
         self._finished: dict[str, int] = {}
 
     def __call__(self, models: tuple[ModelProgress, ...]) -> None:
-        due = self._clock() - self._last >= self._every
-        if due:
-            self._last = self._clock()
+        is_due = self._check_due()
         for line in models:
             is_finished = line.settled == line.total
             # A model that was finished goes on where more follows from its responses.
-            if (due or (is_finished and line.model not in self._finished)) and self._finished.get(line.model) != line.total:
-                self._log(format_progress(f"{self._head}{line.model}", line.settled, line.total, _list_model_details(line)))
+            is_new = self._finished.get(line.model) != line.total
+            is_news = is_new and (is_due or (is_finished and line.model not in self._finished))
+            self._show(line.model, line.settled, line.total, _list_model_details(line), is_news)
             if is_finished:
                 self._finished[line.model] = line.total
 
-    def say(self, line: str) -> None:
-        self._log(line)
 
-    def rest(self) -> None:
-        """Lines stand in nobody's way."""
-
-
-_ERASED = "\r\x1b[K"
-_BAR_WIDTH, _LEAST_WIDTH = 30, 5
-
-
-class PartsProgress:
-    """How much of a stage is done: a line with a bar that is replaced as the stage goes on, or without a terminal a line now and then.
-
-    `head`: the stage and what is counted, such as `scores: partitions`. Lines go to `log`, and within a command to its stderr too.
-    """
+class PartsProgress(_Lines):
+    """How much of a stage is done. `head`: the stage and what is counted, such as `scores: partitions`."""
 
     def __init__(
         self,
@@ -314,32 +297,20 @@ class PartsProgress:
         every: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        errors = _choose_error_stream()
-        self._terminal = errors if errors is not None and errors.isatty() else None
-        self._lines = None if self._terminal else errors
-        self._head, self._total, self._log, self._clock = head, total, _write_to_both(log, errors), clock
-        self._every = 0.1 if self._terminal else every
-        self._began = self._last = clock()
+        super().__init__(log, "", every, clock)
+        self._head, self._total = head, total
+        self._began = self._last
         self._parts_begun = self._done_before = 0
 
-    def announce(self, line: str) -> None:
-        """A line of its own for a command without a terminal, where nothing else says for half a minute what goes on."""
-        if self._lines is not None:
-            print(line, file=self._lines)
-
     def __call__(self, n_done: int) -> None:
-        now = self._clock()
-        if now - self._last < self._every:
-            return
-        self._last = now
-        since = n_done - self._done_before
-        rate = since / (now - self._began) if since and now > self._began else 0.0
+        since, seconds = n_done - self._done_before, self._clock() - self._began
+        rate = since / seconds if since and seconds > 0 else 0.0
         wait = (
             [_format_pace(rate), f"{_format_duration((self._total - n_done) / rate)} left"]
             if rate and n_done < self._total
             else []
         )
-        self._show(n_done, format_progress(self._head, n_done, self._total, wait))
+        self._show(self._head, n_done, self._total, wait, self._check_due())
 
     def resume(self, n_done: int) -> None:
         """The work goes on after something else, whose time says nothing of the time left."""
@@ -348,25 +319,4 @@ class PartsProgress:
     def begin(self, part: str) -> None:
         """The next part begins. Its name replaces the time left: parts with names take very different times."""
         self._parts_begun += 1
-        self._show(self._parts_begun - 1, format_progress(self._head, self._parts_begun, self._total, [part]))
-
-    def _show(self, n_done: int, line: str) -> None:
-        if self._terminal is None:
-            self._log(line)
-        elif not _live_lines:
-            columns = shutil.get_terminal_size().columns
-            # A line that is broken cannot be replaced.
-            width = max(_LEAST_WIDTH, min(_BAR_WIDTH, columns - len(line) - len("[] ") - 1))
-            n_filled = width * n_done // max(1, self._total)
-            text = f"[{'#' * n_filled}{'.' * (width - n_filled)}] {line}"
-            self._write(f"\r{text[: columns - 1]}\x1b[K")
-
-    def close(self) -> None:
-        """Take the line off the terminal."""
-        if not _live_lines:
-            self._write(_ERASED)
-
-    def _write(self, text: str) -> None:
-        if self._terminal is not None:
-            self._terminal.write(text)
-            self._terminal.flush()
+        self._show(self._head, self._parts_begun, self._total, [part], is_due=True)

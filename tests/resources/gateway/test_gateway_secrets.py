@@ -15,7 +15,7 @@ from tests.resources.gateway.gateway_setup import KEY
 RUN = """
     import logging, sys
     logging.basicConfig(level=logging.DEBUG)
-    from resources.gateway.progress import LogProgress
+    from resources.gateway.progress import ModelsProgress
     from resources.responses.store import ResponseStore
     from tests.resources.gateway.gateway_setup import QUICK, model, requests
     from resources.gateway import Gateway
@@ -23,7 +23,7 @@ RUN = """
     specs = [model(None, name=name, model=name, transport=way, api_base=sys.argv[2], retries=1) for name, way in ways]
     wanted = [request for spec in specs for request in requests(spec, 12)]
     with ResponseStore(sys.argv[1]) as store:
-        answers = Gateway(store, backoff=QUICK).answer(wanted, on_progress=LogProgress(print))
+        answers = Gateway(store, backoff=QUICK).answer(wanted, on_progress=ModelsProgress(print))
         print(answers)
         print(store.responses([request.key for request in wanted]).to_pylist())
 """

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
+import re
+import sys
 from dataclasses import replace
 
 import pytest
 
-from resources.gateway.progress import LogProgress, ModelProgress, PartsProgress, RunProgress, display_progress, keep_terminal
+from resources.gateway.progress import (
+    ModelProgress,
+    ModelsProgress,
+    PartsProgress,
+    RunProgress,
+    display_progress,
+    keep_terminal,
+)
 
 
 class Terminal(io.StringIO):
@@ -18,7 +29,7 @@ class Terminal(io.StringIO):
 def test_logged_progress_is_sparse_and_says_when_a_model_is_finished() -> None:
     lines: list[str] = []
     now = iter(range(0, 1000, 4))
-    progress = LogProgress(lines.append, every=10, clock=lambda: next(now))
+    progress = ModelsProgress(lines.append, every=10, clock=lambda: next(now))
     for done in range(11):
         progress((ModelProgress("m", total=12, replayed=1, done=done, failed=1 if done == 10 else 0),))
     assert 3 <= len(lines) <= 6
@@ -28,10 +39,10 @@ def test_logged_progress_is_sparse_and_says_when_a_model_is_finished() -> None:
 def test_a_progress_line_says_stage_count_rate_cost_and_time_left() -> None:
     lines: list[str] = []
     busy = ModelProgress("m", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.4211, seconds_left=13_000)
-    LogProgress(lines.append, "predictions", every=0)((busy,))
-    LogProgress(lines.append, every=0)((replace(busy, cost_usd=None, seconds_left=40),))
+    ModelsProgress(lines.append, "predictions", every=0)((busy,))
+    ModelsProgress(lines.append, every=0)((replace(busy, cost_usd=None, seconds_left=40),))
     for rate in (0.2, 0.02, 0.0001):
-        LogProgress(lines.append, every=0)((replace(busy, rate=rate, rate_limited=0, cost_usd=0.0, seconds_left=None),))
+        ModelsProgress(lines.append, every=0)((replace(busy, rate=rate, rate_limited=0, cost_usd=0.0, seconds_left=None),))
     assert [line.rpartition(", ")[2] for line in lines[2:]] == ["12/min", "1.2/min", "1/h"], "0.0/s says nothing"
     assert lines[:2] == [
         "predictions: m 152/900, 40 cached, 2 failed, 208/min, 12 rate limits, $0.42, 3 h 37 min left",
@@ -86,37 +97,58 @@ def test_without_a_terminal_a_command_says_which_stage_and_roll_up_it_is_in(monk
     assert shown.getvalue() == "", "the bar says it"
 
 
-def test_a_bar_is_no_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def lines_of(terminal: Terminal) -> list[str]:
+    """What is written to a terminal, without colours and moves."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue()).replace("\r", "\n").split("\n")
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_bar_is_no_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     shown, now = Terminal(), [0.0]
     monkeypatch.setattr("resources.gateway.progress._errors", shown)
-    for columns in (60, 80):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        progress = PartsProgress("segment_results (stage 5 of 6): partitions", 152, print, clock=lambda: now[0])
-        now[0] += 10
-        progress(76)
-        line = shown.getvalue().rpartition("\r")[2].removesuffix("\x1b[K")
-        assert len(line) < columns
-        assert "segment_results (stage 5 of 6): partitions 76" in line
+    monkeypatch.setenv("COLUMNS", str(columns))
+    progress = PartsProgress("segment_results (stage 5 of 6): partitions", 152, print, clock=lambda: now[0])
+    now[0] += 10
+    progress(76)
+    progress.close()
+    assert max(map(len, lines_of(shown))) <= columns
+    assert any("segment_results (stage 5 of 6): partitions 76" in line for line in lines_of(shown))
 
 
-def test_the_bar_of_a_stage_makes_room_for_the_live_lines_of_models(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bars_of_a_stage_and_of_models_are_shown_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar stood at 186/186 while the tables were written."""
     shown, now = Terminal(), [0.0]
     monkeypatch.setattr("resources.gateway.progress._errors", shown)
     progress = PartsProgress("predictions: partitions", 4, lambda line: None, clock=lambda: now[0])
     now[0] = 8.0
     progress(1)
-    assert shown.getvalue() == "\r[#######......................] predictions: partitions 1/4, 7.5/min, 24 s left\x1b[K"
     with display_progress(lambda line: None) as models:
-        models((ModelProgress("mini", 9, 0, 1, 0),))
-        before = shown.getvalue().count("partitions")
-        now[0] = 9.0
-        progress(2)
-        assert shown.getvalue().count("partitions") == before
-    now[0] = 10.0
-    progress(3)
+        models((ModelProgress("mini [/b]", 9, 0, 9, 0),))
+        models.say("mini is given up")
+        now[0] = 10.0
+        progress(3)
+        assert progress._bars
+        progress._bars.refresh()
     progress.close()
-    assert "partitions 3/4" in shown.getvalue()
-    assert shown.getvalue().endswith("\r\x1b[K")
+    lines = lines_of(shown)
+    assert any("predictions: partitions 1/4, 7.5/min, 24 s left" in line for line in lines)
+    assert any("predictions: partitions 3/4, 18/min, 3 s left" in line for line in lines)
+    assert any("mini is given up" in line for line in lines)
+    *_, last = (line for line in lines if line.strip())
+    assert "mini [/b] 9/9, 0 cached, 0 failed" in last, "the bar of the model is there at the end"
+    assert shown.getvalue().rstrip().endswith("\x1b[?25h"), "the cursor is there again"
+
+
+def test_a_command_that_is_interrupted_leaves_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    leader, terminal = pty.openpty()
+    with os.fdopen(leader, "rb"), os.fdopen(terminal, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        with keep_terminal():
+            progress = PartsProgress("predictions: partitions", 4, lambda line: None)
+            progress(1)
+            assert progress._bars
+            assert progress._bars.live.is_started
+    assert not progress._bars.live.is_started
 
 
 def test_stderr_of_a_command_is_kept_for_the_length_of_the_command(capfd: pytest.CaptureFixture[str]) -> None:
@@ -147,22 +179,8 @@ def test_windows_of_a_run_add_up_to_what_the_run_expects() -> None:
 def test_a_model_that_was_finished_is_reported_of_again_when_more_follows() -> None:
     """A league said `20 of 20` after the first turn, and nothing more for an hour."""
     lines: list[str] = []
-    progress = RunProgress(LogProgress(lines.append, every=0), {"m": 2})
+    progress = RunProgress(ModelsProgress(lines.append, every=0), {"m": 2})
     progress.is_open = True
     for total, done in ((2, 2), (2, 2), (4, 3)):
         progress((ModelProgress("m", total=total, replayed=0, done=done, failed=0, rate=1.0),))
     assert lines == ["m 2/2, 0 cached, 0 failed, 60/min", "m 3/4, 0 cached, 0 failed, 60/min"]
-
-
-def test_the_lines_of_models_make_room_while_what_they_responded_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bar stood at 186/186 while the tables were written."""
-    shown, now = Terminal(), [0.0]
-    monkeypatch.setattr("resources.gateway.progress._errors", shown)
-    with display_progress(lambda line: None) as models:
-        models((ModelProgress("mini", 9, 0, 9, 0),))
-        models.rest()
-        written = PartsProgress("predictions: partitions written", 4, lambda line: None, clock=lambda: now[0])
-        now[0] = 8.0
-        written(1)
-        assert "partitions written 1/4" in shown.getvalue().rpartition("9/9")[2]
-    assert "9/9" in shown.getvalue().rpartition("partitions written")[2], "the bar is there at the end"
