@@ -135,6 +135,20 @@ def build_texts_query(pair_ids: Sequence[str]) -> sa.Select[Any]:
     return join_sides(sa.select(pairs.c.pair_id, *SIDE_TEXTS)).where(pairs.c.pair_id.in_(pair_ids))
 
 
+def build_waiting_query(reviewer_id: str, family: str | None = None) -> sa.Select[Any]:
+    """`pair_id` and `n_votes` of the pairs of stored responses that the reviewer has not voted on, those with the fewest votes first."""
+    counts = sa.select(votes.c.pair_id, sa.func.count().label("n")).group_by(votes.c.pair_id).subquery()
+    n_votes = sa.func.coalesce(counts.c.n, 0)
+    own_votes = sa.select(votes.c.vote_id).where(votes.c.pair_id == pairs.c.pair_id, votes.c.reviewer_id == reviewer_id)
+    statement = (
+        join_sides(sa.select(pairs.c.pair_id, n_votes.label("n_votes")))
+        .join(counts, counts.c.pair_id == pairs.c.pair_id, isouter=True)
+        .where(~own_votes.exists())
+        .order_by(n_votes, pairs.c.pair_id)
+    )
+    return statement if family is None else statement.where(pairs.c.family == family)
+
+
 _DAY_US = 24 * 3600 * 1_000_000
 
 

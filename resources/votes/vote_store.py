@@ -47,6 +47,7 @@ from resources.votes.vote_queries import (
     build_audit_query,
     build_players_query,
     build_texts_query,
+    build_waiting_query,
     find_incomplete_reason,
     refuse_judge,
 )
@@ -148,18 +149,7 @@ class VoteStore(DatabaseStore):
         Leaves out pairs whose texts are not stored, and pairs whose texts, as reviewers read them, differ only in case and white space. The
         latter come from other tools, or their texts differed only in names that were not known yet when the pairs were made.
         """
-        pair, vote = tables.pairs.c, tables.votes.c
-        counts = sa.select(vote.pair_id, sa.func.count().label("n")).group_by(vote.pair_id).subquery()
-        own_votes = sa.select(vote.vote_id).where(vote.pair_id == pair.pair_id, vote.reviewer_id == reviewer_id)
-        statement = (
-            join_sides(sa.select(pair.pair_id))
-            .join(counts, counts.c.pair_id == pair.pair_id, isouter=True)
-            .where(LEFT_SIDE.c.text != RIGHT_SIDE.c.text, ~own_votes.exists())
-            .order_by(sa.func.coalesce(counts.c.n, 0), pair.pair_id)
-        )
-        if family is not None:
-            statement = statement.where(pair.family == family)
-        ids = [row["pair_id"] for row in self.rows(statement)]
+        ids = [row["pair_id"] for row in self.rows(build_waiting_query(reviewer_id, family))]
         result, names = list[str](), self.hidden_names()
         for start in range(0, len(ids), _LOOKED_AT_TOGETHER):
             if len(result) >= most:

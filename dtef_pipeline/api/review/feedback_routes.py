@@ -66,7 +66,6 @@ def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: U
     warehouse = Warehouse(services.settings.warehouse)
     with feedback.pairing:
         done = pair_stored(services.votes, warehouse, services.settings, wanted, held.name)
-    feedback.waiting.refresh_pairs()
     if not done.new:
         count = f"{format_count(done.responses, 'stored response')} found" if done.responses else "no stored response fits"
         also = "; there are baselines, which are paired with baselines: true" if done.computed and not done.responses else ""

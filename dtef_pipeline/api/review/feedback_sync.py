@@ -19,7 +19,6 @@ from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
 from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, make_line_problem
 from dtef_pipeline.api.review.feedback_bodies import PageOfActions, PreferenceBoard
 from dtef_pipeline.api.review.feedback_routes import FamilyAsked, TakenVote
-from dtef_pipeline.api.review.feedback_services import UsedForVotes
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import SourceError, UnknownVote
@@ -53,7 +52,7 @@ def export_over_http(held: Administering, services: Used, justifications: bool =
     response_model=AddedRecords,
     openapi_extra=LINES_SENT,
 )
-async def import_over_http(request: Request, held: Administering, services: Used, feedback: UsedForVotes) -> Response:
+async def import_over_http(request: Request, held: Administering, services: Used) -> Response:
     """Add the records of JSON lines, all or none of them. 422 names the first line with a fault."""
     lines = (await request.body()).split(b"\n")
 
@@ -62,7 +61,6 @@ async def import_over_http(request: Request, held: Administering, services: Used
             result = add_lines(services.votes, list(check_lines(SENT_BODY, lines)), held.name, OVER_HTTP)
         except SourceError as error:
             raise make_line_problem(error) from None
-        feedback.waiting.refresh_pairs()
         return result._asdict()
 
     return JSONResponse(await run_in_threadpool(add), 201)
