@@ -97,20 +97,18 @@ class Sources(Generic[Read]):
     ) -> Source:
         """Note where a round comes from, over a manifest that is broken too.
 
-        `checksum`: the `content_hash` at which the sensor found it; none: someone ingests it by hand. `design_effect`: none: the one that was
-        stated before, since the people of the sample are the same; 1 where none ever was.
+        `checksum`: the `content_hash` at which the sensor found it; none: someone ingests it by hand. `design_effect`: as of
+        `find_design_effect`.
         """
         before = self.before(round_id)
         of_file = checksum or content_hash(path)
-        if design_effect is None:
-            design_effect = before.design_effect if before else 1.0
         source = Source(
             round_id,
             str(path.absolute()),
             adapter,
             min_n,
             of_file,
-            design_effect=design_effect,
+            design_effect=self.find_design_effect(round_id, design_effect),
             allowed=tuple(sorted(allowed)),
         )
         is_changed = before is None or replace(before, landing=0, landed=False) != source
@@ -118,6 +116,13 @@ class Sources(Generic[Read]):
         source = replace(source, landing=count + is_changed, landed=checksum is not None)
         ROUND_NOTES.write(self.warehouse, source)
         return source
+
+    def find_design_effect(self, round_id: str, stated: float | None) -> float:
+        """The design effect `stated` now; None: the one of the last ingest, since the people of the sample are the same, else 1."""
+        if stated is not None:
+            return stated
+        before = self.before(round_id)
+        return before.design_effect if before else 1.0
 
     def get(self, round_id: str) -> Source | None:
         """The source of a round; None: it was never ingested. Raises WarehouseError when its manifest is broken."""

@@ -51,9 +51,9 @@ class RegistrationResult(NamedTuple):
     """Against the rows that are in the warehouse; None when the round has none yet."""
 
 
-def observe_usable(survey: Survey, *, min_n: int) -> ObservedRound:
+def observe_usable(survey: Survey, *, min_n: int, design_effect: float) -> ObservedRound:
     """The survey's tables. Raises SurveyError, counting the reasons, when not one (segment, question) pair can be used."""
-    observed = observe(survey, min_n=min_n)
+    observed = observe(survey, min_n=min_n, design_effect=design_effect)
     if not len(observed.responses):
         reasons = Counter(observed.quarantine["reason"].to_pylist())
         why = [
@@ -83,7 +83,8 @@ def check_round(
 ) -> ObservedRound:
     """The tables of a round that is whole and usable, and loses nothing. Raises SurveyError otherwise; see `register_round`."""
     survey = require_whole_survey(remove_multi_select(survey), allowed)
-    observed = observe_usable(survey, min_n=min_n)
+    effect = sources.find_design_effect(survey.round, design_effect)
+    observed = observe_usable(survey, min_n=min_n, design_effect=effect)
     if not replace:
         refuse_losses(sources, survey, observed, min_n, allowed, design_effect)
     return observed

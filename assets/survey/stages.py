@@ -102,13 +102,13 @@ def _observe_round(inputs: Inputs, round_id: str) -> _Round:
     source, survey = sources.read(round_id)
     survey = require_whole_survey(remove_multi_select(survey), source.allowed)
     survey = replace(survey, findings=(*survey.findings, *report_design_effect(source.design_effect)))
-    observed = observe(survey, min_n=source.min_n)
+    observed = observe(survey, min_n=source.min_n, design_effect=source.design_effect)
     if content_hash(Path(source.path)) != source.content_hash:
         # It changed after it was registered, so nobody has agreed to what it lacks now.
         refuse_losses(sources, survey, observed, source.min_n, source.allowed)
     if not inputs.is_dry:
         _write_findings(inputs.outside.warehouse, round_id, observed)
-    return _Round(observed.responses, compute_reference_scores(observed.responses, design_effect=source.design_effect))
+    return _Round(observed.responses, compute_reference_scores(observed.responses))
 
 
 def _write_findings(warehouse: Warehouse, round_id: str, observed: ObservedRound) -> None:

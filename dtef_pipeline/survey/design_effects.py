@@ -15,8 +15,8 @@ _WITHOUT_N = "no ceiling, skill, worth, corrected error or expected gap of these
 
 
 def report_design_effect(design_effect: float) -> tuple[Finding, ...]:
-    """The finding of a round whose ceilings are those of n / `design_effect` respondents; none where it is 1."""
-    message = "A design effect was stated: ceilings and skill are those of n / design effect respondents."
+    """The finding of a round whose effective respondents are n / `design_effect`; none where it is 1."""
+    message = "A design effect was stated: ceilings, corrected errors and intervals are those of n / design effect respondents."
     return (Finding("info", _CODE, message, (f"{design_effect:g}",)),) if design_effect != 1 else ()
 
 
@@ -34,7 +34,7 @@ def describe_design_effects(effects: Mapping[str, float]) -> str:
     rounds = {effect: [name for name, of_round in effects.items() if of_round == effect] for effect in effects.values()}
     effect_text = "; ".join(f"{effect:g} of {', '.join(names)}" for effect, names in rounds.items())
     return (
-        f"design effect stated at ingest: {effect_text}: ceilings and skill are those of so many times fewer respondents"
+        f"design effect stated at ingest: {effect_text}: ceilings, corrected errors and intervals are those of so many times fewer respondents"
         if effect_text
         else ""
     )

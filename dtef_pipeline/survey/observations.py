@@ -76,15 +76,16 @@ class _References:
     circular: npt.NDArray[np.bool_]
 
 
-def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED) -> ObservedRound:
+def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED, design_effect: float = 1.0) -> ObservedRound:
     """Check every pair, and give each usable one its reference distributions.
 
     `population` is the n-weighted mean over all usable segments that answered the question, and None where that is one segment alone,
     whose own answer it would be; `others` the same over the other usable segments of the segment's attribute; in either, segments count
-    alike where the n of one is unknown. `shuffled` is the answer of any other segment, drawn with `seed`.
+    alike where the n of one is unknown. `shuffled` is the answer of any other segment, drawn with `seed`. Where the survey states no
+    n_effective, it is n / `design_effect` (Kish 1965; 1 or more); null at a design effect of 1.
     Rows follow the survey's order of segments, then questions.
     """
-    usable, quarantine = _split_usable(survey, min_n)
+    usable, quarantine = _split_usable(survey, min_n, design_effect)
     references, places = _compute_all_references(survey, usable, seed)
     responses = _build_responses(survey, usable, references, places)
     findings = [*survey.findings, *_check_own_observations(survey, responses)]
@@ -95,7 +96,7 @@ def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED) -> 
     )
 
 
-def _split_usable(survey: Survey, min_n: int) -> tuple[list[_Usable], list[dict[str, Any]]]:
+def _split_usable(survey: Survey, min_n: int, design_effect: float) -> tuple[list[_Usable], list[dict[str, Any]]]:
     """The usable pairs and the quarantine rows, both in survey order."""
     places = {q.id: i for i, q in enumerate(survey.questions)}
     by_segment: dict[str, list[Answer]] = defaultdict(list)
@@ -125,15 +126,17 @@ def _split_usable(survey: Survey, min_n: int) -> tuple[list[_Usable], list[dict[
             if fault:
                 quarantine.append(_make_quarantine_row(survey, segment.key, fault.reason, fault.detail, n, a))
             else:
-                usable.append(_Usable(index, question, a, n, _find_effective_n(segment, a, n)))
+                usable.append(_Usable(index, question, a, n, _find_effective_n(segment, a, n, design_effect)))
     return usable, quarantine
 
 
-def _find_effective_n(segment: Segment, answer: Answer, n: int | None) -> float | None:
-    """Effective respondents to the question: as stated, or else by the design effect of the segment; None where neither says it."""
-    if answer.n_effective is not None or segment.n_effective is None:
+def _find_effective_n(segment: Segment, answer: Answer, n: int | None, design_effect: float) -> float | None:
+    """Effective respondents to the question: as stated, else by the design effect of the segment, else by that of the round, unless 1."""
+    if answer.n_effective is not None:
         return answer.n_effective
-    return segment.n_effective * n / segment.n if n is not None and segment.n else segment.n_effective
+    if segment.n_effective is not None:
+        return segment.n_effective * n / segment.n if n is not None and segment.n else segment.n_effective
+    return n / design_effect if n is not None and design_effect != 1 else None
 
 
 def _find_segment_size(segment: Segment, answers: Sequence[Answer]) -> int | None:

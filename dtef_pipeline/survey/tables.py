@@ -247,7 +247,7 @@ REFERENCE_SCORES = pa.schema(
         field(
             "ceiling",
             SIMILARITIES,
-            "Expected score of the true distribution in samples of n_effective (or n / design effect), 0-1; null: n unknown",
+            "Expected score of the true distribution in samples of n_effective (or else n) respondents, 0-1; null: n unknown",
         ),
         field("ceiling_low", SIMILARITIES, "Ceiling minus its estimated bias, 0-1"),
         field("uniform", SIMILARITIES, "Score of the uniform distribution, 0-1: higher is better"),

@@ -99,7 +99,7 @@ def _describe_quarantine(pairs: int, segments: int) -> str:
 def design_effect(before: float, now: float, value: float | None) -> Iterator[str]:
     """What the design effect of a round is where it is not 1, and whether it was `value` now or `before`; empty where it is and was 1."""
     if now != 1:
-        counts = f"in ceilings and skill each respondent counts as 1/{now:g} respondent of a simple random sample"
+        counts = f"each respondent counts as 1/{now:g} of a respondent of a simple random sample"
         note = "" if value is not None else "; kept from an earlier ingest of the round; --design-effect 1 resets it"
         change = f"; it was {before:g}" if value is not None and before not in (1, now) else ""
         yield f"  design effect {now:g}: {counts}{note}{change}"

@@ -36,14 +36,12 @@ _STRUCTS = ("ceiling", "ceiling_low", "uniform", "others", "population")
 Columns = dict[str, dict[str, Floats]]
 
 
-def compute_reference_scores(
-    responses: pa.Table, *, draws: int = DRAWS, seed: int = CEILING_SEED, design_effect: float = 1.0
-) -> pa.Table:
+def compute_reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: int = CEILING_SEED) -> pa.Table:
     """One row of schema REFERENCE_SCORES per row of `responses`, in the same order.
 
     `responses` are all `survey_responses` rows of a round (or of several): how much the segments of an attribute differ decides how far a
-    segment's observed distribution is believed. `ceiling`: of the stated n_effective respondents, or else of n / `design_effect`
-    (Kish 1965; 1 or more). Where neither is known, `ceiling`, `ceiling_low`, `gini` and `shrinkage` are null. Neither the order of
+    segment's observed distribution is believed. `ceiling`: of n_effective respondents, or of n where that is null.
+    Where neither is known, `ceiling`, `ceiling_low`, `gini` and `shrinkage` are null. Neither the order of
     the rows nor other questions change a pair's values, but for `ceiling_low`: the ceiling less its estimated bias, in which the pairs of
     a round are pooled.
     Raises DtefError naming a distribution that does not fit its options, or a question whose segments have several lists of options.
@@ -54,7 +52,7 @@ def compute_reference_scores(
     structs: Columns = {name: {metric: np.full(len(responses), np.nan) for metric in METRICS} for name in _STRUCTS}
     above = {metric: np.full(len(responses), np.nan) for metric in METRICS}
     for question in _iterate_question_rows(responses):
-        _fill_reference_columns(numbers, structs, above, question, _Simulation(draws, seed, design_effect))
+        _fill_reference_columns(numbers, structs, above, question, _Simulation(draws, seed))
     _take_out(structs["ceiling_low"], above, responses)
     columns = {name: pa.array(values, from_pandas=True) for name, values in numbers.items()}
     columns |= {name: _make_metric_struct(values) for name, values in structs.items()}
@@ -71,7 +69,6 @@ class _Question:
     rows: Places
     attributes: npt.NDArray[np.str_]
     n: Floats  # respondents, of weighted answers the effective ones; NaN: unknown
-    is_effective: npt.NDArray[np.bool_]
     observed: Floats
     population: Floats | None
     others: Floats  # of the segments `has_others` alone
@@ -84,7 +81,7 @@ class _Question:
         has_n = np.isfinite(self.n)
         if has_n.all():
             return self
-        parts = {name: getattr(self, name)[has_n] for name in ("rows", "attributes", "n", "is_effective", "observed")}
+        parts = {name: getattr(self, name)[has_n] for name in ("rows", "attributes", "n", "observed")}
         return replace(self, **parts, population=None if self.population is None else self.population[has_n])
 
     def similarities(self, predicted: Floats, observed: Floats) -> dict[str, Floats]:
@@ -123,7 +120,6 @@ def _build_question_rows(responses: pa.Table, lists: dict[str, pa.Array], rows: 
         rows=rows,
         attributes=np.array(table["attribute"].to_pylist(), dtype=np.str_),
         n=sample_sizes(table),
-        is_effective=pc.is_valid(table["n_effective"]).to_numpy(),
         observed=normalise_distributions(build_matrix(lists["observed"], k, rows), "observed"),
         population=normalise_distributions(build_matrix(lists["population"], k, rows), "population")
         if has_population.all()
@@ -138,7 +134,6 @@ def _build_question_rows(responses: pa.Table, lists: dict[str, pa.Array], rows: 
 class _Simulation(NamedTuple):
     draws: int
     seed: int
-    design_effect: float
 
 
 class _Ceilings(NamedTuple):
@@ -149,9 +144,7 @@ class _Ceilings(NamedTuple):
 
 
 def _simulate_ceilings(question: _Question, simulation: _Simulation) -> _Ceilings:
-    """For as many respondents as n is worth by the design effect."""
-    of_all = np.where(question.is_effective, question.n, question.n / simulation.design_effect)
-    worth = np.maximum(np.rint(of_all), 1).astype(np.int64)
+    worth = np.maximum(np.rint(question.n), 1).astype(np.int64)
     n = worth.astype(np.float64)
     strength = estimate_prior_strengths(question.observed, n, question.attributes)
     rng = np.random.default_rng([simulation.seed, int(digest(*question.name), 16)])

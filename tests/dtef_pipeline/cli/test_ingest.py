@@ -48,9 +48,10 @@ class TestIngest:
         """Ingested again without the option, a round went back to 1 in silence, and the interval of skill grew narrow."""
         path = write_survey(state / "round.csv", ["A1"], questions=2)
         assert "design effect" not in ok("add", path)
-        means = "of a simple random sample"
+        means = "of a respondent of a simple random sample"
         again = "; kept from an earlier ingest of the round; --design-effect 1 resets it"
         assert f"  design effect 1.5: each respondent counts as 1/1.5 {means}\n" in ok("add", path, "--design-effect", "1.5")
+        assert query("SELECT DISTINCT round(n / n_effective, 9) AS effect FROM survey_responses") == [{"effect": 1.5}]
         lowered = query("SELECT segment, question_id, ceiling_low.js FROM reference_scores ORDER BY ALL")
         assert f"design effect 1.5: each respondent counts as 1/1.5 {means}{again}" in ok("add", path)
         assert query("SELECT segment, question_id, ceiling_low.js FROM reference_scores ORDER BY ALL") == lowered
@@ -58,6 +59,7 @@ class TestIngest:
             "add", path, "--design-effect", "2"
         )
         assert "design effect 1; it was 2\n" in ok("add", path, "--design-effect", "1")
+        assert query("SELECT DISTINCT n_effective FROM survey_responses") == [{"n_effective": None}]
         assert "design effect" not in ok("add", path)
 
     def test_its_rows_and_partitions_are_there(self, ingested: Path) -> None:

@@ -122,6 +122,7 @@ def test_effective_n_is_that_of_the_pair_or_by_the_design_effect_of_the_segment(
         answers=(first, replace(second, n_effective=55.5), third),
     )
     assert [(r["n"], r["n_effective"]) for r in rows(made)] == [(50, 20), (100, 55.5), (30, None)]
+    assert [(r["n"], r["n_effective"]) for r in rows(made, design_effect=1.5)] == [(50, 20), (100, 55.5), (30, 20)]
 
 
 def test_shuffled_is_another_segments_answer_and_repeats_with_the_seed() -> None:
