@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import os
 import signal
+import sqlite3
 import sys
 from collections import defaultdict
 from collections.abc import Generator, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.script import ScriptDirectory
 from hypothesis import HealthCheck, settings
+from sqlalchemy import Connection, Engine, QueuePool, create_engine
+from sqlalchemy.event import listens_for
 
 from tests.apt import NotInstalled
 from tests.dtef_pipeline.report.browser import Browser, running_browser
@@ -79,6 +84,44 @@ def migrations_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ScriptDirectory, "from_config", functools.cache(ScriptDirectory.from_config))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def pool_connections_in_memory() -> Iterator[None]:
+    """Dagster opens a connection with two settings for each query of an instance in memory: a tenth of the time of a run."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "dagster" in sys.modules:
+            for storage in ("event_log", "runs"):
+                module = importlib.import_module(f"dagster._core.storage.{storage}.in_memory")
+                patch.setattr(module, "create_engine", create_pooled_engine)
+            patch.setattr(
+                sys.modules["dagster._core.storage.event_log.in_memory"].InMemoryEventLogStorage, "_connect", connect_events
+            )
+            patch.setattr(sys.modules["dagster._core.storage.runs.in_memory"].InMemoryRunStorage, "connect", connect_runs)
+        yield
+
+
+def create_pooled_engine(url: str, **_: object) -> Engine:
+    engine = create_engine(url, poolclass=QueuePool, connect_args={"check_same_thread": False}, pool_size=20)
+
+    @listens_for(engine, "connect")
+    def set_pragmas(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    return engine
+
+
+@contextmanager
+def connect_events(storage: Any) -> Iterator[Connection]:
+    with storage._db_lock, storage._engine.begin() as connection:
+        yield connection
+
+
+@contextmanager
+def connect_runs(storage: Any) -> Iterator[Connection]:
+    with storage._engine.begin() as connection:
+        yield connection
 
 
 @pytest.fixture(scope="session", autouse=True)
