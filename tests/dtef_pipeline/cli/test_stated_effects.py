@@ -20,8 +20,8 @@ def test_boards_and_report_say_which_rounds_have_which_design_effect(ingested: P
     """It was said at ingest alone, and lowered ceilings and moved skill in silence."""
     ok("add", SAMPLE, "--design-effect", "1.5")
     what = ["--round", "S1", *CHOSEN, "--model", "baseline/uniform", "--questions", "3"]
-    assert f"\n{SAID}\n\n" in run_stages(*what)
-    assert f"\n{SAID}\n\n" in ok("board")
+    assert f"\n{SAID}\n" in run_stages(*what)
+    assert f"\n{SAID}\n" in ok("board")
     assert SAID not in ok("board", "--by", "metric")
     assert SAID not in ok("board", "--csv")
     ok("report", "--out", ingested / "site")
