@@ -66,19 +66,6 @@ def test_the_error_to_expect_is_stated_before_anything_is_asked(server: FakeLLM)
     assert server.answered == 0
 
 
-@pytest.mark.thorough
-def test_a_model_that_was_never_read_says_nothing_of_the_error_to_expect(
-    ingested: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its scores are all alike: the error to expect was 0.000."""
-    with FakeLLM(reply=lambda call: "I cannot say.") as server:
-        serve_as(server, ingested, monkeypatch)
-        run_stages("--round", "S1", "--model", "fake", "--sample-segments", "1")
-        assert "by the baselines' scores" in ok(
-            "run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", "2"
-        )
-
-
 def test_too_few_batteries_get_no_error_to_expect(server: FakeLLM) -> None:
     few = ok("run", "--estimate", "--round", "S1", "--model", "fake", "--questions", "3", "--sample-segments", "2")
     assert "6 of 412 pairs" in few

@@ -35,21 +35,6 @@ class TestConditions:
             assert "shift/attribute-label+reversed" in table
 
     @pytest.mark.thorough
-    def test_a_new_condition_or_level_is_asked_of_segments_that_are_no_neighbours(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        # Each was a Dagster run. The prompts of all were counted before those of later runs were made, and only the last run went through.
-        apart = ["--round", "S1", "--segment", SEGMENTS[0], "--segment", "gender:male", "--questions", "2", "--model", "fake"]
-        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
-            serve_as(server, ingested, monkeypatch)
-            run_stages(*apart)
-            run_stages(*apart, "--context", "2", "--condition", "shift")
-        (asked,) = query(
-            "SELECT count(*) AS rows FROM scores WHERE model = 'fake' AND condition LIKE 'shift%' AND status = 'ok'"
-        )
-        assert asked == {"rows": 4}
-
-    @pytest.mark.thorough
     def test_the_usual_one_needs_no_column_and_another_one_has_it(self, ingested: Path) -> None:
         what = [*ROUND, "--model", "baseline/uniform"]
         assert "condition" not in run_stages(*what)
@@ -151,16 +136,6 @@ class TestSegmentsThatLieApart:
             assert len([run for run in instance.get_runs() if SNAPSHOT_TAG in run.tags]) == 1
         assert server.answered == 6
         assert "  fake: 6 new responses, " in printed
-
-    @pytest.mark.thorough
-    def test_a_limit_is_that_of_the_command(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
-            serve_as(server, ingested, monkeypatch)
-            run_stages("--round", "S1", *self.APART, "--model", "fake", "--limit", "fake=5")
-            first = {call.user for call in server.calls}
-            assert len(first) == 5
-            whole = query("SELECT count(*) AS n FROM predictions WHERE model = 'fake' AND call_status = 'answered'")
-        assert whole == [{"n": 5}]
 
     def test_a_model_that_never_answers_is_reported_by_the_exit_code(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch

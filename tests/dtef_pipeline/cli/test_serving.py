@@ -131,15 +131,6 @@ class TestStart:
         finally:
             may_end.set()
 
-    @pytest.mark.thorough
-    def test_litellm_is_not_left_for_the_first_submission(self, state: Path) -> None:
-        loaded = loaded_by(
-            "from dtef_pipeline.api.plans.manifest_base import load_slow_packages\n"
-            "from resources.settings import Settings\n"
-            "load_slow_packages(Settings.read_environment())"
-        )
-        assert loaded >= {"litellm", "pandas"}
-
 
 async def started_and_stopped(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
     server.config.load()

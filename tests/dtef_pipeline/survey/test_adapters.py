@@ -16,8 +16,6 @@ from dtef_pipeline.survey.model import Answer, Question, Survey
 from dtef_pipeline.survey.validation import round_id
 from tests.conftest import ROOT
 
-DOC = ROOT / "docs" / "how-to" / "add-a-survey.md"
-
 
 def test_the_three_adapters_are_found_through_entry_points() -> None:
     assert [a.name for a in adapters()] == ["global-dialogues", "dtef-json", "long-table"]

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy import make_url
 
 from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import ConfigError, StoreError
@@ -21,8 +20,6 @@ from resources.responses import database as db
 from resources.responses.damage import find_damage
 from resources.responses.database import SCHEMA_VERSION
 from resources.responses.store import RESPONSES, CostInStore, ResponseStore
-from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, distribution, ok, query, serve_as
-from tests.fake_llm_server import FakeLLM
 from tests.made.responses import keys, response, stored
 from tests.postgres import Postgres
 from tests.resources import forked
@@ -328,33 +325,6 @@ def test_what_is_no_database_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "responses.sqlite"
     path.write_bytes(b"rubbish" * 900)
     assert find_damage(path, 60) == "file is not a database"
-
-
-RUN = ["run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "3"]
-
-
-@pytest.mark.thorough
-def test_a_round_is_asked_replayed_and_moved_with_its_answers_in_postgresql(
-    postgres: Postgres, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = postgres.new_database()
-    monkeypatch.setenv("DTEF_RESPONSES", url)
-    printed = ok("add", SAMPLE)
-    with FakeLLM(reply=lambda call: distribution(call, 30.0)) as server:
-        serve_as(server, state, monkeypatch)
-        printed += ok(*RUN)
-        assert server.answered == 6
-        printed += ok(*RUN, "--draws", "2")
-        assert server.answered == len(server.calls) == 12
-    assert query("SELECT DISTINCT status FROM scores") == [{"status": "ok"}]
-    shown = ok("responses")
-    assert "12 responses, " in shown
-    file = state / "moved.parquet"
-    printed += shown + ok("export", "responses", file)
-    monkeypatch.setenv("DTEF_RESPONSES", str(state / "embedded.sqlite"))
-    assert "12 responses added" in ok("import", "responses", file)
-    assert str(make_url(url).password) not in printed
-    assert not (state / "responses.sqlite").exists()
 
 
 def test_a_plain_postgresql_url_is_enough(postgres: Postgres) -> None:
