@@ -13,7 +13,7 @@ from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.report.columns import split_description
 from dtef_pipeline.survey.boards.meanings import EXPERIMENT, view_columns
 from dtef_pipeline.survey.boards.survey_views import PUBLISHED
-from tests.dtef_pipeline.cli.commands import CHOSEN, ok, refused
+from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.strict_json import strict
 
 
@@ -22,12 +22,6 @@ def test_every_view_ends_with_one_line_that_says_where_its_columns_are_explained
     printed = ok("board", "--by", by)
     assert printed.splitlines()[-1] == f"Columns: dtef explain survey/{by}"
     assert "Columns:" not in ok("board", "--by", by, "--csv")
-
-
-def test_costs_drift_and_estimate_end_so_too(reading: Path) -> None:
-    for command in (["costs"], ["drift"], ["run", "--estimate", "--round", "S1", *CHOSEN, "--model", "gpt-4.1-mini"]):
-        name = "estimate" if command[0] == "run" else command[0]
-        assert ok(*command).splitlines()[-1] == f"Columns: dtef explain {name}"
 
 
 @pytest.mark.parametrize("command", ["board", "drift", "costs"])

@@ -11,7 +11,6 @@ import yaml
 
 from dtef_pipeline.games import pack_files, packs
 from dtef_pipeline.games.packs import adapters
-from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.made.made_games import ShowCards, show_pack
@@ -50,14 +49,6 @@ def test_baselines_play_to_the_end() -> None:
     assert found["outcome"] == ("win" if cards[0] > cards[1] else "loss")
     assert (found["illegal"], found["illegal_reasons"], found["legal"]) == (0, [], [])
     assert found["ending"]["hidden"] == [f"A had {cards[0]}, B had {cards[1]}."]
-
-
-def test_the_league_may_be_left_out() -> None:
-    said = ok("games", "play", "show-cards", "--players", "baseline/waits,baseline/waits")
-    assert (
-        "A (baseline/waits): draw, 0 points\nB (baseline/waits): draw, 0 points\n8 turns, texts that were no moves: 0 (turn_limit)"
-        in said
-    )
 
 
 def test_written_commands_are_the_first_seats_and_the_episode_stops_after_the_last() -> None:
@@ -107,13 +98,6 @@ def test_who_looks_on_also_learns_what_the_players_were_not_shown() -> None:
     hidden = "(not shown to the players) A had "
     for words in (("--players", "baseline/careful,baseline/waits"), ("--commands", "show"), ("--trace",)):
         assert hidden in ok("games", "play", NAME, "--seed", "7", *words, stdin="show\n")
-
-
-def test_the_page_shows_an_end_as_the_command_tells_it() -> None:
-    page = (ROOT / "docs" / "how-to" / "play-a-game.md").read_text(encoding="utf-8")
-    command = "dtef games play sealed-bid --players baseline/truthful,baseline/truthful\n"
-    shown = page.partition(command)[2].partition("```text\n")[2].partition("```")[0]
-    assert ok(*command.split()[1:]) == shown
 
 
 def test_the_end_of_a_hand_has_board_cards_and_pot_and_one_chip_is_one_chip() -> None:
