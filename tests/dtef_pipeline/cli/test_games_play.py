@@ -235,22 +235,6 @@ def test_a_bad_line_takes_in_no_scenario(state: Path) -> None:
     assert '"version":7' not in file.read_text(encoding="utf-8")
 
 
-def test_a_bad_line_takes_in_nothing(state: Path) -> None:
-    file = state / "in.jsonl"
-    ok("export", "personas", file)
-    lines = file.read_text(encoding="utf-8").replace('"version":1', '"version":7').splitlines()
-    file.write_text("\n".join([lines[0], lines[1].replace('"version":7', '"version":0'), lines[2]]), encoding="utf-8")
-    assert "in.jsonl:2: version: got 0; allowed: 1 or more" in refused("games", "add", file)
-    assert not (state / "personas").exists()
-
-
-def test_a_version_with_another_content_is_an_error(state: Path) -> None:
-    file = state / "in.jsonl"
-    ok("export", "personas", file)
-    file.write_text(file.read_text(encoding="utf-8").replace("Bold", "Bolder"), encoding="utf-8")
-    assert "in.jsonl:1: exists already with other content; got 'bold:v1'" in refused("games", "add", file)
-
-
 def test_a_file_that_holds_another_persona_is_reported_with_the_line_that_wants_it(state: Path) -> None:
     file, folder = state / "in.jsonl", state / "personas"
     ok("export", "personas", file)

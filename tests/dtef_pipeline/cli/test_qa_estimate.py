@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused
+from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok
 from tests.fake_llm_server import Call, FakeLLM
 from tests.strict_json import strict
 
@@ -77,7 +77,3 @@ def test_budgets_and_the_day_of_judges_are_compared_with_the_estimate(
 
 def test_without_a_judge_answers_alone_are_counted(server: FakeLLM) -> None:
     assert set(estimated("--judge", "none")) == {"candidate"}
-
-
-def test_a_model_that_is_not_known_is_refused(server: FakeLLM) -> None:
-    assert "no model or collection 'nobody'" in refused("qa", "run", "--estimate", "--model", "nobody")

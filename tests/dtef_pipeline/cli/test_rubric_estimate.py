@@ -171,13 +171,3 @@ def test_table_has_sums_by_role_and_unknown_prices_are_unknown(players: Players)
     assert any(line[:3] == ["candidate", "all", "2"] for line in lines)
     assert "and the unknown" in text
     assert "response tokens most" in text
-
-
-def test_blueprint_that_is_not_known_is_answered_with_the_nearest(players: Players) -> None:
-    assert "known: paths" in refused("rubric", "run", "--estimate", "--blueprint", "path")
-
-
-def test_estimate_makes_no_calls_and_makes_no_store(players: Players, state: Path) -> None:
-    estimated()
-    assert +players.asked == Counter()
-    assert not (state / "responses.sqlite").exists()

@@ -34,28 +34,6 @@ class TestConditions:
             assert "condition" in table
             assert "shift/attribute-label+reversed" in table
 
-    @pytest.mark.thorough
-    def test_the_usual_one_needs_no_column_and_another_one_has_it(self, ingested: Path) -> None:
-        what = [*ROUND, "--model", "baseline/uniform"]
-        assert "condition" not in run_stages(*what)
-        assert "condition" not in ok("board")
-        assert "shift/attribute-label" in run_stages(*what, "--condition", "shift", "--snapshot", "other")
-        said = refused("run", *what, "--snapshot", "Other", "--no-roll-ups")
-        assert "snapshot 'Other': it differs from the stored 'other' in capitals alone" in said
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            (["--condition", "shift+hot"], "condition 'shift+hot': 'hot' says nothing; allowed after the task and format: cot"),
-            (["--snapshot", "../../x"], "snapshot '../../x': allowed: up to 64 letters"),
-        ],
-    )
-    def test_what_says_nothing_is_refused_before_anything_is_made(
-        self, ingested: Path, options: list[str], message: str
-    ) -> None:
-        assert message in refused("run", *ROUND, *options)
-        assert not (ingested / "warehouse" / "blueprints").exists()
-
 
 class TestSettings:
     def test_a_selector_with_settings_is_a_model_of_its_own_and_they_reach_the_server(

@@ -93,12 +93,6 @@ class TestStart:
     def test_open_to_all_it_serves_loopback_alone(self, state: Path, host: str) -> None:
         assert "allowed: 127.0.0.1, ::1, localhost" in refused("api", "--dev", "--host", host)
 
-    def test_a_file_of_tokens_that_is_missing_or_faulty_is_named_with_its_line(self, tokens: Path) -> None:
-        assert f"{tokens}, which cannot be read: No such file" in refused("api")
-        tokens.parent.mkdir()
-        tokens.write_text("tokens:\n- {name: a, role: boss}\n", encoding="utf-8")
-        assert "tokens.yaml:2: token 'a': role: got 'boss'" in refused("api")
-
     def test_a_port_in_use_is_stated(self, state: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
