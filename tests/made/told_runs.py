@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,9 @@ class ToldLog:
 
     def events(self, queue_id: str) -> Sequence[RunLogEvent]:
         return list(_TOLD.get(queue_id, ()))
+
+    def ids_with_runs(self, queue_ids: Sequence[str]) -> Collection[str]:
+        return {one for one in queue_ids if _TOLD.get(one)}
 
 
 TOLD_LOG = ToldLog()
