@@ -1,4 +1,4 @@
-"""The rooms of the project: who may import whom, what importing loads, and that each rule notices when it is broken."""
+"""The rooms of the project: who may import whom, and what importing loads."""
 
 from __future__ import annotations
 
@@ -22,21 +22,13 @@ MAY_SAY = {
     "resources/sources.py: round_id": "the same, as functions are given it",
 }
 """Words of surveys in shared rooms ("path: word") and why; this list only shrinks."""
-SAME_NAMES = {
-    "dtef_pipeline: models.py": "the models that are asked, and drift of whole models: HOUSE names both rooms so",
-    "dtef_pipeline: changes.py": "what changed between snapshots, and between two files of a survey",
-    "dtef_pipeline: settings.py": "the same, and the settings of drift",
-}
 RULES: dict[str, Callable[[Path], list[str]]] = {
     "1": house.imports_that_point_outwards,
     "2": house.imports_of_later_rooms,
     "3": lambda root: house.imports_of_families(root, MAY_NAME_A_FAMILY),
     "4": lambda root: house.survey_words(root, MAY_SAY),
     "5": house.private_dagster,
-    "6 length": house.long_files,
-    "6 constants": house.constants_of_two_values,
-    "6 classes": house.classes_of_one_name,
-    "6 names": lambda root: house.files_of_one_name(root, SAME_NAMES),
+    "6": house.long_files,
     "7": house.ends_at_a_line_break,
 }
 
@@ -49,8 +41,6 @@ def test_the_house_keeps_its_rules_and_has_no_exception_that_nobody_needs() -> N
         assert set(MAY_NAME_A_FAMILY) - files == set()
         said = {f"{found.partition(':')[0]}: {found.rpartition(' ')[2]}" for found in house.survey_words(ROOT, {})}
         assert set(MAY_SAY) - said == set()
-        named = {" ".join(found.split(" ")[:2]) for found in house.files_of_one_name(ROOT, ())}
-        assert set(SAME_NAMES) - named == set()
         assert any(found.module.startswith("assets.") for found in house.imports(ROOT, *house.EDGES))
     finally:
         house.tree.cache_clear()
