@@ -1,4 +1,4 @@
-"""The rules of the house as functions of a checkout: `test_architecture.py` holds this one to them, and broken ones made on purpose.
+"""The rules of the house as functions of a checkout, to which `test_architecture.py` holds this one.
 
 Each rule returns its offences, a line each; none: the rule holds.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -226,66 +225,3 @@ def pattern_of(call: ast.Call) -> str:
         return ""
     parts = call.args[0].values if isinstance(call.args[0], ast.JoinedStr) else [call.args[0]]
     return "".join(str(part.value) for part in parts if isinstance(part, ast.Constant))
-
-
-def constants(path: Path) -> Iterator[tuple[str, int, str]]:
-    """(name less its underscores, line, value as source) of every constant at the top of a module that is not handed on from another."""
-    for node in tree(path).body:
-        if isinstance(node, ast.Assign):
-            targets: Sequence[ast.expr] = node.targets
-        elif isinstance(node, ast.AnnAssign):
-            targets = [node.target]
-        else:
-            continue
-        for target, value in (pair for one in targets for pair in assigned(one, node.value)):
-            name = target.id.strip("_") if isinstance(target, ast.Name) else ""
-            handed_on = isinstance(value, ast.Attribute) and value.attr == name
-            if name.isupper() and value is not None and not handed_on:
-                yield name, node.lineno, ast.unparse(value)
-
-
-def assigned(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """(target, value) of each part of `A, B = 1, 2`; parts of what is computed have it whole."""
-    if not isinstance(target, (ast.Tuple, ast.List)):
-        yield target, value
-        return
-    values = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value] * len(target.elts)
-    for parts in zip(target.elts, values, strict=False):
-        yield from assigned(*parts)
-
-
-def constants_of_two_values(root: Path) -> list[str]:
-    """Rule 6: a constant's name means one thing, with an underscore before it or not."""
-    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for name, path in sources(root):
-        for constant, line, value in constants(path):
-            found[constant][value].append(f"{name}:{line}")
-    return [
-        f"{constant}: {' and '.join(places for value in values.values() for places in value)}"
-        for constant, values in found.items()
-        if len(values) > 1
-    ]
-
-
-def classes_of_one_name(root: Path) -> list[str]:
-    """Rule 6: the name of a public class stands once."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for name, path in sources(root):
-        for node in tree(path).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found[node.name].append(f"{name}:{node.lineno}")
-    return [f"{name}: {' and '.join(places)}" for name, places in found.items() if len(places) > 1]
-
-
-def files_of_one_name(root: Path, allowed: Iterable[str]) -> list[str]:
-    """Rule 6: no two files of one name in sibling rooms, but for edges (named after their command), `allowed` names and families."""
-    rooms: dict[tuple[Path, str], list[str]] = defaultdict(list)
-    for name, path in sources(root):
-        parent = Path(name).parent
-        if path.name != "__init__.py" and parent.as_posix() not in EDGES:
-            rooms[parent.parent, path.name].append(parent.name)
-    return [
-        f"{parent.as_posix()}: {file} in {', '.join(found)}"
-        for (parent, file), found in rooms.items()
-        if len(found) > 1 and not set(found) <= set(FAMILIES) and f"{parent.as_posix()}: {file}" not in allowed
-    ]

@@ -138,15 +138,6 @@ class TestSettingsOfDagster:
         (home / "dagster.yaml").write_text(text, encoding="utf-8")
         assert read_storage_settings(home)["postgres_url"]
 
-    def test_they_differ_from_those_of_one_machine_in_what_the_pages_say(self) -> None:
-        celery = yaml.safe_load((DEPLOY / "celery" / "dagster.yaml").read_text(encoding="utf-8"))
-        cluster, one = yaml.safe_load(on_kubernetes()), yaml.safe_load((DEPLOY / "dagster.yaml").read_text(encoding="utf-8"))
-        for settings in (celery, cluster, one):
-            del settings["run_launcher"], settings["concurrency"]["runs"]["max_concurrent_runs"]
-            del settings["run_monitoring"]["start_timeout_seconds"]
-        del one["concurrency"]["pools"]["default_limit"]
-        assert celery == cluster == one
-
     def test_a_worker_has_the_settings_of_the_launcher(self, home: Path) -> None:
         shutil.copyfile(DEPLOY / "celery" / "dagster.yaml", home / "dagster.yaml")
         launcher = load_run_launcher(home)
@@ -190,13 +181,6 @@ class TestSettingsOfDagster:
 
 
 class TestImage:
-    def test_what_is_copied_is_there_and_is_not_ignored(self) -> None:
-        text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
-        copied = [name for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE) for name in line.split()]
-        assert [name for name in copied if not (ROOT / name).exists()] == []
-        ignored = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
-        assert {line[1:] for line in ignored if line.startswith("!")} == set(copied)
-
     def test_it_runs_as_the_user_that_the_pods_run_as(self) -> None:
         text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
         users = {str(one) for one in values(all_documents(), "runAsUser")}
@@ -222,20 +206,6 @@ class TestCompose:
             for volume in one.get("volumes", []):
                 source = volume.partition(":")[0]
                 assert source == "./files" or source in compose()["volumes"] or (DEPLOY / "celery" / source).is_file(), source
-
-    def test_each_waits_for_what_it_needs(self) -> None:
-        """Nothing waited for the object store or for the code server."""
-        services = compose()["services"]
-        needs = {name: set(one.get("depends_on", {})) for name, one in services.items()}
-        stores = {"postgres", "redis", "bucket"}
-        assert needs["api"] == needs["code"] == needs["worker"] == stores
-        assert needs["daemon"] == needs["web"] == {*stores, "code"}
-        assert needs["bucket"] == {"objects"}
-        for one in services.values():
-            for other, given in one.get("depends_on", {}).items():
-                ends = "restart" not in services[other]
-                assert given["condition"] == ("service_completed_successfully" if ends else "service_healthy")
-                assert ends or "healthcheck" in services[other]
 
     def test_the_bucket_of_the_warehouse_is_made_and_keeps_versions(self) -> None:
         """Nothing made the bucket, and every run failed."""

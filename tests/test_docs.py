@@ -99,7 +99,7 @@ def test_every_picture_of_a_page_was_taken_by_the_script() -> None:
     }
     results = json.loads(figures.RESULTS.read_text(encoding="utf-8"))
     assert shown == set(figures.PICTURES)
-    taken = [name for name in shown if name.endswith(".png")]  # tests/test_house.py draws the other one again
+    taken = [name for name in shown if name.endswith(".png")]  # `make figures` draws the other one again
     assert [name for name in taken if figures.picture_hash(name) != results[name]] == [], "stale: run `make figures`"
 
 
@@ -130,12 +130,3 @@ def test_the_page_of_promises_names_tests_that_exist() -> None:
             absent.append((source, test))
     assert len(named) > 60
     assert absent == []
-
-
-def test_no_text_says_to_install_the_project_by_its_name() -> None:
-    """It is on no package index: `pip install dtef-pipeline[local]` found nothing."""
-    folders = ("docs", "deploy", "dtef_pipeline", "resources", "assets", "data")
-    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "Makefile"]
-    files += [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".md", ".py", ".yaml"}]
-    wrong = re.compile(r"pip install ['\"]?dtef-pipeline\b")
-    assert [str(path) for path in files if wrong.search(path.read_text(encoding="utf-8"))] == []

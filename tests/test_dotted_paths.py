@@ -16,13 +16,6 @@ import yaml
 from dtef_pipeline.survey.adapters import adapters
 
 ROOT = Path(__file__).resolve().parent.parent
-PUBLIC = {
-    "dtef_pipeline.survey.adapters": ["Adapter", "RoundsAdapter", "adapters", "find_adapter", "read_survey", "read_surveys"],
-    "dtef_pipeline.survey.attributes": ["load_vocabulary", "make_segment_key", "require_unique_segment_keys", "segment"],
-    "dtef_pipeline.survey.model": ["Answer", "Finding", "Question", "Segment", "Survey", "Unreadable"],
-    "dtef_pipeline.survey.validation": ["check_question", "check_survey", "parse_percentage", "parse_whole_count", "round_id"],
-}
-"""What adapters outside this project import: `docs/how-to/add-a-survey.md`."""
 
 
 def document(path: str) -> Any:
@@ -75,11 +68,6 @@ def test_entry_points_can_be_loaded() -> None:
     named = project["entry-points"]["dtef.adapters"]
     assert set(named) == {"global-dialogues", "dtef-json", "long-table"}
     assert {type(adapter).__name__ for adapter in adapters()} >= {imported(path).__name__ for path in named.values()}  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in PUBLIC.items() for name in names])
-def test_what_adapters_of_others_import_is_there(module: str, name: str) -> None:
-    assert hasattr(importlib.import_module(module), name)
 
 
 def test_what_the_guide_for_adapters_imports_is_there() -> None:

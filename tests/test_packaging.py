@@ -132,11 +132,13 @@ class TestWheel:
             "import assets.definitions as d; from resources.settings import find_shipped; from assets.stage.resources import Store\n"
             "from assets.stage.request_batches import load_store_models\n"
             "print(d.__file__); print(len(list(d.defs.resolve_all_job_defs()))); print(find_shipped('rounds') / 'S1')\n"
-            "print('baselines' in load_store_models(Store()).collections)"
+            "print('baselines' in load_store_models(Store()).collections)\n"
+            "import sys; print(*[name for name in sys.modules if name.startswith(('dagster_k8s', 'kubernetes'))])"
         )
-        file, jobs, sample, has_baselines = run_installed(installed, tmp_path, code).splitlines()
+        file, jobs, sample, has_baselines, of_kubernetes = run_installed(installed, tmp_path, code).splitlines()
         assert file.startswith(str(installed))
         assert int(jobs) >= 3
         assert sample.startswith(str(installed))
         assert Path(sample).is_dir()
         assert has_baselines == "True"
+        assert of_kubernetes == "", "the extra is not needed"

@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import click
-import pytest
 
 from dtef_pipeline.cli import main
 from tests.conftest import ROOT
@@ -88,18 +87,3 @@ def test_every_printed_command_exists_with_these_options() -> None:
     found = list(printed())
     assert len(found) > 500
     assert [f"{where}: dtef {line}: no {what}" for where, line in found if (what := fault(line))] == []
-
-
-@pytest.mark.parametrize(
-    ("text", "faults"),
-    [
-        ("`dtef rum --round GD4`", ["rum"]),
-        ("`dtef qa judge`", ["judge"]),
-        ("    dtef run --rond GD4   # asks", ["--rond"]),
-        ("`dtef qa\nrun --from jugde`", ["--from jugde"]),
-        ("`dtef qa run --from judge` and `dtef costs --family=chess`", [None, None]),
-        ("\t$(BIN)/dtef qa run --model M > out", [None]),
-    ],
-)
-def test_what_does_not_exist_is_noticed(text: str, faults: list[str | None]) -> None:
-    assert [fault(line) for line in commands_in(text)] == faults

@@ -75,15 +75,6 @@ class TestOneBadPartition:
         assert failure.startswith(f"segment_results: 1 of 6 partitions failed, the others are done: {BAD} (cannot read ")
         assert pipeline.status("segment_results") == {key: RED if key == BAD else GREEN for key in pipeline.keys}
 
-    @pytest.mark.thorough
-    def test_all_bad_stops_at_once(self, done: Pipeline) -> None:
-        pipeline = done
-        for key in pipeline.keys:
-            pipeline.file("survey_responses", key).write_bytes(b"junk")
-        (failure,) = pipeline.run(DOWNSTREAM).failures
-        assert failure.startswith("blueprints: 6 of 6 partitions failed")
-        assert set(pipeline.status("predictions").values()) <= {RED, None}
-
     def test_a_re_execution_tries_the_failed_partition_again(self, done: Pipeline) -> None:
         """Dagster copies a run's tags to its re-execution: the mended partition used to be skipped as failed."""
         from assets.stage.partitions import build_range_tags
@@ -168,41 +159,6 @@ class TestReruns:
         second = pipeline.bytes()
         assert first.keys() == second.keys()
         assert [name for name in first if first[name] != second[name]] == []
-
-    @pytest.mark.thorough
-    def test_one_model_more_keeps_the_rows_of_the_earlier_ones(self, done: Pipeline) -> None:
-        pipeline = done
-        before = pipeline.house.read("predictions").to_pylist()
-        pipeline.run(STAGE_NAMES[2:4], predictions={"models": ["baseline/dirichlet"], "draws": 2})
-        after = pipeline.house.read("predictions").to_pylist()
-        assert [row for row in after if row in before] == before
-        assert {row["model"] for row in after if row["draw"] == 0} == {row["model"] for row in before} | {"baseline/dirichlet"}
-        assert len(after) == 3 * len(before)
-        assert len(pipeline.house.read("scores")) == len(after)
-
-    @pytest.mark.thorough
-    def test_context_levels_of_earlier_runs_are_kept(self, done: Pipeline) -> None:
-        pipeline = done
-        before = pipeline.house.read("predictions").drop_columns(["blueprint_hash"]).to_pylist()
-        pipeline.run(
-            STAGE_NAMES[1:3], blueprints={"context_levels": ["all"]}, predictions={"models": [], "context_levels": ["all"]}
-        )
-        assert set(pipeline.house.read("blueprints")["context_level"].to_pylist()) == {"0", "all"}
-        after = pipeline.house.read("predictions").drop_columns(["blueprint_hash"]).to_pylist()
-        assert [row for row in after if row["context_level"] == "0"] == before
-        assert len(after) == 2 * len(before)
-
-    @pytest.mark.thorough
-    def test_another_snapshot_leaves_the_first_untouched(self, done: Pipeline) -> None:
-        pipeline = done
-        first = {name: data for name, data in pipeline.bytes().items() if "snapshot=base" in name}
-        night = {"snapshot": "2026-01-02"}
-        only = {"only_snapshot": "2026-01-02"}
-        pipeline.run(DOWNSTREAM, predictions={"models": ["baseline/dirichlet"], **night}, scores=only, segment_results=only)
-        second = pipeline.bytes()
-        assert len(first) == 3 * 6
-        assert {name: second[name] for name in first} == first
-        assert pipeline.house.values("scores", "snapshot", round="T1", segment="country:kenya") == ["2026-01-02", "base"]
 
     def test_without_a_snapshot_all_that_there_are_are_scored_and_aggregated(self, done: Pipeline) -> None:
         pipeline = done

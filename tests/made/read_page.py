@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Collection, Mapping
 from html.parser import HTMLParser
 
 
@@ -50,21 +47,3 @@ class ReadPage(HTMLParser):
     @property
     def links(self) -> list[str]:
         return [given for tag, attributes in self.elements if tag == "a" and (given := attributes.get("href"))]
-
-
-def check_pages(pages: Mapping[str, str], elements: Collection[str]) -> None:
-    """Links lead somewhere, ids are unique, no other elements than these are there, and nothing is loaded or run."""
-    read = {name: ReadPage(page) for name, page in pages.items()}
-    for name, page in read.items():
-        ids = Counter(given for _, attributes in page.elements if (given := attributes.get("id")))
-        assert [given for given, count in ids.items() if count > 1] == [], name
-        assert {tag for tag, _ in page.elements} <= set(elements), name
-        keys = {key for _, attributes in page.elements for key in attributes}
-        assert [key for key in keys if key == "src" or key.startswith("on")] == [], name
-        assert not re.search(r"@import|url\(", pages[name]), name
-        outside = [one for tag, one in page.elements if tag == "a" and str(one.get("href")).startswith("http")]
-        assert all("noopener" in str(one["rel"]) for one in outside), name
-        for link in page.links:
-            file, _, anchor = link.partition("#")
-            assert link.startswith("http") or (file or name) in read, f"{name}: {link}"
-            assert link.startswith("http") or not anchor or anchor in read[file or name].anchors, f"{name}: {link}"

@@ -267,6 +267,7 @@ def public_blueprints() -> Path:
     return SHARED / "weval"
 
 
+@pytest.mark.thorough
 def test_public_blueprints_plan_what_an_independent_reader_counted(place: PlainRun, public_blueprints: Path) -> None:
     expected: list[dict[str, Any]] = json.loads((public_blueprints / "expected.json").read_text(encoding="utf-8"))["files"]
     collections = read_collections(public_blueprints / "models")

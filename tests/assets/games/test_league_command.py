@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -20,11 +19,10 @@ import yaml
 from resources.gateway.retries import Backoff
 from resources.responses.store import ResponseStore
 from tests.dtef_pipeline.cli.commands import dtef, ok, query
-from tests.fake_llm_server import Call, FakeLLM, Fault, always, at_random
+from tests.fake_llm_server import Call, FakeLLM, Fault, always
 from tests.made.league_players import REPLIES_IN_LEAGUES, legal_reply
 from tests.made.responses import stored
 
-PASSING_FAULTS = (Fault("status", status=429, retry_after="0"), Fault("status"), Fault("status", status=503), Fault("reset"))
 AT_ONCE = 2
 SOLITAIRE_TEXTS = 12
 """After so many a player resigns: each text is a commit, a busy disk takes its time for it, and nothing here is about the length of a game."""
@@ -114,35 +112,6 @@ def test_a_model_that_hangs_in_one_scenario_holds_up_nobody_in_the_next(state: P
     assert Counter(row["status"] for row in query("SELECT status FROM episodes")) == {"played": 2 * 2 * 4}
 
 
-@pytest.mark.thorough
-def test_all_kinds_of_players_play_all_scenarios_through_faults(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    players = [part for name in ("legal", "sloppy", "cheating", "silent", "refusing") for part in ("--player", name)]
-    what = [*players, "--opponent", "second", "--seeds", "1", "--snapshot", "night"]
-    with league_server(fault=at_random(0.2, *PASSING_FAULTS)) as server:
-        know_players(server, state, monkeypatch, max_concurrency=16, retries=8)
-        told = json.loads(ok("games", "run", "--estimate", *what, "--json"))
-        most = {row["model"]: row["calls_most"] for row in told}
-        ok("games", "run", "--no-roll-ups", *what)
-        asked = Counter(call.body["model"] for call in server.calls)
-    episodes = query("SELECT * FROM episodes")
-    # Solitaire has one seat, the other five scenarios have two.
-    assert Counter(row["model"] for row in episodes) == dict.fromkeys(("legal", "sloppy", "cheating", "silent", "refusing"), 11)
-    assert {(row["status"], row["snapshot"]) for row in episodes} == {("played", "night")}
-    assert all(asked[name] > 0 for name in (*{row["model"] for row in episodes}, "second"))
-    texts = query(
-        "SELECT model, count(DISTINCT request_key) AS n FROM episode_turns WHERE call_status = 'answered' GROUP BY model"
-    )
-    assert all(row["n"] <= most[row["model"]] for row in texts)
-    own = {name: [row for row in episodes if row["model"] == name and row["n_turns"]] for name in asked}
-    assert sum(row["illegal"] + row["refused"] + row["forfeits"] for row in own["legal"]) == 0
-    assert sum(row["illegal"] for row in own["sloppy"]) > 0
-    assert sum(row["forfeits"] for row in own["sloppy"]) == 0
-    # Silence is no command, and a refusal is counted apart; either gives up the game, or a default is played.
-    assert all(row["unparsed"] > 0 and row["forfeits"] + row["defaults"] > 0 for row in own["silent"])
-    assert all(row["refused"] > 0 for row in own["refusing"] if "negotiation" not in row["league"])
-    assert sum(row["outcome"] == "win" for row in own["cheating"] if row["forfeits"]) == 0
-
-
 def test_the_command_tells_the_error_of_the_call_that_used_up_the_budget(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It said that a budget was reached, and nothing of the only call, which had failed."""
     with league_server() as server:
@@ -152,22 +121,3 @@ def test_the_command_tells_the_error_of_the_call_that_used_up_the_budget(state: 
         said = dtef("games", "run", "--no-roll-ups", *what).output
     (line,) = [one for one in said.splitlines() if "because a budget was reached" in one]
     assert "out of memory" in line
-
-
-@pytest.mark.thorough
-def test_a_budget_in_dollars_ends_a_league_and_a_rerun_goes_on(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    what = ["--scenario", "thirteen", "--player", "legal", "--seeds", "1-2", "--draws", "2"]
-    with league_server() as server:
-        know_players(server, state, monkeypatch, max_tokens=64)
-        dtef("games", "run", "--no-roll-ups", *what, "--max-cost-usd", "0.02")
-        episodes = query("SELECT status, n_turns, reason FROM episodes")
-        states = Counter(row["status"] for row in episodes)
-        assert states["skipped_budget"] > 0
-        assert states.total() == 4
-        assert sum(row["n_turns"] for row in episodes) == len(server.calls)
-        spent = query("SELECT sum(cost_usd) AS spent FROM episode_turns")[0]["spent"]
-        assert 0.01 < spent <= 0.02
-        ok("games", "run", "--no-roll-ups", *what)
-        assert {row["status"] for row in query("SELECT status FROM episodes")} == {"played"}
-        requests = query("SELECT count(DISTINCT request_key) AS n FROM episode_turns")[0]["n"]
-        assert server.answered == len(server.calls) == requests

@@ -18,15 +18,11 @@ from assets.games.roll_ups import baselines_stand_still, games_drift, games_no_d
 from assets.stage.resources import Store
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.family.run_settings import load_panel_settings
-from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.games.tables import LEAGUE_SPACE
-from dtef_pipeline.survey.panel import load_panel
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.games.conftest import REPLIES, SHOW_CARDS, League, silent_text, write_made_models, write_made_scenarios
 from tests.assets.ticks import tick
-from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.fake_llm_server import FakeLLM
 
@@ -100,18 +96,6 @@ def test_a_panel_without_scenarios_plays_nothing_and_a_name_that_nothing_has_fai
     for given, said in UNKNOWN_NAMES:
         with subtests.test(given), pytest.raises(ConfigError, match=said):
             night(f"games: {{{given}}}\n")
-
-
-def test_the_example_panel_has_a_section_that_can_be_read(tmp_path: Path) -> None:
-    lines = (ROOT / "data" / "panel.yaml").read_text(encoding="utf-8").splitlines()
-    begin = lines.index("# games:")
-    section = lines[begin : lines.index("", begin)]
-    place = tmp_path / "panel.yaml"
-    place.write_text("\n".join(line.removeprefix("#").removeprefix(" ") for line in section), encoding="utf-8")
-    found = load_panel_settings(place, "games", GamesSettings)
-    assert found is not None
-    assert found.scenarios
-    load_panel(place)
 
 
 def test_a_player_that_got_worse_is_seen_and_so_is_a_baseline_that_moved(

@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 
 from assets.engine.site_report import report
 from assets.preference import score_assets
@@ -18,6 +19,7 @@ from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.votes import make_paired_response, vote_pair
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
+from tests.assets.staleness import CachingInstance
 from tests.made.stored_votes import store_votes
 
 _OF_VOTES = dg.Definitions(
@@ -71,3 +73,27 @@ def test_checks_tell_of_leak_risks_and_of_votes_on_equal_texts(state: Path) -> N
             vote = store.take(Ballot(store.make_keyed(pair).pair_id, "r1", "A", 3))
         found = {one.check_name: one for one in _roll_up(instance).get_asset_check_evaluations()}
         assert found["votes_are_on_different_texts"].metadata["first"].value == [vote]
+
+
+def test_scores_are_stale_when_votes_were_added_since(state: Path) -> None:
+    both = dg.Definitions([preference_votes, preference_scores], resources={"store": Store()})
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def run(asset: str) -> dg.ExecuteInProcessResult:
+            job = both.resolve_implicit_global_asset_job_def()
+            return job.execute_in_process(instance=instance, asset_selection=[dg.AssetKey(asset)])
+
+        def status() -> StaleStatus:
+            with CachingInstance(instance) as loading:
+                resolver = CachingStaleStatusResolver(instance, both.resolve_asset_graph(), loading)
+                return resolver.get_status(preference_scores.key)
+
+        store_votes(12)
+        run("preference_votes")
+        made = run("preference_scores")
+        (event,) = made.get_asset_materialization_events()
+        assert event.materialization.metadata["votes"].value == 12
+        assert status() == StaleStatus.FRESH
+        store_votes(6, suite="other")
+        run("preference_votes")
+        assert status() == StaleStatus.STALE

@@ -10,7 +10,7 @@ import pytest
 
 from tests.assets.rubric.conftest import RubricPipeline, copy_finished, make_finished, rubric_pipeline
 from tests.fake_llm_server import Call
-from tests.made.rubric_documents import ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
+from tests.made.rubric_documents import ONE, ONE_PROMPTS
 from tests.made.rubric_replies import faulty, listed_points
 
 EXTRACTING: dict[str, Any] = {"extract_points": True, "analysts": ["analyst-z"]}
@@ -136,20 +136,3 @@ def test_a_hostile_reply_reaches_judges_inside_its_block(lacking: RubricPipeline
     # The server that plays judges refuses a request with a second block of one kind.
     assert {row["n_answered"] for row in extracted(lacking, "rubric_points")} == {2}
     assert {(row["kind"], row["fn"], row["text"]) for row in extracted(lacking, "rubric_criteria")} == {("text", None, hostile)}
-
-
-@pytest.mark.thorough
-def test_with_faults_each_request_is_answered_once_and_a_rerun_asks_nothing(faults: RubricPipeline) -> None:
-    faults.write("one", [ONE, LACKING])
-    faults.write("paths", [{**PATHS, "models": ["openai:cand-a"], "temperatures": [0.0]}, PATHS_PROMPTS[3:]])
-    assert faults.run(rubric_blueprints=EXTRACTING).failures == ()
-    assert set(faults.players.answered.values()) == {1}
-    assert faults.players.asked["extractor"] == 3
-    assert {row["text"] for row in extracted(faults, "rubric_criteria")} == {
-        "It says: For it is so",
-        "It says: It was ever so",
-        "It says: The council",
-        "It says: A nurse answers with care",
-    }
-    assert faults.run(rubric_blueprints=EXTRACTING).failures == ()
-    assert not faults.players.asked

@@ -66,41 +66,12 @@ def test_judges_are_shown_anchors_in_the_run_of_the_night_and_within_its_budgets
     dg.validate_run_config(defs.resolve_job_def("rubric_night"), request.run_config)
 
 
-def test_a_budget_of_no_role_fails_the_tick(night: Any) -> None:
-    with pytest.raises(ConfigError, match=r"role_budgets"):
-        night("rubric: {role_budgets: {jury: {max_calls: 9}}}\n")
-
-
-def test_judges_of_a_night_choose_from_as_many_classes_as_the_panel_says(night: Any) -> None:
-    request = night("rubric: {scale: 10}\n")
-    assert request.run_config["ops"]["rubric_judgements"]["config"]["scale"] == 10
-    dg.validate_run_config(defs.resolve_job_def("rubric_night"), request.run_config)
-    with pytest.raises(ConfigError, match="scale"):
-        night("rubric: {scale: 7}\n")
-
-
 def test_a_panel_can_have_key_points_extracted_first(night: Any) -> None:
     request = night("rubric: {extract_points: true, analysts: [m], max_cost_usd: 2}\n")
     told = request.run_config["ops"]["rubric_blueprints"]["config"]
     assert told == {"snapshot": "2026-03-01", "max_cost_usd": 2.0, "extract_points": True, "analysts": ["m"]}
     assert "rubric_blueprints" in {key.to_user_string() for key in request.asset_selection}
     dg.validate_run_config(defs.resolve_job_def("rubric_pipeline"), request.run_config)
-
-
-def test_without_patterns_all_that_were_made_are_asked(night: Any) -> None:
-    request = night("rubric: {models: [m]}\n")
-    assert (request.tags["dagster/asset_partition_range_start"], request.tags["dagster/asset_partition_range_end"]) == (
-        "a",
-        "c",
-    )
-
-
-def test_a_panel_without_the_section_asks_nothing(night: Any) -> None:
-    assert "no panel file with a section `rubric`" in night("models: [baselines]\n").skip_message
-
-
-def test_what_was_never_made_is_not_asked(night: Any) -> None:
-    assert "has been added yet" in night(f"rubric: {{blueprints: [{NEVER_MADE}]}}\n").skip_message
 
 
 def test_a_pattern_that_no_blueprint_has_fails_the_tick(night: Any) -> None:

@@ -16,7 +16,6 @@ from tests.made.rubric_documents import BROKEN_PROMPTS, EDITED_PROMPTS, ONE, ONE
 from tests.made.rubric_replies import READABLE_FORMS, UNREADABLE_FORMS
 
 USUAL_JUDGES = [("standard", "judge-x"), ("prompt-aware", "judge-x")]
-HOLISTIC_JUDGE = {"judges": ["holistic=judge-y"]}
 
 
 @pytest.fixture(scope="module")
@@ -142,14 +141,6 @@ class TestEditing:
         assert one.run().failures == ()
         return dict(one.players.asked)
 
-    @pytest.mark.thorough
-    def test_a_holistic_judge_judges_the_whole_prompt_again(self, one: RubricPipeline) -> None:
-        assert one.run(rubric_judgements=HOLISTIC_JUDGE).failures == ()
-        assert dict(one.players.asked) == {"judge": 4}
-        one.write("one", [ONE, EDITED_PROMPTS])
-        assert one.run(rubric_judgements=HOLISTIC_JUDGE).failures == ()
-        assert dict(one.players.asked) == {"judge": 3}
-
     def test_a_run_without_own_judges_says_so_among_its_judges(self, one: RubricPipeline) -> None:
         """Only its hash told it, which nobody can read."""
         (with_all,) = one.rows("rubric_runs")
@@ -172,20 +163,6 @@ class TestBrokenFile:
             assert rubric.status(stage)["good"] == GREEN, stage
         assert rubric.status("rubric_blueprints")["broken"] == RED
         assert {row["blueprint"] for row in rubric.rows("rubric_scores")} == {"good"}
-
-    @pytest.mark.thorough
-    def test_its_broken_parts_are_left_out_where_that_was_asked_for(self, rubric: RubricPipeline) -> None:
-        rubric.write("broken", [ONE, BROKEN_PROMPTS], skip_broken=True)
-        outcome = rubric.run()
-        assert outcome.failures == ()
-        (head,) = rubric.rows("rubric_blueprints")
-        assert (head["n_prompts"], head["n_criteria"], head["n_errors"]) == (2, 2, 2)
-        assert {row["prompt"] for row in rubric.rows("rubric_scores")} == {"first", "third", None}
-        assert {row["code"] for row in rubric.rows("rubric_findings") if row["level"] == "error"} == {
-            "weight-out-of-range",
-            "no-prompt-text",
-        }
-        assert rubric.checks(outcome)["rubric_parts_left_out"] is False
 
 
 class TestStaleness:

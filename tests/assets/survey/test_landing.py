@@ -13,21 +13,17 @@ import pytest
 from assets.definitions import defs
 from assets.launch import STAGE_NAMES
 from assets.stage.dagster_internals import RANGE_END, RANGE_START
-from assets.stage.file_notes import list_partitions
-from assets.stage.partitions import split_ranges
 from assets.stage.resources import Store
 from assets.survey.landing import CHANGED_TAG, new_round
 from assets.survey.landing import Landing as Tick
 from assets.survey.round_sources import sources_of
 from assets.survey.rounds import register_round, survey_files
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.identity import SPACE
 from resources.sources import Sources
 from tests.assets.conftest import COUNTRIES, Pipeline
 from tests.assets.staleness import stale
 from tests.assets.survey.landing_folder import Landing
 
-GREEN = "MATERIALIZED"
 A1 = [f"A1/country:{country.lower()}" for country in COUNTRIES]
 
 
@@ -234,42 +230,6 @@ class TestWhatChanged:
         landing.pipeline.run(STAGE_NAMES[:1])
         assert stale(landing.pipeline) == {"blueprints": touched}
         landing.run(request)
-        assert stale(landing.pipeline) == {}
-
-    @pytest.mark.thorough
-    def test_other_bytes_of_the_same_answers_make_nothing_stale(self, landing: Landing) -> None:
-        file = landing.land("a.csv", ["A1"])
-        landing.run(*landing.settled())
-        header, *lines = file.read_text(encoding="utf-8").splitlines()
-        file.write_text("\n".join([header, *lines]) + "\n\n", encoding="utf-8")
-        (request,) = landing.settled()
-        assert request.tags[CHANGED_TAG] == "nothing"
-        assert request.asset_selection == [dg.AssetKey("survey_responses")], "the other stages have nothing to do"
-        assert stale(landing.pipeline) == {}
-        landing.run(request)
-        assert stale(landing.pipeline) == {}
-
-    @pytest.mark.thorough
-    def test_a_new_segment_between_the_others_is_still_one_run_and_history_stays(self, landing: Landing) -> None:
-        file = landing.land("a.csv", ["A1"])
-        landing.land("b.csv", ["B1"])
-        for request in landing.settled():
-            landing.run(request)
-        text = file.read_text(encoding="utf-8")
-        ghana = "".join(line.replace("Chile", "Ghana") for line in text.splitlines(True) if "Chile" in line)
-        file.write_text(text + ghana, encoding="utf-8")
-        (request,) = landing.settled()
-        assert request.tags[CHANGED_TAG].startswith("1 segment added")
-        keys = ["A1/country:chile", "A1/country:ghana", "A1/country:india", "A1/country:kenya"]
-        assert [key for key in landing.pipeline.keys if key.startswith("A1")] == keys
-        assert len(list(split_ranges(list_partitions(landing.pipeline.instance, SPACE), keys))) == 1
-        # The keys moved behind B1; what was made of them came along.
-        new = "A1/country:ghana"
-        for stage in STAGE_NAMES:
-            assert landing.pipeline.status(stage) == {key: None if key == new else GREEN for key in landing.pipeline.keys}
-        landing.run(request)
-        for stage in STAGE_NAMES:
-            assert set(landing.pipeline.status(stage).values()) == {GREEN}
         assert stale(landing.pipeline) == {}
 
     def test_a_segment_that_is_gone_is_an_error_of_its_round_until_someone_takes_it_so_by_hand(self, landing: Landing) -> None:

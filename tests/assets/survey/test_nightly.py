@@ -154,18 +154,3 @@ class TestItsRun:
             found = nights.pipeline.status(asset)
             assert found == {key: "MATERIALIZED" if key in chosen else None for key in nights.pipeline.keys}
         assert {name: data for name, data in nights.pipeline.bytes().items() if "india" in name} == others
-
-    @pytest.mark.thorough
-    def test_where_chosen_segments_have_gaps_a_failed_night_shows_those_between_as_failed_but_never_touched_them(
-        self, nights: Nights
-    ) -> None:
-        """Dagster plans whole ranges and calls failed what a failed run had planned; docs/how-to/nightly.md says so."""
-        nights.panel(models=["baseline/uniform"], rounds=["T1"], segments=["country:chile", "country:kenya"])
-        between = {name: data for name, data in nights.pipeline.bytes().items() if "india" in name}
-        nights.pipeline.file("blueprints", "T1/country:kenya").write_bytes(b"broken")
-        result = nights.run()
-        assert not result.success
-        assert nights.materialized(result) == ["T1/country:chile"]
-        after = nights.pipeline.bytes()
-        assert {name: after[name] for name in after if "india" in name} == between
-        assert nights.pipeline.status("scores")["T1/country:india"] == "FAILED"

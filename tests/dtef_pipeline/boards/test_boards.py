@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dtef_pipeline.asking.models import load_models
-from dtef_pipeline.boards.boards import BY_METRIC, board
+from dtef_pipeline.boards.boards import BY_METRIC, adjust_scores, board
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.baselines.names import BASELINES
@@ -27,7 +29,7 @@ from dtef_pipeline.survey.predictions import build_baseline_rows
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import SEGMENT_RESULTS, SURVEY_RESPONSES
 from tests.dtef_pipeline.boards.board_setup import boarded
-from tests.made.scores import scores_of, scores_table
+from tests.made.scores import scores_of, scores_table, survey_rows
 
 MARGINAL, LEAVE_ONE_OUT = "baseline/population-marginal", "baseline/leave-one-out-marginal"
 
@@ -173,3 +175,75 @@ def test_published_reference_numbers_are_reproduced(real_surveys: Path) -> None:
     assert set(frame["n_pairs"]) == {10_288}
     published = {"baseline/uniform": 0.6523, MARGINAL: 0.8315, "baseline/leave-one-out-marginal": 0.8185}
     assert frame["score"].to_dict() == pytest.approx(published, abs=5e-5)
+
+
+def in_batteries(scores: list[float], batteries: list[str], segments: int = 1, **options: Any) -> pd.Series:
+    """The row of a model with these scores on q0, q1, ..., the same in every segment."""
+    asked = [{"segment": f"country:c{at}"} for at in range(segments)]
+    survey = [
+        {**where, "question_id": f"q{i}", "question_text": f"Question {i}?", "battery": battery}
+        for where in asked
+        for i, battery in enumerate(batteries)
+    ]
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table([row for where in asked for row in scores_of("m", *scores, **where)]))
+        connection.register("survey_responses", survey_rows(*({**row, "n": 10**8} for row in survey)))
+        return board(connection, "overall", SurveyBoardOptions(**options)).iloc[0]
+
+
+def test_a_battery_of_questions_answered_alike_has_the_interval_of_one_question() -> None:
+    # Batteries of six counted as six questions: 95 % intervals covered 66 %.
+    rng = np.random.default_rng(1)
+    scores = rng.uniform(0.4, 0.9, size=10).tolist()
+    alone = in_batteries(scores, [f"b{i}" for i in range(10)])
+    six = in_batteries([score for score in scores for _ in range(6)], [f"b{i}" for i in range(10) for _ in range(6)])
+    counts = ["n_questions", "n_batteries"]
+    assert alone[counts].tolist() == [10, 10]
+    assert six[counts].tolist() == [60, 10]
+    ends = ["score", "score_low", "score_high"]
+    assert six[ends].tolist() == pytest.approx(alone[ends].tolist())
+
+
+_NONE = np.nan
+
+
+def _adjusted(
+    scores: list[list[float]] | np.ndarray, counts: list[bool] | None = None, reference: int | None = None
+) -> np.ndarray:
+    """Of one group: `scores` (models, cells)."""
+    table = np.asarray(scores, dtype=float)
+    row, cell = np.indices(table.shape)
+    is_reference = np.zeros(len(table), dtype=bool)
+    if reference is not None:
+        is_reference[reference] = True
+    able = np.ones(len(table), dtype=bool) if counts is None else np.asarray(counts)
+    return adjust_scores(row.ravel(), cell.ravel(), table.ravel(), np.zeros(len(table), dtype=int), able, is_reference)
+
+
+def test_a_model_asked_easy_cells_alone_gains_nothing_by_it() -> None:
+    """The reference finds the last two cells hard; the second model is .05 better than the first wherever both were asked."""
+    found = _adjusted([[0.80, 0.82, 0.50, 0.52], [0.85, 0.87, _NONE, _NONE], [0.75, 0.77, 0.45, 0.47]], reference=2)
+    assert found[1] - found[0] == pytest.approx(0.05)
+    assert found[0] == pytest.approx(np.mean([0.80, 0.82, 0.50, 0.52]))
+
+
+def test_models_without_shared_cells_have_no_adjusted_score() -> None:
+    found = _adjusted([[0.5, 0.6, _NONE, _NONE], [0.4, 0.7, _NONE, _NONE], [_NONE, _NONE, 0.9, 0.9]], reference=0)
+    assert np.isfinite(found[:2]).all()
+    assert np.isnan(found[2])
+
+
+def test_the_rows_that_share_cells_with_the_reference_are_ranked() -> None:
+    nothing = [_NONE, _NONE]
+    found = _adjusted([[*nothing, 0.5, 0.6], [*nothing, 0.3, 0.6], [0.5, 0.6, *nothing], [0.4, 0.7, *nothing]], reference=3)
+    assert np.isnan(found[:2]).all()
+    assert np.isfinite(found[2:]).all()
+
+
+@given(st.integers(0, 10_000))
+def test_models_asked_identical_cells_are_ordered_as_their_means(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.random((4, 8))
+    scores[2:][rng.random((2, 8)) < 0.4] = _NONE
+    found, means = _adjusted(scores), scores[:2].mean(axis=1)
+    assert np.sign(found[0] - found[1]) == np.sign(means[0] - means[1])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,15 +30,6 @@ def rubbish(file: Path) -> None:
     file.write_bytes(b"rubbish" * 100)
 
 
-BROKEN: dict[str, Callable[[Path], None]] = {
-    f"predictions/{NIGHT}": truncate,
-    f"scores/{NIGHT}": empty,
-    f"segment_results/{AT}/snapshot=2026-01-03": empty,
-    f"drift_checks/{AT}": rubbish,
-    f"blueprints/{AT}": rubbish,
-    f"survey_responses/{AT}": truncate,
-    f"reference_scores/{AT}": rubbish,
-}
 SKIPPED = re.compile(r"warning: skipped: cannot read (\S+): [^;]+; this makes it again: (dtef .*)")
 
 
@@ -55,61 +45,25 @@ def named(stderr: str) -> dict[str, list[str]]:
     return {path: shlex.split(command)[1:] for path, command in SKIPPED.findall(stderr)}
 
 
-def contents(warehouse: Path) -> dict[str, bytes]:
-    return {str(file): file.read_bytes() for table in BROKEN for file in [warehouse / table / "part-0.parquet"]}
-
-
-@pytest.mark.thorough
-def test_the_named_command_makes_each_file_again_as_it_was_and_asks_nothing(
-    damaged: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A truncated file of predictions stopped every command, and the one that was named failed by it too."""
-    before = contents(damaged)
-    for place, break_it in BROKEN.items():
-        break_it(damaged / place / "part-0.parquet")
-    commands: dict[str, list[str]] = {}
-    for table in BROKEN:
-        result = dtef("sql", f"SELECT * FROM {table.partition('/')[0]}")
-        assert result.exit_code == 1
-        commands |= named(result.stderr)
-    assert commands.keys() == before.keys()
-    with FakeLLM() as server:
-        serve_as(server, damaged.parent, monkeypatch)
-        distinct = {tuple(command) for command in commands.values()}
-        # A later stage that reads what another command is yet to mend fails until then.
-        runs = [dtef(*command, "--no-roll-ups") for command in sorted(distinct, key=lambda one: "ingest" not in one)]
-        assert runs[-1].exit_code == 0, runs[-1].output
-        assert server.calls == []
-    assert [path for path, content in contents(damaged).items() if content != before[path]] == []
-
-
-@pytest.mark.parametrize("table", ["predictions", pytest.param("scores", marks=pytest.mark.thorough)])
-def test_of_a_sample_no_other_question_is_made_again(table: str, ingested: Path) -> None:
+def test_of_a_sample_no_other_question_is_made_again(ingested: Path) -> None:
     """Baselines answered all questions of the round, and boards were of other ones."""
     run_stages("--round", "S1", "--segment", "country:kenya", "--questions", "2")
-    (file,) = (ingested / "warehouse" / table).rglob("*.parquet")
+    (file,) = (ingested / "warehouse" / "predictions").rglob("*.parquet")
     before = file.read_bytes()
     truncate(file)
-    (command,) = named(dtef("sql", f"SELECT * FROM {table}").stderr).values()
+    (command,) = named(dtef("sql", "SELECT * FROM predictions").stderr).values()
     assert dtef(*command, "--no-roll-ups").exit_code == 0
     assert file.read_bytes() == before
 
 
 READERS = {
     "board": ["--json"],
-    "drift": [],
-    "drift --by segment": [],
     "export prompts OUT --round S1": [],
-    "report --out OUT/r.html": [],
-    "run --round S1 --estimate": [],
     "sql": ["SELECT count(*) FROM scores"],
 }
-QUICK_READERS = ("board", "export prompts OUT --round S1", "sql")
 
 
-@pytest.mark.parametrize(
-    "words", [one if one in QUICK_READERS else pytest.param(one, marks=pytest.mark.thorough) for one in READERS]
-)
+@pytest.mark.parametrize("words", READERS)
 def test_a_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(damaged: Path, tmp_path: Path, words: str) -> None:
     tables = ["predictions", "scores", "blueprints", "survey_responses"]
     broken = {table: next((damaged / table / "round=S1").rglob("*brazil*/**/part-0.parquet")) for table in tables}
@@ -138,19 +92,8 @@ def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) 
     assert query("SELECT count(*) > 0 AS there FROM segment_gaps") == [{"there": True}]
 
 
-@pytest.mark.parametrize(
-    ("unreadable", "options"),
-    [
-        (("predictions", "scores", "segment_results"), ["--model", "baseline/uniform", "--questions", "2"]),
-        pytest.param(("predictions", "scores", "segment_results"), ["--from-store"], marks=pytest.mark.thorough),
-        pytest.param(("predictions", "blueprints"), ["--from-store"], marks=pytest.mark.thorough),
-        pytest.param(
-            ("predictions", "blueprints"), ["--model", "baseline/uniform", "--questions", "2"], marks=pytest.mark.thorough
-        ),
-    ],
-)
 def test_any_run_keeps_what_earlier_ones_put_into_a_broken_file(
-    base: Base, state: Path, monkeypatch: pytest.MonkeyPatch, unreadable: tuple[str, ...], options: list[str]
+    base: Base, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rows of models and conditions that the run does not name would be gone from the tables, though they were paid for."""
     use(state, monkeypatch)
@@ -162,9 +105,9 @@ def test_any_run_keeps_what_earlier_ones_put_into_a_broken_file(
         run_stages(*here, "--model", "fake", "--draws", "2", "--condition", "shift", "--questions", "2")
         run_stages(*here, "--questions", "2")
         asked, before = server.answered, query(counted)
-        for table in unreadable:
+        for table in ("predictions", "scores", "segment_results"):
             truncate(next((state / "warehouse" / table).rglob("*.parquet")))
-        run_stages(*here, *options)
+        run_stages(*here, "--model", "baseline/uniform", "--questions", "2")
         models = [row for row in query(counted) if row["model"] == "fake"]
         assert models == [row for row in before if row["model"] == "fake"]
         assert server.answered == asked > 0

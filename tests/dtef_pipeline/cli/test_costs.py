@@ -35,21 +35,6 @@ def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch
     assert len(strict(ok("costs", "--family", "survey", "--by", "segment", "--by", "model", "--json"))) == 2
 
 
-@pytest.mark.thorough
-def test_a_batch_is_one_call_however_many_questions_it_holds(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with FakeLLM(reply=lambda call: "no answer") as server:
-        serve_as(server, ingested, monkeypatch)
-        printed = run_stages("--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--condition", "batch=4")
-        ok("board", "--refresh")
-    # The drawn questions lie in two batches of each segment.
-    assert server.answered == 2 * 2
-    assert "fake: 4 responses, " in printed
-    assert "cost unknown" in printed
-    (row,) = strict(ok("costs", "--family", "survey", "--json"))
-    assert (row["answered"], row["unpriced"], row["cost_usd"]) == (4, 4, None)
-    assert "cost unknown" in ok("costs")
-
-
 def test_snapshots_and_rounds_can_be_chosen(reading: Path) -> None:
     rows = strict(ok("costs", "--family", "survey", "--by", "snapshot", "--json"))
     assert [(row["snapshot"], row["answered"]) for row in rows] == [("2026-01-01", 12), ("2026-01-03", 12)]

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.asking.tokens import estimate_tokens
 from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, dtef, ok, query, refused, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.strict_json import strict
@@ -31,54 +30,18 @@ def estimated(*options: str) -> list[dict[str, Any]]:
 
 
 class TestAgreesWithTheRun:
-    @pytest.mark.parametrize(
-        "options",
-        [
-            ["--questions", "3", "--context", "0", "--context", "2"],
-            pytest.param(
-                ["--questions", "4", "--condition", "batch=3", "--condition", "shift/narrative+cot", "--draws", "2"],
-                marks=pytest.mark.thorough,
-            ),
-            pytest.param(["--limit", "fake=5", "--condition", "distribution+reversed"], marks=pytest.mark.thorough),
-            pytest.param(["--experiment", "temperature", "--questions", "2", "--draws", "2"], marks=pytest.mark.thorough),
-        ],
-        ids=["contexts", "conditions", "limit", "experiment"],
-    )
-    def test_calls_are_those_that_arrive_and_a_second_estimate_finds_them_answered(
-        self, server: FakeLLM, options: list[str]
-    ) -> None:
+    def test_calls_are_those_that_arrive_and_a_second_estimate_finds_them_answered(self, server: FakeLLM) -> None:
+        options = ["--questions", "3", "--context", "0", "--context", "2"]
         before = estimated("--model", "fake", *options)
         assert {row["replayed"] for row in before} == {0}
         run_stages(*ROUND, "--model", "fake", *options)
         assert sum(row["calls"] for row in before) == server.answered
-        asked = query(
-            "SELECT model, condition, count(DISTINCT request_key) AS n FROM predictions "
-            "WHERE model NOT LIKE 'baseline/%' GROUP BY ALL ORDER BY ALL"
-        )
-        is_one = len({row["condition"] for row in asked}) == 1
-        expected = {row["model"] if is_one else f"{row['model']}, {row['condition']}": row["n"] for row in asked}
-        assert {row["model"]: row["requests"] for row in before} == expected
+        (asked,) = query("SELECT count(DISTINCT request_key) AS n FROM predictions WHERE model = 'fake'")
+        assert {row["model"]: row["requests"] for row in before} == {"fake": asked["n"]}
         after = estimated("--model", "fake", *options)
         assert [(row["requests"], row["replayed"], row["calls"], row["cost_usd"]) for row in after] == [
             (row["requests"], row["requests"], 0, 0.0) for row in before
         ]
-
-    @pytest.mark.thorough
-    def test_more_draws_and_another_snapshot_are_only_what_is_missing(self, server: FakeLLM) -> None:
-        what = ["--model", "fake", "--questions", "2"]
-        run_stages(*ROUND, *what)
-        (more,) = estimated(*what, "--draws", "3")
-        assert (more["requests"], more["replayed"], more["calls"]) == (12, 4, 8)
-        (afresh,) = estimated(*what, "--snapshot", "later")
-        assert (afresh["replayed"], afresh["calls"]) == (0, 4)
-
-    @pytest.mark.thorough
-    def test_answers_are_expected_to_be_as_long_as_those_so_far(self, server: FakeLLM) -> None:
-        what = ["--model", "fake", "--questions", "2"]
-        run_stages(*ROUND, *what)
-        (measured,) = query("SELECT avg(completion_tokens) AS mean FROM predictions WHERE model = 'fake'")
-        (row,) = estimated(*what, "--snapshot", "later")
-        assert row["response_tokens"] == pytest.approx(4 * measured["mean"], abs=0.51)
 
 
 class TestSays:
@@ -89,14 +52,6 @@ class TestSays:
         assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["response_tokens"] * 2.0) / 1e6)
         assert row["cost_usd_most"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["response_tokens_most"] * 2.0) / 1e6)
         assert server.calls == []
-
-    @pytest.mark.thorough
-    def test_prompt_tokens_are_those_of_the_blueprints_that_the_run_makes(self, server: FakeLLM) -> None:
-        what = ["--model", "fake", "--context", "2"]
-        (row,) = estimated(*what)
-        run_stages(*ROUND, *what)
-        made = query("SELECT DISTINCT segment, system, user FROM blueprints")
-        assert row["prompt_tokens"] == sum(estimate_tokens(one["system"]) + estimate_tokens(one["user"]) for one in made)
 
     def test_what_a_condition_needs_for_its_answer_is_allowed_for(self, server: FakeLLM) -> None:
         (short,) = estimated("--model", "fake", "--questions", "3")

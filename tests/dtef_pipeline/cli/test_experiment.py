@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -74,39 +73,6 @@ def test_a_file_is_a_whole_comparison_in_one_run_and_is_shown_again_from_the_sco
     assert "undecided (no interval and no test: 2 batteries, at least 5 are needed)" in shown
     assert (rows[1]["decision"], rows[1]["low"], rows[1]["margin"], rows[1]["n_questions"]) == ("undecided", None, 0.01, 2)
     assert len(list(csv.DictReader(io.StringIO(ok("board", "--experiment", own, "--csv"))))) == 2
-
-
-@pytest.mark.thorough
-def test_the_means_are_those_of_the_scores(server: FakeLLM) -> None:
-    what = ["--model", "fake", "--experiment", "context-size", "--questions", "7"]
-    run_stages(*ROUND, *what)
-    means = {
-        row["context_level"]: row["mean"]
-        for row in query(
-            "SELECT context_level, avg(score) AS mean FROM scores WHERE model = 'fake' AND NOT circular GROUP BY 1"
-        )
-    }
-    rows = strict(ok("board", "--experiment", "context-size", "--json"))
-    assert [row["condition"] for row in rows] == ["none", "five", "twenty"]
-    assert [row["score"] for row in rows] == pytest.approx([means["0"], means["5"], means["20"]])
-    assert rows[1]["difference"] == pytest.approx(means["5"] - means["0"])
-    assert rows[1]["difference"] > 0
-    assert_each_has_interval_and_decision(rows)
-
-
-def assert_each_has_interval_and_decision(rows: list[dict[str, Any]]) -> None:
-    undecided = ["decision", "low", "p", "p_adjusted", "margin", "n_questions"]
-    assert [rows[0][name] for name in undecided] == [None] * len(undecided)
-    shown = ok("board", "--experiment", "context-size", "--margin", "0.05")
-    assert "(equivalent: within ±0.05)" in shown
-    for row in rows[1:]:
-        assert row["low"] <= row["difference"] <= row["high"]
-        assert row["p"] <= row["p_adjusted"]
-        assert (row["margin"], row["n_questions"]) == (0.01, row["n_pairs"] / 2)
-        assert f"{row['low']:+.3f} to {row['high']:+.3f}" in shown
-    assert "margin 0.0: allowed: a difference of scores above 0" in refused(
-        "board", "--experiment", "context-size", "--margin", "0"
-    )
 
 
 @pytest.mark.thorough

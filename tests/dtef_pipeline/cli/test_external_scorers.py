@@ -12,7 +12,6 @@ import pytest
 from resources.sandbox.run import choose_level
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef, ok
-from tests.dtef_pipeline.qa.vectors import cases
 from tests.strict_json import strict
 
 TASKS = ROOT / "data" / "questions" / "humaneval" / "HumanEval.jsonl"
@@ -150,44 +149,3 @@ class TestQuotations:
         assert "verbatim: allowed: context, a list of documents with page_content" in refused_line(
             {"scorer": "verbatim", **line}
         )
-
-
-def vector_line(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The case as a line of the command; what it leaves out is what it says nothing of."""
-    line = dict(case["in"])
-    if case["fn"] == "verbatim":
-        return {"scorer": "verbatim", **line}
-    if line["scorer"] == "code_execution":
-        return {**line, "reference": ADD}
-    return {**line, "reference": "1"} if line["scorer"] == "numeric" and line.get("reference") is None else line
-
-
-def differs(wanted: Any, found: Any, key: str) -> bool:
-    if key == "status" and wanted == "failed":
-        return found == "passed"
-    if isinstance(wanted, float):
-        return not isinstance(found, int | float) or abs(wanted - found) > 1e-6
-    return bool(wanted != found)
-
-
-@pytest.mark.usefixtures("sandbox")
-def test_all_shared_vectors_of_scores_and_quotations_in_one_run() -> None:
-    every = [
-        case
-        for folder, fn in (("benchmarks", "score"), ("transcripts", "score"), ("transcripts", "verbatim"))
-        for case in cases(folder, fn)
-    ]
-    wrong = [case for case in every if case["out"] == {"error": True}]
-    good = [case for case in every if case not in wrong]
-    assert (len(good), len(wrong)) == (119, 2)
-    found = scored(*map(vector_line, good))
-    assert len(found) == len(good)
-    different = [
-        (case["id"], key, wanted, line.get(key))
-        for case, line in zip(good, found, strict=True)
-        for key, wanted in case["out"].items()
-        if differs(wanted, line.get(key), key)
-    ]
-    assert different == []
-    for case in wrong:
-        assert "1: " in refused_line(vector_line(case)), case["id"]

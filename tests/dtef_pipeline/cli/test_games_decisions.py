@@ -11,7 +11,7 @@ import pytest
 
 from dtef_pipeline.games.exact.decision_points import list_decision_points
 from dtef_pipeline.games.exact.strategy_values import compute_exact_values
-from tests.dtef_pipeline.cli.commands import dtef, ok, query, refused, serve_as
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused, serve_as
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.small_poker import small_poker
 from tests.strict_json import strict
@@ -70,28 +70,6 @@ def test_a_known_strategy_is_read_off_and_nothing_is_asked_twice(server: FakeLLM
     assert (spent["answered"], spent["model"]) == (48, "fake")
     (row,) = strict(ok(*ASKS_KUHN, "--estimate", "--json"))
     assert (row["replayed"], row["calls"]) == (48, 0)
-
-
-@pytest.mark.thorough
-def test_unreadable_texts_in_one_place_make_the_value_null_and_say_where(server: FakeLLM) -> None:
-    server.reply = lambda call: "???" if "king" in call.user and "you check, B bets" in call.user else one_in_four(call)
-    own = shown()["fake"]
-    assert own["exploitability"] is None
-    assert own["note"] == "no strategy in 1 information set: K:check,bet"
-    assert own["unreadable"] == pytest.approx(1 / 12)
-    rows = query("SELECT illegal_kind, count(*) AS n FROM decision_answers WHERE command IS NULL GROUP BY 1")
-    assert rows == [{"illegal_kind": "unparsed", "n": DRAWS}]
-
-
-@pytest.mark.thorough
-def test_what_a_budget_leaves_out_is_asked_by_the_next_run(server: FakeLLM) -> None:
-    stopped = dtef(*ASKS_KUHN, "--max-calls", 10)
-    told = " ".join(stopped.output.split())
-    assert "got no response: the same command asks again" in told
-    assert told.endswith("Columns: dtef explain games/decisions")
-    assert len(server.calls) == 10
-    assert shown()["fake"]["exploitability"] is not None
-    assert len(server.calls) == 12 * DRAWS
 
 
 def test_without_a_model_and_without_stored_answers_no_warehouse_is_made(server: FakeLLM, state: Path) -> None:

@@ -11,7 +11,6 @@ import yaml
 
 from dtef_pipeline.games import pack_files, packs
 from dtef_pipeline.games.packs import adapters
-from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.made.made_games import ShowCards, show_pack
@@ -50,14 +49,6 @@ def test_baselines_play_to_the_end() -> None:
     assert found["outcome"] == ("win" if cards[0] > cards[1] else "loss")
     assert (found["illegal"], found["illegal_reasons"], found["legal"]) == (0, [], [])
     assert found["ending"]["hidden"] == [f"A had {cards[0]}, B had {cards[1]}."]
-
-
-def test_the_league_may_be_left_out() -> None:
-    said = ok("games", "play", "show-cards", "--players", "baseline/waits,baseline/waits")
-    assert (
-        "A (baseline/waits): draw, 0 points\nB (baseline/waits): draw, 0 points\n8 turns, texts that were no moves: 0 (turn_limit)"
-        in said
-    )
 
 
 def test_written_commands_are_the_first_seats_and_the_episode_stops_after_the_last() -> None:
@@ -107,13 +98,6 @@ def test_who_looks_on_also_learns_what_the_players_were_not_shown() -> None:
     hidden = "(not shown to the players) A had "
     for words in (("--players", "baseline/careful,baseline/waits"), ("--commands", "show"), ("--trace",)):
         assert hidden in ok("games", "play", NAME, "--seed", "7", *words, stdin="show\n")
-
-
-def test_the_page_shows_an_end_as_the_command_tells_it() -> None:
-    page = (ROOT / "docs" / "how-to" / "play-a-game.md").read_text(encoding="utf-8")
-    command = "dtef games play sealed-bid --players baseline/truthful,baseline/truthful\n"
-    shown = page.partition(command)[2].partition("```text\n")[2].partition("```")[0]
-    assert ok(*command.split()[1:]) == shown
 
 
 def test_the_end_of_a_hand_has_board_cards_and_pot_and_one_chip_is_one_chip() -> None:
@@ -249,22 +233,6 @@ def test_a_bad_line_takes_in_no_scenario(state: Path) -> None:
     assert "in.jsonl:2: version: got 0; allowed: 1 or more" in refused("games", "add", file)
     ok("export", "scenarios", file)
     assert '"version":7' not in file.read_text(encoding="utf-8")
-
-
-def test_a_bad_line_takes_in_nothing(state: Path) -> None:
-    file = state / "in.jsonl"
-    ok("export", "personas", file)
-    lines = file.read_text(encoding="utf-8").replace('"version":1', '"version":7').splitlines()
-    file.write_text("\n".join([lines[0], lines[1].replace('"version":7', '"version":0'), lines[2]]), encoding="utf-8")
-    assert "in.jsonl:2: version: got 0; allowed: 1 or more" in refused("games", "add", file)
-    assert not (state / "personas").exists()
-
-
-def test_a_version_with_another_content_is_an_error(state: Path) -> None:
-    file = state / "in.jsonl"
-    ok("export", "personas", file)
-    file.write_text(file.read_text(encoding="utf-8").replace("Bold", "Bolder"), encoding="utf-8")
-    assert "in.jsonl:1: exists already with other content; got 'bold:v1'" in refused("games", "add", file)
 
 
 def test_a_file_that_holds_another_persona_is_reported_with_the_line_that_wants_it(state: Path) -> None:

@@ -101,29 +101,6 @@ class TestIngest:
             {"round": "X9", "segment": "country:chile", "n": 300}
         ]
 
-    @pytest.mark.thorough
-    def test_a_bad_file_of_a_round_that_exists_changes_nothing_unless_it_is_to_replace_it(self, state: Path) -> None:
-        """A file with decimal commas took a country out of its round, said but not asked."""
-        path = state / "round.csv"
-        write_survey(path, ["A1"], questions=2)
-        ok("add", path)
-        before = {p: p.read_bytes() for p in (state / "warehouse").rglob("*.parquet")}
-        lines = path.read_text(encoding="utf-8").splitlines()
-        cell = lines[0].split(",").index("percent")
-        split = [line.split(",") for line in lines]
-        commas = [[*row[:cell], f'"{row[cell]},0"', *row[cell + 1 :]] if "Kenya" in row else row for row in split]
-        path.write_text("\n".join(map(",".join, commas)), encoding="utf-8")
-        said = refused("add", path)
-        assert "round A1 would lose what an earlier reading of it had: 1 segment dropped (country:kenya)" in said
-        assert "now in quarantine: 2 decimal-comma, such as" in said
-        assert "nothing was changed: correct the file, or take the round as it is now with" in said
-        assert {p: p.read_bytes() for p in (state / "warehouse").rglob("*.parquet")} == before
-        assert "A1/country:kenya" in ok("add", path, "--replace")
-        printed = ok("add", path)
-        assert f"such as {path}:8 (country:kenya): decimal-comma: cells '60,0', '20,0', '20,0'; a point" in printed
-        write_survey(path, ["A1"], questions=3)
-        assert "1 segment added (country:kenya); 1 question added (q2)" in ok("add", path)
-
     def test_a_fault_in_one_round_of_a_file_leaves_all_of_them_unwritten(self, state: Path) -> None:
         path = write_survey(state / "rounds.csv", ["A1", "B1"], questions=2)
         lines = path.read_text(encoding="utf-8").splitlines(True)
@@ -185,34 +162,6 @@ class TestIngest:
         said = refused("add", state / "S1")
         assert "can be used: there is no S1_segment_counts_by_question.csv next to the aggregate file" in said
         assert re.search(r"in quarantine: \d+ n-unknown \(Neither the question nor the segment states", said)
-
-    @pytest.mark.thorough
-    @pytest.mark.usefixtures("without_site")
-    def test_a_survey_without_n_is_scored_and_ranked_and_says_what_n_would_tell(self, state: Path) -> None:
-        """Pairs without n were refused, so that users invented one."""
-        rows = [
-            f"T1,{question},Question {question}{more},{option},country,{country},{share + step},"
-            for at, (question, more) in enumerate([*((f"q{i}", "?") for i in range(6)), ("many", " (Select all that apply)")])
-            for step, country in ((0, "Kenya"), (9, "Chile"), (4, "Peru"))
-            for option, share in (("Tea", 40 + 3 * at), ("Coffee", 60 - 3 * at - 2 * step))
-        ]
-        header = "round,question_id,question,option,attribute,value,percent,n"
-        (state / "t1.csv").write_text("\n".join([header, *rows]), encoding="utf-8")
-        said = ok("add", state / "t1.csv")
-        assert "T1: 3 segments, 6 questions, 18 pairs; nothing in quarantine" in said
-        assert "(Select all that apply) (its text says so)" in said
-        assert re.search(r"warning: The file does not state how many people answered.*: 18 of 18 pairs", said)
-        said = ok("run", "--round", "T1", "--model", "baseline/uniform", "--model", "baseline/leave-one-out-marginal")
-        assert "n is unknown in T1 (18 of 18 pairs)" in said
-        for row in query("SELECT * FROM leaderboard"):
-            assert row["score"] > 0.5
-            assert {row[name] for name in ("ceiling", "skill", "worth")} == {None}
-            assert "the number of respondents is unknown" in row["note"]
-        assert {row["verdict"] for row in query("SELECT verdict FROM segment_gaps")} == {"not tested"}
-        of_segments = query("SELECT DISTINCT score_low IS NULL AS nothing FROM segment_results")
-        assert of_segments == [{"nothing": False}]
-        ok("report", "--out", state / "site")
-        assert "N is unknown in T1 (18 of 18 pairs)" in (state / "site" / "data.html").read_text(encoding="utf-8")
 
     @pytest.mark.parametrize(
         ("name", "content", "message"),

@@ -25,13 +25,7 @@ class TestLeaderboard:
         assert "nothing is scored for --condition shift/narrative" in message
         assert f"condition: {usual}" in message
 
-    VIEWS = (
-        "consistency",
-        "metric",
-        *(pytest.param(name, marks=pytest.mark.thorough) for name in ("overall", "round", "segment", "attribute", "question")),
-    )
-
-    @pytest.mark.parametrize("by", VIEWS)
+    @pytest.mark.parametrize("by", ["consistency", "metric"])
     def test_every_view_is_a_table_csv_and_strict_json_with_the_promised_columns(self, reading: Path, by: str) -> None:
         table = ok("board", "--by", by)
         assert "fake" in table

@@ -6,7 +6,7 @@ Commands and options are those that click lists, so a new one is tried at once.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -192,39 +192,32 @@ FILES: Mapping[str, Callable[[Path], object]] = {
 }
 
 
-def every_command(file: Path, about: str, among: Sequence[str] = ()) -> Iterator[str]:
-    """What is wrong with what commands say: all of them, or a share that differs with the place of `about` among all there is to be met."""
-    place, shares = (list(among).index(about), len(among)) if among else (0, 1)
-    for words, command in list(COMMANDS.items())[place::shares]:
+def some_commands(file: Path, about: str, among: Iterable[str]) -> Iterator[str]:
+    """What is wrong with what a share of the commands says. Each fault `among` all meets another share."""
+    faults = list(among)
+    for words, command in list(COMMANDS.items())[faults.index(about) :: len(faults)]:
         # A survey that can be read, so that the state is what is met.
         if found := offence(typed(words, command, SAMPLE if words == ("survey", "add") else file), about, stdin="{}\n"):
             yield found
 
 
-ALL_OF_THEM = pytest.param(False, marks=pytest.mark.thorough)
-"""Every command meets every fault; otherwise every command meets one of each kind, and every fault some commands."""
-
-
 @pytest.mark.usefixtures("no_runs")
-@pytest.mark.parametrize("shared_out", [True, ALL_OF_THEM])
 class TestState:
     @pytest.mark.parametrize("about", PLACES)
-    def test_a_place_that_cannot_be_used(
-        self, state_of_its_own: Path, about: str, shared_out: bool, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_place_that_cannot_be_used(self, state_of_its_own: Path, about: str, monkeypatch: pytest.MonkeyPatch) -> None:
         file = state_of_its_own / "a-file"
         file.write_bytes(b"rubbish" * 99)
         set_all(monkeypatch, PLACES[about])
-        assert list(every_command(file, about, [*PLACES] if shared_out else ())) == []
+        assert list(some_commands(file, about, PLACES)) == []
 
     @pytest.mark.parametrize("about", {**FILES, **TABLE_FAULTS})
-    def test_a_file_of_the_state_that_is_broken(self, state_of_its_own: Path, about: str, shared_out: bool) -> None:
+    def test_a_file_of_the_state_that_is_broken(self, state_of_its_own: Path, about: str) -> None:
         if about in FILES:
             FILES[about](state_of_its_own)
         else:
             of_every_table(state_of_its_own, TABLE_FAULTS[about])
-        among = [*(FILES if about in FILES else TABLE_FAULTS)] if shared_out else ()
-        assert list(every_command(state_of_its_own / "models.yaml", about, among)) == []
+        among = FILES if about in FILES else TABLE_FAULTS
+        assert list(some_commands(state_of_its_own / "models.yaml", about, among)) == []
 
 
 READS: Mapping[str, tuple[str, ...]] = {"DTEF_MODELS": ("models",), "DTEF_PANEL": ("drift",), "": ("board", "--experiment")}
@@ -252,8 +245,7 @@ def test_a_home_whose_settings_are_broken(ingested: Path, no_runs: None) -> None
     assert [one for one in found if one] == []
 
 
-@pytest.mark.parametrize("shared_out", [True, ALL_OF_THEM])
-def test_files_given_to_a_command_that_are_broken(state: Path, no_runs: None, shared_out: bool) -> None:
+def test_files_given_to_a_command_that_are_broken(state: Path, no_runs: None) -> None:
     contents = {
         **YAML,
         "no text": b"\xff\xfe\x00",
@@ -265,10 +257,10 @@ def test_files_given_to_a_command_that_are_broken(state: Path, no_runs: None, sh
     readers = [words for words, command in COMMANDS.items() if any(map(is_path, command.params)) and words != ("report",)]
     found = []
     for number, (about, content) in enumerate(contents.items()):
-        for suffix in [suffixes[number % len(suffixes)]] if shared_out else suffixes:
-            file = state / f"file{number}{suffix}"
-            file.write_bytes(content)
-            found += [offence(typed(words, COMMANDS[words], file), f"{about}{suffix}", stdin="") for words in readers]
+        suffix = suffixes[number % len(suffixes)]
+        file = state / f"file{number}{suffix}"
+        file.write_bytes(content)
+        found += [offence(typed(words, COMMANDS[words], file), f"{about}{suffix}", stdin="") for words in readers]
     missing = [state / "none.csv", state, Path("/proc/nope/x.jsonl")]
     found += [offence(typed(words, COMMANDS[words], file), str(file), stdin="") for words in readers for file in missing]
     assert [one for one in found if one] == []
@@ -288,19 +280,16 @@ def test_targets_that_cannot_be_written(reading: Path, tmp_path: Path) -> None:
 ODD_VALUES = ("", "-1e999", "../\u2028=\x07")
 
 
-@pytest.mark.parametrize("shared_out", [True, ALL_OF_THEM])
-def test_values_of_options_that_make_no_sense(
-    ingested: Path, no_runs: None, shared_out: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every option of every command with every value; or each name of an option with one value, in the first command that has it."""
+def test_values_of_options_that_make_no_sense(ingested: Path, no_runs: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each name of an option with one value, in the first command that has it."""
     monkeypatch.chdir(ingested)
     found, seen = [], list[str]()
     for words, command in COMMANDS.items():
         for option in command.params:
-            if not isinstance(option, click.Option) or option.is_flag or (shared_out and option.opts[0] in seen):
+            if not isinstance(option, click.Option) or option.is_flag or option.opts[0] in seen:
                 continue
             seen.append(option.opts[0])
-            for value in [ODD_VALUES[len(seen) % len(ODD_VALUES)]] if shared_out else ODD_VALUES:
-                arguments = [*typed(words, command, ingested / "models.yaml"), option.opts[0], value]
-                found.append(offence(arguments, f"{option.opts[0]} {value!r}", stdin=""))
+            value = ODD_VALUES[len(seen) % len(ODD_VALUES)]
+            arguments = [*typed(words, command, ingested / "models.yaml"), option.opts[0], value]
+            found.append(offence(arguments, f"{option.opts[0]} {value!r}", stdin=""))
     assert [one for one in found if one] == []

@@ -8,13 +8,9 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.stage.panel_drift import panel_drift
 from assets.stage.resources import Store
 from dtef_pipeline.drift.verdict_tables import DRIFT
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import SHARED_TABLES
-from resources.settings import Settings
-from resources.warehouse import Warehouse
 from resources.warehouse_site import write_site
 from tests.dtef_pipeline.cli.commands import ok, refused, use
 from tests.made.qa_scores import keep_in
@@ -52,10 +48,3 @@ def test_when_the_last_part_goes_no_board_is_left(tmp_path: Path, monkeypatch: p
     assert {name for name in failed if "yet: materialize the stages of a part first" in failed[name]} == {
         *("qa_board", "qa_costs", "qa_drift", "qa_validity")
     }
-
-
-def test_a_panel_names_no_model_that_has_no_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "panel.yaml").write_text("drift: {since: {someold: 2026-01-01}}\n", encoding="utf-8")
-    monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
-    with pytest.raises(ConfigError, match=r"since\.someold: not a model of the panel, and without scores"):
-        panel_drift(Settings.read_environment(), Warehouse(tmp_path / "warehouse"))

@@ -21,7 +21,6 @@ from tests.made.qa_files import right_reply, write_choices, write_sums
 from tests.strict_json import strict
 
 ASKED = ("--model", "answerer", "--judge", "none", "--no-roll-ups")
-MORE = "A lake has 8 boats, 2 sink. How many are left?"
 
 
 def replied(call: Call) -> str:

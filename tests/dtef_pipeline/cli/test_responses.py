@@ -92,15 +92,3 @@ class TestMoving:
         message = refused("export", "responses", file, "--model", "mimi")
         assert "has no responses that match; it has maxi in night, mini in base, mini in night" in message
         assert file.read_text(encoding="utf-8") == "mine"
-
-    def test_a_bad_file_is_refused_with_its_line(self, kept: list[Response], state: Path) -> None:
-        file = state / "some.jsonl"
-        ok("export", "responses", file)
-        lines = file.read_text(encoding="utf-8").splitlines()
-        file.write_text("\n".join([*lines, lines[0].replace('"draw": 0', '"draw": 1')]), encoding="utf-8")
-        message = refused("import", "responses", file)
-        assert "some.jsonl:5: request_key: got " in message
-        assert "allowed: the hash of (prompt_id, model_variant, draw, snapshot)" in message
-
-    def test_a_file_of_another_kind_is_refused(self, state: Path) -> None:
-        assert "ends in .parquet, .jsonl, .jsonl.gz" in refused("export", "responses", state / "some.csv")

@@ -40,20 +40,6 @@ class TestRollUps:
         assert tables(scored) >= MADE_BY_ROLL_UPS
 
     @pytest.mark.thorough
-    def test_the_refresh_makes_their_tables_and_pages(self, left_out: Base, state: Path) -> None:
-        shutil.copytree(left_out.folder, state, dirs_exist_ok=True)
-        assert "roll-ups of S1, " in dtef("board", "--refresh").stderr
-        assert tables(state) >= MADE_BY_ROLL_UPS
-        assert (state / "warehouse" / "report" / "index.html").exists()
-
-    @pytest.mark.thorough
-    def test_they_are_those_that_the_run_makes_itself(self, ingested: Path) -> None:
-        assert "left out" not in ok(*RUN)
-        made = {table: query(f"SELECT * FROM {table}") for table in sorted(MADE_BY_ROLL_UPS)}
-        ok("board", "--refresh")
-        assert {table: query(f"SELECT * FROM {table}") for table in sorted(MADE_BY_ROLL_UPS)} == made
-
-    @pytest.mark.thorough
     def test_the_metric_is_the_one_asked_for(self, left_out: Base, state: Path) -> None:
         shutil.copytree(left_out.folder, state, dirs_exist_ok=True)
         ok("board", "--refresh", "--metric", "cosine")

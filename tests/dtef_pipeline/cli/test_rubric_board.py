@@ -130,13 +130,6 @@ def test_the_key_of_the_panel_makes_the_steadier_model_champion(
     assert champions == ["openai/bright", "openai/steady"]
 
 
-def test_table_that_no_roll_up_made_is_stated_with_the_command_that_makes_it(state: Path) -> None:
-    keep(made_tables(1, 2, 1), state / "warehouse")
-    for by in ("overall", "champions", "agreement", "judges", "self-preference"):
-        said = refused("rubric", "board", "--by", by)
-        assert "yet: `dtef rubric run` makes it, and `dtef rubric board --refresh`" in said
-
-
 def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Warehouse) -> None:
     said = refused("rubric", "board", "--by", "champions", "--blueprint", "x")
     assert "allowed with --by blueprint, prompt, criterion, corrected, comparisons or agreement" in said

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +14,6 @@ from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.dtef_pipeline.rubric.score_tables import scores_of
 from tests.made.rubric_pages import made_tables
-from tests.made.rubric_warehouse import keep
 from tests.strict_json import strict
 
 NAME = "b"
@@ -96,26 +93,6 @@ def test_prompts_too_few_to_show_a_regression_are_a_warning_where_a_script_asks(
     assert dtef("rubric", "show", NAME, "--before", "night-1", "--after", "night-3").stderr == ""
 
 
-def test_json_has_the_interval_and_the_adjusted_p_of_each_model(house: Warehouse) -> None:
-    rows = strict(ok("rubric", "show", NAME, "--before", "night-1", "--after", "night-3", "--json"))
-    assert [row["model"] for row in rows] == [FALLS, STAYS]
-    assert rows[0]["low"] < rows[0]["difference"] < rows[0]["high"] < 0
-    assert rows[0]["difference"] == pytest.approx(-0.2055)
-    assert rows[0]["p_adjusted"] < 0.05
-    assert (rows[0]["other_snapshot"], rows[0]["snapshot"]) == ("night-1", "night-3")
-
-
-def test_prompt_that_moved_most_stands_first_with_the_model_that_moved_it(house: Warehouse) -> None:
-    text = ok("rubric", "show", NAME, "--before", "night-1", "--after", "night-3", "--by", "prompt", "--csv")
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert len(rows) == 20
-    assert (rows[0]["prompt"], rows[0]["moved_model"], rows[0]["n_pairs"]) == ("p7", FALLS, "2")
-    assert float(rows[0]["difference"]) == pytest.approx(-0.15)
-    assert float(rows[0]["model_difference"]) == pytest.approx(-0.3)
-    shown = ok("rubric", "show", NAME, "--before", "night-1", "--after", "night-3", "--top", "1")
-    assert "1 prompt that moved most" in shown
-
-
 def test_drift_takes_the_two_runs_of_the_documented_rule(house: Warehouse) -> None:
     rows = strict(ok("rubric", "show", NAME, "--drift", FALLS, "--json"))
     assert (rows[0]["other_snapshot"], rows[0]["snapshot"]) == ("night-1", "night-3")
@@ -138,9 +115,3 @@ def test_names_that_are_not_known_are_answered_with_the_known_ones(house: Wareho
     assert "known: b" in refused("rubric", "show", "bb", "--before", "night-1", "--after", "night-2")
     assert "night-1, night-2, night-3" in refused("rubric", "show", NAME, "--before", "night-1")
     assert "twice" in refused("rubric", "show", NAME, "--before", "night-1", "--after", "night-1")
-
-
-def test_runs_of_made_tables_are_compared_whatever_is_unscored_in_them(state: Path) -> None:
-    keep(made_tables(1, 3, 6, temperatures=(0.0, 0.5), snapshots=("base", "later")), state / "warehouse")
-    text = ok("rubric", "show", "health__topic-0", "--before", "base", "--after", "later")
-    assert text.count("openai/model-") >= 3

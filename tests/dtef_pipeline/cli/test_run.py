@@ -71,26 +71,6 @@ class TestRunRefuses:
         assert f"error: {panel}:2: rouds: unknown key; known: max_cost_usd, max_calls, max_tokens, budgets, rounds" in said
         assert not (ingested / "warehouse" / "blueprints").exists()
 
-    @pytest.mark.parametrize(
-        ("line", "message"),
-        [
-            ("models: [nosuch]", "models.0: no model or collection 'nosuch'; known: "),
-            ("rounds: [S1, ZZ9]", "rounds: ZZ9 not ingested; ingested: S1"),
-            ("drift: {since: {nope: 2026-03-01}}", "drift.since.nope: not a model of the panel, and without scores; "),
-        ],
-    )
-    def test_a_panel_that_names_what_is_not_there(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch, line: str, message: str
-    ) -> None:
-        """It was taken as it was, and the night failed."""
-        panel = ingested / "panel.yaml"
-        panel.write_text(f"{'' if line.startswith('models') else 'models: [fake]'}\n{line}\n", encoding="utf-8")
-        monkeypatch.setenv("DTEF_PANEL", str(panel))
-        with FakeLLM() as server:
-            serve_as(server, ingested, monkeypatch)
-            assert f"error: {panel}:2: {message}" in refused("run", "--round", "S1", *CHOSEN, "--model", "fake")
-            assert server.calls == []
-
     def test_a_snapshot_that_differs_from_a_stored_one_in_capitals_alone(self, ingested: Path) -> None:
         """It was refused by the third stage, after the prompts were made, with exit code 1 and an empty board."""
         stored = ingested / "warehouse" / "predictions" / "round=S1" / "segment=country%3Abrazil" / "snapshot=base"

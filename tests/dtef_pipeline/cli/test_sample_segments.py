@@ -28,25 +28,6 @@ def calls(*options: str) -> int:
     return sum(row["calls"] for row in rows)
 
 
-@pytest.mark.thorough
-def test_each_question_is_asked_of_so_many_segments_and_a_larger_sample_buys_the_rest(server: FakeLLM) -> None:
-    one, two = calls("--sample-segments", "1"), calls("--sample-segments", "2")
-    assert QUESTIONS - SAME_TEXT <= one <= QUESTIONS
-    first = run_stages("--round", "S1", "--model", "fake", "--sample-segments", "1")
-    assert server.answered == one
-    assert "all models on S1: 1 of 26 segments drawn for each question; all questions; context 0;" in first
-    assert "language models were asked a sample of S1: 1 of 26 segments drawn for each question; all 16 questions" in ok(
-        "board"
-    )
-    assert calls("--sample-segments", "2") == two - one
-    assert calls("--sample-segments", "1", "--questions", "4") == 0, "a part of the sample was bought already"
-    run_stages("--round", "S1", "--model", "fake", "--sample-segments", "2")
-    assert server.answered == two
-    asked = query("SELECT question_id, count(DISTINCT segment) AS n FROM predictions WHERE model = 'fake' GROUP BY 1")
-    assert {row["n"] for row in asked} == {2}
-    assert len(asked) == QUESTIONS
-
-
 def test_both_draws_and_named_segments_choose_together(server: FakeLLM) -> None:
     run_stages("--round", "S1", *CHOSEN, "--model", "fake", "--questions", "8", "--sample-segments", "9")
     drawn = "draw_order < 8 AND segment_order < 9 AND segment IN ('country:brazil', 'country:germany')"
@@ -66,31 +47,7 @@ def test_the_error_to_expect_is_stated_before_anything_is_asked(server: FakeLLM)
     assert server.answered == 0
 
 
-@pytest.mark.thorough
-def test_a_model_that_was_never_read_says_nothing_of_the_error_to_expect(
-    ingested: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its scores are all alike: the error to expect was 0.000."""
-    with FakeLLM(reply=lambda call: "I cannot say.") as server:
-        serve_as(server, ingested, monkeypatch)
-        run_stages("--round", "S1", "--model", "fake", "--sample-segments", "1")
-        assert "by the baselines' scores" in ok(
-            "run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", "2"
-        )
-
-
 def test_too_few_batteries_get_no_error_to_expect(server: FakeLLM) -> None:
     few = ok("run", "--estimate", "--round", "S1", "--model", "fake", "--questions", "3", "--sample-segments", "2")
     assert "6 of 412 pairs" in few
     assert "expected standard error" not in few
-
-
-@pytest.mark.thorough
-def test_a_board_by_segment_says_where_a_sample_leaves_too_few_batteries(server: FakeLLM) -> None:
-    run_stages("--round", "S1", "--model", "fake", "--sample-segments", "2")
-    rows = strict(ok("board", "--by", "segment", "--round", "S1", "--json"))
-    own = [row for row in rows if row["model"] == "fake" and row["n_pairs"]]
-    assert own
-    for row in own:
-        assert (row["score_low"] is None) == (row["n_batteries"] < 5)
-        assert row["n_batteries"] >= 5 or "batter" in row["note"]

@@ -34,43 +34,6 @@ class TestConditions:
             assert "condition" in table
             assert "shift/attribute-label+reversed" in table
 
-    @pytest.mark.thorough
-    def test_a_new_condition_or_level_is_asked_of_segments_that_are_no_neighbours(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        # Each was a Dagster run. The prompts of all were counted before those of later runs were made, and only the last run went through.
-        apart = ["--round", "S1", "--segment", SEGMENTS[0], "--segment", "gender:male", "--questions", "2", "--model", "fake"]
-        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
-            serve_as(server, ingested, monkeypatch)
-            run_stages(*apart)
-            run_stages(*apart, "--context", "2", "--condition", "shift")
-        (asked,) = query(
-            "SELECT count(*) AS rows FROM scores WHERE model = 'fake' AND condition LIKE 'shift%' AND status = 'ok'"
-        )
-        assert asked == {"rows": 4}
-
-    @pytest.mark.thorough
-    def test_the_usual_one_needs_no_column_and_another_one_has_it(self, ingested: Path) -> None:
-        what = [*ROUND, "--model", "baseline/uniform"]
-        assert "condition" not in run_stages(*what)
-        assert "condition" not in ok("board")
-        assert "shift/attribute-label" in run_stages(*what, "--condition", "shift", "--snapshot", "other")
-        said = refused("run", *what, "--snapshot", "Other", "--no-roll-ups")
-        assert "snapshot 'Other': it differs from the stored 'other' in capitals alone" in said
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            (["--condition", "shift+hot"], "condition 'shift+hot': 'hot' says nothing; allowed after the task and format: cot"),
-            (["--snapshot", "../../x"], "snapshot '../../x': allowed: up to 64 letters"),
-        ],
-    )
-    def test_what_says_nothing_is_refused_before_anything_is_made(
-        self, ingested: Path, options: list[str], message: str
-    ) -> None:
-        assert message in refused("run", *ROUND, *options)
-        assert not (ingested / "warehouse" / "blueprints").exists()
-
 
 class TestSettings:
     def test_a_selector_with_settings_is_a_model_of_its_own_and_they_reach_the_server(
@@ -151,16 +114,6 @@ class TestSegmentsThatLieApart:
             assert len([run for run in instance.get_runs() if SNAPSHOT_TAG in run.tags]) == 1
         assert server.answered == 6
         assert "  fake: 6 new responses, " in printed
-
-    @pytest.mark.thorough
-    def test_a_limit_is_that_of_the_command(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
-            serve_as(server, ingested, monkeypatch)
-            run_stages("--round", "S1", *self.APART, "--model", "fake", "--limit", "fake=5")
-            first = {call.user for call in server.calls}
-            assert len(first) == 5
-            whole = query("SELECT count(*) AS n FROM predictions WHERE model = 'fake' AND call_status = 'answered'")
-        assert whole == [{"n": 5}]
 
     def test_a_model_that_never_answers_is_reported_by_the_exit_code(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch

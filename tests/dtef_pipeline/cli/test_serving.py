@@ -93,12 +93,6 @@ class TestStart:
     def test_open_to_all_it_serves_loopback_alone(self, state: Path, host: str) -> None:
         assert "allowed: 127.0.0.1, ::1, localhost" in refused("api", "--dev", "--host", host)
 
-    def test_a_file_of_tokens_that_is_missing_or_faulty_is_named_with_its_line(self, tokens: Path) -> None:
-        assert f"{tokens}, which cannot be read: No such file" in refused("api")
-        tokens.parent.mkdir()
-        tokens.write_text("tokens:\n- {name: a, role: boss}\n", encoding="utf-8")
-        assert "tokens.yaml:2: token 'a': role: got 'boss'" in refused("api")
-
     def test_a_port_in_use_is_stated(self, state: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
@@ -130,15 +124,6 @@ class TestStart:
             assert begun.wait(60)
         finally:
             may_end.set()
-
-    @pytest.mark.thorough
-    def test_litellm_is_not_left_for_the_first_submission(self, state: Path) -> None:
-        loaded = loaded_by(
-            "from dtef_pipeline.api.plans.manifest_base import load_slow_packages\n"
-            "from resources.settings import Settings\n"
-            "load_slow_packages(Settings.read_environment())"
-        )
-        assert loaded >= {"litellm", "pandas"}
 
 
 async def started_and_stopped(server: uvicorn.Server, sockets: list[socket.socket]) -> None:

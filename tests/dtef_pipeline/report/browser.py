@@ -85,17 +85,6 @@ class Browser:
         is_there = f"!window.isLeft && document.readyState == 'complete' && location.protocol == '{scheme}'"
         until(lambda: self.does(is_there))
 
-    def opens_sound(self, page: Path, width: int) -> None:
-        """Open a page that fits the window, folds open too, asks nobody, says nothing on the console, and names its fields and tables."""
-        self.opens(page, width=width)
-        assert (self.said, self.requested) == ([], [page.as_uri()])
-        assert self.does("document.documentElement.scrollWidth") <= width, page.name
-        self.does("document.querySelectorAll('details').forEach(part => { part.open = true })")
-        assert self.does("document.documentElement.scrollWidth") <= width, page.name
-        assert self.does("[...document.querySelectorAll('input, select')].every(field => field.labels.length)")
-        assert self.does("[...document.querySelectorAll('table')].every(table => table.caption)")
-        assert self.does("[...document.querySelectorAll('[role=region]')].every(box => box.getAttribute('aria-label'))")
-
     def presses(self, key: str, code: int) -> None:
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}

@@ -15,6 +15,7 @@ from dtef_pipeline.statistics.cluster_robust import (
     estimate_groups,
     estimate_ratios,
 )
+from dtef_pipeline.statistics.shared_noise import shared_variance
 from tests.made.freedom import freedom_of
 
 GD3 = (13, 7, 5, 5, 4, 2, *(1,) * 7)
@@ -86,3 +87,20 @@ def test_groups_have_the_estimates_that_each_has_alone() -> None:
         own = group == one
         alone = estimate_ratios(top[own][:, None], bottom[own][:, None])
         assert [part[one] for part in found] == pytest.approx([part[0] for part in alone], nan_ok=True)
+
+
+NOTHING = np.zeros(3, dtype=np.int64)
+
+
+def test_shared_variance_is_the_sum_over_every_two_items_of_different_clusters() -> None:
+    rng = np.random.default_rng(1)
+    noise = rng.normal(size=(60, 20)) * rng.gamma(0.5, size=(60, 1))
+    column, cluster, sample = rng.integers(0, 3, 60), rng.integers(0, 9, 60), rng.integers(0, 2, 60)
+    correlation = np.array([0.0, 0.02, 0.3])
+    found, spread = shared_variance(noise, column, cluster, sample, 3, correlation), np.sqrt((noise**2).mean(axis=1))
+    expected = np.zeros(3)
+    for a in range(60):
+        for b in range(60):
+            if column[a] == column[b] and sample[a] == sample[b] and cluster[a] != cluster[b]:
+                expected[column[a]] += correlation[column[a]] * spread[a] * spread[b]
+    assert found == pytest.approx(expected)

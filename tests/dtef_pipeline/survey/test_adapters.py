@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,9 +12,6 @@ from dtef_pipeline.survey.adapters import adapters, read_survey
 from dtef_pipeline.survey.attributes import segment
 from dtef_pipeline.survey.model import Answer, Question, Survey
 from dtef_pipeline.survey.validation import round_id
-from tests.conftest import ROOT
-
-DOC = ROOT / "docs" / "how-to" / "add-a-survey.md"
 
 
 def test_the_three_adapters_are_found_through_entry_points() -> None:
@@ -69,15 +64,6 @@ def test_two_rounds_in_one_directory_are_a_fault(tmp_path: Path) -> None:
         (tmp_path / f"{name}_aggregate_standardized.csv").touch()
     with pytest.raises(SurveyError, match=r"one aggregate file per round; got \['GD1_aggregate_standardized.csv', 'GD2_"):
         read_survey(tmp_path)
-
-
-def test_importing_and_reading_loads_neither_dagster_nor_litellm() -> None:
-    code = (
-        "import sys; from dtef_pipeline.survey.adapters import read_survey; from dtef_pipeline.survey.observations import observe;"
-        "observe(read_survey('data/rounds/S1')); print(sorted({'dagster', 'litellm', 'click'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 class Careless:

@@ -78,15 +78,6 @@ def test_segment_keys(attribute: str, value: str, key: str) -> None:
     assert make_segment_key(attribute, value) == key
 
 
-ages = st.integers(10, 99)
-age_values = st.one_of(
-    ages.map(lambda a: f"<{a}"),
-    ages.map(lambda a: f"{a}+"),
-    st.tuples(ages, ages).map(lambda p: f"{p[0]}-{p[1]}"),
-    ages.map(str),
-)
-
-
 @given(st.text())
 def test_slugs_are_fit_for_partition_keys_and_stable(value: str) -> None:
     made = slugify(value)

@@ -187,25 +187,6 @@ def test_without_messages_it_still_only_chooses(tmp_path: Path) -> None:
 
 @installed
 class TestWords:
-    @pytest.mark.thorough
-    def test_the_same_messages_have_the_same_answer_whatever_was_asked_between(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("resources.gateway.local_model._TEXT_TOKENS", 8)
-        letters = Request("p", None, "Is it so?\na. Yes\nb. No\n\nReply in percent.", SPEC, 0, "base", ("Yes", "No"))
-        texts = []
-        for name, wanted in (("one", [asked(*TALK)]), ("other", [asked(SUM), letters, asked(*TALK)])):
-            with ResponseStore(tmp_path / f"{name}.sqlite") as store:
-                assert Gateway(store, environ={}).answer(wanted).failures == {}
-                (row,) = store.responses([asked(*TALK).key]).to_pylist()
-            texts.append(row["text"])
-        assert texts[0] == texts[1] != ""
-        assert row["finish_reason"] in ("stop", "length")
-        assert (row["cost_usd"], row["served_model"]) == (0.0, "SmolLM2-135M-Instruct.Q4_1.gguf")
-        assert row["prompt_tokens"] > 40
-        assert 0 < row["completion_tokens"] <= 8
-        assert "<|im_end|>" not in row["text"]
-
     def test_no_text_is_too_long_or_too_odd(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("resources.gateway.local_model._TEXT_TOKENS", 8)
         monkeypatch.setattr("resources.gateway.local_model._CONTEXT_TOKENS", 256)

@@ -21,7 +21,7 @@ from resources.responses.response_removal import (
 from resources.responses.store import ResponseStore
 from tests.made.responses import response
 from tests.postgres import Postgres
-from tests.resources.responses.test_response_columns import EARLIER_SQL
+from tests.resources.responses.test_store import EARLIER_SQL
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 STORED = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest, record_line, request_record
 from dtef_pipeline.preference.votes import make_paired_response
 from resources.responses.store import ResponseStore
-from resources.votes.vote_files import export_votes, import_votes
+from resources.votes.vote_files import add_lines, export_votes, import_votes, read_lines
 from resources.votes.vote_store import VoteStore
 from tests.made.responses import keys, response
+from tests.made.voted import responses
 
 RUN = AskingRun("1.2.3+abc", "c0ffee")
 MANIFEST = RunManifest("qa", "base", "9.9.9", "decaf")
@@ -115,3 +117,25 @@ def test_a_request_that_no_response_of_the_pair_has_is_refused(tmp_path: Path) -
         path.write_text(f"{path.read_text(encoding='utf-8')}{line}\n", encoding="utf-8")
         with pytest.raises(SourceError, match=r"request_key: no request of the response has it; allowed: [0-9a-f]{32}"):
             import_votes(store, path)
+
+
+def test_a_vote_under_another_id_is_the_same_vote_or_contradicts_it(location: str, tmp_path: Path) -> None:
+    rows = responses(3)
+    with VoteStore(location) as store:
+        store.add_pairs(rows, make_new_pairs(rows))
+        cast = [Ballot(pair.pair_id, who, "A", 3) for pair in store.pairs() for who in ("ann", "annotator", "čeněk")]
+        for ballot in cast:
+            store.take(ballot)
+            store.record_consent(ballot.reviewer_id, consent=True)
+        export_votes(store, tmp_path / "votes.jsonl")
+        lines = list(read_lines(tmp_path / "votes.jsonl"))
+        assert add_lines(store, lines, "me", "again").added == {}
+        vote = next(line for line in lines if line.kind == "vote")
+        other = vote.replace_values(vote_id="0" * 32)
+        assert add_lines(store, [other], "me", "another id").added == {}
+        with pytest.raises(SourceError, match="exists already with other content"):
+            add_lines(store, [other.replace_values(choice="B")], "me", "another choice")
+        assert len(store.votes()) == len(cast)
+        # A new reviewer on a pair that has votes is no repeat.
+        fresh = replace(cast[0], reviewer_id="ben")
+        assert store.take(fresh)

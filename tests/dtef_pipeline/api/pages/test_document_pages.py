@@ -84,17 +84,6 @@ def test_faults_of_a_persona_stand_beside_its_fields(tmp_path: Path) -> None:
         assert tree_of(taken.text).find(".//*[@role='alert']//a[@href='/personas/bold']") is not None
 
 
-def test_a_hostile_prompt_is_shown_as_it_is(tmp_path: Path) -> None:
-    with browsing(tmp_path) as client:
-        sent = {**PERSONA, "display_name": "<i>x</i>", "system_prompt": "</pre><script>alert(1)</script>"}
-        assert client.post("/personas", data=sent, headers=OWN_ORIGIN).status_code == 303
-        for path in ("/personas", "/personas/calm", "/new"):
-            shown = client.get(path).text
-            assert "<i>x" not in shown
-            assert "<script>alert" not in shown
-            assert_inert(shown)
-
-
 def test_a_scenario_is_changed_and_promoted(tmp_path: Path) -> None:
     with browsing(tmp_path) as client:
         manifest = client.get("/api/scenarios/poker/kuhn").json()

@@ -109,17 +109,6 @@ def test_failures_of_more_than_a_minute_ago_do_not_count() -> None:
     assert failed.wait_s("a") == 0
 
 
-@pytest.mark.parametrize(
-    "origin", [{}, {"Origin": "https://elsewhere.org"}, {"Origin": "null"}, {"Origin": "http://[x"}, {"Origin": "http://"}]
-)
-def test_a_form_of_another_site_is_refused(origin: dict[str, str], tmp_path: Path) -> None:
-    with browser_of_nobody(tmp_path) as client:
-        answer = client.post("/login", data={"token": ROLE_TOKENS["admin"]}, headers=origin)
-    assert answer.status_code == 403
-    assert "not sent from a page of this server" in answer.text
-    assert "set-cookie" not in answer.headers
-
-
 def test_only_own_paths_are_gone_to_after_a_login(tmp_path: Path) -> None:
     foreign = [
         "//elsewhere.org",

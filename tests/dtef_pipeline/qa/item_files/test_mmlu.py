@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -277,13 +276,3 @@ def test_the_shared_subjects_are_read_whole() -> None:
     assert sum("None" in item.options for item in found.items) == 3
     assert [finding.code for finding in found.findings] == ["equal_options"]
     assert all(len(item.options) == 4 and item.reference in "ABCD" for item in found.items)
-
-
-@pytest.mark.thorough
-def test_fourteen_thousand_rows_take_about_a_second(tmp_path: Path) -> None:
-    long = [f"{CELLS[0]} {'word ' * 60}", *(f"{text} {'more ' * 8}" for text in CELLS[1:5]), "A"]
-    for subject in range(57):
-        written(tmp_path / "test" / f"subject{subject}_test.csv", [long] * 247)
-    began = time.process_time()
-    assert len(load_mmlu(tmp_path).items) == 57 * 247
-    assert time.process_time() - began < 10, "about 0.4 s of a processor"

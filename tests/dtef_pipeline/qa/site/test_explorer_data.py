@@ -22,14 +22,7 @@ def data(made: QaMade) -> dict[str, Any]:
 
 
 def items(made: QaMade, suite: str) -> list[dict[str, Any]]:
-    return items_of(data(made), suite)
-
-
-def of_mmlu(made: QaMade) -> QaMade:
-    """Without the other suites, which take most of the time."""
-    for name, own in made.rows.items():
-        made.rows[name] = [row for row in own if row["suite"] == "mmlu"]
-    return made
+    return items_of(data(made.only(suite)), suite)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +32,7 @@ def usual() -> dict[str, Any]:
 
 
 def index(made: QaMade, suite: str) -> dict[str, Any]:
-    found: dict[str, Any] = data(made)[f"qa/suites/{suite}/index.js"]
+    found: dict[str, Any] = data(made.only(suite))[f"qa/suites/{suite}/index.js"]
     return found
 
 
@@ -131,7 +124,7 @@ def test_files_hold_all_items_in_order_each_within_its_bound(
     monkeypatch.setattr(explorer, "FILE_ITEMS", most)
     monkeypatch.setattr(explorer, "FILE_RESPONSES", responses)
     monkeypatch.setattr(explorer, "_BATCH_ITEMS", 6)
-    found = data(of_mmlu(made_qa(2, 20)))
+    found = data(made_qa(2, 20).only("mmlu"))
     assert [item["id"] for item in items_of(found, "mmlu")] == [f"subject_{part}/{at}" for part in range(2) for at in range(20)]
     firsts = found["qa/suites/mmlu/index.js"]["firsts"]
     sizes = [len(found[f"qa/suites/mmlu/items-{at + 1}.js"]["items"]) for at in range(len(firsts))]
@@ -140,7 +133,7 @@ def test_files_hold_all_items_in_order_each_within_its_bound(
 
 
 def test_a_long_response_is_cut_and_says_how_long_it_was() -> None:
-    made = of_mmlu(made_qa(1, 1))
+    made = made_qa(1, 1)
     for row in made.rows["qa_responses"]:
         row["response"] = "x" * 1_000_000
     for one in items(made, "mmlu")[0]["said"]:
@@ -148,7 +141,7 @@ def test_a_long_response_is_cut_and_says_how_long_it_was() -> None:
 
 
 def test_of_too_many_texts_a_sample_of_the_items_is_kept_and_all_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = of_mmlu(made_qa(1, 40))
+    made = made_qa(1, 40).only("mmlu")
     every = items(made, "mmlu")
     assert not any("left_out" in item for item in every)
     monkeypatch.setattr("dtef_pipeline.qa.site.family_site.compute_kept_share", lambda scores: 0.3)
@@ -190,7 +183,7 @@ def test_the_run_that_counts_is_shown_and_a_later_one_of_few_items_is_not() -> N
 
 
 def test_a_response_whose_item_is_no_more_still_stands_there() -> None:
-    made = made_qa(1, 2)
+    made = made_qa(1, 2).only("mmlu")
     made.rows["qa_items"] = [row for row in made.rows["qa_items"] if row["item_id"] != "subject_0/1"]
     found = data(made)
     first, gone = items_of(found, "mmlu")
@@ -201,8 +194,8 @@ def test_a_response_whose_item_is_no_more_still_stands_there() -> None:
 
 
 def test_responses_without_a_score_are_shown_all_the_same() -> None:
-    made = made_qa(1, 2)
-    made.rows["qa_scores"] = [row for row in made.rows["qa_scores"] if row["suite"] != "mmlu"]
+    made = made_qa(1, 2).only("mmlu")
+    made.rows["qa_scores"] = []
     found = data(made)
     said = [one for item in items_of(found, "mmlu") for one in item["said"]]
     assert len(said) == 8

@@ -113,10 +113,7 @@ def test_one_model_is_reported_by_its_numbers(alone: FamilyView) -> None:
 
 
 def test_one_suite_is_reported_as_its_board() -> None:
-    made = made_qa(1, 4)
-    for name, own in made.rows.items():
-        made.rows[name] = [row for row in own if row["suite"] == "mmlu"]
-    assert view_of(made).verdict.startswith("On MMLU, best of 2 models: best scores 1.000")
+    assert view_of(made_qa(1, 4).only("mmlu")).verdict.startswith("On MMLU, best of 2 models: best scores 1.000")
 
 
 def test_the_list_of_suites_leads_to_their_pages(view: FamilyView, pages: dict[str, Page]) -> None:
@@ -144,7 +141,7 @@ def test_programs_have_pass_at_k_of_as_many_draws_as_there_are(view: FamilyView)
 
 
 def test_a_page_of_a_suite_shows_parts_by_models_the_hardest_first() -> None:
-    made = made_qa(2, 4)
+    made = made_qa(2, 4).only("mmlu")
     for row in made.rows["qa_scores"]:
         if row["part"] == "subject_1" and row["model"] == "best" and row["item_id"] in ("subject_1/0", "subject_1/1"):
             row["score"] = row["value"] = 0.0
@@ -216,7 +213,7 @@ def test_items_are_scored_by_the_main_measure_and_lead_to_the_explorer(view: Fam
 
 
 def test_one_name_of_two_variants_is_reported_by_the_variant() -> None:
-    made = made_qa(1, 4)
+    made = made_qa(1, 4).only("mmlu")
     for own in made.rows.values():
         for row in own:
             if row.get("model") == "worst":
@@ -257,7 +254,7 @@ def test_what_is_missing_is_left_out(kept: set[str]) -> None:
 
 
 def test_a_suite_without_responses_has_a_page_with_its_items() -> None:
-    made = made_qa(1, 2)
+    made = made_qa(1, 2).only("mmlu")
     made.item("new", "all", "new/0", text="What?", options=["a", "b"], reference="A")
     files = qa_site_files(made)
     index = unpacked(files["qa/suites/new/index.js"])
@@ -280,15 +277,14 @@ def test_boards_of_a_suite_that_is_no_more_are_left_out() -> None:
 
 
 def test_boards_that_differ_in_what_they_are_measured_by_are_distinguished() -> None:
-    made = made_qa(1, 4)
-    mmlu = [row for row in made.rows["qa_scores"] if row["suite"] == "mmlu"]
-    made.rows["qa_scores"] += [{**row, "measured_by": "exact_choice 2"} for row in mmlu]
+    made = made_qa(1, 4).only("mmlu")
+    made.rows["qa_scores"] += [{**row, "measured_by": "exact_choice 2"} for row in made.rows["qa_scores"]]
     titles = [board.title for board in view_of(made).boards if board.title.startswith("MMLU, letters,")]
     assert titles[:2] == [f"MMLU, letters, by the option that was chosen (version {at})" for at in (1, 2)]
 
 
 def test_a_metric_without_any_score_is_stated_once_and_has_no_board() -> None:
-    made = made_qa(1, 4)
+    made = made_qa(1, 4).only("socioscope")
     for row in made.rows["qa_scores"]:
         if row["metric"] == "existence":
             row |= {"score": None, "value": None, "status": "missing", "reason": "the response cites nothing"}
