@@ -10,6 +10,7 @@ import altair as alt
 
 _ROW_DATA, _LINE_DATA = alt.NamedData(name="rows"), alt.NamedData(name="lines")
 _VALUE_SCALE = alt.Scale(zero=False, nice=True, padding=12)
+_VALUES = alt.Axis(tickCount=6, labelFlush=False, title=None)
 _UNTITLED = alt.Axis(labelLimit=260, title=None)
 _SNAPSHOTS = alt.X("at:O", sort=None, axis=alt.Axis(title=None, labelAngle=-40))
 
@@ -32,9 +33,11 @@ def intervals() -> dict[str, Any]:
     numbers = [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("value", "low", "high")]
     base = alt.Chart(_ROW_DATA).encode(y=alt.Y("label:N", sort=None, axis=_UNTITLED), tooltip=["label:N", *numbers])
     interval = base.mark_bar(size=3, opacity=0.6, aria=False).encode(
-        x=alt.X("low:Q", scale=_VALUE_SCALE, title=None), x2="high:Q"
+        x=alt.X("low:Q", scale=_VALUE_SCALE, axis=_VALUES), x2="high:Q"
     )
-    dot = base.mark_point(filled=True, size=70, opacity=1).encode(x=alt.X("value:Q", scale=_VALUE_SCALE), href="href:N")
+    dot = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=alt.X("value:Q", scale=_VALUE_SCALE, axis=_VALUES), href="href:N"
+    )
     return _build_definition(alt.layer(interval, dot, _draw_reference_lines()).properties(height=alt.Step(24)))
 
 

@@ -39,11 +39,9 @@ class FamilyEntry:
         """The leaderboard of the front page."""
         return self.view.boards[0] if self.view.boards else None
 
-    @property
-    def board_words(self) -> str:
-        """The family and its first leaderboard, where that has a title."""
-        title = self.board.title if self.board else ""
-        return f"{self.site.title}, {title}" if title else self.site.title
+    def name_board(self, board: RankedBoard | None) -> str:
+        """The family and one of its leaderboards, where that has a title."""
+        return f"{self.site.title} · {board.title}" if board and board.title else self.site.title
 
     def find_board_row(self, model: str) -> BoardRow | None:
         """A model's row of the first leaderboard that has it."""
@@ -74,11 +72,6 @@ class SiteContents:
 
     def _iterate_board_rows(self) -> Iterator[BoardRow]:
         return (row for family in self.families for board in family.view.boards for row in board.rows)
-
-    def build_model_cell(self, name: str) -> Link | str:
-        """A model's name, which leads to its page where it has one."""
-        path = self.model_paths.get(name)
-        return Link(name, path) if path else name
 
     def list_families(self, model: str) -> list[FamilyEntry]:
         """The families that have a model on a board."""

@@ -11,7 +11,7 @@ from dtef_pipeline.site.paths import DATA_PAGE, METHOD_PAGE
 from dtef_pipeline.text.quantity_words import format_count
 
 _ASKED_COLUMNS = (
-    Column("model", "Model"),
+    Column("model", "Model", "model"),
     Column("role", "Role"),
     Column("first_level", "Of"),
     Column("snapshot", "Snapshot", "code"),

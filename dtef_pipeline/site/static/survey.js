@@ -87,7 +87,7 @@ document.addEventListener("DOMContentLoaded", () => {
       if (ways.length > 1) dtef.remember("way", shared.ways[field.way.value][1]);
       const [round, text, , questionPage] = shared.questions[q], way = Number(field.way.value);
       const link = isSegment ? make("a", {href: dtef.root + questionPage}, "the question's page") : make("a", {href: dtef.root + page}, "the segment's page");
-      out.replaceChildren(make("h3", {}, make("bdi", {}, text)), make("p", {class: "soft"}, `${shared.segments[s][0]}, ${round} · `, link), table(shared, shared.questions[q], row, way), ...texts(shared, held, q, way));
+      out.replaceChildren(make("h3", {}, make("bdi", {}, isSegment ? text : shared.segments[s][0])), make("p", {class: "soft"}, `${round} · `, link), table(shared, shared.questions[q], row, way), ...texts(shared, held, q, way));
     }
 
     async function offerQuestions(wanted) {
