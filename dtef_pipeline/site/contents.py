@@ -109,15 +109,25 @@ class SiteContents:
         """The same as rows, in which a model of several variants is called by its variant."""
         return {name: rename_variant_rows(table.to_pylist()) if len(table) else [] for name, table in self.drift.items()}
 
-    def latency(self, family: FamilyEntry, model: str) -> float | None:
-        """The median seconds that a response of a model took; None where no call of it is timed."""
+    @cached_property
+    def latencies(self) -> Mapping[str, Mapping[str, float]]:
+        """By family and model the median seconds that a response took; without models of which no call is timed."""
+        return {family.name: self._query_latencies(family) for family in self.families}
+
+    def _query_latencies(self, family: FamilyEntry) -> Mapping[str, float]:
         table = family.site.responses
         if "latency_s" not in self.rows.columns(table):
-            return None
-        names = [model, family.view.variants.get(model, model)]
-        query = f"SELECT median(latency_s) FROM {table} WHERE latency_s > 0 AND (model_variant IN (?, ?) OR model IN (?, ?))"
-        seconds: float | None = self.rows.connection.execute(query, [*names, *names]).fetchall()[0][0]
-        return seconds
+            return {}
+        aliases = [(name, alias) for name in self.model_paths for alias in {name, family.view.variants.get(name, name)}]
+        query = f"""
+            WITH timed AS (SELECT model, model_variant, latency_s FROM {table} WHERE latency_s > 0),
+            aliases AS (SELECT unnest(?::VARCHAR[]) AS name, unnest(?::VARCHAR[]) AS alias),
+            named AS (SELECT DISTINCT name, model, model_variant FROM (SELECT DISTINCT model, model_variant FROM timed)
+                JOIN aliases ON alias = model OR alias = model_variant)
+            SELECT name, median(latency_s) FROM timed JOIN named USING (model, model_variant) GROUP BY name"""
+        return dict(
+            self.rows.connection.execute(query, [[name for name, _ in aliases], [alias for _, alias in aliases]]).fetchall()
+        )
 
     @cached_property
     def navigation(self) -> list[Link]:

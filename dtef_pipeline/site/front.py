@@ -17,6 +17,10 @@ from dtef_pipeline.site.paths import FRONT_PAGE
 from dtef_pipeline.text.natural_order import natural_order
 from dtef_pipeline.text.quantity_words import format_count
 
+_AGAIN = Column(
+    "again", "Last snapshot again", "dollars", "What the requests of the last snapshot cost: the same run would cost as much"
+)
+
 
 def build_front_page(contents: SiteContents) -> Page:
     """The first page of the site."""
@@ -117,5 +121,8 @@ def _build_costs_section(contents: SiteContents) -> Section:
     if not frames:
         return Section("costs", "Cost", [])
     costs = pd.concat(frames, ignore_index=True)
-    table = Table("By family", [Column("title", "Family"), *COST_COLUMNS], sum_costs(costs, ["title"]))
-    return Section("costs", "Cost", [table], describe_costs(costs))
+    last = costs[costs["snapshot"] == costs.groupby("title")["snapshot"].transform("max")]
+    again = {row["title"]: row["cost_usd"] for row in sum_costs(last, ["title"])}
+    rows = [{**row, "again": again.get(row["title"])} for row in sum_costs(costs, ["title"])]
+    table = Table("By family", [Column("title", "Family"), *COST_COLUMNS, _AGAIN], rows)
+    return Section("costs", "Cost", [table], f"{describe_costs(costs)} To run the last snapshot again: {describe_costs(last)}")

@@ -12,6 +12,7 @@ from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.cost_tables import COST_COLUMNS, describe_costs, sum_costs
 from dtef_pipeline.site.drift_page import build_timelines, build_verdict_table
 from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.paths import COMPARE_PAGE, state_address
 from dtef_pipeline.text.quantity_words import format_count
 
 MODELS_PAGE = "models/index.html"
@@ -117,8 +118,12 @@ def _build_comparisons_table(contents: SiteContents, family: FamilyEntry, name: 
             rows.append(_build_comparison_row(family, pair, "other", 1))
         elif variant in (pair["other_variant"], pair["other_model"]):
             rows.append(_build_comparison_row(family, pair, "model", -1))
+    for row in rows:
+        if row["other"] in contents.model_paths:
+            row["verdict"] = Link(row["verdict"], state_address(COMPARE_PAGE, a=name, b=row["other"]))
     rows.sort(key=lambda row: row["other"] not in contents.model_paths)
-    return Table("Compared with: models, then baselines", _COMPARISON_COLUMNS, rows, first=15)
+    caption = "Compared with models, then baselines; the verdict on a model leads to the items on which they differ"
+    return Table(caption, _COMPARISON_COLUMNS, rows, first=15)
 
 
 def _build_comparison_row(family: FamilyEntry, row: dict[str, Any], side: str, sign: int) -> dict[str, Any]:
@@ -145,7 +150,7 @@ def _build_costs_section(contents: SiteContents, name: str) -> Section:
     if not frames:
         return Section("cost", "Cost", [])
     costs = pd.concat(frames, ignore_index=True)
-    took = {entry.site.title: contents.latency(entry, name) for entry in contents.families}
+    took = {entry.site.title: contents.latencies[entry.name].get(name) for entry in contents.families}
     rows = [
         {**row, "latency": took[row["family"]] if row["role"] == "candidate" else None}
         for row in sum_costs(costs, ["family", "role"])
