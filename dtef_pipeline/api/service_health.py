@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -17,6 +18,7 @@ from fastapi import Depends, Request
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.documents.document_history import KnownDocuments
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
+from dtef_pipeline.api.pages.part_words import part_words
 from dtef_pipeline.api.queue.evaluation_views import EvaluationView, describe_subject, load_evaluation_views
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import ConfigError, StoreError
@@ -67,7 +69,7 @@ class FailedLately(AnswerBody):
     queue_id: str
     family: FamilyName
     subject: str
-    """What was asked: scenarios or partitions."""
+    """What was asked, in words: scenarios or partitions, such as `GD4, Kenya`."""
     failed_at: datetime
     reason: str | None
 
@@ -234,11 +236,11 @@ def _check_database(services: Services, now: datetime) -> _DatabaseHealth:
 
 
 def _build_failure(view: EvaluationView) -> FailedLately:
-    evaluation, subject = view.evaluation, describe_subject(view.evaluation)
+    evaluation = view.evaluation
     return FailedLately(
         queue_id=evaluation.queue_id,
         family=evaluation.family,
-        subject=subject,
+        subject=describe_subject(evaluation, partial(part_words, evaluation.family)),
         failed_at=view.last_at,
         reason=view.progress.reason,
     )

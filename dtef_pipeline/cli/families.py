@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import pandas as pd
@@ -42,6 +42,20 @@ if TYPE_CHECKING:
 _ROLLED_UP_BY = "`dtef {0} run` makes it, and `dtef {0} board --refresh`"
 
 
+class ExplainedColumns(NamedTuple):
+    """Columns that are shown and are not, or not all, columns of a table."""
+
+    place: str
+    """Module and name of their descriptions by column, which are loaded when somebody asks."""
+    table: str = ""
+    """The table whose columns are shown, too."""
+
+    def load(self) -> Mapping[str, str]:
+        module, _, name = self.place.rpartition(".")
+        columns: Mapping[str, str] = getattr(import_module(module), name)
+        return columns
+
+
 @dataclass(frozen=True, slots=True)
 class CommandFamily:
     """What a family brings to the commands that read its tables."""
@@ -67,6 +81,8 @@ class CommandFamily:
     """What shows the scores where snapshots lie too close together to be compared."""
     nothing_watched: str = "no snapshot of a language model"
     """Why there is no series where nothing else says so."""
+    explained: Mapping[str, ExplainedColumns] = field(default_factory=dict)
+    """What `dtef explain` takes beside its views."""
 
     @property
     def stored(self) -> Family:
@@ -133,22 +149,15 @@ def describe_table_columns(table: str) -> dict[str, str]:
     return dict(MEANINGS.get(table, {})) if schema is None else {column.name: description(column) for column in schema}
 
 
-_SHOWN_COLUMNS = {
-    "costs": "dtef_pipeline.cli.costs.SHOWN_COST",
-    "drift": "dtef_pipeline.survey.boards.meanings.DRIFT_HEADINGS",
-    "estimate": "dtef_pipeline.asking.call_plan.PLANNED",
-    "games": "dtef_pipeline.cli.games.games_board.GAME_BOARD_COLUMNS",
-    "games/estimate": "dtef_pipeline.cli.games.games_run.LEAGUE_ESTIMATE",
-    "games/decisions": "dtef_pipeline.cli.games.games_decisions.DECISION_COLUMNS",
-    "preference": "dtef_pipeline.cli.preference.preference_fit.FITTED_COLUMNS",
-    "preference/metrics": "dtef_pipeline.preference.metric_agreement.BESIDE_COLUMNS",
-    "responses": "dtef_pipeline.cli.responses.STORED",
-    "rubric/runs": "dtef_pipeline.cli.rubric.rubric_show.RUN_COMPARISON_COLUMNS",
-    "survey/experiment": "dtef_pipeline.survey.boards.meanings.EXPERIMENT",
+_EXPLAINED = {
+    "costs": ExplainedColumns("dtef_pipeline.cli.costs.SHOWN_COST", "costs"),
+    "drift": ExplainedColumns("dtef_pipeline.survey.boards.meanings.DRIFT_HEADINGS", "drift"),
+    "estimate": ExplainedColumns("dtef_pipeline.asking.call_plan.PLANNED"),
+    "preference": ExplainedColumns("dtef_pipeline.cli.preference.preference_fit.FITTED_COLUMNS", "preference_scores"),
+    "preference/metrics": ExplainedColumns("dtef_pipeline.preference.metric_agreement.BESIDE_COLUMNS"),
+    "responses": ExplainedColumns("dtef_pipeline.cli.responses.STORED"),
 }
-"""By the name that `dtef explain` takes, where the columns are described that are shown and are not, or not all, columns of a table."""
-_TABLE_SHOWN = {"games": "persona_results", "games/decisions": "strategy_values", "preference": "preference_scores"}
-"""Of these names, the table whose columns are shown, too."""
+"""What `dtef explain` takes that is of no family."""
 
 
 def explain(name: str, output: str) -> None:
@@ -160,10 +169,11 @@ def explain(name: str, output: str) -> None:
 
 def find_columns(name: str) -> Mapping[str, str]:
     """The descriptions of columns by their names. `name`: of a board, a table, or a family for its first board. Raises ConfigError."""
-    if name in _SHOWN_COLUMNS:
-        return _further_columns(name)
     family = name.partition("/")[0]
-    if (view := _views([family] if family in FAMILY_BY_NAME else ()).get(name)) is not None:
+    families = [family] if family in FAMILY_BY_NAME else []
+    if (explained := _list_explained(families).get(name)) is not None:
+        return _merge(explained.load(), describe_table_columns(explained.table) if explained.table else {})
+    if (view := _views(families).get(name)) is not None:
         return describe_view_columns(view, family)
     if name in TABLES:
         return describe_table_columns(name)
@@ -175,7 +185,7 @@ def find_columns(name: str) -> Mapping[str, str]:
 
 def list_board_names() -> list[str]:
     """What `dtef explain` takes."""
-    return sorted({*_views(FAMILY_BY_NAME), *_SHOWN_COLUMNS, *TABLES})
+    return sorted({*_views(FAMILY_BY_NAME), *_list_explained(FAMILY_BY_NAME), *TABLES})
 
 
 def _views(families: Iterable[str]) -> dict[str, BoardView]:
@@ -185,10 +195,8 @@ def _views(families: Iterable[str]) -> dict[str, BoardView]:
     return first | {f"{name}/{view.name}": view for name, views in known.items() for view in views}
 
 
-def _further_columns(name: str) -> Mapping[str, str]:
-    module, _, attribute = _SHOWN_COLUMNS[name].rpartition(".")
-    table = _TABLE_SHOWN.get(name, name)
-    return _merge(getattr(import_module(module), attribute), describe_table_columns(table) if table in TABLES else {})
+def _list_explained(families: Iterable[str]) -> dict[str, ExplainedColumns]:
+    return {**_EXPLAINED, **{name: columns for family in families for name, columns in family_record(family).explained.items()}}
 
 
 def _merge(shown: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:

@@ -72,7 +72,7 @@ def _build_part_section(frame: pd.DataFrame, family: Family) -> Section:
     levels = [name for name in (family.space.first, family.space.second) if name]
     columns = [
         *(Column(name, name.capitalize()) for name in levels),
-        Column("model", "Model"),
+        Column("model", "Model", "model"),
         Column("rank", "Rank", "count", always=True),
     ]
     columns += [Column("score", "Score", "score", ends=("score_low", "score_high")), *_FURTHER_COLUMNS]

@@ -41,7 +41,7 @@ def build_site_files(
     }
     votes = preference_page(connection, metrics, names)
     navigation = [*contents.navigation, *([Link("Preference", PREFERENCE_PAGE)] if votes else [])]
-    shared: dict[str, Any] = {"navigation": navigation, "made": stamp}
+    shared: dict[str, Any] = {"navigation": navigation, "made": stamp, "model_paths": contents.model_paths}
     yield from static_files()
     for page in _iterate_contents(contents, votes, kept_names):
         yield (page.path, render_data(page)) if isinstance(page, DataFile) else (page.path, render_page(page, shared))
@@ -56,7 +56,7 @@ def navigation_names(connection: duckdb.DuckDBPyConnection, families: Sequence[F
 def _iterate_contents(contents: SiteContents, votes: Page | None, kept_names: Collection[str]) -> Iterator[Page | DataFile]:
     yield build_front_page(contents)
     for family in contents.families:
-        yield build_leaderboard_page(contents, family)
+        yield build_leaderboard_page(family)
         if family.name not in kept_names:
             yield from family.view.pages()
     yield from model_pages(contents)

@@ -10,6 +10,7 @@ import altair as alt
 
 _ROW_DATA, _LINE_DATA = alt.NamedData(name="rows"), alt.NamedData(name="lines")
 _VALUE_SCALE = alt.Scale(zero=False, nice=True, padding=12)
+_VALUES = alt.Axis(tickCount=6, labelFlush=False, title=None)
 _UNTITLED = alt.Axis(labelLimit=260, title=None)
 _SNAPSHOTS = alt.X("at:O", sort=None, axis=alt.Axis(title=None, labelAngle=-40))
 
@@ -32,9 +33,11 @@ def intervals() -> dict[str, Any]:
     numbers = [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("value", "low", "high")]
     base = alt.Chart(_ROW_DATA).encode(y=alt.Y("label:N", sort=None, axis=_UNTITLED), tooltip=["label:N", *numbers])
     interval = base.mark_bar(size=3, opacity=0.6, aria=False).encode(
-        x=alt.X("low:Q", scale=_VALUE_SCALE, title=None), x2="high:Q"
+        x=alt.X("low:Q", scale=_VALUE_SCALE, axis=_VALUES), x2="high:Q"
     )
-    dot = base.mark_point(filled=True, size=70, opacity=1).encode(x=alt.X("value:Q", scale=_VALUE_SCALE), href="href:N")
+    dot = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=alt.X("value:Q", scale=_VALUE_SCALE, axis=_VALUES), href="href:N"
+    )
     return _build_definition(alt.layer(interval, dot, _draw_reference_lines()).properties(height=alt.Step(24)))
 
 
@@ -105,22 +108,6 @@ def bars() -> dict[str, Any]:
     return _build_definition(chart.properties(height=alt.Step(22)))
 
 
-def points() -> dict[str, Any]:
-    """A dot for each row: `x`, `y`, `label`, `kind`; a diagonal where both are equal is a reference line by the reader's eye."""
-    chart = (
-        alt.Chart(_ROW_DATA)
-        .mark_point(filled=True, size=60)
-        .encode(
-            x=alt.X("x:Q", scale=_VALUE_SCALE, title=None),
-            y=alt.Y("y:Q", scale=_VALUE_SCALE, title=None),
-            color=alt.Color("kind:N", legend=alt.Legend(orient="top", title=None)),
-            tooltip=["label:N", alt.Tooltip("x:Q", format=".3f"), alt.Tooltip("y:Q", format=".3f")],
-            href="href:N",
-        )
-    )
-    return _build_definition(chart.properties(height=320))
-
-
 CHARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "intervals": intervals,
     "timeline": timeline,
@@ -128,7 +115,6 @@ CHARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "heat": heat,
     "curves": curves,
     "bars": bars,
-    "points": points,
 }
 """By name, what makes the definition of a chart."""
 

@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
-Kind = Literal["text", "long", "code", "number", "score", "signed", "count", "percent", "dollars", "p", "note"]
-"""How the values of a column are written. `note`: a remark, which stands once below the table, with a mark in each row that it is about."""
+Kind = Literal["text", "long", "code", "model", "number", "score", "signed", "count", "percent", "dollars", "p", "note"]
+"""How the values of a column are written. `model`: a name, which leads to the page of the model where it has one. `note`: a remark, which
+stands once below the table, with a mark in each row that it is about."""
 
 
 class Link(NamedTuple):
@@ -192,16 +193,16 @@ def shown_columns(table: Table) -> list[Column]:
         if all(map(is_unknown, values)):
             continue
         is_constant = len(values) > 1 and not column.always and all(value == values[0] for value in values)
-        if not (is_constant and column.kind in ("text", "code", "count")):
+        if not (is_constant and column.kind in ("text", "code", "model", "count")):
             columns.append(column)
     return columns
 
 
-def list_constant_columns(table: Table) -> list[tuple[str, Any]]:
-    """The title and the value of each column that is left out because all rows have the same."""
+def list_constant_columns(table: Table) -> list[tuple[Column, Any]]:
+    """Each column that is left out because all rows have the same value, and that value."""
     visible = {column.name for column in shown_columns(table)}
     columns = [column for column in table.columns if column.name not in visible and column.kind != "note" and table.rows]
-    return [(column.title, value) for column in columns if not is_unknown(value := column.value_in(table.rows[0]))]
+    return [(column, value) for column in columns if not is_unknown(value := column.value_in(table.rows[0]))]
 
 
 def footnotes(table: Table) -> list[str]:

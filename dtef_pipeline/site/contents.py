@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import duckdb
@@ -13,7 +13,7 @@ import pyarrow as pa
 from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.report.terminal import rename_variant_rows, rename_variants
-from dtef_pipeline.site.content import Link
+from dtef_pipeline.site.content import Link, Section
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
 from dtef_pipeline.site.paths import board_page, build_model_address
 from dtef_pipeline.text.natural_order import natural_order
@@ -39,11 +39,13 @@ class FamilyEntry:
         """The leaderboard of the front page."""
         return self.view.boards[0] if self.view.boards else None
 
-    @property
-    def board_words(self) -> str:
-        """The family and its first leaderboard, where that has a title."""
-        title = self.board.title if self.board else ""
-        return f"{self.site.title}, {title}" if title else self.site.title
+    def name_board(self, board: RankedBoard | None) -> str:
+        """The family and one of its leaderboards, where that has a title."""
+        return f"{self.site.title} · {board.title}" if board and board.title else self.site.title
+
+    def name_section(self, section: Section) -> Section:
+        """A section of the family on a page that has those of others, too."""
+        return replace(section, id=f"{self.name}-{section.id}", title=f"{self.site.title}: {section.title}")
 
     def find_board_row(self, model: str) -> BoardRow | None:
         """A model's row of the first leaderboard that has it."""
@@ -75,11 +77,6 @@ class SiteContents:
     def _iterate_board_rows(self) -> Iterator[BoardRow]:
         return (row for family in self.families for board in family.view.boards for row in board.rows)
 
-    def build_model_cell(self, name: str) -> Link | str:
-        """A model's name, which leads to its page where it has one."""
-        path = self.model_paths.get(name)
-        return Link(name, path) if path else name
-
     def list_families(self, model: str) -> list[FamilyEntry]:
         """The families that have a model on a board."""
         return [family for family in self.families if family.find_board_row(model)]
@@ -90,6 +87,15 @@ class SiteContents:
         if "way" in frame and len(frame):
             frame = frame.assign(way=frame["way"].map(family.site.describe_watched_way))
         return rename_variants(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
+
+    def costs(self, model: str = "") -> pd.DataFrame:
+        """The costs of all families, with the `title` of each: of all models, or of one."""
+        tables = [(family, frame) for family in self.families if len(frame := self.table("costs", family))]
+        frames = [
+            (family.filter_model_rows(frame, model) if model else frame).assign(title=family.site.title)
+            for family, frame in tables
+        ]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def comparisons(self, family: str) -> pd.DataFrame:
         """The comparisons of a family's models, on items that are a fair test."""
@@ -116,15 +122,25 @@ class SiteContents:
         """The same as rows, in which a model of several variants is called by its variant."""
         return {name: rename_variant_rows(table.to_pylist()) if len(table) else [] for name, table in self.drift.items()}
 
-    def latency(self, family: FamilyEntry, model: str) -> float | None:
-        """The median seconds that a response of a model took; None where no call of it is timed."""
+    @cached_property
+    def latencies(self) -> Mapping[str, Mapping[str, float]]:
+        """By family and model the median seconds that a response took; without models of which no call is timed."""
+        return {family.name: self._query_latencies(family) for family in self.families}
+
+    def _query_latencies(self, family: FamilyEntry) -> Mapping[str, float]:
         table = family.site.responses
         if "latency_s" not in self.rows.columns(table):
-            return None
-        names = [model, family.view.variants.get(model, model)]
-        query = f"SELECT median(latency_s) FROM {table} WHERE latency_s > 0 AND (model_variant IN (?, ?) OR model IN (?, ?))"
-        seconds: float | None = self.rows.connection.execute(query, [*names, *names]).fetchall()[0][0]
-        return seconds
+            return {}
+        aliases = [(name, alias) for name in self.model_paths for alias in {name, family.view.variants.get(name, name)}]
+        query = f"""
+            WITH timed AS (SELECT model, model_variant, latency_s FROM {table} WHERE latency_s > 0),
+            aliases AS (SELECT unnest(?::VARCHAR[]) AS name, unnest(?::VARCHAR[]) AS alias),
+            named AS (SELECT DISTINCT name, model, model_variant FROM (SELECT DISTINCT model, model_variant FROM timed)
+                JOIN aliases ON alias = model OR alias = model_variant)
+            SELECT name, median(latency_s) FROM timed JOIN named USING (model, model_variant) GROUP BY name"""
+        return dict(
+            self.rows.connection.execute(query, [[name for name, _ in aliases], [alias for _, alias in aliases]]).fetchall()
+        )
 
     @cached_property
     def navigation(self) -> list[Link]:

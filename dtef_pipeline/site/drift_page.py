@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -47,7 +47,7 @@ _DRIFT_HOW = (
     "rule flags the model, but the evidence is not strong enough yet. “Night” is the verdict on all models of a night together."
 )
 _VERDICT_COLUMNS = (
-    Column("model", "Model"),
+    Column("model", "Model", "model"),
     Column("verdict", "Verdict", always=True),
     Column("shift", "Shift", "signed", "Mean paired difference since the change, less that before it, with its 95% interval"),
     Column("since", "Since", "code", "Likeliest first snapshot of the drift"),
@@ -77,7 +77,7 @@ _DRIFT_OF_JUDGES = (
 )
 _RULE_COLUMNS = (
     Column("partition", "Where", "code"),
-    Column("model", "Model"),
+    Column("model", "Model", "model"),
     Column("way", "Asked as"),
     Column("gap", "Gap", "score"),
     Column("lowest", "Lowest", "score"),
@@ -105,7 +105,7 @@ def drift_page(contents: SiteContents) -> Page:
 
 def _quiet_section(sections: Sequence[Section], is_beside: bool) -> Section:
     """The families without an alarm, each folded. `is_beside`: whether others have one."""
-    lines = Prose([f"{section.title}: {section.answer}" for section in sections if not section.blocks])
+    lines = Prose(_join_same_answers((section.title, section.answer) for section in sections if not section.blocks))
     folds = [Fold(f"{section.title}: {section.answer}", section.blocks) for section in sections if section.blocks]
     title = "Families without an alarm" if is_beside else "All families"
     return Section("quiet", title, [*folds, lines], how=_DRIFT_HOW if folds and not is_beside else "")
@@ -125,18 +125,32 @@ def describe_drifted(contents: SiteContents) -> str:
         for family in contents.families
         for row in _count_alarms(contents, family)
     ]
-    if not alarms:
-        return "No model is known to have drifted."
     n_series = sum(len(contents.drift[family.name]) for family in contents.families)
+    if not alarms:
+        return (
+            f"None of {n_series:,} watched series is known to have drifted."
+            if n_series
+            else "No model is watched for drift yet."
+        )
     return f"{len(alarms):,} of {n_series:,} watched series drifted: {list_first_names(alarms, _MOST_NAMED, '; ')}."
 
 
-def describe_family_drift(contents: SiteContents, family: FamilyEntry) -> str:
-    """What a reader should know first of a family's drift."""
-    rows = contents.drift[family.name]
-    if not len(rows):
+def describe_families(contents: SiteContents) -> list[str]:
+    """What a reader should know first of each family's drift; families of which the same is known share a line."""
+    return _join_same_answers((family.site.title, _describe_family(contents, family)) for family in contents.families)
+
+
+def _join_same_answers(answers: Iterable[tuple[str, str]]) -> list[str]:
+    titles: dict[str, list[str]] = {}
+    for title, answer in answers:
+        titles.setdefault(answer, []).append(title)
+    return [f"{', '.join(names)}: {answer}" for answer, names in titles.items()]
+
+
+def _describe_family(contents: SiteContents, family: FamilyEntry) -> str:
+    if all(row["n_snapshots"] is None or row["n_snapshots"] < 2 for row in contents.drift_rows[family.name]):
         return _ONE_SNAPSHOT
-    return build_headline(rows, family.site.subject)
+    return build_headline(contents.drift[family.name], family.site.subject)
 
 
 def _count_alarms(contents: SiteContents, family: FamilyEntry) -> list[dict[str, Any]]:
@@ -145,27 +159,26 @@ def _count_alarms(contents: SiteContents, family: FamilyEntry) -> list[dict[str,
 
 def _build_family_section(contents: SiteContents, family: FamilyEntry) -> Section:
     rows = contents.drift_rows[family.name]
-    if all(row["n_snapshots"] is None or row["n_snapshots"] < 2 for row in rows):
-        return Section(family.name, family.site.title, [], _ONE_SNAPSHOT)
+    answer = _describe_family(contents, family)
+    if answer == _ONE_SNAPSHOT:
+        return Section(family.name, family.site.title, [], answer)
     compared_rows = sorted((row for row in rows if row["verdict"] is not None), key=sort_key_of_verdict)
     blocks: list[Block] = [
-        build_verdict_table(contents, family, compared_rows),
+        build_verdict_table(family, compared_rows),
         *build_timelines(contents, family, compared_rows),
         *_build_rule_blocks(contents, family),
         *_build_judge_blocks(contents, family),
         *_build_reasons_block([row for row in rows if row["verdict"] is None]),
     ]
-    return Section(family.name, family.site.title, blocks, describe_family_drift(contents, family), _DRIFT_HOW)
+    return Section(family.name, family.site.title, blocks, answer, _DRIFT_HOW)
 
 
-def build_verdict_table(contents: SiteContents, family: FamilyEntry, rows: Sequence[Mapping[str, Any]]) -> Table:
+def build_verdict_table(family: FamilyEntry, rows: Sequence[Mapping[str, Any]]) -> Table:
     """One row per series, the worst verdict first."""
-    return Table(
-        "Verdict on each model", _VERDICT_COLUMNS, [_build_verdict_row(contents, row, family.site.subject) for row in rows]
-    )
+    return Table("Verdict on each model", _VERDICT_COLUMNS, [_build_verdict_row(row, family.site.subject) for row in rows])
 
 
-def _build_verdict_row(contents: SiteContents, row: Mapping[str, Any], subject: Subject) -> dict[str, Any]:
+def _build_verdict_row(row: Mapping[str, Any], subject: Subject) -> dict[str, Any]:
     changes = [
         *describe_scope_lines(row),
         *filter(None, [describe_judges(row)]),
@@ -174,7 +187,7 @@ def _build_verdict_row(contents: SiteContents, row: Mapping[str, Any], subject: 
     if row["verdict"] in NEWS and row["moved"]:
         changes.append(f"{subject.keys.noun}s that moved most: {format_moved_items(row['moved'])}")
     return {
-        "model": contents.build_model_cell(row["model"]),
+        "model": row["model"],
         "verdict": row["verdict"] or "not compared",
         "shift": Estimate(row["shift"], row["shift_low"], row["shift_high"]),
         "since": row["first_snapshot"],

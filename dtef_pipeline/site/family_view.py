@@ -70,6 +70,16 @@ class RankedBoard:
             (row for row in self.rows if not row.is_reference and row.rank is not None), key=lambda row: row.rank or 0
         )
 
+    @property
+    def anchor(self) -> str:
+        """The id of its section on the page of leaderboards."""
+        return f"board-{self.id}" if self.id else "board"
+
+    @property
+    def is_contest(self) -> bool:
+        """Whether ranks say anything: there are two models or more."""
+        return len(self.models) > 1
+
 
 ITEM_COLUMNS = ("model", "item", "label", "page", "score")
 """Of `FamilyView.item_scores`: the model's name, the item's id and its words, the page that shows it, and the score, higher is better."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
-from dtef_pipeline.site.content import Column, Link, Page, Prose, Section, Table
+from dtef_pipeline.site.content import Column, Page, Prose, Section, Table
 from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.cost_tables import COST_COLUMNS, describe_costs, sum_costs
-from dtef_pipeline.site.drift_page import describe_drifted, describe_family_drift
+from dtef_pipeline.site.drift_page import describe_drifted, describe_families
 from dtef_pipeline.site.leaderboard import build_interval_chart
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.site.paths import DRIFT_PAGE, FRONT_PAGE
+from dtef_pipeline.site.paths import FRONT_PAGE
 from dtef_pipeline.text.natural_order import natural_order
 from dtef_pipeline.text.quantity_words import format_count
+
+_AGAIN = Column(
+    "again", "Last snapshot again", "dollars", "What the requests of the last snapshot cost: the same run would cost as much"
+)
 
 
 def build_front_page(contents: SiteContents) -> Page:
@@ -25,7 +27,7 @@ def build_front_page(contents: SiteContents) -> Page:
         {
             "link": family.link,
             "verdict": family.view.verdict,
-            "chart": build_interval_chart(family.board, contents.build_model_cell) if family.board else None,
+            "chart": build_interval_chart(family.board, family.board.measure) if family.board else None,
         }
         for family in families
     ]
@@ -42,20 +44,22 @@ def build_front_page(contents: SiteContents) -> Page:
 
 def _build_models_section(contents: SiteContents) -> Section:
     """Models down, families across: rank and score with interval. There is no mean over families."""
-    columns = [Column("model", "Model")]
+    columns = [Column("model", "Model", "model")]
     for family in contents.families:
+        title = family.site.title
         columns += [
-            Column(f"{family.name}_rank", f"{family.board_words}: rank", "count", always=True),
-            Column(family.name, f"{family.board_words}: score", "score", family.board.measure if family.board else ""),
+            Column(family.name, title, "score", family.board.measure if family.board else ""),
+            *([Column(f"{family.name}_rank", f"{title}: rank", "count")] if family.board and family.board.is_contest else []),
         ]
     rows = [_build_model_row(contents, name) for name in contents.model_paths]
     rows.sort(key=lambda row: (row["_ranked"], row["_name"]))
-    caption = "Rank among models, and score with its 95% interval, on the first leaderboard of each family"
+    boards = "; ".join(family.name_board(family.board) for family in contents.families if family.board)
+    caption = f"Score with its 95% interval, and rank among models, on the first leaderboard of each family: {boards}"
     return Section("models", "Models by family", [Table(caption, columns, rows)])
 
 
 def _build_model_row(contents: SiteContents, name: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"model": contents.build_model_cell(name), "_name": natural_order(name)}
+    row: dict[str, Any] = {"model": name, "_name": natural_order(name)}
     ranks = []
     for family in contents.families:
         board_row = family.find_board_row(name)
@@ -70,7 +74,7 @@ def _build_changes_section(contents: SiteContents) -> Section:
     rows = [row for family in contents.families for row in _iterate_last_changes(contents, family)]
     rows.sort(key=lambda row: -abs(row["change"]))
     columns = (
-        Column("model", "Model"),
+        Column("model", "Model", "model"),
         Column("family", "Family"),
         Column("change", "Change", "signed", "Mean score of the last snapshot less that of the one before, on the same items"),
         Column("before", "From", "code"),
@@ -78,7 +82,7 @@ def _build_changes_section(contents: SiteContents) -> Section:
     )
     largest = rows[0] if rows else None
     answer = (
-        f"The largest change is {show(largest['change'], 'signed')}: {largest['model'][0]} in {largest['family']}."
+        f"The largest change is {show(largest['change'], 'signed')}: {largest['model']} in {largest['family']}."
         if largest
         else ""
     )
@@ -94,7 +98,7 @@ def _iterate_last_changes(contents: SiteContents, family: FamilyEntry) -> Iterat
         if len(group) > 1:
             before, after = group.iloc[-2], group.iloc[-1]
             yield {
-                "model": Link(str(model), contents.model_paths.get(str(model), DRIFT_PAGE)),
+                "model": str(model),
                 "family": family.site.title,
                 "change": float(after["difference"] - before["difference"]),
                 "before": before["snapshot"],
@@ -103,16 +107,17 @@ def _iterate_last_changes(contents: SiteContents, family: FamilyEntry) -> Iterat
 
 
 def _build_alarms_section(contents: SiteContents) -> Section:
-    answers = [f"{family.site.title}: {describe_family_drift(contents, family)}" for family in contents.families]
-    return Section("drift", "Drift", [Prose(answers)], describe_drifted(contents) if answers else "")
+    return Section(
+        "drift", "Drift", [Prose(describe_families(contents))], describe_drifted(contents) if contents.families else ""
+    )
 
 
 def _build_costs_section(contents: SiteContents) -> Section:
-    frames = [
-        frame.assign(title=family.site.title) for family in contents.families if len(frame := contents.table("costs", family))
-    ]
-    if not frames:
+    costs = contents.costs()
+    if not len(costs):
         return Section("costs", "Cost", [])
-    costs = pd.concat(frames, ignore_index=True)
-    table = Table("By family", [Column("title", "Family"), *COST_COLUMNS], sum_costs(costs, ["title"]))
-    return Section("costs", "Cost", [table], describe_costs(costs))
+    last = costs[costs["snapshot"] == costs.groupby("title")["snapshot"].transform("max")]
+    again = {row["title"]: row["cost_usd"] for row in sum_costs(last, ["title"])}
+    rows = [{**row, "again": again.get(row["title"])} for row in sum_costs(costs, ["title"])]
+    table = Table("By family", [Column("title", "Family"), *COST_COLUMNS, _AGAIN], rows)
+    return Section("costs", "Cost", [table], f"{describe_costs(costs)} To run the last snapshot again: {describe_costs(last)}")

@@ -2,62 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from dtef_pipeline.site.content import Chart, Column, Link, Page, Section, Table, TemplateBlock, is_unknown
-from dtef_pipeline.site.contents import FamilyEntry, SiteContents
+from dtef_pipeline.site.content import Chart, Column, Page, Section, Table, TemplateBlock, is_unknown
+from dtef_pipeline.site.contents import FamilyEntry
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.paths import board_page
 
 MOST_IN_CHART = 40
-ModelCell = Callable[[str], Link | str]
-"""A model's name, which leads to its page where it has one."""
-_LEADERBOARD_COLUMNS = (
-    Column("model", "Model"),
+_RANK_COLUMNS = (
     Column("rank", "Rank", "count", always=True),
     Column("ranks", "Rank range", meaning="The best and the worst rank that the comparisons allow"),
-    Column("score", "Score", "score"),
 )
 
 
-def build_leaderboard_page(contents: SiteContents, family: FamilyEntry) -> Page:
+def build_leaderboard_page(family: FamilyEntry) -> Page:
     """The page of a family: its verdict, its leaderboards, and what else it shows."""
-    boards = [build_board_section(contents, board) for board in family.view.boards]
+    boards = [build_board_section(board) for board in family.view.boards]
     return Page(board_page(family.name), family.site.title, family.view.verdict, [*boards, *family.view.sections])
 
 
-def build_board_section(contents: SiteContents, board: RankedBoard) -> Section:
+def build_board_section(board: RankedBoard) -> Section:
     """One leaderboard: chart and table side by side."""
     title = board.title or "Leaderboard"
-    return Section(
-        f"board-{board.id}" if board.id else "board", title, [board_block(board, contents.build_model_cell)], how=board.how
-    )
+    return Section(board.anchor, title, [board_block(board)], how=board.how)
 
 
-def board_block(board: RankedBoard, model_cell: ModelCell) -> TemplateBlock:
+def board_block(board: RankedBoard) -> TemplateBlock:
     """A board as table and chart."""
-    values = {"table": build_board_table(board, model_cell), "chart": build_interval_chart(board, model_cell)}
+    values = {
+        "table": build_board_table(board),
+        "chart": build_interval_chart(board, "Scores, with 95% intervals where there are any"),
+    }
     return TemplateBlock("leaderboard.html.j2", values)
 
 
-def build_board_table(board: RankedBoard, model_cell: ModelCell) -> Table:
+def build_board_table(board: RankedBoard) -> Table:
     """The rows of a board; those of references are shown when the reader asks for them."""
     columns = [
-        *_LEADERBOARD_COLUMNS[:-1],
-        replace(_LEADERBOARD_COLUMNS[-1], meaning=board.measure),
+        Column("model", "Model", "model"),
+        *(_RANK_COLUMNS if board.is_contest else ()),
+        Column("score", "Score", "score", board.measure),
         *board.columns,
         Column("note", "Note", "note"),
     ]
-    return Table(board.measure, columns, [_build_table_row(row, model_cell) for row in board.rows])
+    return Table(board.measure, columns, [_build_table_row(row) for row in board.rows])
 
 
-def _build_table_row(row: BoardRow, model_cell: ModelCell) -> dict[str, Any]:
+def _build_table_row(row: BoardRow) -> dict[str, Any]:
     ranks = (row.rank_low, row.rank_high)
     has_ranks = None not in ranks and not row.is_reference
     return {
-        "model": model_cell(row.model),
+        "model": row.model,
         "rank": row.rank,
         "ranks": (f"{ranks[0]}" if ranks[0] == ranks[1] else f"{ranks[0]} to {ranks[1]}") if has_ranks else None,
         "score": row.score,
@@ -67,21 +63,15 @@ def _build_table_row(row: BoardRow, model_cell: ModelCell) -> dict[str, Any]:
     }
 
 
-def build_interval_chart(board: RankedBoard, model_cell: ModelCell) -> Chart:
+def build_interval_chart(board: RankedBoard, caption: str) -> Chart:
     """Scores with their intervals, the best first; references are lines."""
     rows = [row for row in board.rows if not row.is_reference and not is_unknown(row.score)][:MOST_IN_CHART]
     return Chart(
         "intervals",
-        [_interval_row(row, model_cell(row.model)) for row in rows],
-        board.measure,
+        [{"label": row.model, **row.score._asdict()} for row in rows],
+        caption,
         _build_lines(board) if rows else [],
     )
-
-
-def _interval_row(row: BoardRow, cell: Link | str) -> dict[str, Any]:
-    value, low, high = row.score
-    link = {"href": cell.href} if isinstance(cell, Link) else {}
-    return {"label": row.model, "value": value, "low": low, "high": high, **link}
 
 
 def _build_lines(board: RankedBoard, most: int = 3) -> list[dict[str, Any]]:

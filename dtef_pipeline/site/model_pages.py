@@ -12,6 +12,7 @@ from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.cost_tables import COST_COLUMNS, describe_costs, sum_costs
 from dtef_pipeline.site.drift_page import build_timelines, build_verdict_table
 from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.paths import COMPARE_PAGE, state_address
 from dtef_pipeline.text.quantity_words import format_count
 
 MODELS_PAGE = "models/index.html"
@@ -23,7 +24,7 @@ _PLACE_COLUMNS = (
     Column("note", "Note", "note"),
 )
 _COMPARISON_COLUMNS = (
-    Column("other", "Compared with"),
+    Column("other", "Compared with", "model"),
     Column("verdict", "Verdict", always=True),
     Column("difference", "Difference", "signed", "Score of this model less that of the other, with its 95% interval"),
     Column("p_adjusted", "p (adjusted)", "p", more=True),
@@ -32,7 +33,7 @@ _COMPARISON_COLUMNS = (
     Column("note", "Note", "note"),
 )
 _SPENT_BY_MODEL = (
-    Column("family", "Family"),
+    Column("title", "Family"),
     Column("role", "Role"),
     *COST_COLUMNS,
     Column("latency", "Seconds per response", "number", "Median over the responses that were timed"),
@@ -53,11 +54,14 @@ def model_pages(contents: SiteContents) -> Iterator[Page]:
 
 
 def _list_of_models(contents: SiteContents) -> Page:
-    columns = [Column("model", "Model"), *(Column(family.name, family.board_words, "score") for family in contents.families)]
+    columns = [
+        Column("model", "Model", "model"),
+        *(Column(family.name, family.name_board(family.board), "score") for family in contents.families),
+    ]
     rows: list[dict[str, Any]] = []
     for name in contents.model_paths:
         scores = {family.name: row.score for family in contents.families if (row := family.find_board_row(name))}
-        rows.append({"model": contents.build_model_cell(name), **scores})
+        rows.append({"model": name, **scores})
     section = Section("models", "All models", [Table("Score on each family's first leaderboard", columns, rows, search=True)])
     return Page(MODELS_PAGE, "Models", f"{format_count(len(rows), 'model')} were evaluated.", [section])
 
@@ -75,9 +79,13 @@ def _describe_places(family: FamilyEntry, name: str) -> str:
     assert row is not None, f"{name} is on no board of {family.name}"
     score = f"{show(row.score, 'score')} ({show_interval(row.score)})" if show_interval(row.score) else show(row.score, "score")
     board = next(board for board in family.view.boards if row in board.rows)
-    where = f"{family.site.title}, {board.title}" if board.title else family.site.title
+    where = family.name_board(board)
+    if row.rank is None:
+        return f"{where}: {score}, not ranked."
     return (
-        f"{where}: {score}, not ranked." if row.rank is None else f"{where}: rank {row.rank} of {len(board.models)}, {score}."
+        f"{where}: {score}, the only model."
+        if not board.is_contest
+        else f"{where}: rank {row.rank} of {len(board.models)}, {score}."
     )
 
 
@@ -86,17 +94,14 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
     for board in family.view.boards:
         for row in board.rows:
             if row.model == name:
-                title = Link(
-                    board.title or family.site.title, f"{family.link.href}#{'board-' + board.id if board.id else 'board'}"
-                )
-                places.append({"board": title, "rank": row.rank, "of": len(board.models), "score": row.score, "note": row.note})
-    blocks: list[Block] = [Table("Where it stands", _PLACE_COLUMNS, places), _build_comparisons_table(contents, family, name)]
-    how = _VERDICT_HOW if "among" in contents.comparisons(family.name) else ""
-    yield Section(family.name, family.site.title, [*blocks, *_build_drift_blocks(contents, family, name)], how=how)
-    for section in family.view.build_model_sections(name):
-        yield Section(
-            f"{family.name}-{section.id}", f"{family.site.title}: {section.title}", section.blocks, section.answer, section.how
-        )
+                title = Link(board.title or family.site.title, f"{family.link.href}#{board.anchor}")
+                ranks = {"rank": row.rank, "of": len(board.models)} if board.is_contest else {}
+                places.append({"board": title, **ranks, "score": row.score, "note": row.note})
+    compared = _build_comparisons_table(contents, family, name)
+    how = _VERDICT_HOW if compared.rows and "among" in compared.rows[0] else ""
+    blocks = [Table("Where it stands", _PLACE_COLUMNS, places), compared, *_build_drift_blocks(contents, family, name)]
+    yield Section(family.name, family.site.title, blocks, how=how)
+    yield from map(family.name_section, family.view.build_model_sections(name))
 
 
 def _build_comparisons_table(contents: SiteContents, family: FamilyEntry, name: str) -> Table:
@@ -106,43 +111,38 @@ def _build_comparisons_table(contents: SiteContents, family: FamilyEntry, name: 
     rows = []
     for pair in convert_to_rows(comparisons):
         if variant in (pair["model_variant"], pair["model"]) or (name == pair["model"] and pair["model_variant"] is None):
-            rows.append(_build_comparison_row(contents, family, pair, "other", 1))
+            rows.append(_build_comparison_row(family, pair, "other", 1))
         elif variant in (pair["other_variant"], pair["other_model"]):
-            rows.append(_build_comparison_row(contents, family, pair, "model", -1))
-    rows.sort(key=lambda row: not isinstance(row["other"], Link))
-    return Table("Compared with: models, then baselines", _COMPARISON_COLUMNS, rows, first=15)
+            rows.append(_build_comparison_row(family, pair, "model", -1))
+    for row in rows:
+        if row["other"] in contents.model_paths:
+            row["verdict"] = Link(row["verdict"], state_address(COMPARE_PAGE, a=name, b=row["other"]))
+    rows.sort(key=lambda row: row["other"] not in contents.model_paths)
+    caption = "Compared with models, then baselines; the verdict on a model leads to the items on which they differ"
+    return Table(caption, _COMPARISON_COLUMNS, rows, first=15)
 
 
-def _build_comparison_row(
-    contents: SiteContents, family: FamilyEntry, row: dict[str, Any], side: str, sign: int
-) -> dict[str, Any]:
+def _build_comparison_row(family: FamilyEntry, row: dict[str, Any], side: str, sign: int) -> dict[str, Any]:
     ends = [None if pd.isna(row[name]) else sign * row[name] for name in ("difference", "low", "high")]
     low, high = ends[1:] if sign > 0 else ends[:0:-1]
     verdict = row["verdict"] if sign > 0 else _OPPOSITE.get(row["verdict"], row["verdict"])
     model, variant = (row["other_model"], row["other_variant"]) if side == "other" else (row["model"], row["model_variant"])
-    cell = contents.build_model_cell(family.view.name_of(model, variant))
-    return {**row, "other": cell, "way": family.view.way(row), "verdict": verdict, "difference": Estimate(ends[0], low, high)}
+    other = family.view.name_of(model, variant)
+    return {**row, "other": other, "way": family.view.way(row), "verdict": verdict, "difference": Estimate(ends[0], low, high)}
 
 
 def _build_drift_blocks(contents: SiteContents, family: FamilyEntry, name: str) -> list[Block]:
     pairs = zip(contents.drift[family.name]["model"].to_pylist(), contents.drift_rows[family.name], strict=True)
     rows = [row for model, row in pairs if name in (model, row["model"]) and row["verdict"]]
-    return [build_verdict_table(contents, family, rows), *build_timelines(contents, family, rows)] if rows else []
+    return [build_verdict_table(family, rows), *build_timelines(contents, family, rows)] if rows else []
 
 
 def _build_costs_section(contents: SiteContents, name: str) -> Section:
-    frames = [
-        family.filter_model_rows(table, name).assign(family=family.site.title)
-        for family in contents.families
-        if len(table := contents.table("costs", family))
-    ]
-    if not frames:
-        return Section("cost", "Cost", [])
-    costs = pd.concat(frames, ignore_index=True)
-    took = {entry.site.title: contents.latency(entry, name) for entry in contents.families}
+    costs = contents.costs(name)
+    took = {entry.site.title: contents.latencies[entry.name].get(name) for entry in contents.families}
     rows = [
-        {**row, "latency": took[row["family"]] if row["role"] == "candidate" else None}
-        for row in sum_costs(costs, ["family", "role"])
+        {**row, "latency": took[row["title"]] if row["role"] == "candidate" else None}
+        for row in sum_costs(costs, ["title", "role"])
     ]
     return Section(
         "cost", "Cost", [Table("What it was asked, and what that cost", _SPENT_BY_MODEL, rows)], describe_costs(costs)

@@ -50,7 +50,8 @@ def _show_number(value: float, kind: Kind) -> str:
         case "percent":
             return f"{value:.0%}" if value in (0, 1) else f"{value:.1%}"
         case "dollars":
-            return f"${value:,.{count_cost_decimals(value)}f}"
+            places = count_cost_decimals(value) if 0 < value < 0.1 else 2 if value else 0
+            return f"${value:,.{places}f}"
         case "p":
             return format_p_value(value)
         case "signed":

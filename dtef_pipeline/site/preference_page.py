@@ -45,7 +45,7 @@ _PREFERENCE_HOW = (
     "tier holds the players whose strength does not clearly differ from that of its first. Votes of people and of judge models are never mixed."
 )
 _STRENGTHS = (
-    Column("player", "Player"),
+    Column("player", "Player", "model"),
     Column("rank", "Place", "count", always=True),
     Column("tier", "Tier", "count"),
     Column("strength", "Strength", "signed", "In logits: higher is preferred"),

@@ -58,9 +58,12 @@ def environment() -> Environment:
     env.filters.update(
         show=show, interval=show_interval, json=render_script_json, shown_columns=shown_columns, footnotes=footnotes
     )
-    env.filters.update(footnotes_in_sight=count_visible_footnotes)
-    env.filters.update(constants=list_constant_columns)
-    env.filters.update(ticks=_format_code)
+    env.filters.update(
+        footnotes_in_sight=count_visible_footnotes,
+        constants=list_constant_columns,
+        chart_values=_link_chart,
+        ticks=_format_code,
+    )
     env.tests.update(
         unknown=is_unknown,
         link=lambda value: isinstance(value, Link),
@@ -68,6 +71,7 @@ def environment() -> Environment:
         several=lambda value: isinstance(value, list | tuple) and not isinstance(value, Link | Estimate),
     )
     env.globals.update(page_mark=Markup(PAGE_MARK), search_from=SEARCH_FROM, kind_of=lambda block: _BLOCK_KINDS[type(block)])  # noqa: S704
+    env.globals.update(model_paths={})
     return env
 
 
@@ -93,6 +97,12 @@ def _format_code(text: str) -> Markup:
     """Our own words, escaped, with what stands in backticks as code."""
     escaped = str(Markup.escape(make_visible(text)))
     return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", escaped))  # noqa: S704
+
+
+def _link_chart(chart: Chart, model_paths: Mapping[str, str]) -> dict[str, Any]:
+    """What the script draws; a row about a model leads to the page of the model."""
+    rows = [{**row, "href": path} if (path := model_paths.get(row.get("label", ""))) else row for row in chart.rows]
+    return {"rows": rows, "lines": list(chart.lines), "titles": chart.titles}
 
 
 def render_page(page: Page, shared: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from fastapi.responses import JSONResponse
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.pages.page_routes import build_page_router
+from dtef_pipeline.api.pages.part_words import family_title
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, HealthBody, LookedAt
 from dtef_pipeline.text.quantity_words import format_count
@@ -46,6 +47,7 @@ async def health_page(request: Request, look: LookedAt, held: Operating) -> Resp
         size=None if health.database.bytes is None else format_bytes(health.database.bytes),
         days=format_count(FAILURES_OF_DAYS, "day"),
         sensor=QUEUE_SENSOR,
+        titles={failure.family: family_title(failure.family) for failure in health.evaluations.failures or ()},
     )
 
 

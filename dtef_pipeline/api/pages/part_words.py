@@ -30,6 +30,13 @@ def family_title(family: str) -> str:
     return site.title if site else family.capitalize()
 
 
+def find_family(title: str) -> str:
+    """The family that pages call by this title, in any case; other words stay as they are."""
+    from dtef_pipeline.sites import load_family_sites
+
+    return next((site.family for site in load_family_sites() if site.title.lower() == title.lower()), title)
+
+
 def part_words(family: str, key: str) -> str:
     """`GD4, Kenya` of the partition `GD4/country:kenya`."""
     site = site_of(family)

@@ -20,7 +20,7 @@ from dtef_pipeline.api.pages.evaluation_text import (
     steps,
 )
 from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, redirect_to_page
-from dtef_pipeline.api.pages.part_words import describe_run_request, family_title, part_words, persona_words
+from dtef_pipeline.api.pages.part_words import describe_run_request, family_title, find_family, part_words, persona_words
 from dtef_pipeline.api.pages.rendering import page, part
 from dtef_pipeline.api.queue.evaluation_views import (
     EvaluationView,
@@ -92,7 +92,9 @@ def cancel(request: Request, queue_id: QueueId, services: Used, held: Operating)
 
 def _list_values(services: Services, look: HealthLook, before: str, status: _Status, words: str) -> dict[str, Any]:
     """The evaluations of one page of the queue."""
-    evaluations = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None, status or None, words)
+    evaluations = services.evaluations.latest(
+        EVALUATIONS_A_PAGE, before or None, status or None, " ".join(map(find_family, words.split()))
+    )
     views = load_evaluation_views(services.evaluations, evaluations)
     query = {name: value for name, value in (("status", status), ("q", words)) if value}
     older = {**query, "before": evaluations[-1].queue_id} if len(evaluations) == EVALUATIONS_A_PAGE else None

@@ -13,6 +13,7 @@ from assets.games.game_catalog import load_known_persona_versions, load_known_sc
 from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.families import (
     CommandFamily,
+    ExplainedColumns,
     filter_by_patterns,
     fitting_rows,
     require_rolled_up,
@@ -223,4 +224,14 @@ def _describe_moved_baselines(warehouse: Warehouse) -> list[str]:
     ]
 
 
-GAMES_COMMANDS = CommandFamily("games", GAMES_WATCHED, show=show, drift_lines=_describe_moved_baselines)
+GAMES_COMMANDS = CommandFamily(
+    "games",
+    GAMES_WATCHED,
+    show=show,
+    drift_lines=_describe_moved_baselines,
+    explained={
+        "games": ExplainedColumns("dtef_pipeline.cli.games.games_board.GAME_BOARD_COLUMNS", "persona_results"),
+        "games/estimate": ExplainedColumns("dtef_pipeline.cli.games.games_run.LEAGUE_ESTIMATE"),
+        "games/decisions": ExplainedColumns("dtef_pipeline.cli.games.games_decisions.DECISION_COLUMNS", "strategy_values"),
+    },
+)

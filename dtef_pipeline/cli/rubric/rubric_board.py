@@ -12,6 +12,7 @@ import pandas as pd
 from dtef_pipeline.boards.family_views import BoardView
 from dtef_pipeline.cli.families import (
     CommandFamily,
+    ExplainedColumns,
     filter_by_patterns,
     fitting_rows,
     make_stored_view,
@@ -131,4 +132,13 @@ def _average_runs(warehouse: Warehouse, view: BoardView, patterns: Sequence[str]
     return warehouse.query(compute_frame, only=_COMPARED_READ)
 
 
-RUBRIC_COMMANDS = CommandFamily("rubric", WATCHED, BOARD_VIEWS, RUBRIC_CUTS, _read_rows, _describe_view, _show)
+RUBRIC_COMMANDS = CommandFamily(
+    "rubric",
+    WATCHED,
+    BOARD_VIEWS,
+    RUBRIC_CUTS,
+    _read_rows,
+    _describe_view,
+    _show,
+    explained={"rubric/runs": ExplainedColumns("dtef_pipeline.cli.rubric.rubric_show.RUN_COMPARISON_COLUMNS")},
+)

@@ -13,7 +13,7 @@ from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
 from dtef_pipeline.boards.mixed_models import split_served
-from dtef_pipeline.cli.families import CommandFamily, filter_by_model
+from dtef_pipeline.cli.families import CommandFamily, ExplainedColumns, filter_by_model
 from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.read import list_scored_rounds, require_rows
 from dtef_pipeline.cli.survey.boards import (
@@ -148,4 +148,5 @@ SURVEY_COMMANDS = CommandFamily(
     show=show,
     until_then=" `dtef board --snapshot LABEL` shows the scores of each of them now.",
     nothing_watched="only baselines are scored, and they do not drift; segments of people who gave no answer are ignored",
+    explained={"survey/experiment": ExplainedColumns("dtef_pipeline.survey.boards.meanings.EXPERIMENT")},
 )

@@ -152,11 +152,16 @@ def describe_mean(row: Mapping[Any, Any]) -> str:
 
 
 def verdict(pages: Sequence[BoardPage]) -> str:
-    """The best model of the first board, beside the baselines on the same games."""
-    scenario, persona, board = pages[0]
+    """The finding of the first board, under its title."""
+    return f"{pages[0].board.title}: {describe_board(pages[0])}"
+
+
+def describe_board(page: BoardPage) -> str:
+    """The best model of a board, beside the baselines on the same games."""
+    scenario, persona, board = page
     if not board.models:
         row = next(entry for entry in board.rows if not entry.is_reference)
-        return f"{board.title}: {row.model} has no rank: {row.note}."
+        return f"{row.model} has no rank: {row.note}."
     best = board.models[0]
     interval = f" ({show_interval(best.score)})" if show_interval(best.score) else ""
     among = f", best of {len(board.models)} models" if len(board.models) > 1 else ""
@@ -167,7 +172,7 @@ def verdict(pages: Sequence[BoardPage]) -> str:
         if lacking
         else ""
     )
-    return f"{board.title}: {best.model} makes {score}{_compare_with_baselines(scenario, persona, board)}.{note}"
+    return f"{best.model} makes {score}{_compare_with_baselines(scenario, persona, board)}.{note}"
 
 
 def _compare_with_baselines(scenario: ScenarioResults, persona: str, board: RankedBoard) -> str:

@@ -30,7 +30,7 @@ _EPISODES_HOW = (
 )
 _EPISODE_COLUMNS = (
     Column("episode", "Episode"),
-    Column("player", "Player", always=True),
+    Column("player", "Player", "model", always=True),
     Column("outcome", "Outcome", always=True),
     Column("reward", "Reward", "number"),
     Column("above", "Above the mean", "signed", "Reward less the mean of all players on the same game"),

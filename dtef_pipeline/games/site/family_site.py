@@ -40,7 +40,7 @@ _SCENARIO_COLUMNS = (
     Column("link", "Scenario"),
     Column("description", "What it is", "long"),
     Column("players", "Players", "count", always=True),
-    Column("best", "Best model", always=True),
+    Column("best", "Best model", "model", always=True),
     Column("mean", "Its mean reward", "score"),
     Column("unit", "Unit", more=True),
     Column("episodes", "Episodes", "count", more=True),
@@ -50,7 +50,7 @@ _SCENARIO_COLUMNS = (
 )
 _UNPLAYED_COLUMNS = (
     Column("scenario", "Scenario"),
-    Column("player", "Player"),
+    Column("player", "Player", "model"),
     Column("status", "State", "code"),
     Column("n", "Episodes", "count", always=True),
     Column("reason", "Reason", "note"),

@@ -33,7 +33,7 @@ _METRIC_COLUMNS_SHOWN = 4
 """Metrics of a family that stand in its table at first."""
 _ARROWS = {"higher": "↑", "lower": "↓"}
 _PLAYER_COLUMNS_SHOWN = (
-    Column("player", "Player"),
+    Column("player", "Player", "model"),
     Column("mean", "Mean reward", "score", always=True, ends=("low", "high")),
     Column("won", "Won", "percent", "Episodes won, of all episodes"),
     Column("illegal", "Illegal texts", "number", "Texts that were no legal move, per turn; lower is better", always=True),
@@ -71,7 +71,7 @@ def build_players_section(scenario: ScenarioResults) -> Section:
     ]
     caption = f"Mean reward of an episode{_format_unit(scenario.unit)}; higher is better"
     points = [
-        {"label": row["player"], "value": row["mean"], "low": row["low"], "high": row["high"], "kind": _classify_player(row)}
+        {"label": row["player"], "value": row["mean"], "low": row["low"], "high": row["high"]}
         for row in rows
         if not is_unknown(row["mean"])
     ]
@@ -84,10 +84,6 @@ def build_players_section(scenario: ScenarioResults) -> Section:
 
 def _format_unit(unit: str) -> str:
     return f", in{format_unit(unit)}" if format_unit(unit) else ""
-
-
-def _classify_player(row: Mapping[str, Any]) -> str:
-    return "reference" if row["is_baseline"] else "model"
 
 
 def _compute_seed_spread(episodes: pd.DataFrame) -> dict[str, dict[str, float]]:
@@ -112,7 +108,7 @@ def _build_family_table(scenario: ScenarioResults, family: str) -> Table | None:
     names = [name for name in scenario.metrics if name != EXPECTED_RETURN and (rows["metric"] == name).any()]
     if not names:
         return None
-    columns, players = [Column("player", "Player")], scenario.filter_by_metric()
+    columns, players = [Column("player", "Player", "model")], scenario.filter_by_metric()
     lines: list[dict[str, Any]] = [{"player": name, "_kind": "model"} for name in players["player"]]
     for at, name in enumerate(names):
         metric_rows = rows[rows["metric"] == name]
@@ -143,8 +139,8 @@ def build_form_section(scenario: ScenarioResults) -> Section:
     rows = [row for row in table.rows if row["player"] in names]
     clean = int((models["mean"] == 0).sum())
     worst = models.sort_values("mean", ascending=False, kind="stable").iloc[0]
-    who = "Every player" if clean == len(models) else f"{clean} of {format_count(len(models), 'player')}"
-    answer = f"{who} made no illegal move"
+    who = "No model wrote" if clean == len(models) else f"{clean} of {format_count(len(models), 'model')} never wrote"
+    answer = f"{who} an illegal text"
     if worst["mean"] > 0:
         answer += f"; {worst['player']} wrote the most illegal texts, {show(float(worst['mean']), 'number')} per turn"
         answer += (
@@ -165,7 +161,7 @@ def build_opponents_section(scenario: ScenarioResults) -> Section:
         cells.setdefault(row["player"], {})[row["opponent"]] = build_mean_estimate(row)
     rows = [{"player": name, **cells[name]} for name in scenario.filter_by_metric()["player"] if name in cells]
     columns = [
-        Column("player", "Player"),
+        Column("player", "Player", "model"),
         *(Column(opponent, scenario.labels.opponent(opponent), "signed", heat=True) for opponent in opponents),
     ]
     most = float(matchups["mean"].abs().max()) or 1.0

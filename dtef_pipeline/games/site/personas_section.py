@@ -19,7 +19,7 @@ _PERSONAS_HOW = (
 )
 _PERSONA_COLUMNS = (
     Column("scenario", "Scenario"),
-    Column("model", "Model", always=True),
+    Column("model", "Model", "model", always=True),
     Column("persona", "Persona", always=True),
     Column("mean", "Mean reward", "score"),
     Column("difference", "Change", "signed", "Mean reward as the persona less that as itself, on the same games"),

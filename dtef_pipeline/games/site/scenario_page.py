@@ -8,7 +8,7 @@ import pandas as pd
 
 from dtef_pipeline.games.game_in_play import describe_unit
 from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.games.site.boards import BoardPage, verdict
+from dtef_pipeline.games.site.boards import BoardPage, describe_board
 from dtef_pipeline.games.site.episode_list import build_episodes_section, build_transcript_files
 from dtef_pipeline.games.site.game_labels import format_unit
 from dtef_pipeline.games.site.league_rows import ScenarioResults
@@ -58,7 +58,7 @@ def _summarize_scenario(scenario: ScenarioResults, boards: Sequence[BoardPage]) 
     """The verdict on its models; without any, the best of its baselines, or what strategies are worth."""
     rows = scenario.filter_by_metric()
     if boards:
-        return verdict(boards)
+        return describe_board(boards[0])
     if not len(rows):
         return build_strategies_section(scenario).answer or "No results yet: `dtef games board --refresh` makes them."
     best = rows.iloc[0].to_dict()

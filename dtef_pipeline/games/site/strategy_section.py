@@ -36,7 +36,7 @@ _STRATEGY_READ = (
     *("n_points", "n_missing", "n_draws", "n_readable", "n_filled", "filled_by"),
 )
 _STRATEGY_COLUMNS = (
-    Column("player", "Player"),
+    Column("player", "Player", "model"),
     Column("exploitability", "Exploitability ↓", "score", "What the best opponent wins per hand; lower is better"),
     Column("of_random", "Of random play", "percent", "Share of the exploitability of play at random; 0%: perfect play"),
     Column("unreadable", "Unreadable", "percent", "Responses from which no legal command was read; lower is better"),

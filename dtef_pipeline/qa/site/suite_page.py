@@ -177,7 +177,7 @@ def build_suites_section(suites: Mapping[str, SuiteScores], main: Mapping[str, S
         Column("suite", "Suite"),
         Column("parts", "Parts", "count", always=True),
         Column("items", "Items", "count", always=True),
-        Column("best", "Best model", always=True),
+        Column("best", "Best model", "model", always=True),
         Column("score", "Its score", "score"),
     )
     rows = []

@@ -38,7 +38,7 @@ _ASKED_AS = (Column("way", "Asked as"), Column("metric", "Metric"))
 _VALIDITY_COLUMNS = (
     Column("check", "Check"),
     Column("suite", "Suite"),
-    Column("model", "Model"),
+    Column("model", "Model", "model"),
     Column("value", "Value", "number", "A range of means, a share, or a rank correlation"),
     Column("warn", "Look into it", always=True),
     Column("n", "Rests on", "count", "Items, judgements or responses", more=True),
@@ -47,7 +47,7 @@ _VALIDITY_COLUMNS = (
     Column("note", "Note", "note"),
 )
 _PROGRAM_COLUMNS = (
-    Column("model", "Model"),
+    Column("model", "Model", "model"),
     Column("suite", "Suite"),
     Column("part", "Part"),
     Column("k", "k", "count", always=True),
@@ -67,8 +67,8 @@ _RETRIEVAL_COLUMNS = (
     Column(RETRIEVAL_COUNT, "Items", "count", more=True),
 )
 _PAIR_COLUMNS = (
-    Column("model", "Model"),
-    Column("other_model", "Compared with"),
+    Column("model", "Model", "model"),
+    Column("other_model", "Compared with", "model"),
     Column("verdict", "Verdict", always=True),
     Column("value", "Difference", "signed"),
     Column("p_adjusted", "p (adjusted)", "p"),

@@ -22,7 +22,7 @@ _LIST_COLUMNS = (
     Column("n_models", "Models", "count", "Models with a score", always=True),
     Column("mean", "Mean", "score", "Mean score of its models, 0-1"),
     Column("spread", "Spread", "score", "Score of the best model less that of the worst"),
-    Column("best", "Best", more=True),
+    Column("best", "Best", "model", more=True),
     Column("n_prompts", "Prompts", "count", more=True),
     Column("n_criteria", "Criteria", "count", more=True),
     Column("snapshot", "Run", "code", more=True),
@@ -31,7 +31,7 @@ _LIST_COLUMNS = (
 _TAG_COLUMNS = (
     Column("tag", "Tag"),
     Column("n_blueprints", "Blueprints", "count", always=True),
-    Column("best", "Best model"),
+    Column("best", "Best model", "model"),
     Column("score", "Its score", "score"),
     Column("n_models", "Models", "count"),
 )
@@ -64,7 +64,7 @@ def _build_list_row(rows: RubricRows, blueprint: str) -> dict[str, Any]:
         "n_models": len(scored_models),
         "mean": float(scored_models["hybrid"].mean()) if len(scored_models) else None,
         "spread": float(scored_models["hybrid"].max() - scored_models["hybrid"].min()) if len(scored_models) > 1 else None,
-        "best": rows.model(str(scored_models["model"].iloc[0])) if len(scored_models) else None,
+        "best": str(scored_models["model"].iloc[0]) if len(scored_models) else None,
         "snapshot": rows.runs.get(blueprint),
     }
 
@@ -87,7 +87,7 @@ def build_tag_list(rows: RubricRows) -> Section:
             {
                 "tag": rows.tag_link(tag),
                 "n_blueprints": len(blueprints),
-                "best": best and rows.model(best.model),
+                "best": best and best.model,
                 "score": best and best.score,
                 "n_models": len(ranked),
             }
@@ -109,7 +109,7 @@ def build_tag_pages(rows: RubricRows) -> Iterator[Page]:
     for tag, blueprints in rows.tags.items():
         ranked = _build_tag_board(rows, tag)
         # The board of one blueprint stands on its own page.
-        board = [board_block(ranked, rows.model)] if len(blueprints) > 1 else []
+        board = [board_block(ranked)] if len(blueprints) > 1 else []
         sections = [
             Section("board", "Leaderboard", board),
             Section("blueprints", "Blueprints", [_list_table([_build_list_row(rows, name) for name in blueprints])]),

@@ -111,7 +111,7 @@ def _build_page(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile
         Section(
             "scores",
             "Models",
-            [board_block(ranked, rows.model), *_build_unscored_block(run)],
+            [board_block(ranked), *_build_unscored_block(run)],
         ),
         _build_summary_section(rows, run),
         _build_prompts_section(rows, run, data, n_answered),
@@ -165,7 +165,11 @@ def _build_unscored_block(run: BlueprintRun) -> list[Block]:
         for row in run.list_scores_at(MODEL_LEVEL)
         if (why := "; ".join(f"{reason} ({count:,})" for reason, count in iterate_counts(row["reasons"])))
     ]
-    columns = (Column("model", "Model"), Column("n", "Unscored responses", "count", always=True), Column("why", "Why", "long"))
+    columns = (
+        Column("model", "Model", "model"),
+        Column("n", "Unscored responses", "count", always=True),
+        Column("why", "Why", "long"),
+    )
     return [Fold("Responses without a score", [Table("Responses without a score", columns, rows)])]
 
 
@@ -196,7 +200,7 @@ def _build_prompt_matrix(rows: RubricRows, run: BlueprintRun) -> Iterator[Templa
                 Link(f"{number}. {shorten_to_line(words, _PROMPT_HEADING)}", rows.build_prompt_address(run.id, name)), cells
             )
         )
-    yield matrix("Score of each model on each prompt", "Prompt", [rows.model(model) for model in run.models], lines, POINT_ENDS)
+    yield matrix("Score of each model on each prompt", "Prompt", run.models, lines, POINT_ENDS)
 
 
 def _build_summary_section(rows: RubricRows, run: BlueprintRun) -> Section:
@@ -235,8 +239,7 @@ def _build_grades_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]
         MatrixRow(str(dimension), [Cell(means.get((dimension, model))) for model in models])
         for dimension in dict.fromkeys(grades["dimension"])
     ]
-    links = [rows.model(model) for model in models]
-    yield Fold("Grades from 1 to 10", [matrix("Mean grade", "Dimension", links, lines, ("1: worst", "10: best"), (1.0, 10.0))])
+    yield Fold("Grades from 1 to 10", [matrix("Mean grade", "Dimension", models, lines, ("1: worst", "10: best"), (1.0, 10.0))])
 
 
 def _build_judges_section(rows: RubricRows, run: BlueprintRun) -> Section:
@@ -274,10 +277,14 @@ def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
         "Run label": run_row["run_label"],
     }
     items = [{"fact": name, "value": value} for name, value in facts.items() if not is_unknown(value)]
+    lines, shortened = str(about["description"] or "").splitlines(), _extract_introduction(about["description"])
     return Section(
         "about",
         "About this blueprint",
-        [Prose([line.strip() for line in str(about["description"] or "").splitlines()]), Table("Facts", _FACT_COLUMNS, items)],
+        [
+            Prose(lines if shortened.endswith("…") else []),
+            Table("What is known of the blueprint and its run", _FACT_COLUMNS, items),
+        ],
     )
 
 

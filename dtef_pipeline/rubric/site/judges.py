@@ -36,7 +36,7 @@ _AGREEMENT_COLUMNS = (
 )
 _SELF_COLUMNS = (
     Column("judge", "Judge"),
-    Column("model", "Model"),
+    Column("model", "Model", "model"),
     Column("maker", "Maker of both"),
     Column(
         "gamma", "Favour", "signed", "Score given to the own maker beyond what other judges give, -1 to 1", ends=("low", "high")
@@ -48,15 +48,15 @@ _SELF_COLUMNS = (
 )
 _CHAMPION_COLUMNS = (
     Column("dimension", "Dimension"),
-    Column("model", "Champion"),
+    Column("model", "Champion", "model"),
     Column("mean", "Mean grade", "number", "1 to 10, higher is better"),
-    Column("second", "Next best"),
+    Column("second", "Next best", "model"),
     Column("second_mean", "Its mean", "number"),
     Column("n_blueprints", "Blueprints", "count", more=True),
     Column("reason", "Why there is none", "note"),
 )
 _LABELLED_COLUMNS = (
-    Column("model", "Model"),
+    Column("model", "Model", "model"),
     Column("judged", "By judges", "score"),
     Column("corrected", "Corrected", "score", "By the labels of people", ends=("corrected_low", "corrected_high")),
     Column("n_prompts_labelled", "Prompts labelled", "count"),
@@ -157,7 +157,7 @@ def _build_self_preference_section(rows: RubricRows) -> Section:
     estimates = preferences[preferences["gamma"].notna()] if len(preferences) else preferences
     if not len(estimates):
         return Section("self-preference", "Do judges favour their own maker?", [])
-    table_rows = convert_to_rows(estimates, judge=judge_words, model=rows.model)
+    table_rows = convert_to_rows(estimates, judge=judge_words)
     favours = [f"{row['judge']} favours {row['maker']}" for row in table_rows if row.get("flagged") and row["judge"] != "all"]
     overall = next((Estimate.of(row, "gamma", "low", "high") for row in table_rows if row["judge"] == "all"), None)
     interval = show_interval(overall, "signed") if overall else ""
@@ -174,17 +174,17 @@ def _build_self_preference_section(rows: RubricRows) -> Section:
 def _build_champions_section(rows: RubricRows) -> Section:
     champions = rows.rows.frame("rubric_champions")
     items = (
-        [_build_champion_row(rows, dimension, group) for dimension, group in champions.groupby("dimension", sort=True)]
+        [_build_champion_row(dimension, group) for dimension, group in champions.groupby("dimension", sort=True)]
         if len(champions)
         else []
     )
-    wins = pd.Series([row["_name"] for row in items if row["_name"]], dtype=object).value_counts()
+    wins = pd.Series([row["model"] for row in items if row["model"]], dtype=object).value_counts()
     answer = f"{wins.index[0]} is champion of {wins.iloc[0]} of {format_count(len(items), 'dimension')}." if len(wins) else ""
     block = Table("Champion of each dimension", _CHAMPION_COLUMNS, items, first=15)
     return Section("champions", "Champions by graded dimension", [block], answer, _CHAMPIONS_HOW if items else "")
 
 
-def _build_champion_row(rows: RubricRows, dimension: Any, group: pd.DataFrame) -> dict[str, Any]:
+def _build_champion_row(dimension: Any, group: pd.DataFrame) -> dict[str, Any]:
     """The champion and the next; where no model is eligible, why the best of them is not."""
     rank = group["rank"] if "rank" in group else pd.Series(rank_numbers(group["mean"]), group.index)
     eligible = convert_to_rows(group.assign(rank=rank)[rank.notna()].sort_values(["rank", "model"]))
@@ -192,27 +192,22 @@ def _build_champion_row(rows: RubricRows, dimension: Any, group: pd.DataFrame) -
     second = eligible[1] if len(eligible) > 1 else {}
     row = {
         "dimension": dimension,
-        "_name": best.get("model"),
-        "model": best and rows.model(best["model"]),
-        "second": second and rows.model(second["model"]),
+        "model": best.get("model"),
+        "second": second.get("model"),
         "mean": best.get("mean"),
         "second_mean": second.get("mean"),
         "n_blueprints": best.get("n_blueprints"),
     }
     if not eligible:
         first = convert_to_rows(group.sort_values("mean", ascending=False))[0]
-        row |= {
-            "model": None,
-            "second": None,
-            "reason": f"{first['model']}, the best, is {first.get('reason') or 'not eligible'}",
-        }
-    return row if second else {**row, "second": None}
+        row["reason"] = f"{first['model']}, the best, is {first.get('reason') or 'not eligible'}"
+    return row
 
 
 def _build_labels_section(rows: RubricRows) -> Section:
     corrections, known_classes = rows.rows.frame("rubric_corrected"), rows.rows.frame("rubric_known_classes")
     overall = corrections[corrections["blueprint"].isna()] if len(corrections) else corrections
-    table_rows = convert_to_rows(overall, model=rows.model)
+    table_rows = convert_to_rows(overall)
     moves = (overall["corrected"] - overall["judged"]).dropna() if len(overall) else pd.Series(dtype=float)
     answer = ""
     if len(moves):

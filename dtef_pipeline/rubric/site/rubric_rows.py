@@ -14,7 +14,7 @@ from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.rubric.results.blueprint_run import find_shown_runs, list_snapshots_in_order, load_model_scores
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD
 from dtef_pipeline.site.content import Link
-from dtef_pipeline.site.paths import address_id, build_model_address, choose_file_names
+from dtef_pipeline.site.paths import address_id, choose_file_names
 from dtef_pipeline.text.first_line import shorten_to_line
 
 _ABOUT_COLUMNS = (
@@ -75,14 +75,6 @@ class RubricRows:
     def tag_link(self, tag: str) -> Link:
         """A tag, which leads to its page."""
         return Link(tag, f"rubric/tags/{self._tag_files[tag]}.html")
-
-    def model(self, name: str) -> Link | str:
-        """A model's name, which leads to its page where it is on the leaderboard."""
-        return Link(name, build_model_address(name)) if name in self._ranked_models else name
-
-    @cached_property
-    def _ranked_models(self) -> set[str]:
-        return set(self.cut("overall")["model"])
 
     def cut(self, name: str) -> pd.DataFrame:
         """The rows of one cut of the board: overall, tag, blueprint, prompt or criterion."""

@@ -72,11 +72,11 @@ def _build_chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None)
 
 def _build_table(rows: RubricRows, grid: pd.DataFrame) -> Fold:
     last = grid.columns[-3:]
-    columns = [Column("model", "Model"), Column("change", "Last change", "signed")]
+    columns = [Column("model", "Model", "model"), Column("change", "Last change", "signed")]
     columns += [Column(f"run {name}", name, "score", more=name not in last) for name in grid.columns]
     table_rows = [
         {
-            "model": rows.model(str(model)),
+            "model": str(model),
             "change": line.iloc[-1] - line.iloc[-2],
             **{f"run {name}": value for name, value in line.items()},
         }

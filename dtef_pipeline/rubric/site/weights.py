@@ -45,10 +45,7 @@ def build_weight_section(rows: RubricRows) -> Section:
     if not any(abs(model["slope"]) > _EDGE for model in models):
         return Section("weight", "Weight of similarity", [])
     models.sort(key=lambda model: (not model["ranked"], -_compute_at(model, usual), model["model"]))
-    items = [
-        {**model, "cell": rows.model(model["model"]), "scores": [_compute_at(model, beta) for beta in (usual, 0.0, 1.0)]}
-        for model in models
-    ]
+    items = [{**model, "scores": [_compute_at(model, beta) for beta in (usual, 0.0, 1.0)]} for model in models]
     part = Fold("Rank models at another weight", [TemplateBlock("rubric/weight.html.j2", {"models": items, "usual": usual})])
     return Section(
         "weight",

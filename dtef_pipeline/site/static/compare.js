@@ -29,7 +29,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const interval = ends && ends[1] !== null ? ` (${number(ends[1], true)} to ${number(ends[2], true)})` : "";
       const said = {better: `${a} is better than ${b}`, worse: `${a} is worse than ${b}`, equivalent: `${a} and ${b} are equivalent`,
         undecided: `The data do not decide between ${a} and ${b}`, "no clear difference": `There is no clear difference between ${a} and ${b}`};
-      return `${way ? way + ": " : ""}${said[verdict] || `The difference of ${a} and ${b} is not tested`}: ${number(ends && ends[0], true)}${interval}`;
+      return `${said[verdict] || `The difference of ${a} and ${b} is not tested`}: ${number(ends && ends[0], true)}${interval}${way ? " · " + way : ""}`;
     };
     return make("ul", {}, ...rows.map(([way, ends, verdict]) => make("li", {}, make("bdi", {}, words(ends, verdict, way)))));
   }

@@ -9,7 +9,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const index = await dtef.load(`${folder}/index.js`).catch((error) => { box.replaceWith(make("p", {class: "alarm"}, String(error.message))); });
   if (!index) return;
   const plain = (word) => String(word).replace(/_/g, " "), bdi = (text) => make("bdi", {}, text), soft = (...parts) => make("span", {class: "soft"}, ...parts);
-  const STATES = {unparseable: "could not be read", missing: "nothing to score", no_call: "does not call it", judge_failed: "the judge failed"};
+  const STATES = {unparseable: "could not be read", missing: "nothing to score", no_call: "does not call it", multi: "several options are named", judge_failed: "the judge failed"};
   const state = (word) => STATES[word] || plain(word);
   const number = (value) => value === undefined || value === null ? "–" : Number(value.toFixed(3)).toString();
   const said = (text, kind) => text === undefined ? null : make("div", {class: `said ${kind || ""}`, dir: "auto", tabindex: "0"}, text);
@@ -81,12 +81,12 @@ document.addEventListener("DOMContentLoaded", async () => {
   function show(item, at, documents) {
     const place = wanted.indexOf(at);
     const step = (words, other) => make("button", {type: "button", disabled: other === undefined, onclick: () => open(other, true)}, words);
-    const facts = [index.parts.length > 1 ? index.parts[index.part[at]][1] : "", item.type, item.source_line ? `line ${item.source_line} of the file` : "", ...(item.flags || []).map(plain)];
+    const facts = [index.parts.length > 1 ? index.parts[index.part[at]][1] : "", item.id, item.type, item.source_line ? `line ${item.source_line} of the file` : "", ...(item.flags || []).map(plain)];
     const responses = dtef.comparedFirst(item.said || [], (one) => index.models[one.model], [field.model.value, ...dtef.compared()]);
     const several = new Set(responses.map((one) => one.snapshot)).size > 1;
     article.replaceChildren(...[
       make("p", {class: "tools"}, step("Previous", wanted[place - 1]), step("Next", place < 0 ? undefined : wanted[place + 1])),
-      make("h3", {}, bdi(item.id)), make("p", {class: "soft"}, facts.filter(Boolean).join(" · ")),
+      make("h3", {}, place < 0 ? "Item" : `Item ${place + 1} of ${wanted.length}`), make("p", {class: "soft"}, bdi(facts.filter(Boolean).join(" · "))),
       said(item.text, item.type), options(item), make("h4", {}, "Expected"), expected(item),
       item.solution ? fold("Worked answer of the file", said(item.solution, item.type)) : null,
       item.quotes ? fold("Evidence that the file names", ...item.quotes.map((one) => make("p", {}, make("q", {}, bdi(one.text)), " ", soft(bdi(one.file))))) : null,
@@ -142,7 +142,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     return detail;
   }
   function score(one, isRun) {  // what a program did stands above its score
-    const of = index.measures[one.measure], notes = [one.status ? state(one.status) : "", one.how && !isRun ? `read by ${plain(one.how)}` : "", ...(one.flags || []).map(plain)].filter(Boolean).join(" · ");
+    const of = index.measures[one.measure], notes = [one.status ? state(one.status) : "", one.how && !isRun ? `read by ${plain(one.how)}` : "", ...(one.flags || []).map(state)].filter(Boolean).join(" · ");
     return make("li", {}, make("strong", {}, number(one.score)), ` ${plain(of.key)}`, soft(notes ? ` ${notes}` : ""),
       one.detail && !isRun ? make("div", {}, bdi(readAs(one.detail))) : null, one.reason && !isRun ? make("div", {class: "soft"}, bdi(one.reason)) : null, make("div", {class: "soft"}, of.by));
   }

@@ -2,9 +2,8 @@
 "use strict";
 const dtef = (() => {
   const root = document.body.dataset.root || "";
-  document.body.classList.remove("no-script");
 
-  // --- the state of the page, in its address: #table.sort=score&table.q=kenya
+  // --- the state of the page, in its address: #table.sort=-score&table.q=kenya
   const state = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
   function remember(name, value) {
     if (value) state.set(name, value); else state.delete(name);
@@ -103,6 +102,7 @@ const dtef = (() => {
   function toggle(box, button, cls, name) {
     const show = (on) => {
       box.classList.toggle(cls, on);
+      narrow(box);
       button.setAttribute("aria-pressed", String(on));
     };
     button.addEventListener("click", () => {
@@ -112,27 +112,42 @@ const dtef = (() => {
     });
     show(recall(`${box.id}.${name}`) === "1");
   }
+  // On a phone a table that is too wide becomes a card for each row, with the heading before each value.
+  const ROLES = {table: "table", thead: "rowgroup", tbody: "rowgroup", tr: "row", "thead th": "columnheader", "tbody th": "rowheader", td: "cell"};
+  const widths = new WeakMap();
+  function narrow(box, columnsChanged = true) {
+    const scroll = box.querySelector(".scroll");
+    if (!columnsChanged && widths.get(box) === scroll.clientWidth) return;
+    widths.set(box, scroll.clientWidth);
+    scroll.classList.remove("stacked");
+    if (innerWidth > 600 || scroll.scrollWidth <= scroll.clientWidth) return;
+    const titles = [...box.querySelectorAll("thead th")].map((head) => head.textContent);
+    box.querySelectorAll("tbody td").forEach((cell) => { cell.dataset.title = titles[cell.cellIndex]; });
+    // Cells that are no longer drawn as a table are a table for nobody, unless it is stated.
+    for (const [selector, role] of Object.entries(ROLES)) scroll.querySelectorAll(selector).forEach((one) => one.setAttribute("role", role));
+    scroll.classList.add("stacked");
+  }
+  const columnName = (head) => head.dataset.name ?? head.textContent;
   function setUp(box) {
     const tools = box.querySelector(".tools");
-    const late = box.querySelectorAll("tr[data-late]").length;
-    if (late) {
-      const all = make("button", {type: "button", "aria-pressed": "false"}, `Show ${late} more rows`);
-      box.append(all);
-      toggle(box, all, "all-rows", "rows");
-    }
+    const all = box.querySelector("[data-all]");
+    if (all) toggle(box, all, "all-rows", "rows");
     box.querySelectorAll("thead th").forEach((head, at) => {
       const button = make("button", {type: "button"}, ...head.childNodes);
       head.append(button);
       button.addEventListener("click", () => {
         const direction = head.getAttribute("aria-sort") === "descending" ? "ascending" : "descending";
         sort(box, at, direction);
-        remember(`${box.id}.sort`, `${at}.${direction}`);
+        remember(`${box.id}.sort`, (direction === "descending" ? "-" : "") + columnName(head));
       });
     });
-    const [place, direction] = recall(`${box.id}.sort`).split(".");
-    if (direction) sort(box, Number(place), direction);
+    const [, sign, name] = /^(-?)(.*)$/.exec(recall(`${box.id}.sort`));
+    const sorted = [...box.querySelectorAll("thead th")].findIndex((head) => columnName(head) === name);
+    if (sorted >= 0) sort(box, sorted, sign ? "descending" : "ascending");
+    narrow(box);
+    // A fold opens, a phone is turned, or a script puts the table on its page.
+    new ResizeObserver(() => requestAnimationFrame(() => narrow(box, false))).observe(box.querySelector(".scroll"));
     if (!tools) return;
-    tools.hidden = false;
     const field = tools.querySelector("[data-filter]");
     if (field) {
       field.value = recall(`${box.id}.q`);
@@ -160,7 +175,8 @@ const dtef = (() => {
       range: {category: [of("--warm"), of("--good"), of("--accent"), of("--bad"), of("--soft")]},
     };
   }
-  function draw(figure) {
+  // What the library draws: without layers that have no data, as high as its rows need.
+  function definitionOf(figure) {
     const {rows, lines, titles} = JSON.parse(figure.querySelector("script").textContent);
     const cell = (name, value) => name === "href" ? root + value : typeof value === "string" ? visible(value) : value;
     const shown = (row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, cell(name, value)]));
@@ -170,16 +186,27 @@ const dtef = (() => {
       (layer.layer || []).forEach(title);
     };
     title(definition);
-    if (!lines.length && definition.layer) definition.layer = definition.layer.filter((layer) => !layer.data || layer.data.name !== "lines");
-    const spec = {...definition, datasets: {rows: rows.map(shown), lines: lines.map(shown)}};
-    vegaEmbed(figure.querySelector(".canvas"), spec, {renderer: "svg", actions: {export: true, source: false, compiled: false, editor: false}, config: theme(), loader: {target: "_self"}});
+    const hasEnds = rows.some(({low}) => typeof low === "number");
+    const hasData = ({data, encoding}) => data && data.name === "lines" ? lines.length : hasEnds || !(encoding && encoding.x2);
+    if (definition.layer) definition.layer = definition.layer.filter(hasData);
+    if (definition.height.step) definition.height = definition.height.step * new Set(rows.map(({label, row}) => label ?? row)).size;
+    return {...definition, datasets: {rows: rows.map(shown), lines: lines.map(shown)}};
   }
   function drawAll() {
     if (!window.vegaEmbed) return;
-    const seen = new IntersectionObserver((entries) => entries.forEach((entry) => {
-      if (entry.isIntersecting) { seen.unobserve(entry.target); draw(entry.target); }
+    const definitions = new Map();
+    const seen = new IntersectionObserver((entries) => entries.filter(({isIntersecting}) => isIntersecting).forEach(({target}) => {
+      seen.unobserve(target);
+      const options = {renderer: "svg", actions: {export: true, source: false, compiled: false, editor: false}, config: theme(), loader: {target: "_self"}};
+      vegaEmbed(target.querySelector(".canvas"), definitions.get(target), options);
     }), {rootMargin: "400px"});
-    document.querySelectorAll("figure[data-chart]").forEach((one) => seen.observe(one));
+    document.querySelectorAll("figure[data-chart]").forEach((figure) => {
+      const definition = definitionOf(figure);
+      definitions.set(figure, definition);
+      // Room for the chart with its axis and legend, so that nothing jumps when it is drawn.
+      figure.querySelector(".canvas").style.minHeight = `${definition.height + 40 + 16 * definition.datasets.lines.length}px`;
+      seen.observe(figure);
+    });
   }
 
   function start() {

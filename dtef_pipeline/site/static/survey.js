@@ -45,11 +45,11 @@ document.addEventListener("DOMContentLoaded", () => {
     said.sort((a, b) => (b.value ?? -1) - (a.value ?? -1));
     const body = said.map((one) => make("tr", {class: one.reference ? "reference" : "model"}, make("th", {scope: "row"}, make("bdi", {}, one.name), one.note ? make("span", {class: "interval"}, one.note) : null),
       make("td", {class: "score", "data-key": String(one.value ?? "")}, score(one.value)), ...options.map((_, at) => one.shares ? shareCell(one.shares[at]) : none())));
-    const first = make("tr", {class: "observed"}, make("th", {scope: "row"}, "Observed", make("span", {class: "interval"}, n === null ? "of unknown size" : `${n} respondents`)), make("td", {class: "score"}, ""), ...observed.map((share) => shareCell(share, interval(share, size, shared.z))));
+    const first = make("tr", {class: "observed"}, make("th", {scope: "row"}, "Observed", make("span", {class: "interval"}, n === null ? "of unknown size" : `${n} respondents`)), make("td", {class: "score", "data-key": ""}), ...observed.map((share) => shareCell(share, interval(share, size, shared.z))));
     const facts = [others === null ? "" : `The answer of everybody else scores ${score(others / 1000)}`, ceiling === null ? "" : `a perfect model would score ${score(ceiling / 1000)}`].filter(Boolean).join("; ");
     const isMixed = said.some((one) => one.reference) && said.some((one) => !one.reference);
     const box = make("div", {class: isMixed ? "table" : "table all", id: "pair-table"},
-      make("div", {class: "tools", hidden: true}, isMixed ? make("button", {type: "button", "data-references": true, "aria-pressed": "false"}, "Show baselines") : null),
+      make("div", {class: "tools"}, isMixed ? make("button", {type: "button", "data-references": true, "aria-pressed": "false"}, "Show baselines") : null),
       make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": "Predicted beside observed"}, make("table", {},
         make("caption", {}, (facts ? facts + "." : "") + (circular ? " The question defines this segment: the pair is on no board." : "")),
         make("thead", {}, make("tr", {}, ...["Answer of", "Score", ...options].map((text, at) => make("th", {scope: "col", class: at ? "score" : "text"}, text)))),
@@ -87,7 +87,7 @@ document.addEventListener("DOMContentLoaded", () => {
       if (ways.length > 1) dtef.remember("way", shared.ways[field.way.value][1]);
       const [round, text, , questionPage] = shared.questions[q], way = Number(field.way.value);
       const link = isSegment ? make("a", {href: dtef.root + questionPage}, "the question's page") : make("a", {href: dtef.root + page}, "the segment's page");
-      out.replaceChildren(make("h3", {}, make("bdi", {}, text)), make("p", {class: "soft"}, `${shared.segments[s][0]}, ${round} · `, link), table(shared, shared.questions[q], row, way), ...texts(shared, held, q, way));
+      out.replaceChildren(make("h3", {}, make("bdi", {}, isSegment ? text : shared.segments[s][0])), make("p", {class: "soft"}, `${round} · `, link), table(shared, shared.questions[q], row, way), ...texts(shared, held, q, way));
     }
 
     async function offerQuestions(wanted) {

@@ -22,7 +22,7 @@ from dtef_pipeline.survey.site.survey_labels import format_condition
 from dtef_pipeline.text.quantity_words import format_count
 
 _CONDITION_COLUMNS = (
-    Column("model", "Model"),
+    Column("model", "Model", "model"),
     Column("decision", "Decision", always=True),
     Column(
         "difference",

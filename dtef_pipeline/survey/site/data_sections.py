@@ -78,7 +78,7 @@ def _build_statuses_section(contents: SurveyContents) -> Section:
         f"SELECT model_variant, count(*) AS predictions, {counts} FROM scores GROUP BY 1 ORDER BY 1"
     ).df()
     reasons = {credit.status: credit.reason for credit in CREDITS}
-    columns = [Column("name", "Model"), Column("predictions", "Predictions", "count")]
+    columns = [Column("name", "Model", "model"), Column("predictions", "Predictions", "count")]
     columns += [
         Column(
             status,
@@ -143,7 +143,7 @@ def _build_examples_section(contents: SurveyContents) -> Section:
         ORDER BY model_variant, times DESC, status, reason LIMIT 100
         """).df()
     columns = [
-        Column("name", "Model"),
+        Column("name", "Model", "model"),
         Column("reason", "Reason", "long"),
         Column("times", "Times", "count"),
         Column("response", "Response", "long", "As the model wrote it; of a long one the middle is left out"),

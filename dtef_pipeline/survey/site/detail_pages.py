@@ -24,7 +24,7 @@ from dtef_pipeline.text.quantity_words import format_count, format_plural
 MOST_SEGMENTS = 60
 """Segments on the page of a question: those that differ most from everybody."""
 _MODEL_COLUMNS = (
-    Column("name", "Model"),
+    Column("name", "Model", "model"),
     Column("score", "Score", "score", ends=("score_low", "score_high")),
     Column("skill", "Skill", "number", f"0: the {EVERYBODY_ELSE}, 1: a {A_PERFECT_MODEL}"),
     Column(
@@ -97,16 +97,11 @@ class DetailPages:
             return (
                 f"No model has a score on {label} {self.contents.title(self.contents.main).lower()}; other ways of asking have."
             )
-        noun = self.means.noun
+        best = f"Best of {format_count(spread.n_models, self.means.noun)}: " if spread.n_models > 1 else ""
         perfect = "" if pd.isna(spread.ceiling) else f"; a {A_PERFECT_MODEL} would score {show(spread.ceiling, 'score')}"
-        reference = "" if pd.isna(spread.others) else f", against {show(spread.others, 'score')} of the {EVERYBODY_ELSE}"
-        who = (
-            f"Of {format_count(spread.n_models, noun)} {spread.best} predicts"
-            if spread.n_models > 1
-            else f"{spread.best} predicts"
+        return (
+            f"{best}{spread.best} scores {show(spread.best_score, 'score')} on {label}{_compare_with_others(spread)}{perfect}."
         )
-        best = " best" if spread.n_models > 1 else ""
-        return f"{who} {label}{best}: {show(spread.best_score, 'score')}{reference}{perfect}."
 
     def _build_questions_section(self, segment: SegmentPage) -> Section:
         pairs = self._pairs_of.get(segment.place)
@@ -136,10 +131,10 @@ class DetailPages:
     # --- questions
 
     def _build_question_page(self, question: QuestionPage, spread: Spread | None) -> Page:
-        words = [question.text, f"Options: {'; '.join(question.options)}."]
+        words = [question.text if question.text != question.title else "", f"{'; '.join(question.options)}."]
         rows = self._question_rows.get((question.round, question.id), {})
         sections = [
-            Section("question", "Question", [Prose(words)]),
+            Section("question", "Options" if question.text == question.title else "Question and options", [Prose(words)]),
             Section("models", "Models", self._build_model_tables(rows)),
             self.pairs.section(question),
             self._build_differences_section(question),
@@ -159,9 +154,10 @@ class DetailPages:
         return _group_by_way(self.contents.boards["question"], ["round", "question_id"])
 
     def _build_differences_section(self, question: QuestionPage) -> Section:
-        """The segments whose answer is farthest from that of everybody."""
+        """The segments whose answer is farthest from that of everybody, without those that the question defines."""
         rows = self.contents.connection.execute(
-            f"SELECT s, n, apart, observed FROM {PAIRS} WHERE q = ? ORDER BY apart DESC NULLS LAST, s", [question.place]
+            f"SELECT s, n, apart, observed FROM {PAIRS} WHERE q = ? AND circular IS NOT TRUE ORDER BY apart DESC NULLS LAST, s",
+            [question.place],
         ).fetchall()
         scores = self._scores_of.get(question.place, {})
         segments = list(self.contents.segments.values())
@@ -170,7 +166,7 @@ class DetailPages:
             Column("n", "Respondents", "count"),
             Column("apart", "Differs by", "percent", "Share of answers that would have to change to equal everybody's"),
         ]
-        columns += [Column(f"o{at}", option, "percent", heat=True, more=at > 1) for at, option in enumerate(question.options)]
+        columns += [Column(f"o{at}", option, "percent", heat=True, more=at > 2) for at, option in enumerate(question.options)]
         columns += [Column("score", "Mean score", "score", more=True)]
         items = [
             {
@@ -200,6 +196,14 @@ class DetailPages:
         for s, q, score in self.means.pair_means[["s", "q", "score"]].itertuples(index=False, name=None):
             scores.setdefault(q, {})[s] = score
         return scores
+
+
+def _compare_with_others(spread: Spread) -> str:
+    if pd.isna(spread.others):
+        return ""
+    lead = round(spread.best_score, 3) - round(spread.others, 3)
+    side = "above" if lead > 0 else "below" if lead < 0 else "the same as"
+    return f", {side} the {EVERYBODY_ELSE} ({show(spread.others, 'score')})"
 
 
 def _group_by_way(rows: pd.DataFrame, key: list[str]) -> dict[Any, dict[Any, pd.DataFrame]]:

@@ -143,11 +143,11 @@ class SurveyModelSections:
             {"option": option, "observed": share, "predicted": predicted[place] if predicted else None}
             for place, (option, share) in enumerate(zip(question.options, shares(item.observed), strict=True))
         ]
-        rows.append({"option": Link("All models on this pair", segment.pair_page(question))})
-        blocks: list[Block] = [Table(f"{question.text} ({question.round})", _ANSWER_COLUMNS, rows)]
-        if responses:
-            response_rows = [{"about": _describe_response(response), "words": response.words} for response in responses]
-            blocks.append(TemplateBlock("survey/response.html.j2", {"prompt": responses[0].prompt, "responses": response_rows}))
+        texts = [{"about": _describe_response(response), "words": response.words} for response in responses]
+        link = Link("All models on this pair", segment.pair_page(question))
+        values = {"prompt": responses[0].prompt if responses else "", "responses": texts, "link": link}
+        answers = Table(f"{question.text} ({question.round})", _ANSWER_COLUMNS, rows)
+        blocks: list[Block] = [answers, TemplateBlock("survey/response.html.j2", values)]
         return Fold(f"{show(item.score, 'score')}: {segment.label}, {question.title}", blocks)
 
 

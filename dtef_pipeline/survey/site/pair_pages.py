@@ -95,7 +95,9 @@ class PairPages:
         responses = self.texts.get(at, ())[:1]
         items = [{"about": f"{self.series[r.series].name}, snapshot {r.snapshot}", "words": r.words} for r in responses]
         texts = (
-            [TemplateBlock("survey/response.html.j2", {"prompt": responses[0].prompt, "responses": items})] if responses else []
+            [TemplateBlock("survey/response.html.j2", {"prompt": responses[0].prompt, "responses": items, "link": None})]
+            if responses
+            else []
         )
         return [Table(caption, columns, rows), *texts]
 

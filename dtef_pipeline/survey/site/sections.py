@@ -97,7 +97,7 @@ def _build_attributes_section(contents: SurveyContents) -> Section:
 def _build_attribute_table(rows: pd.DataFrame) -> Table:
     names = list(dict.fromkeys(rows.sort_values("attribute")["attribute"].astype(str)))
     columns = [
-        Column("name", "Model"),
+        Column("name", "Model", "model"),
         *(Column(name, format_attribute(name), "score", more=at > 4) for at, name in enumerate(names)),
     ]
     order = rows.groupby("name")["score"].mean().sort_values(ascending=False, kind="stable").index
@@ -115,7 +115,7 @@ def _build_attribute_table(rows: pd.DataFrame) -> Table:
 
 _GAP_COLUMNS = (
     Column("segment", "Segment"),
-    Column("name", "Model"),
+    Column("name", "Model", "model"),
     Column("verdict", "Predicted", always=True),
     Column(
         "deviation",
@@ -168,7 +168,7 @@ def build_segment_cell(contents: SurveyContents, segment: str) -> Any:
 
 
 _CONTEXT_COLUMNS = (
-    Column("name", "Model"),
+    Column("name", "Model", "model"),
     Column("verdict", "Verdict", always=True),
     Column(
         "difference",
@@ -251,7 +251,7 @@ def _count_questions_shown(contents: SurveyContents) -> dict[Way, float]:
 
 
 def _build_metrics_section(contents: SurveyContents) -> Section:
-    columns = [Column("name", "Model")]
+    columns = [Column("name", "Model", "model")]
     for metric in METRICS:
         is_late = metric not in METRICS[:4]
         columns += [Column(f"{metric}_cell", _similarity_name(metric), more=is_late)]
@@ -304,7 +304,7 @@ def _format_with_rank(row: dict[str, Any], metric: str) -> str | None:
 
 
 _EVENNESS_COLUMNS = (
-    Column("name", "Model"),
+    Column("name", "Model", "model"),
     Column(
         "segment_sd_true",
         "Spread",
@@ -350,7 +350,7 @@ def _find_spread_ends(contents: SurveyContents, row: dict[str, Any]) -> dict[str
 
 
 _DRAWS_COLUMNS = (
-    Column("name", "Model"),
+    Column("name", "Model", "model"),
     Column(
         "icc",
         "Agreement",

@@ -51,7 +51,7 @@ def test_empty_columns_go_and_what_all_rows_share_is_stated_once() -> None:
     ]
     table = Table("T", COLUMNS, rows)
     assert [column.name for column in shown_columns(table)] == ["name", "note", "n"]
-    assert list_constant_columns(table) == [("Kind", "k")]
+    assert list_constant_columns(table) == [(COLUMNS[1], "k")]
     assert footnotes(table) == ["few"]
 
 
@@ -86,6 +86,8 @@ def test_sections_without_content_are_left_out() -> None:
         (1.0, "percent", "100%"),
         (0.0000123, "dollars", "$0.0000123"),
         (0.0001, "p", "< 0.001"),
+        (0.0, "dollars", "$0"),
+        (41.66667, "dollars", "$41.67"),
         (np.int64(3), "text", "3"),
         (Estimate(0.12345, 0.1, 0.15), "number", "0.123"),
         (True, "text", "yes"),

@@ -58,7 +58,7 @@ def test_the_front_page_has_verdict_ranks_change_drift_and_cost(files: dict[str,
     assert "ada is best." in text
     assert "The largest change is -0.200: bob in Made up." in text
     assert "Drift in 1 of 1 series" in text
-    assert "$0.2500 for 7 requests." in text
+    assert "$0.25 for 7 requests." in text
     assert "0.850 to 0.950" in text
     assert "Made today." in text
 
@@ -99,9 +99,9 @@ def test_a_model_is_seen_from_its_own_side(files: dict[str, str]) -> None:
     assert "better +0.300 +0.200 to +0.400" in ada
     assert "worse -0.300 -0.400 to -0.200" in bob
     assert "-0.200 -0.300 to -0.100" in bob, "its drift"
-    assert "$0.2500 for 7 requests." in bob
+    assert "$0.25 for 7 requests." in bob
     assert "Seconds per response" in bob
-    assert "$41.6667 0 2" in bob, "the median of the three that were timed"
+    assert "$41.67 0 2" in bob, "the median of the three that were timed"
 
 
 def test_two_models_are_compared_by_item(files: dict[str, str]) -> None:
@@ -136,8 +136,8 @@ def test_models_stand_in_the_order_of_their_numbers() -> None:
     contents = SiteContents(connected(), [replace(made_site(), read=lambda _: view)])
     assert list(contents.model_paths) == ["m1", "m2", "m10"]
     files = files_of(connected(), replace(made_site(), read=lambda _: view))
-    assert "Made up, Letters: score" in files["index.html"]
-    assert "Made up, Letters: 0.500, not ranked." in files["models/m1.html"]
+    assert "Made up · Letters" in files["index.html"]
+    assert "Made up · Letters: 0.500, not ranked." in files["models/m1.html"]
 
 
 def test_data_and_preference_call_parts_by_their_names() -> None:

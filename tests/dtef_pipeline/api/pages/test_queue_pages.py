@@ -50,6 +50,7 @@ def test_the_queue_is_filtered_by_state_and_searched_by_words(tmp_path: Path) ->
             ("status=failed", {india}),
             ("status=queued", {kenya}),
             ("q=KENYA+maria", {kenya}),
+            ("q=Surveys+kenya", {kenya}),
             ("q=kenya+ann", set()),
             ("q=%25_sure", {india}),
             ("q=%25", {india}),

@@ -265,7 +265,9 @@ def test_health_lists_failures_and_a_database_that_is_away(
         told = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()
         assert told["evaluations"]["failures"][0]["reason"] == "no <b>key</b>"
         assert (told["evaluations"]["open"], told["status"]) == (0, "ok")
-        assert "no &lt;b&gt;key" in client.get("/health", headers=BEARER_OF_OPERATOR).text
+        shown = client.get("/health", headers=BEARER_OF_OPERATOR).text
+        assert "no &lt;b&gt;key" in shown
+        assert "Games: <bdi>Kuhn (poker)</bdi>" in shown
 
         def away(*_: object) -> None:
             raise StoreError("me@secret.example does not answer")

@@ -110,13 +110,15 @@ def test_pages_of_segments_and_questions_say_who_is_best(open_tables: Open) -> N
     found = pages_of(read(open_tables(rows, **tables())))
     kenya = page_of(found, "Kenya")
     assert kenya.answer == (
-        "Of 2 models a predicts Kenya best: 0.550, against 0.600 of the answer of everybody else; a perfect model would score 0.800."
+        "Best of 2 models: a scores 0.550 on Kenya, below the answer of everybody else (0.600); a perfect model would score 0.800."
     )
     assert [row["name"] for row in table_of(section_of(kenya, "models")).rows] == ["a", "b"]
     worst_first = [(row["question"].text, row["lead"]) for row in table_of(section_of(kenya, "questions")).rows]
     assert worst_first == [("Question q1?", pytest.approx(-0.2)), ("Question q0?", pytest.approx(0.0))]
     question = page_of(found, "Question q0?")
-    assert question.answer.startswith("Of 2 models b predicts this question best: 0.700, against 0.775")
+    assert question.answer.startswith(
+        "Best of 2 models: b scores 0.700 on this question, below the answer of everybody else (0.775)"
+    )
     groups = table_of(section_of(question, "groups"))
     assert [column.title for column in groups.columns][3:6] == ["Agree", "Neutral", "Disagree"]
     assert groups.rows[0]["apart"] == pytest.approx(0.1)  # half of |.5-.4| + |.3-.4| + |.2-.2|
@@ -267,7 +269,7 @@ def test_circular_pairs_are_on_pages_and_in_no_mean(open_tables: Open) -> None:
     data = found[kenya.path.replace(".html", ".js")]
     assert isinstance(data, DataFile)
     assert [pair[5] for pair in data.value["pairs"]] == [1, 0]
-    assert kenya.answer == "a predicts Kenya: 0.500."
+    assert kenya.answer == "a scores 0.500 on Kenya."
     assert len(view.item_scores) == 1
 
 
