@@ -14,7 +14,7 @@ from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from assets.stage.table_publishing import publish_tables
 from dtef_pipeline.preference.score_publishing import preference_scores as scores_of_votes
-from dtef_pipeline.preference.vote_selection import WhichVotes, compute_votes_version, filter_votes
+from dtef_pipeline.preference.vote_selection import compute_votes_version, filter_votes
 from dtef_pipeline.text.quantity_words import format_count
 from resources.votes.vote_store import VoteStore, find_equal_text_votes
 
@@ -34,7 +34,7 @@ _SHOWN_SCORES = (
 )
 
 
-@dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="4"), **PREFERENCE_GROUP})
+@dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="5"), **PREFERENCE_GROUP})
 def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
     """Whose responses reviewers prefer: one row per family, partition, kind of reviewers, judge and player, with a 95 % interval by whole
     reviewers and prompts.
@@ -45,9 +45,9 @@ def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
     """
     votes = read_all_votes(store)
     how = vote_settings(store.settings)
-    which = WhichVotes(tuple(how.items), not how.without_leak_risk, not how.no_own_judge, load_store_models(store).own_servers)
-    rows = scores_of_votes(votes, how.options, which)
-    selection = filter_votes(votes, which)
+    own_servers = load_store_models(store).own_servers
+    rows = scores_of_votes(votes, how, own_servers)
+    selection = filter_votes(votes, how, own_servers)
     vote_metadata: dict[str, Any] = {
         "votes": len(selection.votes),
         "votes_version": compute_votes_version(votes),

@@ -25,8 +25,6 @@ _OF_FIT = (
     field(
         "self_judged_left_out", pa.int64(), "Votes of a judge left out, as a response is of its own maker; null: people voted"
     ),
-    field("effective_reviewers", pa.float64(), "Number of equally busy reviewers that they are worth"),
-    field("prompts", pa.int64(), "Prompts that the votes are on"),
     field("note", pa.string(), "Limit of the intervals: they hold for the prompts of these votes only; null: none"),
     field(
         "longer_share",
@@ -40,8 +38,6 @@ _OF_FIT = (
         pa.float64(),
         "Logits that a text twice as long as the other has; null: no control by length, or no answer",
     ),
-    field("length_low", pa.float64(), "Lower end of the 95 % interval of length_effect; null: there is none"),
-    field("length_high", pa.float64(), "Upper end of the 95 % interval of length_effect; null: there is none"),
     field(
         "flip_rate",
         pa.float64(),

@@ -84,7 +84,7 @@ ASSETS = {
     "decision_answers": ([], "games", TEAM, ["litellm", "parquet"], "2", "league_scenario"),
     "strategy_values": (["decision_answers"], "games", TEAM, ["parquet"], "2", "league_scenario"),
     "preference_votes": ([], "preference", TEAM, ["sql"], None, None),
-    "preference_scores": (["preference_votes"], "preference", TEAM, ["duckdb", "parquet"], "4", None),
+    "preference_scores": (["preference_votes"], "preference", TEAM, ["duckdb", "parquet"], "5", None),
     "qa_files": ([], "qa", TEAM, ["file"], None, "dataset_part"),
     "qa_items": (["qa_files"], "qa", TEAM, ["parquet"], "1", "dataset_part"),
     "qa_prompts": (["qa_items"], "qa", TEAM, ["parquet"], "1", "dataset_part"),
