@@ -152,11 +152,6 @@ class VoteStore(DatabaseStore):
             result += islice((pair_id for pair_id in chunk if not read_alike(texts[pair_id], names)), most - len(result))
         return result
 
-    def next_pair(self, reviewer_id: str, family: str | None = None) -> BlindedPair | None:
-        """The next pair for a reviewer; None: there is none left."""
-        ids = self.waiting(reviewer_id, family=family)
-        return self.reviewer_view(ids[0]) if ids else None
-
     def take(self, ballot: Ballot, reviewer_kind: str = "person") -> str:
         """Store a vote under the time of now; returns its id. Of two at once for one pair and reviewer exactly one is stored.
 

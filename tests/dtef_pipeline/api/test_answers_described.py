@@ -28,7 +28,7 @@ PERSONA = {"id": "quiet", "display_name": "Quiet", "system_prompt": "You say lit
 MANIFEST = {"persona_ids": ["none"], "scenario_ids": ["poker/kuhn"], "models": ["baseline/random"], "seeds": "1-2"}
 NO_JSON = {
     "GET /api/evaluations/queue/{queue_id}/events",
-    *(f"GET /api/{name}" for name in ("feedback/export", "personas.jsonl", "scenarios.jsonl")),
+    *(f"GET /api/{name}" for name in ("personas.jsonl", "scenarios.jsonl")),
 }
 EVALUATIONS, RUN = "/api/evaluations", "/api/evaluations/{run_id}"
 QUEUE, ONE = f"{EVALUATIONS}/queue", f"{EVALUATIONS}/queue/{{queue_id}}"
@@ -152,9 +152,7 @@ def ask_about_votes(api: Described) -> None:
     vote_id = api.ask("POST", f"{FEEDBACK}/votes", 201, json=ballot).json()["vote_id"]
     assert api.ask("POST", f"{FEEDBACK}/votes", 422, json=ballot | {"choice": "C"}).json()["errors"]
     api.ask("POST", f"{FEEDBACK}/votes/{{vote_id}}/void", 201, at={"vote_id": vote_id}, json={"reason": "a test"})
-    line = api.client.get(f"{FEEDBACK}/export").content.splitlines()[0]
-    assert api.ask("POST", f"{FEEDBACK}/import", 201, content=line, headers={"Content-Type": "text/plain"}).json()["known"] == 1
-    assert {one["what"] for one in api.ask("GET", f"{FEEDBACK}/actions").json()["actions"]} >= {"pairs", "void", "export"}
+    assert {one["what"] for one in api.ask("GET", f"{FEEDBACK}/actions").json()["actions"]} >= {"pairs", "void"}
     assert api.ask("GET", f"{FEEDBACK}/scores").json()["scores"]
 
 
