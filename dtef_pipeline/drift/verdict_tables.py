@@ -80,7 +80,6 @@ _CHANGES = field(
 PARTITION_DRIFT = (
     *MODEL_FIELDS,
     WAY_FIELD,
-    field("prompt_set", pa.string(), "Hash of the prompts asked in every snapshot and of what they are scored against"),
     _N_COMPARED,
     _ITEMS_COMPARED,
     *_RULE,

@@ -29,7 +29,7 @@ ASSETS = {
     "predictions": (["blueprints"], "survey", TEAM, ["litellm", "parquet"], "4", "round_segment"),
     "scores": (["predictions"], "survey", TEAM, ["parquet"], "5", "round_segment"),
     "segment_results": (["scores"], "survey", TEAM, ["parquet"], "6", "round_segment"),
-    "drift_checks": (["segment_results"], "survey", TEAM, ["parquet"], "13", "round_segment"),
+    "drift_checks": (["segment_results"], "survey", TEAM, ["parquet"], "14", "round_segment"),
     "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "11", None),
     "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "12", None),
     "survey_costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
@@ -38,7 +38,7 @@ ASSETS = {
     "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "6", None),
     "segment_gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),
-    "survey_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "10", None),
+    "survey_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "11", None),
     "report": (
         sorted(
             [
