@@ -1,4 +1,4 @@
-"""Drift of models within single partitions, such as the segments of a survey: the verdicts of `models`, a series per partition."""
+"""Drift of models within single partitions: the verdicts of `models`, a series per partition."""
 
 from __future__ import annotations
 

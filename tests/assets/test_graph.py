@@ -64,7 +64,7 @@ ASSETS = {
     "rubric_champions": (["rubric_summaries"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
     "rubric_agreement": (["rubric_judgements", "rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "2", None),
     "rubric_validity": (["rubric_judgements", "rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "2", None),
-    "rubric_drift": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "5", None),
+    "rubric_drift": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "6", None),
     "rubric_costs": (
         ["rubric_judgements", "rubric_responses", "rubric_summaries"],
         "rubric",
@@ -80,7 +80,7 @@ ASSETS = {
     "episodes": (["episode_prompts"], "games", TEAM, ["litellm", "parquet"], "2", "league_scenario"),
     "episode_scores": (["episodes"], "games", TEAM, ["parquet"], "2", "league_scenario"),
     "persona_results": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "5", None),
-    "games_drift": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "4", None),
+    "games_drift": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "5", None),
     "decision_answers": ([], "games", TEAM, ["litellm", "parquet"], "2", "league_scenario"),
     "strategy_values": (["decision_answers"], "games", TEAM, ["parquet"], "2", "league_scenario"),
     "preference_votes": ([], "preference", TEAM, ["sql"], None, None),
@@ -95,7 +95,7 @@ ASSETS = {
     "qa_anchors": (["qa_judgements"], "qa", TEAM, ["litellm", "parquet"], "2", None),
     "qa_board": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "4", None),
     "qa_costs": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "3", None),
-    "qa_drift": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "5", None),
+    "qa_drift": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "6", None),
     "qa_validity": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "1", None),
 }
 # (asset, check, blocking)
