@@ -5,16 +5,17 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.text.well_formed import replace_surrogates
 
-CHOICES = ("A", "B", "tie")
 Choice = Literal["A", "B", "tie"]
+CHOICES: tuple[Choice, ...] = get_args(Choice)
 Side = Literal["left", "right"]
 Preferred = Literal["left", "right", "tie"]
-REVIEWER_KINDS = ("person", "judge")
+ReviewerKind = Literal["person", "judge"]
+REVIEWER_KINDS: tuple[ReviewerKind, ...] = get_args(ReviewerKind)
 MOST_CONFIDENT = 5
 LONGEST_JUSTIFICATION = 2_000
 """Characters."""
@@ -68,7 +69,7 @@ class Vote:
     justification: str
     voted_at: datetime | None
     """When the server took it; None: nobody says, as in votes of other tools."""
-    reviewer_kind: Literal["person", "judge"] = "person"
+    reviewer_kind: ReviewerKind = "person"
     shown_as_a: Side = "left"
     """Which response of the pair was shown as A when the vote was given: with it a vote stays true in a store that has another salt."""
 

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, StringConstraints
 
 from dtef_pipeline.api.access import Administering, Operating, Reviewing
 from dtef_pipeline.api.answer_schemas import VotedFamilyName
 from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
-from dtef_pipeline.api.problems import Problem, is_json, make_not_json_problem
+from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.review.feedback_bodies import (
-    BALLOT_SENT,
-    ID_SENT,
     PageOfActions,
     PairsWanted,
     PreferenceBoard,
     check_voted_family,
 )
-from dtef_pipeline.api.review.feedback_services import UsedForVotes
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.review.feedback_services import Feedback, UsedForVotes
+from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import UnknownVote
-from dtef_pipeline.preference.ballots import read_ballot, read_id
+from dtef_pipeline.preference.ballots import Ballot, Id, SentBallot
 from dtef_pipeline.text.quantity_words import format_count
 from resources.votes.vote_queries import refuse_judge
 from resources.votes.vote_tables import decode_time
@@ -73,11 +70,6 @@ class VoidReason(Part):
     reason: Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=r"\S")]
 
 
-async def _require_json(request: Request, holder: Reviewing) -> None:
-    if not is_json(request):
-        raise make_not_json_problem(request)
-
-
 @router.post("/api/feedback/pairs", status_code=201, response_model=NewPairs)
 def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: UsedForVotes) -> NewPairs:
     """Make pairs of stored responses. 409: nothing is left to pair."""
@@ -99,11 +91,10 @@ def next_pair(
     held: Reviewing,
     services: Used,
     feedback: UsedForVotes,
-    reviewer_id: Annotated[str, Query(json_schema_extra=ID_SENT)],
+    reviewer_id: Annotated[Id, Query()],
     family: FamilyAsked = None,
 ) -> Response:
     """The next pair for a reviewer, the same one until the reviewer votes on it."""
-    reviewer_id = read_id("reviewer_id", reviewer_id)
     _require_own_id(held, reviewer_id)
     refuse_judge(services.votes.database, reviewer_id)
     pair = feedback.waiting.choose_next(reviewer_id, family)
@@ -114,20 +105,21 @@ def next_pair(
     "/api/feedback/votes",
     status_code=201,
     response_model=TakenVote,
-    dependencies=[Depends(_require_json)],
-    openapi_extra=BALLOT_SENT,
 )
-def take_vote(values: Annotated[Any, Body()], held: Reviewing, services: Used, feedback: UsedForVotes) -> Response:
+def take_vote(sent: SentBallot, held: Reviewing, services: Used, feedback: UsedForVotes) -> Response:
     """Store a vote: pair_id, reviewer_id, choice (A, B or tie), confidence (1 to 5), and perhaps a justification."""
-    if isinstance(values, Mapping) and isinstance(values.get("reviewer_id"), str):
-        _require_own_id(held, values["reviewer_id"])
-    ballot = read_ballot(values)
+    return JSONResponse({"vote_id": store_vote(sent.to_ballot(), held, services, feedback)}, 201, _NOT_KEPT)
+
+
+def store_vote(ballot: Ballot, held: HeldToken, services: Services, feedback: Feedback) -> str:
+    """The id of the vote. Raises Problem for the id of another reviewer, and for votes that come too fast."""
+    _require_own_id(held, ballot.reviewer_id)
     if wait := feedback.rate.wait_s(ballot.reviewer_id):
         message = f"at most {feedback.rate.most} votes of a reviewer are taken in a minute; the next in {wait} s"
         raise Problem(429, message, {"Retry-After": str(wait)})
     vote_id = services.votes.take(ballot)
     feedback.waiting.voted(ballot.pair_id, ballot.reviewer_id)
-    return JSONResponse({"vote_id": vote_id}, 201, _NOT_KEPT)
+    return vote_id
 
 
 @router.post("/api/feedback/votes/{vote_id}/void", status_code=201, response_model=TakenVote)

@@ -15,9 +15,10 @@ from dtef_pipeline.api.review.feedback_bodies import PairsWanted
 from dtef_pipeline.api.review.paired_responses import pair_stored, prepare_for_people
 from dtef_pipeline.cli.terminal import compute_terminal_fit, whole_frame
 from dtef_pipeline.cli.warehouse_access import open_warehouse
+from dtef_pipeline.documents import format_value
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.preference.ballots import read_id
+from dtef_pipeline.preference.ballots import ID_IN_WORDS, is_id
 from dtef_pipeline.preference.pair_blinding import BlindedPair
 from dtef_pipeline.preference.paired_csv import read_pairs_csv
 from dtef_pipeline.preference.vote_records import build_response_record, pair_record
@@ -202,8 +203,10 @@ def _print_table(
 
 def _require_person(store: VoteStore, reviewer: str) -> None:
     """Raises ConfigError for what is not an id of a person."""
+    if not is_id(reviewer):
+        raise ConfigError(f"--reviewer: got {format_value(reviewer)}; allowed: {ID_IN_WORDS}")
     try:
-        refuse_judge(store.database, read_id("--reviewer", reviewer), "--reviewer")
+        refuse_judge(store.database, reviewer, "--reviewer")
     except BallotError as error:
         raise ConfigError(str(error)) from None
 
