@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from dtef_pipeline.preference.vote_files import VoteColumns
-from dtef_pipeline.preference.vote_fit import PreferenceOptions, PreferenceScore, fit_votes
+from dtef_pipeline.preference.vote_fit import PreferenceScore, VoteSettings, fit_votes
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, Ties, fit_strengths
 
 Numbers = npt.NDArray[np.float64]
@@ -134,7 +134,7 @@ def draw_votes(world: VoteWorld, rng: np.random.Generator) -> VoteColumns:
 def judge_votes(world: VoteWorld, expected: Numbers, rng: np.random.Generator) -> dict[str, float]:
     """Shares of the intervals of one fit that hold the truth, by kind, and whether its tiers are more than one."""
     votes = draw_votes(world, rng)
-    options = PreferenceOptions(ties=world.ties)
+    options = VoteSettings(ties=world.ties)
     truth_of = dict(zip(votes.players, expected, strict=True))
     scores = [score for score in fit_votes(votes, options).scores if score.beta is not None]
     bounded = [score for score in scores if score.low is not None and score.high is not None]

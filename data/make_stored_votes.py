@@ -17,12 +17,11 @@ import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.preference.pair_counts import PlayersPair
 from dtef_pipeline.preference.vote_records import record_line, void_id
 from resources.settings import Settings
 from resources.votes.vote_files import export_votes
@@ -34,6 +33,14 @@ _STRENGTH = {"stored/amber": 1.0, "stored/birch": 0.1, "stored/cobalt": -1.1}
 _TASTE, _TIED = 0.4, 0.2
 """Standard deviation of a reviewer's taste for each model, and the share of votes that are ties."""
 _VOTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class PlayersPair(NamedTuple):
+    """A stored pair, of players."""
+
+    pair_id: str
+    left: str
+    right: str
 
 
 def invented_votes(pairs: list[PlayersPair]) -> Iterator[str]:
@@ -104,9 +111,7 @@ def paired_players(lines: list[str]) -> list[PlayersPair]:
     records = [json.loads(line) for line in lines]
     player = {one["response_id"]: one["player"] for one in records if one["kind"] == "response"}
     return [
-        PlayersPair(one["pair_id"], one["family"], one["item_id"], player[one["left_id"]], player[one["right_id"]], False)
-        for one in records
-        if one["kind"] == "pair"
+        PlayersPair(one["pair_id"], player[one["left_id"]], player[one["right_id"]]) for one in records if one["kind"] == "pair"
     ]
 
 

@@ -42,7 +42,7 @@ games_costs = build_costs_asset(GAMES_FAMILY, ["episode_scores", "decision_answe
 games_drift, games_no_drift, games_verdicts_were_sent = build_drift_assets(
     FamilyDrift(
         subject=GAMES_WATCHED,
-        code_version="4",
+        code_version="5",
         besides="Of each scenario one metric on 0-1 is watched, and those that its composite score is made of.",
         scores=("episode_scores", "scenario", "dtef games run"),
     )

@@ -1,5 +1,6 @@
 """The roll-up over all votes: `preference_scores`, and its job."""
 
+from collections import Counter
 from typing import Any
 
 import dagster as dg
@@ -12,10 +13,10 @@ from assets.stage.partitions import markdown, roll_up
 from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from assets.stage.table_publishing import publish_tables
-from dtef_pipeline.preference.pair_counts import count_meetings
 from dtef_pipeline.preference.score_publishing import preference_scores as scores_of_votes
-from dtef_pipeline.preference.vote_selection import WhichVotes, compute_votes_version, filter_votes
-from resources.votes.vote_store import VoteStore, find_equal_text_votes, read_pairs_and_votes
+from dtef_pipeline.preference.vote_selection import compute_votes_version, filter_votes
+from dtef_pipeline.text.quantity_words import format_count
+from resources.votes.vote_store import VoteStore, find_equal_text_votes
 
 _SHOWN_SCORES = (
     "family",
@@ -33,25 +34,20 @@ _SHOWN_SCORES = (
 )
 
 
-@dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="4"), **PREFERENCE_GROUP})
+@dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="5"), **PREFERENCE_GROUP})
 def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
     """Whose responses reviewers prefer: one row per family, partition, kind of reviewers, judge and player, with a 95 % interval by whole
     reviewers and prompts.
-
-    Beside it `preference_met` says who was compared with whom: one row per family, partition, reviewers (people, or a judge) and two players,
-    with pairs, votes, leak risks and voided votes.
 
     Made of the votes in the response store that nobody voided; the panel's section `preference` says which count, and how. People's votes are
     one fit, and those of each model that judges another. A player without a finite score or without an interval has the reason. Beside a
     player's score stands `persona_results`, `qa_board` or another board of its family: `dtef preference board --metric '*'` shows both.
     """
     votes = read_all_votes(store)
-    with VoteStore(store.responses_url or store.settings.responses_url) as vote_store:
-        meetings = count_meetings(*read_pairs_and_votes(vote_store))
     how = vote_settings(store.settings)
-    which = WhichVotes(tuple(how.items), not how.without_leak_risk, not how.no_own_judge, load_store_models(store).own_servers)
-    rows = scores_of_votes(votes, how.options, which)
-    selection = filter_votes(votes, which)
+    own_servers = load_store_models(store).own_servers
+    rows = scores_of_votes(votes, how, own_servers)
+    selection = filter_votes(votes, how, own_servers)
     vote_metadata: dict[str, Any] = {
         "votes": len(selection.votes),
         "votes_version": compute_votes_version(votes),
@@ -59,8 +55,7 @@ def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
         "self_judged": selection.self_judged,
         "self_judged_left_out": selection.self_judged_left_out,
     }
-    tables = {"preference_scores": rows, "preference_met": meetings}
-    return publish_tables(store, tables, **vote_metadata, scores=markdown(rows, _SHOWN_SCORES, most=30))
+    return publish_tables(store, {"preference_scores": rows}, **vote_metadata, scores=markdown(rows, _SHOWN_SCORES, most=30))
 
 
 PREFERENCE_ROLL_UPS = [preference_scores]
@@ -101,11 +96,7 @@ def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
 @asset_check(asset=preference_scores)
 def votes_are_free_of_leaks(store: Store) -> dg.AssetCheckResult:
     """Votes on pairs whose texts contain a name, which may still tell who wrote them: by two players, where scores count such votes."""
-    rows = store.warehouse.rows("preference_met").to_pylist()
-    totals = [row for row in rows if row["partition"] == "all"]
-    offenders = [
-        f"{row['family']} {row['player']} {row['other']}: {row['n_votes_leak_risk']} of {row['n_votes']} votes"
-        for row in totals
-        if row["n_votes_leak_risk"]
-    ]
-    return verdict(offenders, n_checked=sum(row["n_votes"] for row in totals), severity=dg.AssetCheckSeverity.WARN)
+    votes = read_all_votes(store)
+    risks = Counter((vote.family, *sorted((vote.left, vote.right))) for vote in votes if vote.leak_risk)
+    offenders = [f"{' '.join(key)}: {format_count(count, 'vote')}" for key, count in sorted(risks.items())]
+    return verdict(offenders, n_checked=len(votes), severity=dg.AssetCheckSeverity.WARN)

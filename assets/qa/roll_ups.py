@@ -88,7 +88,7 @@ def qa_scores_are_valid(store: Store) -> dg.AssetCheckResult:
 qa_drift, qa_no_drift, qa_verdicts_were_sent = build_drift_assets(
     FamilyDrift(
         subject=QA_WATCHED,
-        code_version="5",
+        code_version="6",
         besides="Where the judge was shown stored answers again (`qa_anchors`), a judged score that moved with the judge is no drift of the "
         "model, and `net_shift` is what is left of its shift.",
         scores=("qa_scores", "part", "dtef qa run"),

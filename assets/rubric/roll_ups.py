@@ -161,7 +161,7 @@ rubric_costs = build_costs_asset(RUBRIC_FAMILY, ["rubric_responses", "rubric_jud
 rubric_drift, rubric_no_drift, rubric_verdicts_were_sent = build_drift_assets(
     FamilyDrift(
         subject=WATCHED,
-        code_version="5",
+        code_version="6",
         besides="Where judges were shown stored answers again (`rubric_anchors`), `net_shift` is a model's shift net of theirs.",
         scores=("rubric_scores", "blueprint", "dtef rubric run"),
     )

@@ -7,7 +7,6 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
 from assets.stage.checks import asset_check
 from assets.stage.drift_checks import (
@@ -24,33 +23,11 @@ from assets.stage.resources import Store
 from assets.stage.table_publishing import require_made
 from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.drift.models import ModelDrift, compute_model_drift
-from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import build_headline, sort_key_of_verdict
 from dtef_pipeline.site.chart_images import render_markdown_image
 from dtef_pipeline.site.drift_page import build_series_chart
-
-
-class WatchConfig(dg.Config):
-    """By which settings a series gets its verdict, in place of those of the panel's section `drift`."""
-
-    baseline: int | None = Field(
-        default=None,
-        ge=2,
-        description="How many of the first snapshots are the frozen baseline. Not given: as the panel says, or 5.",
-    )
-    alpha: float | None = Field(
-        default=None,
-        gt=0,
-        lt=1,
-        description="Chance of a false `drift` anywhere, however often one looks. Not given: as the panel says, or 0.05.",
-    )
-
-    def override_options(self, options: WatchOptions) -> WatchOptions:
-        """The panel's settings, with those of this run in their place."""
-        return options.model_copy(update=self.model_dump(exclude_none=True))
-
 
 _SHIFT_SHOWN = ("n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot")
 _VERDICTS_SHOWN = ("verdict", "night_verdict", "model", "way", *_SHIFT_SHOWN, "net_shift")
@@ -97,10 +74,9 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
     deps = [dg.AssetKey(key) for key in family.after or family.scores[:1]]
 
     @dg.asset(name=f"{name}_drift", deps=deps, description=family.description, freshness_policy=family.freshness, **settings)
-    def asset(context: dg.AssetExecutionContext, config: WatchConfig, store: Store) -> dg.MaterializeResult[Any]:
+    def asset(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
         require_made(store, *family.scores)
-        drift = panel_drift(store.settings, store.warehouse)
-        options = config.override_options(drift)
+        options = panel_drift(store.settings, store.warehouse)
         rules = store.warehouse.query(
             lambda connection: build_rule_table(connection, subject), only=subject.ruled or subject.reads
         )
@@ -116,7 +92,7 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
             "dagster/row_count": len(checks),
             **{f"{table}_rows": len(part) for table, part in list(tables.items())[1:]},
             **_build_metadata(subject, rules, checks, result, judges),
-            "webhook": send_verdicts(context, store, checks, subject, drift.tell, result.order),
+            "webhook": send_verdicts(context, store, checks, subject, options.tell, result.order),
         }
         return dg.MaterializeResult(metadata=metadata)
 

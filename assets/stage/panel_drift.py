@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +11,6 @@ from dtef_pipeline.documents import read_document
 from dtef_pipeline.drift.settings import (
     DRIFT_SECTION,
     DriftSettings,
-    is_model_specific,
     load_drift_settings,
     read_panel,
     require_known_names,
@@ -29,21 +27,20 @@ Pairs = list[tuple[str, str]]
 """Names and variants of models."""
 
 
-def panel_drift(settings: Settings, warehouse: Warehouse) -> DriftSettings:
-    """The section; its defaults where there is none. Raises ConfigError when DTEF_PANEL names no file, or the section has a fault, or names
-    a model that no family's part of the panel asks, or names as a judge, and that has neither scores nor judged stored answers."""
-    if settings.panel is None:
-        return DriftSettings()
+def panel_drift(settings: Settings, warehouse: Warehouse | None) -> DriftSettings:
+    """The section; its defaults where there is none. `warehouse`: None: models with scores are not looked for.
+
+    Raises ConfigError when DTEF_PANEL names no file, or the section has a fault, or names a model that no family's part of the panel asks, or
+    names as a judge, and that has neither scores nor judged stored answers.
+    """
     drift = load_drift_section(settings)
-    if is_model_specific(drift):
+    if settings.panel is not None and drift.names_models:
         models = load_known_models(settings, COMPUTED_MODELS)
-        require_known_names(
-            read_panel(settings.panel),
-            drift,
-            list_panel_models(settings.panel, models),
-            partial(list_scored_models, warehouse),
-            partial(list_known_judges, settings.panel, models, warehouse),
-        )
+        asked, judges = list_panel_models(settings.panel, models), list_panel_judges(settings.panel, models)
+        if warehouse is not None:
+            asked += [pair for family in FAMILIES for pair in list_family_scored_models(warehouse, family)]
+            judges += [pair for family in FAMILIES for pair in list_family_judges(warehouse, family)]
+        require_known_names(read_panel(settings.panel), drift, asked, judges)
     return drift
 
 
@@ -97,22 +94,12 @@ def _resolve_or_skip(models: Models, selector: str) -> tuple[ModelSpec, ...]:
         return ()
 
 
-def list_scored_models(warehouse: Warehouse) -> Pairs:
-    """Names and variants of the models that any family has scores of."""
-    return [pair for family in FAMILIES for pair in list_family_scored_models(warehouse, family)]
-
-
 def list_family_scored_models(warehouse: Warehouse, family: Family) -> Pairs:
     """Names and variants of the models that a family has scores of."""
     if not warehouse.values(family.scored, family.space.first):
         return []
     names = f"SELECT DISTINCT model, model_variant FROM {family.scored}"
     return warehouse.query(lambda connection: connection.execute(names).fetchall(), only=[family.scored])
-
-
-def list_known_judges(path: Path, models: Models, warehouse: Warehouse) -> Pairs:
-    """The judges that a panel file names, and those that were shown stored answers again."""
-    return [*list_panel_judges(path, models), *(pair for family in FAMILIES for pair in list_family_judges(warehouse, family))]
 
 
 def list_family_judges(warehouse: Warehouse, family: Family) -> Pairs:

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 
-from assets.stage.panel_drift import (
-    list_known_judges,
-    list_panel_judges,
-    list_panel_models,
-    list_scored_models,
-    load_drift_section,
-    load_panel_section,
-)
+from assets.stage.panel_drift import load_drift_section, load_panel_section, panel_drift
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.identity import partition_key, split_partition_key
-from dtef_pipeline.survey.panel import Scored, check_named, load_panel
+from dtef_pipeline.survey.panel import check_named, load_panel
 from dtef_pipeline.survey.settings import SurveySettings
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -37,15 +28,15 @@ def load_checked_panel(settings: Settings, models: Models, warehouse: Warehouse 
     panel, path = load_known_panel(settings), settings.panel
     if path is None:
         return panel
-    if warehouse is None:
-        judges = partial(list_panel_judges, path, models)
-        return check_named(path, models, [], lambda: list_panel_models(path, models), judges)
+    rounds = warehouse.values("survey_responses", "round") if warehouse else []
     keys = [
         partition_key(round_id, segment)
-        for round_id in warehouse.values("survey_responses", "round")
-        for segment in warehouse.values("survey_responses", "segment", round=round_id)
+        for round_id in rounds
+        for segment in (warehouse.values("survey_responses", "segment", round=round_id) if warehouse else ())
     ]
-    return check_named(path, models, keys, *_find_other_models(path, models, warehouse))
+    check_named(path, models, keys)
+    panel_drift(settings, warehouse)
+    return panel
 
 
 def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
@@ -53,10 +44,3 @@ def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
     rounds = {split_partition_key(key)[0] for key in keys}
     stored_keys = {(name, segment) for name in rounds for segment in warehouse.values("blueprints", "segment", round=name)}
     return [key for key in keys if split_partition_key(key) in stored_keys]
-
-
-def _find_other_models(path: Path, models: Models, warehouse: Warehouse) -> tuple[Scored, Scored]:
-    """Finds the models with scores and those that the panel asks for other families, and the judges: the section `drift` is of them too."""
-    return lambda: [*list_scored_models(warehouse), *list_panel_models(path, models)], partial(
-        list_known_judges, path, models, warehouse
-    )

@@ -42,6 +42,7 @@ from dtef_pipeline.survey.attributes import is_non_answer
 from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints, list_left_out
+from dtef_pipeline.survey.boards.question_links import load_question_clusters
 from dtef_pipeline.survey.changes import COPY_COLUMNS, SAME_SURVEY, is_copy
 from dtef_pipeline.survey.completeness import require_whole_survey
 from dtef_pipeline.survey.design_effects import report_design_effect
@@ -459,7 +460,7 @@ def _watch(inputs: Inputs) -> _Watch:
     segments = Counter(
         round_id for (round_id, segment), labels in snapshots.items() if len(labels) > 1 and not is_non_answer(segment)
     )
-    clusters = warehouse.query(SUBJECT.query_clusters, only=["survey_responses"], first=rounds)
+    clusters = warehouse.query(load_question_clusters, only=["survey_responses"], first=rounds)
     order, options = _order(warehouse, snapshots), load_drift_section(inputs.outside.settings)
     return _Watch(partial(drift_checks, subject=SUBJECT, options=options, order=order, clusters=clusters), segments)
 
@@ -491,7 +492,7 @@ def _flags(tables: Tables) -> Mapping[str, Any]:
 
 DRIFT_STAGE = Stage(
     "drift_checks",
-    """Whether a model's score on the same prompts moved between snapshots: one row per (model variant, context level, prompt set).
+    """Whether a model's score on the same prompts moved between snapshots: one row per (model variant, context level).
 
     `verdict` is `watch` where the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
     score is at least 0.05 and at least 10 % above the lowest), and `drift` where there is strong evidence of a shift besides. `reason` says what
@@ -500,7 +501,7 @@ DRIFT_STAGE = Stage(
     check_segment,
     after=("segment_results",),
     settings=SURVEY_STAGE_SETTINGS["drift_checks"],
-    version="13",
+    version="14",
     follows=True,
     nightly=True,
     snapshot=lambda settings: None,

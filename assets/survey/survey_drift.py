@@ -7,7 +7,7 @@ from dtef_pipeline.survey.drift_subject import SUBJECT
 survey_drift, survey_no_drift, survey_verdicts_were_sent = build_drift_assets(
     FamilyDrift(
         subject=SUBJECT,
-        code_version="10",
+        code_version="11",
         besides="`drift_rule` repeats what the stage `drift_checks` found of each segment.",
         scores=("scores", "round", "dtef run"),
         group="boards",

@@ -33,7 +33,7 @@ from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.queue import evaluation_routes, queue_routes
 from dtef_pipeline.api.queue.event_stream import Watchers
 from dtef_pipeline.api.results import result_routes
-from dtef_pipeline.api.review import feedback_routes, feedback_sync
+from dtef_pipeline.api.review import feedback_routes
 from dtef_pipeline.api.service_health import HealthLook
 from dtef_pipeline.api.services import Services
 
@@ -55,7 +55,6 @@ _ROUTERS = (
     queue_routes.router,
     result_routes.router,
     feedback_routes.router,
-    feedback_sync.router,
     health_pages.router,
     static_files.router,
     login_pages.router,

@@ -36,6 +36,7 @@ from dtef_pipeline.drift.verdict_text import (
 )
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.terminal import render
+from dtef_pipeline.survey.boards.question_links import load_question_clusters
 from dtef_pipeline.text.quantity_words import list_first_names
 from resources.gateway.progress import waiting
 from resources.settings import Settings
@@ -152,7 +153,7 @@ def _model_checks(
 def _round_checks(warehouse: Warehouse, subject: Subject, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
     columns, levels = list_needed_columns(subject.keys), 1 if by == "round" else 2
     order = warehouse.query(snapshot_order, only=["scores"])
-    clusters = warehouse.query(subject.query_clusters, only=["survey_responses"])
+    clusters = warehouse.query(load_question_clusters, only=["survey_responses"])
     check = partial(drift_checks, subject=subject, levels=levels, options=options, order=order, clusters=clusters)
     checks = add_question_texts(
         warehouse, pa.concat_tables([check(warehouse.rows("scores", columns=columns, round=r)) for r in rounds])

@@ -168,11 +168,7 @@ def describe_break(label: str, whats: Sequence[str], subject: Subject) -> str:
         "panel": f"asked other {subject.keys.noun}s or {second}s",
         "metric": "was scored by another metric",
     }
-    return format_break(label, " and ".join(reasons[kind] for kind in whats))
-
-
-def format_break(label: str, did: str) -> str:
-    return f"{label} {did}, so earlier snapshots are not compared with it"
+    return f"{label} {' and '.join(reasons[kind] for kind in whats)}, so earlier snapshots are not compared with it"
 
 
 def describe_scope(prompts: pd.DataFrame, subject: Subject) -> str:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 import duckdb
@@ -43,23 +44,32 @@ class Histories:
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, subject: Subject, options: WatchOptions, only: Sequence[str] = ()
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        subject: Subject,
+        options: WatchOptions,
+        only: Sequence[str] = (),
+        order: Sequence[str] | None = None,
     ) -> None:
-        """`only`: these values of the space's first level; none given: all."""
+        """`only`: these values of the space's first level; none given: all. `order`: of all snapshots; None: of those of the connection."""
         self.subject = subject
         self._connection, self._keys, self._only = connection, subject.keys, list(only)
         self._by, self._item = ", ".join(subject.keys.series), ", ".join(subject.keys.tested_columns)
         self._chosen = f"(len($only) = 0 OR list_contains($only, {subject.keys.space[0]}))"
         self._wanted = f"{subject.watched} AND {self._chosen}"
         self._table = f"drift_{uuid.uuid4().hex}"
-        self.order = snapshot_order(connection)
+        self.order = snapshot_order(connection) if order is None else list(order)
         self.all = self._read_series(options)
+        self.labels = pd.DataFrame(columns=[*subject.keys.tested_columns, "name", "cluster"])
+        """By item code, the columns `Keys.tested`, `name` (of the item in all partitions) and `cluster` (what it is independent by)."""
         self._places = {history: place for place, history in enumerate(self.all) if len(history.times) > 1}
 
     def __enter__(self) -> Histories:
+        if not self._places:
+            return self
         try:
             self._copy()
-            self._labels = self._read_items()
+            self.labels = self._read_items()
             self._served = self._read_providers()
         except BaseException:
             self.__exit__()
@@ -69,27 +79,28 @@ class Histories:
     def __exit__(self, *exception: object) -> None:
         self._connection.execute(f"DROP TABLE IF EXISTS {self._table}; DROP TABLE IF EXISTS {self._table}_keys")
 
-    @property
-    def labels(self) -> pd.DataFrame:
-        """By item code, the columns `Keys.tested`, `name` (of the item in all partitions) and `cluster` (what it is independent by)."""
-        return self._labels
-
     def _read_series(self, options: WatchOptions) -> list[History]:
         rows = self._connection.execute(
-            f"""SELECT {self._by}, snapshot, min(temperature) AS least, max(temperature) AS most, count(temperature) = count(*) AS is_set,
-                epoch_us(min(answered_at)) AS first FROM scores WHERE {self._wanted} GROUP BY ALL ORDER BY ALL""",
+            f"""SELECT {self._by}, snapshot::VARCHAR, min(temperature), max(temperature), count(temperature) = count(*),
+                epoch_us(min(answered_at)) FROM scores WHERE {self._wanted} GROUP BY ALL ORDER BY ALL""",
             {"only": self._only},
-        ).df()
-        models = list(zip(rows["model"], rows["model_variant"], strict=True))
-        firsts = [convert_microseconds(None if pd.isna(us) else us) for us in rows["first"]]
-        times = [snapshot_time(str(label), first) for label, first in zip(rows["snapshot"], firsts, strict=True)]
-        mask = [options.takes(time, *model) for time, model in zip(times, models, strict=True)]
-        counts = pd.Series(mask, index=rows.index, dtype=bool)
-        rows = rows.assign(time=pd.Series(times, index=rows.index, dtype=object))
+        ).fetchall()
+        n_keys = len(self._keys.series)
         return [
-            _build_history(self._keys.series, values, group[counts[group.index]], self.order)
-            for values, group in rows.groupby(list(self._keys.series), sort=True)
+            self._build_history(dict(zip(self._keys.series, values, strict=True)), [row[n_keys:] for row in group], options)
+            for values, group in groupby(rows, key=lambda row: row[:n_keys])
         ]
+
+    def _build_history(self, keys: dict[str, str], snapshots: Sequence[tuple[Any, ...]], options: WatchOptions) -> History:
+        times: dict[str, datetime | None] = {}
+        temperatures = set[float | None]()
+        for label, least, most, is_set, first in snapshots:
+            time = snapshot_time(label, convert_microseconds(first))
+            if options.takes(time, keys["model"], keys["model_variant"]):
+                times[label] = time
+                temperatures |= {least, most} if is_set else {None}
+        temperature = temperatures.pop() if len(temperatures) == 1 else None
+        return History(keys, temperature, {label: times[label] for label in among(self.order, times)})
 
     def _copy(self) -> None:
         keys = [
@@ -164,13 +175,3 @@ class Histories:
 
 def _convert_floats(column: Any) -> Floats:
     return np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan)
-
-
-def _build_history(columns: Sequence[str], values: Sequence[Any], rows: pd.DataFrame, order: Sequence[str]) -> History:
-    times: dict[str, datetime | None] = dict(zip(map(str, rows["snapshot"]), rows["time"], strict=True))
-    temperatures = {float(value) for name in ("least", "most") for value in rows[name]} if rows["is_set"].all() else set()
-    return History(
-        dict(zip(columns, values, strict=True)),
-        temperatures.pop() if len(temperatures) == 1 else None,
-        {label: times[label] for label in among(order, times)},
-    )

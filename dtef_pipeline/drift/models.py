@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -33,7 +35,7 @@ from dtef_pipeline.drift.night import Night, compute_night
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import Paired
 from dtef_pipeline.drift.panel_verdicts import JudgedPanel, PairCodes, Standing
-from dtef_pipeline.drift.rule import apply_drift_rule
+from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule
 from dtef_pipeline.drift.snapshots import Snapshot, build_panels, parse_rate
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
@@ -67,28 +69,35 @@ class ModelDrift:
 
 
 def compute_model_drift(
-    connection: duckdb.DuckDBPyConnection, subject: Subject, options: WatchOptions | None = None, *, only: Sequence[str] = ()
+    connection: duckdb.DuckDBPyConnection,
+    subject: Subject,
+    options: WatchOptions | None = None,
+    *,
+    only: Sequence[str] = (),
+    n_watched: int = 1,
+    order: Sequence[str] | None = None,
 ) -> ModelDrift:
     """Verdicts on all models, and the timelines behind them, without rows that are computed or that the keys leave out.
 
     `connection`: with the tables of `subject.reads`. `only`: these values of the space's first level; none given:
     all. The chance of a false `drift` anywhere is `options.alpha`, split evenly over the series of two snapshots or more at temperature 0.
     Series at another temperature have a timeline and no verdict, and so have those that are no longer asked: on none of the latest
-    `options.baseline` days on which any model was. Raises WarehouseError for scores of an earlier version.
+    `options.baseline` days on which any model was. `n_watched`: how many connections like this one are watched together, which share alpha.
+    `order`: the order of all snapshots; None: that of the connection's. Raises WarehouseError for scores of an earlier version.
     """
     options = options or WatchOptions()
     for statement in subject.statements:
         connection.execute(statement)
     checks: list[dict[str, Any]] = []
     series: list[dict[str, Any]] = []
-    with require_current_scores(subject.keys), Histories(connection, subject, options, only) as histories:
+    with require_current_scores(subject.keys), Histories(connection, subject, options, only, order) as histories:
         late = _find_late_labels(histories, options.baseline)
         pairs = PairCodes.of(histories.labels, subject)
-        threshold = options.threshold(sum(past.is_watched and not late.isdisjoint(past.times) for past in histories.all))
+        n_late = sum(past.is_watched and not late.isdisjoint(past.times) for past in histories.all)
+        threshold = options.threshold(n_watched * n_late)
         ways = _group_by_way(histories.all, subject)
-        nights = options.compute_night_threshold(
-            sum(len({past.keys["model"] for past in way if past.is_watched}) > 1 for way in ways)
-        )
+        n_several = sum(len({past.keys["model"] for past in way if past.is_watched}) > 1 for way in ways)
+        nights = options.compute_night_threshold(n_watched * n_several)
         rows: dict[int, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
         for way in ways:
             comparisons = _compare_series(
@@ -147,10 +156,15 @@ def _is_control(history: History, peer: History, options: WatchOptions) -> bool:
 
 def _build_short_row(one: History, subject: Subject, options: WatchOptions) -> dict[str, Any]:
     """Of one snapshot, or of none that counts."""
-    rule = apply_drift_rule(pd.DataFrame(columns=list(one.times)), one.times, temperature=one.temperature)
+    rule = _apply_rule_to_nothing(tuple(one.times.items()), one.temperature)
     row = {**one.keys, **subject.named(one.keys), **asdict(rule), "latest_snapshot": next(iter(one.times), None), "changes": []}
     since = options.find_since(one.keys["model"], one.keys["model_variant"])
     return row if one.times else {**row, "reason": f"not compared: no snapshot since {since}, and earlier ones are left out"}
+
+
+@lru_cache(maxsize=128)
+def _apply_rule_to_nothing(times: tuple[tuple[str, datetime | None], ...], temperature: float | None) -> DriftVerdict:
+    return apply_drift_rule(pd.DataFrame(columns=[label for label, _ in times]), dict(times), temperature=temperature)
 
 
 def _find_late_labels(histories: Histories, most: int) -> set[str]:

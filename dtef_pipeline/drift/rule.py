@@ -108,15 +108,6 @@ def is_large(lowest: float, gap: float) -> bool:
     return gap >= MIN_GAP - _ROUNDING and gap >= MIN_RELATIVE_GAP * lowest - _ROUNDING
 
 
-def judge_single_snapshot(items: int, n_scored: int, *, is_timed: bool, temperature: float | None) -> DriftVerdict:
-    """What `apply_drift_rule` says of a single snapshot with `items`, so many of them `n_scored`: there is nothing to compare."""
-    counts = items > 0 and n_scored / items >= MIN_ANSWERED
-    hours = 0.0 if counts and is_timed else None
-    shared = n_scored if counts else items
-    why_not = _find_exclusion_reason(int(counts), shared, hours, temperature) or ""
-    return DriftVerdict(int(counts), shared, None, None, None, None, None, False, why_not)
-
-
 def _is_day_label(labels: Sequence[str]) -> bool:
     """Whether a label begins with a date that has no time of day."""
     return any(named is not None and named[1] for named in map(parse_label_time, labels))

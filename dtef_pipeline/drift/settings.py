@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +14,7 @@ from dtef_pipeline.drift.options import ALL_OTHERS, WatchOptions
 from dtef_pipeline.text.name_matching import list_nearest
 
 DRIFT_SECTION = "drift"
-Named = Iterable[tuple[str, str]]
+Named = Sequence[tuple[str, str]]
 """Names and variants of models."""
 
 
@@ -23,32 +23,20 @@ def load_drift_settings(path: Path) -> DriftSettings:
     return read_panel(path).section(DRIFT_SECTION, DriftSettings) or DriftSettings()
 
 
-def is_model_specific(drift: DriftSettings) -> bool:
-    """Whether dates or controls are of models by name."""
-    return bool(drift.control or set(drift.since) - {ALL_OTHERS})
-
-
-def require_known_names(
-    document: Document, drift: DriftSettings, models: Named, results: Callable[[], Named], judges: Callable[[], Named] = tuple
-) -> None:
+def require_known_names(document: Document, drift: DriftSettings, models: Named, judges: Named) -> None:
     """Look for the models that the section names: a date or a control that is not a model would silently do nothing.
 
-    `models`: the models of the panel; `results`: finds those with scores; `judges`: finds those of the panel, and those that were shown stored
-    answers again. Raises ConfigError with the line for a date of none of them, and for a control that is not a language model with scores.
+    `models`: those of the panel and those with scores; `judges`: those of the panel, and those that were shown stored answers again. Raises
+    ConfigError with the line for a date of none of them, and for a control that is not a language model.
     """
-    models = list(models)
-    if drift.absent(models) and (absent := drift.absent(candidates := [*models, *results(), *judges()])):
-        names = list_nearest(absent[0], {name for name, _ in candidates})
-        raise document.error(
-            (DRIFT_SECTION, "since", absent[0]),
-            f"not a model of the panel, and without scores; models of the panel or with scores: {names}",
-        )
-    if drift.find_absent_controls(models) and (absent := drift.find_absent_controls(candidates := [*models, *results()])):
-        names = list_nearest(absent[0], {name for name, variant in candidates if not is_computed(variant)})
-        raise document.error(
-            (DRIFT_SECTION, "control", drift.control.index(absent[0])),
-            f"{absent[0]!r}: not a language model of the panel, and without scores; models of the panel or with scores: {names}",
-        )
+    ending = "and without scores; models of the panel or with scores"
+    if absent := drift.absent([*models, *judges]):
+        names = list_nearest(absent[0], {name for name, _ in (*models, *judges)})
+        raise document.error((DRIFT_SECTION, "since", absent[0]), f"not a model of the panel, {ending}: {names}")
+    if absent := drift.find_absent_controls(models):
+        names = list_nearest(absent[0], {name for name, variant in models if not is_computed(variant)})
+        place = (DRIFT_SECTION, "control", drift.control.index(absent[0]))
+        raise document.error(place, f"{absent[0]!r}: not a language model of the panel, {ending}: {names}")
 
 
 def read_panel(path: Path) -> Document:
@@ -78,3 +66,8 @@ class DriftSettings(WatchOptions):
     """Severity of the `no_drift` checks by verdict: WARN, ERROR or OFF."""
     tell: list[Literal["watch", "drift"]] = ["drift"]
     """Verdicts that are sent to the webhook: drift, watch. Sooner or later most series get `watch`, whether or not they changed."""
+
+    @property
+    def names_models(self) -> bool:
+        """Whether dates or controls are of models by name."""
+        return bool(self.control or set(self.since) - {ALL_OTHERS})

@@ -80,7 +80,6 @@ _CHANGES = field(
 PARTITION_DRIFT = (
     *MODEL_FIELDS,
     WAY_FIELD,
-    field("prompt_set", pa.string(), "Hash of the prompts asked in every snapshot and of what they are scored against"),
     _N_COMPARED,
     _ITEMS_COMPARED,
     *_RULE,
@@ -105,14 +104,7 @@ DRIFT = pa.schema(
         *NIGHT,
         _MOVED,
         _CHANGES,
-        field("cause", pa.string(), "Cause of the shift: model, judges, both, unclear, or none; null: no stored answers"),
         field("net_shift", pa.float64(), "Shift of the model less that of its judges, in units of the score; null: not known"),
-        field(
-            "net_low", pa.float64(), "Lower end of the 95 % interval of net_shift, from those of both shifts; null: not known"
-        ),
-        field(
-            "net_high", pa.float64(), "Upper end of the 95 % interval of net_shift, from those of both shifts; null: not known"
-        ),
         field("judges_note", pa.string(), "Account of what the judges' drift has to do with the shift; null: nothing to say"),
         field("sent", pa.string(), "Verdict last sent to the webhook; null: none was sent"),
         field("night_sent", pa.string(), "Verdict on the night last sent to the webhook; null: none was sent"),

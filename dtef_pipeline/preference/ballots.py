@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Annotated, Any
 
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
+
+from dtef_pipeline.documents import Part, format_path, format_value, reasons
 from dtef_pipeline.errors import BallotError
-from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION, MOST_CONFIDENT, Choice
+from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION, MOST_CONFIDENT, Choice
 from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.well_formed import replace_surrogates
 
-BALLOT_FIELDS = ("pair_id", "reviewer_id", "choice", "confidence", "justification")
 LONGEST_ID = 200
 """Characters of an id of a pair or reviewer."""
-_ECHOED = 60
-_MOST_UNKNOWN = 20
-_ID_IN_WORDS = f"a text of 1 to {format_count(LONGEST_ID, 'printable character')}"
+ID_IN_WORDS = f"a text of 1 to {format_count(LONGEST_ID, 'printable character')}, not only blanks"
+
+
+def is_id(value: object, longest: int = LONGEST_ID) -> bool:
+    """Whether it can name a reviewer or a pair: printable characters, not only blanks."""
+    return isinstance(value, str) and 1 <= len(value) <= longest and value.isprintable() and bool(value.strip())
+
+
+def _require_id(value: Any) -> Any:
+    if not is_id(value):
+        raise ValueError(f"got {format_value(value)}; allowed: {ID_IN_WORDS}")
+    return value
+
+
+def _replace_surrogates(value: Any) -> Any:
+    return replace_surrogates(value) if isinstance(value, str) else value
+
+
+Id = Annotated[
+    str,
+    BeforeValidator(_require_id),
+    # That its characters are printable is said in words: patterns have no name for these.
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_ID, "pattern": r"\S"}),
+]
+Confidence = Annotated[int, Field(ge=1, le=MOST_CONFIDENT)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,73 +54,28 @@ class Ballot:
     justification: str = ""
 
 
+class SentBallot(Part):
+    """A vote as a reviewer hands it in."""
+
+    pair_id: Id
+    """As it was served with the pair: printable characters, not only blanks."""
+    reviewer_id: Id
+    """Whose vote it is; of a reviewer's token its name: printable characters, not only blanks."""
+    choice: Choice
+    """Which response is better."""
+    confidence: Confidence
+    """Higher is more certain."""
+    justification: Annotated[str, Field(max_length=LONGEST_JUSTIFICATION), BeforeValidator(_replace_surrogates)] | None = None
+    """Why, in the reviewer's words. Left out or null: none."""
+
+    def to_ballot(self) -> Ballot:
+        return Ballot(self.pair_id, self.reviewer_id, self.choice, self.confidence, self.justification or "")
+
+
 def read_ballot(values: object) -> Ballot:
-    """The ballot of parsed JSON: an object with `BALLOT_FIELDS` and nothing else, of which the justification alone may be left out.
-
-    Raises BallotError: for all fields at fault, what arrived and what is allowed.
-    """
-    if not isinstance(values, Mapping):
-        _refuse("a vote", values, f"an object with {', '.join(BALLOT_FIELDS)}")
-    if faults := list(_find_faults(values)):
-        raise BallotError("; ".join(f"{field}: {message}" for field, message in faults), faults)
-    pair_id, reviewer_id, choice, confidence = (values[name] for name in BALLOT_FIELDS[:-1])
-    return Ballot(pair_id, reviewer_id, choice, confidence, replace_surrogates(values.get("justification") or ""))
-
-
-def _find_faults(values: Mapping[object, object]) -> Iterator[tuple[str, str]]:
-    """(field, what is wrong there), the fields of a ballot first."""
-    for field, (holds, choices) in _HOLDS_AND_ALLOWED.items():
-        if field not in values and field != "justification":
-            yield field, f"is missing; allowed: {choices}"
-        elif not holds(values.get(field)):
-            yield field, f"got {_format_value(values[field])}; allowed: {choices}"
-    for name in sorted(str(key) for key in values if key not in BALLOT_FIELDS)[:_MOST_UNKNOWN]:
-        yield name[:_ECHOED], f"unknown field; allowed: {', '.join(BALLOT_FIELDS)}"
-
-
-def read_id(field: str, value: object) -> str:
-    """An id: a text in one line, as it was given. Raises BallotError for anything else."""
-    if not is_id(value):
-        _refuse(field, value, _ID_IN_WORDS)
-    return str(value)
-
-
-def is_id(value: object, longest: int = LONGEST_ID) -> bool:
-    """Whether it can name a reviewer or a pair: printable characters, not only blanks."""
-    return isinstance(value, str) and 1 <= len(value) <= longest and value.isprintable() and bool(value.strip())
-
-
-def _is_confidence(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_CONFIDENT
-
-
-def _is_justification(value: object) -> bool:
-    return value is None or (isinstance(value, str) and len(value) <= LONGEST_JUSTIFICATION)
-
-
-_HOLDS_AND_ALLOWED: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "pair_id": (is_id, _ID_IN_WORDS),
-    "reviewer_id": (is_id, _ID_IN_WORDS),
-    "choice": (lambda value: isinstance(value, str) and value in CHOICES, ", ".join(CHOICES)),
-    "confidence": (_is_confidence, f"a whole number from 1 to {MOST_CONFIDENT}"),
-    "justification": (_is_justification, f"a text of at most {format_count(LONGEST_JUSTIFICATION, 'character')}, or none"),
-}
-"""By field, whether a value can be its own, and which can."""
-
-
-def _refuse(field: str, value: object, choices: str) -> NoReturn:
-    message = f"got {_format_value(value)}; allowed: {choices}"
-    raise BallotError(f"{field}: {message}", [(field, message)] if field in BALLOT_FIELDS else ())
-
-
-def _format_value(value: object) -> str:
-    # A text is cut before it is spelled: it may be long.
-    if not isinstance(value, str):
-        # As JSON spells them: null, true.
-        return json.dumps(value)[: _ECHOED + 4] if value is None or isinstance(value, int | float) else _describe_kind(value)
-    text = repr(value[: _ECHOED + 1])[: _ECHOED + 4]
-    return text if len(value) <= _ECHOED else f"{text}..."
-
-
-def _describe_kind(value: object) -> str:
-    return "a mapping" if isinstance(value, Mapping) else "a list" if isinstance(value, list) else type(value).__name__
+    """The ballot of parsed JSON. Raises BallotError: for all fields at fault, what arrived and what is allowed."""
+    try:
+        return SentBallot.model_validate(values).to_ballot()
+    except ValidationError as error:
+        faults = [(format_path(reason.place) or "body", reason.message) for reason in reasons(error, SentBallot)]
+        raise BallotError("; ".join(f"{field}: {message}" for field, message in faults), faults) from None

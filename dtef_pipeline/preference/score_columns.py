@@ -25,8 +25,6 @@ _OF_FIT = (
     field(
         "self_judged_left_out", pa.int64(), "Votes of a judge left out, as a response is of its own maker; null: people voted"
     ),
-    field("effective_reviewers", pa.float64(), "Number of equally busy reviewers that they are worth"),
-    field("prompts", pa.int64(), "Prompts that the votes are on"),
     field("note", pa.string(), "Limit of the intervals: they hold for the prompts of these votes only; null: none"),
     field(
         "longer_share",
@@ -40,8 +38,6 @@ _OF_FIT = (
         pa.float64(),
         "Logits that a text twice as long as the other has; null: no control by length, or no answer",
     ),
-    field("length_low", pa.float64(), "Lower end of the 95 % interval of length_effect; null: there is none"),
-    field("length_high", pa.float64(), "Upper end of the 95 % interval of length_effect; null: there is none"),
     field(
         "flip_rate",
         pa.float64(),
@@ -78,28 +74,7 @@ PREFERENCE_SCORES = pa.schema(
     ]
 )  # fmt: skip
 """One row per family, partition, kind of reviewers, judge and player; the columns from `separable` on are of the fit, equal in all its rows."""
-PREFERENCE_MET = pa.schema(
-    [
-        field("family", pa.string(), "Family of evaluations whose responses are paired; elsewhere: votes of other tools"),
-        field("partition", pa.string(), "First level of the items' partitions, such as a suite or league; all: the whole family"),
-        field("reviewer_kind", pa.string(), "Kind of reviewers whose votes are counted: person or judge"),
-        field("judge", pa.string(), "Judge whose votes are counted; null: people's are"),
-        field("player", pa.string(), "Player who wrote one response: a model variant, or persona@variant"),
-        field("other", pa.string(), "Player who wrote the other response; after `player` in the order of names"),
-        field("n_pairs", pa.int64(), "Pairs of responses of the two, voted on or not"),
-        field("n_leak_risk", pa.int64(), "Pairs whose texts contain a name, which may reveal who wrote them"),
-        field("n_voted", pa.int64(), "Pairs with a vote that counts"),
-        field("n_votes", pa.int64(), "Votes on the pairs that are not void"),
-        field("for_player", pa.int64(), "Votes for `player`"),
-        field("for_other", pa.int64(), "Votes for `other`"),
-        field("n_ties", pa.int64(), "Votes for neither"),
-        field("n_votes_leak_risk", pa.int64(), "Votes on pairs whose texts contain a name"),
-        field("n_void", pa.int64(), "Voided votes on the pairs, which count nowhere else"),
-    ]
-)  # fmt: skip
-"""One row per family, partition, reviewers (people, or one judge that voted there) and two players with a pair, also without a vote."""
 PREFERENCE_TABLES: Mapping[str, TableSpec] = {
     "preference_scores": TableSpec(PREFERENCE_SCORES, remake=_BY_ROLL_UP_OF_VOTES),
-    "preference_met": TableSpec(PREFERENCE_MET, remake=_BY_ROLL_UP_OF_VOTES),
 }
 """Votes belong to no family: they are on responses of all of them."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from dtef_pipeline.preference.pair_verdicts import parse_order_verdicts
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION, PREFERENCE_SCORES
-from dtef_pipeline.preference.vote_fit import PreferenceFit, PreferenceOptions, PreferenceScore, fit_votes
+from dtef_pipeline.preference.vote_fit import PreferenceFit, VoteSettings, fit_votes
 from dtef_pipeline.preference.vote_selection import (
     FilteredVotes,
-    WhichVotes,
     build_vote_columns,
     compute_votes_version,
     filter_votes,
@@ -29,20 +27,19 @@ _VOTE_GROUP = ("family", "partition", "reviewer_kind", "judge")
 
 
 def preference_scores(
-    votes: Sequence[PlayersVote], options: PreferenceOptions | None = None, which: WhichVotes | None = None
+    votes: Sequence[PlayersVote], settings: VoteSettings | None = None, own_servers: Collection[str] = ()
 ) -> pa.Table:
-    """`PREFERENCE_SCORES` of votes of both kinds of reviewers; without votes no rows. `votes`: all of the store, of which `which` count.
+    """`PREFERENCE_SCORES` of votes of both kinds of reviewers; without votes no rows.
 
-    Votes without confidences count 1 each, also where weights are asked for, and their rows say so.
+    `votes`: all of the store, of which `settings` say which count. `own_servers`: as of `is_self_judged`. Votes without confidences count 1
+    each, also where weights are asked for, and their rows say so.
     """
     version = compute_votes_version(votes)
     rows: list[dict[str, Any]] = []
     for group, members in sorted(_group_votes(votes).items(), key=lambda pair: _sort_key(pair[0])):
-        fit_rows = _build_fit_rows(members, options or PreferenceOptions(), which or WhichVotes())
         named = dict(zip(_VOTE_GROUP, group, strict=True)) | {"votes_version": version}
-        rows += [named | row for row in fit_rows]
-    arrays = [pa.array([row[field.name] for row in rows], field.type) for field in PREFERENCE_SCORES]
-    return pa.table(arrays, schema=PREFERENCE_SCORES)
+        rows += [named | row for row in _fit_group(members, settings or VoteSettings(), own_servers)]
+    return pa.Table.from_pylist(rows, schema=PREFERENCE_SCORES)
 
 
 def _sort_key(group: _Group) -> tuple[str, bool, str, str, str]:
@@ -50,22 +47,22 @@ def _sort_key(group: _Group) -> tuple[str, bool, str, str, str]:
     return family, partition != EVERY_PARTITION, partition, kind, judge or ""
 
 
-def _build_fit_rows(votes: Sequence[PlayersVote], options: PreferenceOptions, which: WhichVotes) -> list[dict[str, Any]]:
+def _fit_group(votes: Sequence[PlayersVote], settings: VoteSettings, own_servers: Collection[str]) -> list[dict[str, Any]]:
     """One row per player, of one fit of those votes that count."""
-    selection = filter_votes(votes, which)
+    selection = filter_votes(votes, settings, own_servers)
     if not selection.votes:
         return []
-    why = find_unweighted_reason(selection.votes) if options.weight else None
-    settings = replace(options, weight=None) if why else options
-    fit = fit_votes(build_vote_columns("votes of the store", selection.votes), settings, measure_text_lengths(selection.votes))
-    of_fit = _build_fit_columns(fit) | _describe_votes(selection, which) | {"unweighted": why}
-    return [{**_build_player_columns(score), **of_fit} for score in fit.scores]
+    why = find_unweighted_reason(selection.votes) if settings.weight else None
+    how = settings.model_copy(update={"weight": None}) if why else settings
+    fit = fit_votes(build_vote_columns("votes of the store", selection.votes), how, measure_text_lengths(selection.votes))
+    return build_score_rows(fit, describe_selection(selection, settings) | {"unweighted": why})
 
 
-def _describe_votes(selection: FilteredVotes, which: WhichVotes) -> dict[str, Any]:
+def describe_selection(selection: FilteredVotes, settings: VoteSettings) -> dict[str, Any]:
+    """The columns on which votes count and how judges voted."""
     has_judges = any(vote.reviewer_kind == "judge" for vote in selection.votes)
     return compute_position_bias(selection.votes) | {
-        "items": ", ".join(which.items) or None,
+        "items": ", ".join(settings.items) or None,
         "leaks_left_out": selection.leaks_left_out,
         "self_judged": selection.self_judged if has_judges else None,
         "self_judged_left_out": selection.self_judged_left_out if has_judges else None,
@@ -98,30 +95,35 @@ def _group_votes(votes: Iterable[PlayersVote]) -> Mapping[_Group, list[PlayersVo
     return groups
 
 
-def _build_player_columns(score: PreferenceScore) -> dict[str, Any]:
+def build_score_rows(fit: PreferenceFit, further: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One row per player: its columns, those of the fit, and further ones that are the same for all."""
     names = ("component", "rank", "tier", "beta", "share", "se", "low", "high", "n_reviewers")
-    named = {"player": score.model, "n_votes": score.n, "reason": score.reason or None}
-    return named | {name: getattr(score, name) for name in names}
+    of_fit = {**_build_fit_columns(fit), **further}
+    return [
+        {
+            "player": score.model,
+            **{name: getattr(score, name) for name in names},
+            "n_votes": score.n,
+            "reason": score.reason or None,
+            **of_fit,
+        }
+        for score in fit.scores
+    ]
 
 
 def _build_fit_columns(fit: PreferenceFit) -> dict[str, Any]:
-    options, length = fit.options, fit.length
-    longer = length.longer if length else None
+    longer = fit.length.longer if fit.length else None
     return {
         "separable": fit.separable,
-        "ties": options.ties,
-        "prior_l2": options.l2 or None,
-        "weight": options.weight,
-        "control": options.control,
+        "ties": fit.settings.ties,
+        "prior_l2": fit.settings.prior_l2 or None,
+        "weight": fit.settings.weight,
+        "control": fit.settings.control,
         "votes": fit.counted,
         "reviewers": fit.reviewers,
-        "effective_reviewers": fit.effective_reviewers,
-        "prompts": fit.prompts,
         "note": fit.note,
         "longer_share": longer.share if longer else None,
         "longer_low": longer.low if longer else None,
         "longer_high": longer.high if longer else None,
-        "length_effect": length.coefficient if length else None,
-        "length_low": length.low if length else None,
-        "length_high": length.high if length else None,
+        "length_effect": fit.length.coefficient if fit.length else None,
     }

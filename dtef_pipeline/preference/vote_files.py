@@ -188,7 +188,7 @@ def iterate_file_votes(path: Path) -> Iterator[FileVote]:
         confidence = row.get("confidence", "")
         if confidence and confidence not in confidences:
             raise _make_source_error(path, line, "confidence is not usable", confidence, [*confidences, "nothing"])
-        choice: Choice = row["choice"]  # type: ignore[assignment]
+        choice: Choice = row["choice"]
         confidence_value = int(confidence) if confidence else None
         yield FileVote(
             line, row["left"], row["right"], choice, row.get("reviewer_id", ""), row.get("prompt_id", ""), confidence_value

@@ -28,13 +28,12 @@ from dtef_pipeline.preference.response_lengths import (
 )
 from dtef_pipeline.preference.vote_files import VoteColumns
 from dtef_pipeline.preference.votes import MOST_CONFIDENT
-from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, Ties, fit_strengths
+from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, fit_strengths
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.statistics.clustered_errors import (
     Bounds,
     ClusteredErrors,
     compute_bounds,
-    count_effective,
     estimate_errors,
     list_dependences,
     pair_tests,
@@ -57,18 +56,31 @@ VOTE_KEYS = Keys(
 """The keys for tiers of preference, which are computed within each component."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreferenceOptions:
-    """How votes become scores."""
+PREFERENCE_SECTION = "preference"
 
-    ties: Ties = "half"
-    """A tie is half a win of each, has a parameter of its own (Davidson), or is left out."""
-    l2: float = 0.0
-    """Penalty l2 * sum(beta^2), a prior: 0 for none."""
+
+class VoteSettings(Part):
+    """Which votes count, and how, in `dtef preference board --now` and in the table `preference_scores`."""
+
+    ties: Literal["half", "davidson", "drop"] = "half"
+    """How a tie counts: as half a win for each, as an outcome with its own parameter (davidson), or not at all."""
+    prior_l2: Annotated[float, Field(ge=0, le=1e6)] = 0.0
+    """Penalty prior_l2 * sum(beta^2). Above 0, every player has a finite score."""
     weight: Literal["confidence"] | None = None
-    """A vote of confidence c counts c / 5; None: every vote counts 1."""
+    """With `confidence`, a vote of confidence c counts c / 5. Judges state none: their votes count 1."""
     control: Literal["length"] | None = None
-    """Betas are those of responses of equal length."""
+    """With `length`, players are compared as if their texts were equally long."""
+    items: list[Annotated[str, Field(min_length=1)]] = []
+    """Only votes on items that fit one of these patterns."""
+    no_own_judge: bool = False
+    """Leave out votes of a judge on responses of its own maker."""
+    without_leak_risk: bool = False
+    """Leave out pairs from whose texts a name was removed, because they may still tell who wrote them."""
+
+
+def load_vote_settings(path: Path) -> VoteSettings | None:
+    """The section of a panel file; None where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
+    return read_document(path, "panel file", [PREFERENCE_SECTION]).section(PREFERENCE_SECTION, VoteSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +127,13 @@ class LengthEffect:
 class PreferenceFit:
     """Scores of all players, and what they were made of."""
 
-    options: PreferenceOptions
+    settings: VoteSettings
     votes: int
     """In the file; with ties `drop` some do not count."""
     counted: int
     """Votes that scores are made of, or would be if they had a finite value."""
     reviewers: int | None
     """Who gave the votes that count. None: voters unknown, so that each vote is taken for independent."""
-    effective_reviewers: float | None
-    """How many equally busy reviewers they are worth, (sum of votes)^2 / sum of votes^2 over reviewers."""
     prompts: int | None
     """Prompts of the votes that count; None: nobody says on which prompts they are."""
     note: str | None
@@ -141,11 +151,11 @@ class PreferenceFit:
     def document(self) -> dict[str, Any]:
         """What `dtef preference board --now --json` writes."""
         values = asdict(self)
-        options = values.pop("options")
+        settings = values.pop("settings")
         values["components"] = [list(players) for players in self.components]
         values["scores"] = list(values["scores"])
-        values |= {"ties": options["ties"], "prior": {"l2": options["l2"]} if options["l2"] else None}
-        values |= {"weight": options["weight"], "control": options["control"]}
+        values |= {"ties": settings.ties, "prior": {"l2": settings.prior_l2} if settings.prior_l2 else None}
+        values |= {"weight": settings.weight, "control": settings.control}
         if self.length is None:
             del values["length"]
         else:
@@ -154,7 +164,7 @@ class PreferenceFit:
 
 
 def fit_votes(
-    votes: VoteColumns, options: PreferenceOptions | None = None, lengths: Lengths | Floats | None = None
+    votes: VoteColumns, settings: VoteSettings | None = None, lengths: Lengths | Floats | None = None
 ) -> PreferenceFit:
     """The scores of votes; `lengths` is needed for control by length, and without it shows what length did.
 
@@ -162,22 +172,21 @@ def fit_votes(
 
     Raises ConfigError for weights without confidences, and for control without lengths.
     """
-    options = options or PreferenceOptions()
+    settings = settings or VoteSettings()
     of_votes = collect_vote_lengths(votes, lengths) if isinstance(lengths, Mapping) else lengths
-    rows = _build_outcomes(votes, options, of_votes)
-    fit = fit_strengths(rows, ties=options.ties, l2=options.l2)
+    rows = _build_outcomes(votes, settings, of_votes)
+    fit = fit_strengths(rows, ties=settings.ties, l2=settings.prior_l2)
     errors = estimate_errors(fit)
     ends = compute_bounds(fit, errors)
-    counts = rows.where(rows.outcome != 0) if options.ties == "drop" else rows
+    counts = rows.where(rows.outcome != 0) if settings.ties == "drop" else rows
     prompts = None if counts.item is None else len(np.unique(counts.item))
     # Without a tie nu is 0, and its logarithm has no interval.
     low_nu, high_nu = (_convert_number(np.exp(end[-1])) if fit.nu else None for end in (ends.low, ends.high))
     return PreferenceFit(
-        options=options,
+        settings=settings,
         votes=votes.votes,
         counted=int(counts.times.sum()),
         reviewers=None if counts.cluster is None else len(np.unique(counts.cluster)),
-        effective_reviewers=None if counts.cluster is None else count_effective(counts.cluster, counts.weight * counts.times),
         prompts=prompts,
         note=_find_note(fit, ends, prompts),
         separable=fit.separable,
@@ -190,19 +199,19 @@ def fit_votes(
     )
 
 
-def _build_outcomes(votes: VoteColumns, options: PreferenceOptions, lengths: Floats | None) -> PairedOutcomes:
+def _build_outcomes(votes: VoteColumns, settings: VoteSettings, lengths: Floats | None) -> PairedOutcomes:
     n = len(votes.left)
     weight = np.ones(n)
-    if options.weight == "confidence":
+    if settings.weight == "confidence":
         if votes.confidence is None:
             raise ConfigError(
                 f"{votes.where}: no column confidence; `weight: confidence` needs 1 to {MOST_CONFIDENT} in every vote"
             )
         weight = votes.confidence / MOST_CONFIDENT
-    if options.control and lengths is None:
+    if settings.control and lengths is None:
         raise ConfigError("control by length needs the lengths of the responses: give --responses FILE")
     reviewer, prompt = map(_encode_names, (votes.reviewer_ids, votes.prompt_ids))
-    control = compute_doublings(lengths) if options.control and lengths is not None else np.zeros((n, 0))
+    control = compute_doublings(lengths) if settings.control and lengths is not None else np.zeros((n, 0))
     return PairedOutcomes(
         len(votes.players), votes.left, votes.right, votes.outcome, weight, votes.times, reviewer, control, prompt
     )
@@ -292,34 +301,3 @@ def _build_length_effect(fit: StrengthFit, ends: Bounds, longer: LongerShare) ->
 
 def _convert_number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-PREFERENCE_SECTION = "preference"
-
-
-class VoteSettings(Part):
-    """Which votes count, and how, in `dtef preference board --now` and in the table `preference_scores`."""
-
-    ties: Literal["half", "davidson", "drop"] = "half"
-    """How a tie counts: as half a win for each, as an outcome with its own parameter (davidson), or not at all."""
-    prior_l2: Annotated[float, Field(ge=0, le=1e6)] = 0.0
-    """Penalty prior_l2 * sum(beta^2). Above 0, every player has a finite score."""
-    weight: Literal["confidence"] | None = None
-    """With `confidence`, a vote of confidence c counts c / 5. Judges state none: their votes count 1."""
-    control: Literal["length"] | None = None
-    """With `length`, players are compared as if their texts were equally long."""
-    items: list[Annotated[str, Field(min_length=1)]] = []
-    """Only votes on items that fit one of these patterns."""
-    no_own_judge: bool = False
-    """Leave out votes of a judge on responses of its own maker."""
-    without_leak_risk: bool = False
-    """Leave out pairs from whose texts a name was removed, because they may still tell who wrote them."""
-
-    @property
-    def options(self) -> PreferenceOptions:
-        return PreferenceOptions(self.ties, self.prior_l2, self.weight, self.control)
-
-
-def load_vote_settings(path: Path) -> VoteSettings | None:
-    """The section of a panel file; None where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
-    return read_document(path, "panel file", [PREFERENCE_SECTION]).section(PREFERENCE_SECTION, VoteSettings)

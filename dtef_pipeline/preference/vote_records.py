@@ -6,29 +6,28 @@ Everything that was made by hash is checked by it, so that no line can stand for
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from dtef_pipeline.asking.asking_run import AskingRun
+from dtef_pipeline.documents import Part, format_in_one_line, format_value
 from dtef_pipeline.errors import BallotError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.preference.ballots import BALLOT_FIELDS, LONGEST_ID, is_id, read_ballot
+from dtef_pipeline.preference.ballots import ID_IN_WORDS, Confidence, is_id, read_ballot
 from dtef_pipeline.preference.votes import (
-    CHOICES,
     LONGEST_JUSTIFICATION,
-    MOST_CONFIDENT,
-    REVIEWER_KINDS,
     Choice,
     PairedResponse,
+    ReviewerKind,
     Side,
     Vote,
     VotePair,
     make_paired_response,
 )
-from dtef_pipeline.text.quantity_words import format_count
-from dtef_pipeline.text.well_formed import replace_surrogates
 
 LINE_SCHEMA = 1
 BLINDING_VERSION = 2
@@ -37,9 +36,9 @@ BALLOT_KIND = "ballot"
 """The kind of a line that a reviewer hands in: a vote that no store has taken yet."""
 LONGEST_JUDGE_ID = 2_000
 """Characters of the id of a judge: that of its model, with all settings."""
-_MOST_COUNTED = 2**31 - 1
+_ID_OF_ANYBODY = f"{ID_IN_WORDS}; of a judge {LONGEST_JUDGE_ID:,}"
 _FIRST_TIME = datetime(1970, 1, 1, tzinfo=UTC)
-_HASH = re.compile(r"[0-9a-f]{32}")
+_TIME_IN_WORDS = "a time from 1970 on with its zone, such as 2026-01-31T12:00:00.000000+00:00"
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 Record = dict[str, Any]
@@ -61,117 +60,136 @@ class RunManifest(NamedTuple):
         return digest("run manifest", *self)
 
 
-class _Field(NamedTuple):
-    allowed: str
-    takes: Callable[[Any], bool]
+def _require_text(value: str) -> str:
+    if "\0" in value:
+        raise ValueError(f"got {format_value(value)}; allowed: a text without the character NUL")
+    return value
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and (value.isascii() or replace_surrogates(value) == value) and "\0" not in value
+def _require_reason(value: str) -> str:
+    if not value.strip():
+        raise ValueError(f"got {format_value(value)}; allowed: a text that is not blank")
+    return value
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_COUNTED
+def _require_judge_id(value: Any) -> Any:
+    if not is_id(value, LONGEST_JUDGE_ID):
+        raise ValueError(f"got {format_value(value)}; allowed: {_ID_OF_ANYBODY}")
+    return value
 
 
-def _is_text_list(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
+def _read_time(value: Any) -> datetime:
+    """A time in UTC, of a text that is one and names its zone."""
+    try:
+        time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        if time.tzinfo and time.astimezone(UTC) >= _FIRST_TIME:
+            return time.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"got {format_value(value)}; allowed: {_TIME_IN_WORDS}")
 
 
-def _allow_null(field: _Field) -> _Field:
-    return _Field(f"{field.allowed}, or null", lambda value: value is None or field.takes(value))
+_Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+_Text = Annotated[str, AfterValidator(_require_text)]
+_Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+_Time = Annotated[datetime, BeforeValidator(_read_time)]
+_AnyId = Annotated[str, BeforeValidator(_require_judge_id)]
 
 
-def _allow_values(*choices: str) -> _Field:
-    return _Field(", ".join(choices), lambda value: isinstance(value, str) and value in choices)
+class _ManifestFields(Part):
+    manifest_id: _Hash
+    family: _Text
+    snapshot: _Text
+    code_version: _Text
+    config_hash: _Text
 
 
-_A_HASH = _Field("32 hexadecimal digits", lambda value: isinstance(value, str) and _HASH.fullmatch(value) is not None)
-_A_TEXT = _Field("a text", _is_text)
-_A_COUNT = _Field("a whole number from 0 on", _is_whole)
-_SEVERAL_TEXTS = _Field("a list of texts", _is_text_list)
-_A_FLAG = _Field("true or false", lambda value: isinstance(value, bool))
-_A_TIME = _Field(
-    "a time from 1970 on with its zone, such as 2026-01-31T12:00:00.000000+00:00",
-    lambda value: isinstance(value, datetime) and value >= _FIRST_TIME,
-)
-_AN_ID = _Field(
-    f"a text of 1 to {format_count(LONGEST_ID, 'printable character')}; of a judge {LONGEST_JUDGE_ID:,}",
-    lambda value: is_id(value, LONGEST_JUDGE_ID),
-)
-_A_REASON = _Field("a text that is not blank", lambda value: _is_text(value) and bool(value.strip()))
-_A_CONFIDENCE = _Field(
-    f"a whole number from 1 to {MOST_CONFIDENT}", lambda value: _is_whole(value) and 1 <= value <= MOST_CONFIDENT
-)
-_A_JUSTIFICATION = _Field(
-    f"a text of at most {format_count(LONGEST_JUSTIFICATION, 'character')}",
-    lambda value: _is_text(value) and len(value) <= LONGEST_JUSTIFICATION,
-)
-_A_KIND = _allow_values(*REVIEWER_KINDS)
+class _ResponseFields(Part):
+    response_id: _Hash
+    family: _Text
+    item_id: _Text
+    player: _Text
+    draw: _Count
+    snapshot: _Text
+    prompt: _Text
+    text: _Text
+    names: list[_Text]
+    request_keys: list[_Text]
+    manifest_id: _Hash | None
 
-RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
-    "manifest": {
-        "manifest_id": _A_HASH,
-        "family": _A_TEXT,
-        "snapshot": _A_TEXT,
-        "code_version": _A_TEXT,
-        "config_hash": _A_TEXT,
-    },
-    "response": {
-        "response_id": _A_HASH,
-        "family": _A_TEXT,
-        "item_id": _A_TEXT,
-        "player": _A_TEXT,
-        "draw": _A_COUNT,
-        "snapshot": _A_TEXT,
-        "prompt": _A_TEXT,
-        "text": _A_TEXT,
-        "names": _SEVERAL_TEXTS,
-        "request_keys": _SEVERAL_TEXTS,
-        "manifest_id": _allow_null(_A_HASH),
-    },
-    "run": {"run_id": _A_HASH, "code_version": _A_TEXT, "config_hash": _A_TEXT},
-    "request": {"request_id": _A_HASH, "response_id": _A_HASH, "request_key": _A_TEXT, "run_id": _A_HASH},
-    "pair": {
-        "pair_id": _A_HASH,
-        "family": _A_TEXT,
-        "item_id": _A_TEXT,
-        "draw": _A_COUNT,
-        "left_id": _A_HASH,
-        "right_id": _A_HASH,
-        "replaced": _A_COUNT,
-        "blinding": _A_COUNT,
-        "made_at": _allow_null(_A_TIME),
-    },
-    "reviewer": {
-        "reviewer_id": _AN_ID,
-        "reviewer_kind": _A_KIND,
-        "consent": _A_FLAG,
-        "pseudonymous": _A_FLAG,
-        "said_at": _allow_null(_A_TIME),
-    },
-    "vote": {
-        "vote_id": _A_HASH,
-        "pair_id": _A_HASH,
-        "reviewer_id": _AN_ID,
-        "reviewer_kind": _A_KIND,
-        "choice": _allow_values(*CHOICES),
-        "shown_as_a": _allow_values("left", "right"),
-        "confidence": _allow_null(_A_CONFIDENCE),
-        "justification": _A_JUSTIFICATION,
-        "voted_at": _allow_null(_A_TIME),
-    },
-    "void": {"void_id": _A_HASH, "vote_id": _A_HASH, "admin": _A_TEXT, "reason": _A_REASON, "voided_at": _A_TIME},
+
+class _RunFields(Part):
+    run_id: _Hash
+    code_version: _Text
+    config_hash: _Text
+
+
+class _RequestFields(Part):
+    request_id: _Hash
+    response_id: _Hash
+    request_key: _Text
+    run_id: _Hash
+
+
+class _PairFields(Part):
+    pair_id: _Hash
+    family: _Text
+    item_id: _Text
+    draw: _Count
+    left_id: _Hash
+    right_id: _Hash
+    replaced: _Count
+    blinding: _Count = 1
+    made_at: _Time | None
+
+
+class _ReviewerFields(Part):
+    reviewer_id: _AnyId
+    reviewer_kind: ReviewerKind
+    consent: bool
+    pseudonymous: bool
+    said_at: _Time | None
+
+
+class _VoteFields(Part):
+    vote_id: _Hash
+    pair_id: _Hash
+    reviewer_id: _AnyId
+    reviewer_kind: ReviewerKind
+    choice: Choice
+    shown_as_a: Side
+    confidence: Confidence | None
+    justification: Annotated[_Text, Field(max_length=LONGEST_JUSTIFICATION)]
+    voted_at: _Time | None
+
+
+class _VoidFields(Part):
+    void_id: _Hash
+    vote_id: _Hash
+    admin: _Text
+    reason: Annotated[_Text, AfterValidator(_require_reason)]
+    voided_at: _Time
+
+
+_RECORD_MODELS: Mapping[str, type[Part]] = {
+    "manifest": _ManifestFields,
+    "response": _ResponseFields,
+    "run": _RunFields,
+    "request": _RequestFields,
+    "pair": _PairFields,
+    "reviewer": _ReviewerFields,
+    "vote": _VoteFields,
+    "void": _VoidFields,
 }
+RECORD_FIELDS: Mapping[str, tuple[str, ...]] = {kind: tuple(model.model_fields) for kind, model in _RECORD_MODELS.items()}
 """The fields of each kind, first the one that it is known by."""
 _FIRST_BLINDING = ("blinding", 1)
 """Left out of lines: those of before it was noted are the same."""
-_TIMES = frozenset({"made_at", "said_at", "voted_at", "voided_at"})
 
 
 def get_key_field(kind: str) -> str:
     """The field that records of a kind are known by."""
-    return next(iter(RECORD_FIELDS[kind]))
+    return RECORD_FIELDS[kind][0]
 
 
 def record_line(kind: str, record: Record) -> str:
@@ -194,7 +212,7 @@ def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in values if names.count(name) > 1)
-        raise BallotError(f"got the key {_shorten(twice)} more than once; allowed: each key once")
+        raise BallotError(f"got the key {format_value(twice)} more than once; allowed: each key once")
     return values
 
 
@@ -204,19 +222,21 @@ def read_record(values: object) -> tuple[str, Record]:
     Raises BallotError: what arrived, what is allowed.
     """
     if not isinstance(values, dict):
-        raise BallotError(f"got {_shorten(values)}; allowed: one JSON object a line")
+        raise BallotError(f"got {format_value(values)}; allowed: one JSON object a line")
     kind, schema = values.get("kind"), values.get("schema")
     if kind not in (*RECORD_FIELDS, BALLOT_KIND):
-        raise BallotError(f"kind: got {_shorten(kind)}; allowed: {', '.join((*RECORD_FIELDS, BALLOT_KIND))}")
+        raise BallotError(f"kind: got {format_value(kind)}; allowed: {', '.join((*RECORD_FIELDS, BALLOT_KIND))}")
     if isinstance(schema, bool) or schema != LINE_SCHEMA:
-        raise BallotError(f"schema: got {_shorten(schema)}; allowed: {LINE_SCHEMA}")
+        raise BallotError(f"schema: got {format_value(schema)}; allowed: {LINE_SCHEMA}")
     fields = {name: value for name, value in values.items() if name not in ("kind", "schema")}
     if kind == BALLOT_KIND:
-        ballot = read_ballot(fields)
-        return BALLOT_KIND, {name: getattr(ballot, name) for name in BALLOT_FIELDS}
-    record = _validate_record(RECORD_FIELDS[kind], fields)
+        return BALLOT_KIND, asdict(read_ballot(fields))
+    try:
+        record = _RECORD_MODELS[kind].model_validate(fields).model_dump()
+    except ValidationError as error:
+        raise BallotError(format_in_one_line(error, _RECORD_MODELS[kind])) from None
     if record.get("reviewer_kind") == "person" and not is_id(record["reviewer_id"]):
-        raise BallotError(f"reviewer_id: got {_shorten(record['reviewer_id'])}; allowed: {_AN_ID.allowed}")
+        raise BallotError(f"reviewer_id: got {format_value(record['reviewer_id'])}; allowed: {ID_IN_WORDS}")
     if kind == "pair" and record["left_id"] >= record["right_id"]:
         raise BallotError(
             f"left_id: got {record['left_id']}; allowed: the lower of the two ids of responses, {record['right_id']}"
@@ -226,41 +246,6 @@ def read_record(values: object) -> tuple[str, Record]:
             f"{get_key_field(kind)}: got {record[get_key_field(kind)]}; allowed: the hash of the other fields, {expected}"
         )
     return kind, record
-
-
-def _validate_record(fields: Mapping[str, _Field], values: Mapping[str, Any]) -> Record:
-    if "blinding" in fields:
-        values = dict([_FIRST_BLINDING]) | dict(values)
-    if values.keys() != fields.keys():
-        unknown = sorted(map(str, values.keys() - fields.keys()))
-        missing = [name for name in fields if name not in values]
-        problem = f"unknown field {_shorten(unknown[0])}" if unknown else f"{missing[0]} is missing"
-        raise BallotError(f"{problem}; allowed: {', '.join(fields)}")
-    record = {}
-    for name, field in fields.items():
-        value = _parse_time(values[name]) if name in _TIMES else values[name]
-        if not field.takes(value):
-            raise BallotError(f"{name}: got {_shorten(values[name])}; allowed: {field.allowed}")
-        record[name] = value
-    return record
-
-
-def _parse_time(value: object) -> object:
-    """A time in UTC, of a text that is one and names its zone; anything else as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        time = datetime.fromisoformat(value)
-        return time.astimezone(UTC) if time.tzinfo else value
-    except (ValueError, OverflowError):
-        return value
-
-
-def _shorten(value: object) -> str:
-    # As JSON spells them: null, true.
-    is_word = value is None or isinstance(value, bool)
-    text = json.dumps(value) if is_word else repr(value[:80] if isinstance(value, str) else value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def build_response_record(response: PairedResponse, manifest_id: str | None) -> Record:

@@ -12,24 +12,11 @@ import numpy.typing as npt
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.judge_ids import is_own_vote, matches_judge, parse_judge_model
 from dtef_pipeline.preference.vote_files import VoteColumns, vote_columns
+from dtef_pipeline.preference.vote_fit import VoteSettings
 from dtef_pipeline.preference.votes import PlayersVote
 from dtef_pipeline.text.quantity_words import format_count
 
 _SIGN_OF = {"left": 1, "right": -1, "tie": 0}
-
-
-@dataclass(frozen=True, slots=True)
-class WhichVotes:
-    """Which votes of the store count."""
-
-    items: tuple[str, ...] = ()
-    """Patterns of item ids, such as `mmlu/*`; none: all items."""
-    leaks: bool = True
-    """Whether votes count on pairs in whose texts a name stood."""
-    own_judges: bool = True
-    """Whether a judge's votes count on responses of its own maker."""
-    own_servers: Collection[str] = ()
-    """As of `is_self_judged`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +30,13 @@ class FilteredVotes:
     self_judged_left_out: int
 
 
-def filter_votes(votes: Iterable[PlayersVote], which: WhichVotes) -> FilteredVotes:
-    """The votes that count. One that is left out for two reasons is counted with the leaks."""
-    selection = filter_by_item(votes, which.items)
-    clean = [vote for vote in selection if which.leaks or not vote.leak_risk]
-    flags = [is_own_vote(vote, which.own_servers) for vote in clean]
-    result = [vote for vote, is_own in zip(clean, flags, strict=True) if which.own_judges or not is_own]
-    many = sum(flags)
-    own_counts = (many, 0) if which.own_judges else (0, many)
+def filter_votes(votes: Iterable[PlayersVote], settings: VoteSettings, own_servers: Collection[str] = ()) -> FilteredVotes:
+    """The votes that count. One that is left out for two reasons is counted with the leaks. `own_servers`: as of `is_self_judged`."""
+    selection = filter_by_item(votes, settings.items)
+    clean = [vote for vote in selection if not (settings.without_leak_risk and vote.leak_risk)]
+    flags = [is_own_vote(vote, own_servers) for vote in clean]
+    result = [vote for vote, is_own in zip(clean, flags, strict=True) if not (settings.no_own_judge and is_own)]
+    own_counts = (0, sum(flags)) if settings.no_own_judge else (sum(flags), 0)
     return FilteredVotes(tuple(result), len(selection) - len(clean), *own_counts)
 
 

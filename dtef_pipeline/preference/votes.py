@@ -5,15 +5,17 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.text.well_formed import replace_surrogates
 
-CHOICES = ("A", "B", "tie")
 Choice = Literal["A", "B", "tie"]
+CHOICES: tuple[Choice, ...] = get_args(Choice)
 Side = Literal["left", "right"]
-REVIEWER_KINDS = ("person", "judge")
+Preferred = Literal["left", "right", "tie"]
+ReviewerKind = Literal["person", "judge"]
+REVIEWER_KINDS: tuple[ReviewerKind, ...] = get_args(ReviewerKind)
 MOST_CONFIDENT = 5
 LONGEST_JUSTIFICATION = 2_000
 """Characters."""
@@ -67,18 +69,14 @@ class Vote:
     justification: str
     voted_at: datetime | None
     """When the server took it; None: nobody says, as in votes of other tools."""
-    reviewer_kind: Literal["person", "judge"] = "person"
+    reviewer_kind: ReviewerKind = "person"
     shown_as_a: Side = "left"
     """Which response of the pair was shown as A when the vote was given: with it a vote stays true in a store that has another salt."""
 
     @property
-    def preferred(self) -> Literal["left", "right", "tie"]:
+    def preferred(self) -> Preferred:
         """Which response of the pair is better."""
-        if self.choice == "tie":
-            return "tie"
-        if self.choice == "A":
-            return self.shown_as_a
-        return "right" if self.shown_as_a == "left" else "left"
+        return find_preferred_side(self.choice, self.shown_as_a)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class PlayersVote:
     left: str
     """A player."""
     right: str
-    preferred: Literal["left", "right", "tie"]
+    preferred: Preferred
     """The player who wrote the better response."""
     reviewer_id: str
     reviewer_kind: str
@@ -103,6 +101,15 @@ class PlayersVote:
     right_length: int
     justification: str = ""
     """Of a judge: what it said in both orders (`judged_pairs.parse_order_verdicts`)."""
+
+
+def find_preferred_side(choice: Choice, shown_as_a: Side) -> Preferred:
+    """The side of a pair whose response a vote prefers."""
+    if choice == "tie":
+        return "tie"
+    if choice == "A":
+        return shown_as_a
+    return "right" if shown_as_a == "left" else "left"
 
 
 def make_paired_response(

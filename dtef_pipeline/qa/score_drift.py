@@ -15,14 +15,7 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.drift.item_statements import build_statements
-from dtef_pipeline.drift.judge_adjustment import (
-    NOT_SETTLED,
-    Shift,
-    describe_other_nights,
-    estimate_anchor_shift,
-    format_judge_shift,
-    subtract_shift,
-)
+from dtef_pipeline.drift.judge_adjustment import subtract_judges_of_row
 from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
@@ -132,8 +125,6 @@ def convert_anchor_points(anchors: pa.Table) -> pd.DataFrame:
 
 _KEPT_JUDGEMENTS = "an answer that did not change keeps its judgement, so this is the most that the judge can account for"
 
-_NOT_JUDGED_AGAIN = "not net of the judge: it was not shown stored answers again"
-
 
 def subtract_judge_drifts(rows: Sequence[Row], anchors: pa.Table, options: WatchOptions) -> Iterator[Row]:
     """Of each series whose judged score moved the judge's part of it and what is left; `judges_note` says what was done.
@@ -149,34 +140,9 @@ def _subtract_judge_drift(row: Row, anchors: pa.Table, options: WatchOptions) ->
     if row["verdict"] not in NEWS or row["shift"] is None or not str(row["measured_by"]).startswith(f"{JUDGE_SCORER} "):
         return {}
     judge = _judge_of(row, anchors, options.settings_for_judges(row["model"], row["model_variant"]))
-    if judge is None or row["first_snapshot"] is None:
-        return {"judges_note": _describe_not_netted(judge)}
-    part = estimate_anchor_shift(judge, row["first_snapshot"], row.get("outage") or ())
-    if part is None:
-        return {"judges_note": f"{_NOT_JUDGED_AGAIN} on both sides of the shift"}
-    net = subtract_shift(Shift(row["shift"], row["shift_low"], row["shift_high"]), part)
-    nights = f"; judge shown answers {other}" if (other := describe_other_nights(judge, row)) else ""
-    change = f"on the same stored answers the judge moved by {_format_judge_shift(part)}{nights}"
-    words = f"net of the judge: {_format_judge_shift(net)}; {change}; {_KEPT_JUDGEMENTS}"
-    return {
-        "net_shift": net.value,
-        "net_low": net.low,
-        "net_high": net.high,
-        "judges_note": words,
-    }
-
-
-def _describe_not_netted(judge: JudgeDrift | None) -> str:
-    """Of a judge that was shown nothing again, and of a model that is not known to have moved since some night."""
-    if judge is None:
-        return _NOT_JUDGED_AGAIN
-    change = format_judge_shift(judge)
-    return f"not net of the judge: {NOT_SETTLED}{f'; on stored answers the judge itself moved by {change}' if change else ''}"
-
-
-def _format_judge_shift(shift: Shift) -> str:
-    interval = "" if shift.low is None or shift.high is None else f" (95 %: {shift.low:+.4f} to {shift.high:+.4f})"
-    return f"{shift.value:+.4f}{interval}"
+    net = subtract_judges_of_row(row, [judge] if judge else [])
+    note = net.judges_note if net.net_shift is None else f"{net.judges_note}; {_KEPT_JUDGEMENTS}"
+    return {"net_shift": net.net_shift, "judges_note": note}
 
 
 def _judge_of(row: Row, anchors: pa.Table, options: WatchOptions) -> JudgeDrift | None:

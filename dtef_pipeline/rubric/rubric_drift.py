@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -18,12 +18,11 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.drift.judge_adjustment import NOT_SETTLED, describe_other_nights, format_judge_shift
+from dtef_pipeline.drift.judge_adjustment import subtract_judges_of_row
 from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, query_first_times, select_answered
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
-from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.judges import JudgeConfig, find_judging_model
 from dtef_pipeline.judging.prompts import Case
@@ -34,13 +33,10 @@ from dtef_pipeline.rubric.judge_requests import JudgingEpisode, build_rubric_jud
 from dtef_pipeline.rubric.labels.label_sheet import build_label_items, convert_to_table
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHOR_ITEMS, RUBRIC_ANCHORS
 from dtef_pipeline.rubric.tables import ITEM_KEYS
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.quantity_words import list_first_names
 
 COVERAGE_PART = 0.65
 """Part of coverage in the hybrid score: a model's score moves by so much of what its points move by."""
-_MOSTLY, _HARDLY = 2 / 3, 1 / 3
-"""Shares of a model's shift that judges account for: from the first on it is theirs, up to the second it is the model's."""
-_JUDGES_NAMED = 3
 
 
 def choose_anchors(items: pd.DataFrame, n: int, *, seed: int, anchors: Collection[str] = ()) -> pd.DataFrame:
@@ -71,75 +67,6 @@ def convert_rubric_anchor_points(anchors: pa.Table) -> pd.DataFrame:
     point = np.where(frame["block"] == SHOULD_NOT, 1 - frame["score"], frame["score"])
     cluster = frame["blueprint"] + "/" + frame["prompt"]
     return frame.assign(point=point, cluster=cluster, judge_model=frame["judge"].map(find_judging_model), evaluator="")
-
-
-class NetDrift(NamedTuple):
-    """A model's drift with the judges taken into account."""
-
-    cause: Literal["model", "judges", "both", "unclear", "none"]
-    net_shift: float | None
-    """The model's shift minus the part that the judges' drift explains, in units of the score; None: not known."""
-    text: str
-
-
-def subtract_drifts_of_judges(
-    row: Mapping[str, Any], judges: Sequence[JudgeDrift], *, coverage_part: float = COVERAGE_PART
-) -> NetDrift:
-    """Attributes a model's drift to the model, its judges or both. `row`: of `ModelDrift`. `judges`: those whose consensus scored the model.
-
-    The judges' part is the mean shift of their anchors, times `coverage_part`. The shift is the mean of their nights from the first snapshot of
-    the model's drift on, less the mean of those before it, without the model's outages. If a judge moved (verdict drift or watch), the drift is
-    reported as the judges' when their part has the same direction and is at least two thirds of the model's shift, and as both's when it is
-    more than a third. If the model's shift has no first snapshot, the judges' part is not computed.
-    """
-    if row.get("verdict") not in NEWS or not row.get("shift"):
-        return NetDrift("none", None, "")
-    first = row.get("first_snapshot")
-    if first is None and judges:
-        return _describe_not_settled(judges)
-    shifts = [shift for j in judges if (shift := j.compute_shift_since(str(first), row.get("outage") or ())) is not None]
-    if not judges or len(shifts) < len(judges):
-        lacking = (
-            "no judge was shown anchors again"
-            if not shifts
-            else f"anchors of {format_count(len(judges) - len(shifts), 'judge')} are missing"
-        )
-        return NetDrift("unclear", None, f"model or judges: {lacking} in these snapshots")
-    shift, part = float(row["shift"]), float(np.mean(shifts)) * coverage_part
-    names = [judge.judge for judge in judges if judge.moved]
-    share = part / shift if names else 0.0
-    cause: Literal["model", "judges", "both"] = "judges" if share >= _MOSTLY else "both" if share > _HARDLY else "model"
-    return NetDrift(cause, shift - part, f"{_describe_cause(cause, shift, part, names)}{_describe_other_nights(judges, row)}")
-
-
-def _describe_not_settled(judges: Sequence[JudgeDrift]) -> NetDrift:
-    """The cause of a drift without a known first snapshot: the model if every judge has a verdict and none moved, otherwise unsettled."""
-    if all(judge.verdict is not None and not judge.moved for judge in judges):
-        return NetDrift("model", None, "of the model: on stored answers the judges did not move")
-    moves = [f"{judge.judge} moved by {move}" for judge in judges if (move := format_judge_shift(judge)) is not None]
-    judge_notes = f"; on stored answers {list_first_names(moves, _JUDGES_NAMED)}" if moves else ""
-    return NetDrift("unclear", None, f"model or judges: {NOT_SETTLED}{judge_notes}")
-
-
-def _describe_other_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
-    """The judges' nights that differ from the model's, as the end of the text about its shift; empty: none differ."""
-    nights = {drift.judge: describe_other_nights(drift, row) for drift in judges}
-    if len(set(nights.values())) == 1:
-        return f"; judges shown answers {next(iter(nights.values()))}" if any(nights.values()) else ""
-    judge_notes = [f"{judge} {note}" for judge, note in nights.items() if note]
-    return f"; judges shown answers: {list_first_names(judge_notes, _JUDGES_NAMED)}"
-
-
-def _describe_cause(cause: Literal["model", "judges", "both"], shift: float, part: float, judges: Sequence[str]) -> str:
-    names = list_first_names(list(judges), _JUDGES_NAMED)
-    numbers = f"{part:+.4f} of {shift:+.4f}; net of the judges {shift - part:+.4f}"
-    if cause == "judges":
-        return f"a shift of the judges, not of the model: on stored answers {names} moved too, which makes {numbers}"
-    if cause == "both":
-        return f"model and judges moved: on stored answers {names} moved too, which makes {numbers}"
-    if judges:
-        return f"a shift of the model: on stored answers {names} moved too, which makes only {numbers}"
-    return f"a shift of the model: on stored answers the judges did not move ({part:+.4f})"
 
 
 NOTHING_TO_JUDGE_AGAIN = "nothing to judge again: no scored response with a criterion in words; `dtef rubric run` makes some"
@@ -287,8 +214,8 @@ def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOption
         since = options.find_since(row["model"], row["model_variant"])
         if since not in drifts:
             drifts[since] = compute_judge_drifts(frame, nights, options.settings_for_judges(row["model"], row["model_variant"]))
-        net = subtract_drifts_of_judges(row, [drift for drift in drifts[since] if drift.judge in row["judges"].split(", ")])
-        yield {"cause": net.cause, "net_shift": net.net_shift, "judges_note": net.text}
+        judges = [drift for drift in drifts[since] if drift.judge in row["judges"].split(", ")]
+        yield subtract_judges_of_row(row, judges, COVERAGE_PART)._asdict()
 
 
 WATCHED = Subject(

@@ -197,7 +197,7 @@ def _build_verdict_row(row: Mapping[str, Any], subject: Subject) -> dict[str, An
         "needed": None if row["threshold"] is None else format_odds(row["threshold"]),
         "n_snapshots": row["n_snapshots"],
         "changes": "\n".join(changes),
-        "net_shift": Estimate(row["net_shift"], row["net_low"], row["net_high"]),
+        "net_shift": row["net_shift"],
         "reason": "" if row["verdict"] else row["reason"],
     }
 

@@ -37,7 +37,7 @@ class FamilyNames(NamedTuple):
         return f"{self.part(part)}: {tail}" if colon and words == metric else words
 
 
-PREFERENCE_READ = ("preference_scores", "preference_met")
+PREFERENCE_READ = ("preference_scores",)
 """The tables that it is made of, beside those of the metrics that preference is compared with."""
 _PREFERENCE_HOW = (
     "Reviewers saw two responses to the same item without names, and said which is better. Strength is in logits, 0 on average; a difference of "

@@ -19,8 +19,8 @@ from dtef_pipeline.survey.question_moves import add_moved_texts
 
 _USUAL_CONDITION = BlueprintOptions().condition
 _RULED_SEGMENTS = """
-    SELECT round || '/' || segment AS partition, prompt_set AS test, * EXCLUDE (round, segment, prompt_set)
-    FROM drift_checks ORDER BY partition, model, model_variant, way, test
+    SELECT round || '/' || segment AS partition, '' AS test, * EXCLUDE (round, segment)
+    FROM drift_checks ORDER BY partition, model, model_variant, way
 """
 
 

@@ -8,19 +8,15 @@ max_cost_usd: 5
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.documents import Document, Place, format_path, read_document
-from dtef_pipeline.drift.settings import is_model_specific, load_drift_settings, require_known_names
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import Door, list_settings_at, load_panel_settings
 from dtef_pipeline.survey.settings import SurveySettings, resolve_panel, resolve_panel_budgets, select_panel_partitions
-
-Scored = Callable[[], Iterable[tuple[str, str]]]
-"""Finds the names and variants of all models with scores."""
 
 
 def load_panel(path: Path) -> SurveySettings:
@@ -28,11 +24,10 @@ def load_panel(path: Path) -> SurveySettings:
     return load_panel_settings(path, "", SurveySettings) or SurveySettings()
 
 
-def check_named(path: Path, models: Models, keys: Sequence[str], with_scores: Scored, judges: Scored = tuple) -> SurveySettings:
+def check_named(path: Path, models: Models, keys: Sequence[str]) -> SurveySettings:
     """Read a panel file, and look for all that it names. `keys`: the partitions there are; none: rounds and segments are not looked for.
 
-    Raises ConfigError as `load_panel`, and for a model, a round or a segment that is not there, for the budget of a model not asked, for
-    a model under `drift` that is not asked and has no scores, and for a control that is not a language model.
+    Raises ConfigError as `load_panel`, and for a model, a round or a segment that is not there, and for the budget of a model not asked.
     """
     panel = load_panel(path)
     document = read_document(path, "panel file", list_settings_at(SurveySettings, Door.PANEL))
@@ -48,10 +43,6 @@ def check_named(path: Path, models: Models, keys: Sequence[str], with_scores: Sc
     for field in ("rounds", "segments") if keys else ():
         with _locate_errors(document, (field,)):
             select_panel_partitions(panel.model_copy(update={"segments": []} if field == "rounds" else {}), keys)
-    drift = load_drift_settings(path)
-    if is_model_specific(drift):
-        panel_models = [(spec.name, spec.variant) for spec in resolve_panel(panel, models)]
-        require_known_names(document, drift, panel_models, with_scores, judges)
     return panel
 
 

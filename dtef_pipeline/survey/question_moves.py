@@ -38,7 +38,5 @@ def add_moved_texts(checks: pa.Table, connection: duckdb.DuckDBPyConnection) -> 
 
 
 def _list_moved(row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Round and id of each question; a series over several rounds names questions by both."""
-    if "round" in row:
-        return [(row["round"], move["item"]) for move in row["moved"] or ()]
+    """Round and id of each question."""
     return [tuple(move["item"].split("/", 1)) for move in row["moved"] or ()]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -24,7 +24,6 @@ from dtef_pipeline.preference.pair_blinding import (
     count_replaced_names,
     normalize_for_comparison,
 )
-from dtef_pipeline.preference.pair_counts import CastVote, PlayersPair
 from dtef_pipeline.preference.vote_records import (
     Record,
     RunManifest,
@@ -37,7 +36,16 @@ from dtef_pipeline.preference.vote_records import (
     void_id,
     vote_of,
 )
-from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair, make_keyed_pair
+from dtef_pipeline.preference.votes import (
+    Choice,
+    PairedResponse,
+    PlayersVote,
+    Side,
+    Vote,
+    VotePair,
+    find_preferred_side,
+    make_keyed_pair,
+)
 from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.responses.database import ResponseDatabase, asking_runs, responses
 from resources.responses.database_stores import DatabaseStore, get_utc_now
@@ -56,21 +64,6 @@ from resources.votes.vote_tables import LEFT_SIDE, RIGHT_SIDE, SIDE_TEXTS, join_
 _LOOKED_AT_TOGETHER = 500
 """Pairs whose texts are compared."""
 
-_ALL_PAIRS = join_sides(
-    sa.select(
-        *(tables.pairs.c[name] for name in ("pair_id", "family", "item_id", "replaced")),
-        LEFT_SIDE.c.player.label("left"),
-        RIGHT_SIDE.c.player.label("right"),
-    ).order_by(tables.pairs.c.pair_id)
-)
-_ALL_CAST = (
-    sa.select(
-        *(tables.votes.c[name] for name in ("pair_id", "reviewer_id", "reviewer_kind", "choice", "shown_as_a")),
-        tables.voids.c.void_id,
-    )
-    .join(tables.voids, tables.voids.c.vote_id == tables.votes.c.vote_id, isouter=True)
-    .order_by(tables.votes.c.vote_id)
-)
 _VOTED_TEXTS = join_sides(
     sa.select(tables.votes.c.vote_id, tables.pairs.c.pair_id, *SIDE_TEXTS)
     .select_from(tables.votes)
@@ -158,11 +151,6 @@ class VoteStore(DatabaseStore):
             texts = {row["pair_id"]: row for row in self.rows(build_texts_query(chunk))}
             result += islice((pair_id for pair_id in chunk if not read_alike(texts[pair_id], names)), most - len(result))
         return result
-
-    def next_pair(self, reviewer_id: str, family: str | None = None) -> BlindedPair | None:
-        """The next pair for a reviewer; None: there is none left."""
-        ids = self.waiting(reviewer_id, family=family)
-        return self.reviewer_view(ids[0]) if ids else None
 
     def take(self, ballot: Ballot, reviewer_kind: str = "person") -> str:
         """Store a vote under the time of now; returns its id. Of two at once for one pair and reviewer exactly one is stored.
@@ -367,30 +355,8 @@ def read_player_votes(
 
 def _build_players_vote(row: Mapping[str, Any]) -> PlayersVote:
     values = {name: row[name] for name in PlayersVote.__slots__ if name in row}
-    return PlayersVote(**{**values, "preferred": _get_preference(row), "leak_risk": row["replaced"] > 0})
-
-
-def _get_preference(row: Mapping[str, Any] | sa.RowMapping) -> Literal["left", "right", "tie"]:
-    if row["choice"] == "tie":
-        return "tie"
-    return "left" if (row["choice"] == "A") == (row["shown_as_a"] == "left") else "right"
-
-
-def read_pairs_and_votes(store: VoteStore) -> tuple[list[PlayersPair], list[CastVote]]:
-    """The pairs and the votes of one moment, voided ones too. Raises StoreError when the store cannot be read."""
-    pair_rows, votes = store.database.read(
-        lambda connection: tuple(connection.execute(statement).mappings().all() for statement in (_ALL_PAIRS, _ALL_CAST))
-    )
-    pairs = [
-        PlayersPair(row["pair_id"], row["family"], row["item_id"], row["left"], row["right"], row["replaced"] > 0)
-        for row in pair_rows
-    ]
-    return pairs, [_build_cast_vote(dict(row)) for row in votes]
-
-
-def _build_cast_vote(row: Mapping[str, Any] | sa.RowMapping) -> CastVote:
-    judge = row["reviewer_id"] if row["reviewer_kind"] == JUDGE_KIND else None
-    return CastVote(row["pair_id"], judge, _get_preference(row), row["void_id"] is not None)
+    side = find_preferred_side(row["choice"], row["shown_as_a"])
+    return PlayersVote(**{**values, "preferred": side, "leak_risk": row["replaced"] > 0})
 
 
 def find_equal_text_votes(store: VoteStore) -> tuple[int, list[str]]:

@@ -11,7 +11,7 @@ from fastapi import Query, Request, Response
 from dtef_pipeline.api.access import Administering
 from dtef_pipeline.api.pages.page_routes import build_page_router
 from dtef_pipeline.api.pages.rendering import page
-from dtef_pipeline.api.review.feedback_sync import LARGEST_PLACE
+from dtef_pipeline.api.review.feedback_routes import LARGEST_PLACE
 from dtef_pipeline.api.services import Used
 from resources.votes.vote_queries import list_latest_actions
 from resources.votes.vote_tables import decode_time

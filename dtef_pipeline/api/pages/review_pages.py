@@ -15,11 +15,12 @@ from dtef_pipeline.api.pages.forms import read_form_fields
 from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.review.feedback_routes import take_vote
+from dtef_pipeline.api.review.feedback_routes import store_vote
 from dtef_pipeline.api.review.feedback_services import Feedback, UsedForVotes
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
+from dtef_pipeline.preference.ballots import read_ballot
 from dtef_pipeline.preference.pair_blinding import BlindedPair
 from dtef_pipeline.preference.vote_text import CHOICE_WORDS, CONFIDENCE_WORDS, VOTE_FIELD_TITLES, VOTE_TITLE
 from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
@@ -113,7 +114,7 @@ class _Review:
             pair = self._pair(form.pair_id)
             if not (form.choice and form.confidence):
                 return self.pair_page(pair, form, _INCOMPLETE_VOTE, 422)
-            take_vote(_ballot_values(form, self.held), self.held, self.services, self.feedback)
+            store_vote(read_ballot(_ballot_values(form, self.held)), self.held, self.services, self.feedback)
         except UnknownPair:
             return self.next_page(form.skipped, _PAIR_IS_NOT_THERE, 404)
         except DuplicateVote:

@@ -10,47 +10,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, RowBody, describe_row
 from dtef_pipeline.api.plans.plan import validate_snapshot
 from dtef_pipeline.documents import Part
-from dtef_pipeline.preference.ballots import BALLOT_FIELDS, LONGEST_ID
 from dtef_pipeline.preference.paired_csv import ELSEWHERE
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
-from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION, MOST_CONFIDENT
-
-ID_SENT: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_ID, "pattern": r"\S"}
-"""The schema of an id of a pair or reviewer. That its characters are printable is said in words: patterns have no name for these."""
-_PRINTABLE = "printable characters, not only blanks"
-_BALLOT_MEMBERS: dict[str, dict[str, Any]] = {
-    "pair_id": {**ID_SENT, "description": f"As it was served with the pair: {_PRINTABLE}."},
-    "reviewer_id": {**ID_SENT, "description": f"Whose vote it is; of a reviewer's token its name: {_PRINTABLE}."},
-    "choice": {"type": "string", "enum": list(CHOICES), "description": "Which response is better."},
-    "confidence": {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": MOST_CONFIDENT,
-        "description": "Higher is more certain.",
-    },
-    "justification": {
-        "type": ["string", "null"],
-        "maxLength": LONGEST_JUSTIFICATION,
-        "description": "Why, in the reviewer's words. Left out or null: none.",
-    },
-}
-BALLOT_SENT: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "title": "Ballot",
-                    "type": "object",
-                    "properties": {name: _BALLOT_MEMBERS[name] for name in BALLOT_FIELDS},
-                    "required": list(BALLOT_FIELDS[:-1]),
-                    "additionalProperties": False,
-                }
-            }
-        },
-    }
-}
-"""The part `openapi_extra` of the route that takes a vote."""
 
 
 class NotedAction(AnswerBody):

@@ -1,27 +1,39 @@
-"""Pairs and votes over HTTP: operators make pairs, reviewers get the next one and vote."""
+"""Pairs and votes over HTTP: operators make pairs and read scores, reviewers vote, administrators void votes and read the log of actions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import AfterValidator
+from pydantic import AfterValidator, StringConstraints
 
-from dtef_pipeline.api.access import Operating, Reviewing
+from dtef_pipeline.api.access import Administering, Operating, Reviewing
 from dtef_pipeline.api.answer_schemas import VotedFamilyName
-from dtef_pipeline.api.problems import Problem, is_json, make_not_json_problem
-from dtef_pipeline.api.review.feedback_bodies import BALLOT_SENT, ID_SENT, PairsWanted, check_voted_family
-from dtef_pipeline.api.review.feedback_services import UsedForVotes
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.review.feedback_bodies import (
+    PageOfActions,
+    PairsWanted,
+    PreferenceBoard,
+    check_voted_family,
+)
+from dtef_pipeline.api.review.feedback_services import Feedback, UsedForVotes
+from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.documents import Part
-from dtef_pipeline.preference.ballots import read_ballot, read_id
+from dtef_pipeline.errors import UnknownVote
+from dtef_pipeline.preference.ballots import Ballot, Id, SentBallot
 from dtef_pipeline.text.quantity_words import format_count
 from resources.votes.vote_queries import refuse_judge
+from resources.votes.vote_tables import decode_time
 
 router = APIRouter()
+LARGEST_PLACE = 2**31 - 1
+"""Of the log of actions."""
+_VOTE_ID = re.compile(r"[0-9a-f]{32}")
 _NOT_KEPT = {"Cache-Control": "no-store"}
 _NONE_LEFT: dict[int | str, dict[str, Any]] = {204: {"description": "There is no pair left."}}
 
@@ -52,9 +64,10 @@ class TakenVote(Part):
     vote_id: str
 
 
-async def _require_json(request: Request, holder: Reviewing) -> None:
-    if not is_json(request):
-        raise make_not_json_problem(request)
+class VoidReason(Part):
+    """Why a vote counts no more."""
+
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=r"\S")]
 
 
 @router.post("/api/feedback/pairs", status_code=201, response_model=NewPairs)
@@ -78,11 +91,10 @@ def next_pair(
     held: Reviewing,
     services: Used,
     feedback: UsedForVotes,
-    reviewer_id: Annotated[str, Query(json_schema_extra=ID_SENT)],
+    reviewer_id: Annotated[Id, Query()],
     family: FamilyAsked = None,
 ) -> Response:
     """The next pair for a reviewer, the same one until the reviewer votes on it."""
-    reviewer_id = read_id("reviewer_id", reviewer_id)
     _require_own_id(held, reviewer_id)
     refuse_judge(services.votes.database, reviewer_id)
     pair = feedback.waiting.choose_next(reviewer_id, family)
@@ -93,20 +105,63 @@ def next_pair(
     "/api/feedback/votes",
     status_code=201,
     response_model=TakenVote,
-    dependencies=[Depends(_require_json)],
-    openapi_extra=BALLOT_SENT,
 )
-def take_vote(values: Annotated[Any, Body()], held: Reviewing, services: Used, feedback: UsedForVotes) -> Response:
+def take_vote(sent: SentBallot, held: Reviewing, services: Used, feedback: UsedForVotes) -> Response:
     """Store a vote: pair_id, reviewer_id, choice (A, B or tie), confidence (1 to 5), and perhaps a justification."""
-    if isinstance(values, Mapping) and isinstance(values.get("reviewer_id"), str):
-        _require_own_id(held, values["reviewer_id"])
-    ballot = read_ballot(values)
+    return JSONResponse({"vote_id": store_vote(sent.to_ballot(), held, services, feedback)}, 201, _NOT_KEPT)
+
+
+def store_vote(ballot: Ballot, held: HeldToken, services: Services, feedback: Feedback) -> str:
+    """The id of the vote. Raises Problem for the id of another reviewer, and for votes that come too fast."""
+    _require_own_id(held, ballot.reviewer_id)
     if wait := feedback.rate.wait_s(ballot.reviewer_id):
         message = f"at most {feedback.rate.most} votes of a reviewer are taken in a minute; the next in {wait} s"
         raise Problem(429, message, {"Retry-After": str(wait)})
     vote_id = services.votes.take(ballot)
     feedback.waiting.voted(ballot.pair_id, ballot.reviewer_id)
-    return JSONResponse({"vote_id": vote_id}, 201, _NOT_KEPT)
+    return vote_id
+
+
+@router.post("/api/feedback/votes/{vote_id}/void", status_code=201, response_model=TakenVote)
+def void_over_http(vote_id: str, given: VoidReason, held: Administering, services: Used) -> dict[str, str]:
+    """Let a vote count no more. It stays where it is, and its reviewer cannot vote on the pair again. 409: it is voided already."""
+    if not _VOTE_ID.fullmatch(vote_id):
+        raise UnknownVote(f"there is no vote {vote_id[:80]!r}")
+    services.votes.void(vote_id, held.name, given.reason)
+    return {"vote_id": vote_id}
+
+
+@router.get("/api/feedback/actions", response_model=PageOfActions)
+def list_actions_over_http(
+    held: Administering,
+    services: Used,
+    after: Annotated[int, Query(ge=0, le=LARGEST_PLACE)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> Response:
+    """What administrators and operators did, the first first. `next`: what to give as `after` for those that follow; null: these are all."""
+    rows = services.votes.actions(after, limit + 1)
+    action_rows = [
+        {
+            "place": row["place"],
+            "who": row["who"],
+            "done_at": str(decode_time(row["done_at"]).isoformat()),  # type: ignore[union-attr]
+            "what": row["what"],
+            "before": json.loads(row["before"]),
+            "after": json.loads(row["after"]),
+        }
+        for row in rows[:limit]
+    ]
+    return JSONResponse({"actions": action_rows, "next": action_rows[-1]["place"] if len(rows) > limit else None})
+
+
+@router.get("/api/feedback/scores", response_model=PreferenceBoard, responses=UNCHANGED)
+def list_scores(
+    request: Request, held: Operating, services: Used, family: FamilyAsked = None, partition: str = "all"
+) -> Response:
+    """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
+    from dtef_pipeline.api.review.scores_response import scores_response
+
+    return build_tagged_response(request, scores_response(services, family, partition))
 
 
 def _require_own_id(holder: HeldToken, reviewer_id: str) -> None:

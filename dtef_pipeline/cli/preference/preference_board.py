@@ -10,7 +10,7 @@ import pandas as pd
 
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.preference.preference_fit import read_stored_votes, resolve_judges
+from dtef_pipeline.cli.preference.preference_fit import describe_fit, print_scores, read_stored_votes, resolve_judges
 from dtef_pipeline.cli.stage_runs import check_home_path, make_roll_ups, open_dagster_instance, report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, open_warehouse, reads_tables
@@ -126,19 +126,6 @@ _JUDGES_THAT_VOTED = 5
 _GROUPED_BY = ["family", "partition", "reviewer_kind", "judge"]
 
 
-_PREFERENCE_VIEW = TableView(
-    (
-        *("family", "partition", "reviewer_kind", "judge", "component", "rank", "tier", "player", "beta", "interval", "share"),
-        *("n_votes", "n_reviewers"),
-    ),
-    ("player", "beta", "interval"),
-    ("share", "n_reviewers", "n_votes"),
-    "beta",
-    "reason",
-    ("player",),
-)
-
-
 def refresh() -> int:
     """The exit code: 1 where the roll-up failed."""
     settings = Settings.read_environment()
@@ -167,14 +154,7 @@ def show(
     frame = frame[frame["partition"] == choose_partition(frame, partition)]
     frame = filter_reviewers(frame, reviewer_kind, judges)
     table = frame.reset_index(drop=True)
-    several = bool((table["component"] != 0).any())
-    print_rows(
-        _PREFERENCE_VIEW,
-        table if several else table.drop(columns="component"),
-        output,
-        _describe_fits(table),
-        "preference",
-    )
+    print_scores(table, output, _describe_fits(table))
 
 
 def load_score_frame(warehouse: Warehouse) -> pd.DataFrame:
@@ -237,18 +217,7 @@ def _filter_family(frame: pd.DataFrame, family: str | None) -> pd.DataFrame:
 def _describe_fits(frame: pd.DataFrame) -> Iterator[str]:
     """What holds of each fit as a whole."""
     for group, rows in frame.groupby(_GROUPED_BY, sort=False, dropna=False):
-        row = rows.iloc[0]
-        facts = [f"{format_count(int(row['votes']), 'vote')}, {format_count(int(row['reviewers']), 'reviewer')}"]
-        if pd.notna(row["longer_share"]):
-            facts.append(
-                f"the longer text is preferred in {row['longer_share']:.3f}{_format_interval(row)} of those that are not ties"
-            )
-        if pd.notna(row["flip_rate"]):
-            facts.append(f"flip rate {row['flip_rate']:.3f}")
-        if pd.notna(row["first_share"]):
-            facts.append(f"{row['first_share']:.3f} of decisions for the text that was shown first")
-        facts += _describe_choice(row)
-        yield f"{format_group_label(group)}: {'; '.join(facts)}"
+        yield f"{format_group_label(group)}: {'; '.join(describe_fit(rows.iloc[0].to_dict()))}"
     yield from _describe_limited_intervals(frame)
 
 
@@ -259,26 +228,6 @@ def _describe_limited_intervals(frame: pd.DataFrame) -> Iterator[str]:
         yield f"note: {format_group_label(row[name] for name in _GROUPED_BY)}: {row['note']}"
     if (more := len(notes) - _NOTES_SHOWN) > 0:
         yield f"note: {format_count(more, 'more fit')} have this note; see the column note"
-
-
-def _describe_choice(row: pd.Series[Any]) -> Iterator[str]:
-    """Which votes are among those of a fit, or left out, and how it was made where that is not the usual way."""
-    if pd.notna(row["self_judged"]) and row["self_judged"]:
-        yield f"{format_count(int(row['self_judged']), 'vote')} self-judged: on a response of the judge's own maker"
-    if pd.notna(row["self_judged_left_out"]) and row["self_judged_left_out"]:
-        yield f"{format_count(int(row['self_judged_left_out']), 'self-judged vote')} left out"
-    if row["leaks_left_out"]:
-        yield f"{format_count(int(row['leaks_left_out']), 'vote')} left out for a leak risk"
-    if pd.notna(row["items"]):
-        yield f"only items that fit {row['items']}"
-    if pd.notna(row["unweighted"]):
-        yield f"every vote counts 1: {row['unweighted']}"
-    if pd.notna(row["length_effect"]):
-        yield f"a text twice as long has {row['length_effect']:+.3f} logits; the scores are those of equally long texts"
-
-
-def _format_interval(row: pd.Series[Any]) -> str:
-    return "" if pd.isna(row["longer_low"]) else f" ({row['longer_low']:.3f} to {row['longer_high']:.3f})"
 
 
 def _read_current_votes() -> list[PlayersVote]:

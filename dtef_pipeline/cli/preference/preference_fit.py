@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -18,18 +17,10 @@ from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.preference.response_lengths import read_lengths
-from dtef_pipeline.preference.score_publishing import compute_position_bias
+from dtef_pipeline.preference.score_publishing import build_score_rows, describe_selection
 from dtef_pipeline.preference.vote_files import count_repeated_votes, read_votes
-from dtef_pipeline.preference.vote_fit import (
-    LengthEffect,
-    PreferenceFit,
-    PreferenceScore,
-    VoteSettings,
-    fit_votes,
-)
+from dtef_pipeline.preference.vote_fit import PreferenceFit, VoteSettings, fit_votes
 from dtef_pipeline.preference.vote_selection import (
-    FilteredVotes,
-    WhichVotes,
     build_vote_columns,
     filter_by_reviewer,
     filter_votes,
@@ -109,21 +100,65 @@ def _load_models() -> Models:
 
 
 _JUDGES_SHOWN = 3
-FITTED_COLUMNS = {
-    "model": "Player: a model variant, or persona@variant",
-    "interval": "95 % interval of beta, over the reviewers and prompts that the votes name; a note says where prompts do not count",
-    "n": "Votes on pairs with the player",
-}
-"""By name, the columns of boards of preference that `preference_scores` does not have."""
-
-
+_FACTS_OF_JUDGES = ("self_judged", "self_judged_left_out", "flip_rate", "first_share")
 _SCORE_VIEW = TableView(
-    ("component", "rank", "tier", "model", "beta", "interval", "share", "n"),
-    ("model", "beta"),
-    ("share", "n"),
+    (
+        *("family", "partition", "reviewer_kind", "judge", "component", "rank", "tier", "player", "beta", "interval", "share"),
+        *("n_votes", "n_reviewers"),
+    ),
+    ("player", "beta", "interval"),
+    ("share", "n_reviewers", "n_votes"),
     "beta",
     "reason",
+    ("player",),
 )
+SCORE_INTERVAL = {"interval": "95 % interval of beta, over reviewers and, unless a note says otherwise, prompts"}
+"""The column of boards of preference that `preference_scores` does not have."""
+
+
+def print_scores(frame: pd.DataFrame, output: str, lines: Iterable[str]) -> None:
+    """Rows of `preference_scores`, with `lines` on their fits."""
+    shown = frame if (frame["component"] != 0).any() else frame.drop(columns="component")
+    print_rows(_SCORE_VIEW, shown, output, lines, "preference")
+
+
+def describe_fit(row: Mapping[Any, Any]) -> Iterator[str]:
+    """What a row of `preference_scores` says of its fit as a whole: which votes it is made of, and how where that is not the usual way."""
+    facts = {name: value for name, value in row.items() if not pd.isna(value)}
+    reviewers = facts.get("reviewers")
+    voters = "voters unknown" if reviewers is None else format_count(int(reviewers), "reviewer")
+    yield f"{format_count(int(facts['votes']), 'vote')}, {voters}"
+    if "longer_share" in facts:
+        ends = _format_ends(facts.get("longer_low"), facts.get("longer_high"))
+        yield f"the longer text is preferred in {facts['longer_share']:.3f}{ends} of those that are not ties"
+    if "flip_rate" in facts:
+        yield f"flip rate {facts['flip_rate']:.3f}: verdicts that changed when the texts were swapped, and became ties"
+    if "first_share" in facts:
+        yield f"{facts['first_share']:.3f} of decisions for the text that was shown first"
+    if facts.get("self_judged"):
+        yield f"{format_count(int(facts['self_judged']), 'vote')} self-judged: on a response of the judge's own maker"
+    if facts.get("self_judged_left_out"):
+        yield f"{format_count(int(facts['self_judged_left_out']), 'self-judged vote')} left out"
+    if facts.get("leaks_left_out"):
+        yield f"{format_count(int(facts['leaks_left_out']), 'vote')} left out for a leak risk"
+    if "items" in facts:
+        yield f"only items that fit {facts['items']}"
+    yield from _describe_model(facts)
+
+
+def _describe_model(facts: Mapping[Any, Any]) -> Iterator[str]:
+    if "prior_l2" in facts:
+        yield f"prior l2={facts['prior_l2']:g}: scores are pulled towards 0"
+    if "weight" in facts:
+        yield "votes are weighted by confidence"
+    if "unweighted" in facts:
+        yield f"every vote counts 1: {facts['unweighted']}"
+    if "length_effect" in facts:
+        yield f"a text twice as long has {facts['length_effect']:+.3f} logits; the scores are those of equally long texts"
+
+
+def _format_ends(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
 
 
 def fit(file: Path | None, output: str, responses: Path | None, **of_store: Any) -> None:
@@ -138,7 +173,7 @@ def fit(file: Path | None, output: str, responses: Path | None, **of_store: Any)
     if how.control and responses is None:
         raise click.UsageError("`control: length` in the panel file needs --responses FILE: how long the responses are.")
     votes = read_votes(file)
-    _show(str(file), fit_votes(votes, how.options, None if responses is None else read_lengths(responses)), {}, output)
+    _show(str(file), fit_votes(votes, how, None if responses is None else read_lengths(responses)), {}, output)
     if again := count_repeated_votes(votes):
         who = "of a reviewer on a pair and prompt that the reviewer voted on before"
         click.echo(
@@ -163,84 +198,47 @@ def _fit_of_store(
     if not selection:
         flags = " ".join([*(f"--reviewer {reviewer}" for reviewer in reviewers), *(f"--judge {judge}" for judge in judges)])
         raise ConfigError(f"{flags}: got none that voted; {_describe_voters(votes)}")
-    servers = _load_models().own_servers if judges else ()
-    which = WhichVotes(tuple(items or how.items), not how.without_leak_risk, not how.no_own_judge, servers)
-    counts = filter_votes(selection, which)
+    if items:
+        how = how.model_copy(update={"items": list(items)})
+    counts = filter_votes(selection, how, _load_models().own_servers if judges else ())
     if not counts.votes:
         raise ConfigError(
             f"nothing to fit: none of {format_count(len(selection), 'vote')} is on such an item or pair; {_format_items(selection)}"
         )
-    if how.options.weight and (why := find_unweighted_reason(counts.votes)):
+    if how.weight and (why := find_unweighted_reason(counts.votes)):
         raise ConfigError(
             f"weight: confidence, in the panel file: {why}; leave it out, or choose votes that have one by --reviewer, --family or --item"
         )
-    result = fit_votes(build_vote_columns(where, counts.votes), how.options, measure_text_lengths(counts.votes))
-    return where, result, _summarize_judges(counts) if judges else {}
+    result = fit_votes(build_vote_columns(where, counts.votes), how, measure_text_lengths(counts.votes))
+    judge_ids = {"judges": sorted({vote.reviewer_id for vote in counts.votes})} if judges else {}
+    return where, result, judge_ids | describe_selection(counts, how)
 
 
-def _summarize_judges(counts: FilteredVotes) -> dict[str, Any]:
-    judges = sorted({vote.reviewer_id for vote in counts.votes})
-    self_counts = {"self_judged": counts.self_judged, "self_judged_left_out": counts.self_judged_left_out}
-    return {"judges": judges, **self_counts, **compute_position_bias(counts.votes)}
-
-
-def _show(where: str, result: PreferenceFit, judge_facts: dict[str, Any], output: str) -> None:
+def _show(where: str, result: PreferenceFit, facts: dict[str, Any], output: str) -> None:
+    """`facts`: of votes of the store, what `describe_selection` says of them, and their judges."""
+    judges = facts.pop("judges", [])
     if output == "json":
+        judge_facts = {"judges": judges} | {name: facts[name] for name in _FACTS_OF_JUDGES} if judges else {}
         click.echo(json.dumps(result.document() | judge_facts, ensure_ascii=False, indent=1, allow_nan=False))
         return
     if not result.scores:
         say(f"{where} holds no votes")
         return
-    frame = pd.DataFrame([asdict(score) for score in result.scores], columns=list(PreferenceScore.__slots__))
-    frame["model"] = frame["model"].map(escape_terminal)
-    frame["reason"] = frame["reason"].map(escape_terminal)
-    frame[["rank", "tier"]] = frame[["rank", "tier"]].astype("Int64")
-    if len(result.components) == 1:
-        frame = frame.drop(columns="component")
-    print_rows(_SCORE_VIEW, frame, output, [*_format_fit_lines(result), *_format_judge_lines(judge_facts)], "preference")
+    rows = build_score_rows(result, facts)
+    frame = pd.DataFrame(rows).astype({"rank": "Int64", "tier": "Int64"})
+    for name in ("player", "reason"):
+        frame[name] = frame[name].map(escape_terminal, na_action="ignore")
+    print_scores(frame, output, [*describe_fit(rows[0]), *_describe_further(result, judges)])
 
 
-def _format_fit_lines(result: PreferenceFit) -> Iterator[str]:
-    who = "voters unknown" if result.reviewers is None else format_count(result.reviewers, "reviewer")
-    left_out = result.votes - result.counted
-    yield f"{format_count(result.counted, 'vote')}, {who}" + (f"; {format_count(left_out, 'tie')} left out" if left_out else "")
+def _describe_further(result: PreferenceFit, judges: Sequence[str]) -> Iterator[str]:
+    """What the rows of a fit do not say."""
     if result.note:
         yield result.note
-    if result.options.l2:
-        yield f"prior l2={result.options.l2:g}: scores are pulled towards 0"
-    if result.options.weight:
-        yield "votes are weighted by confidence"
+    if left_out := result.votes - result.counted:
+        yield f"{format_count(left_out, 'tie')} left out"
     if result.nu is not None:
-        chance = result.nu / (2 + result.nu)
-        yield f"nu {result.nu:.3f}{_format_ends(result.nu_low, result.nu_high)}: two equal players tie {chance:.0%} of the time"
-    if result.length is not None:
-        yield from _describe_length(result.length)
-
-
-def _format_judge_lines(judge_facts: dict[str, Any]) -> Iterator[str]:
-    if not judge_facts:
-        return
-    yield f"judged by {list_first_names([escape_terminal(judge) for judge in judge_facts['judges']], _JUDGES_SHOWN)}"
-    if judge_facts["flip_rate"] is not None:
-        yield f"flip rate {judge_facts['flip_rate']:.3f}: verdicts that changed when the texts were swapped, and became ties"
-    if judge_facts["self_judged"]:
-        votes = format_count(judge_facts["self_judged"], "vote")
-        yield f"{votes} self-judged: on a response of the judge's own maker; `no_own_judge: true` in the panel file leaves them out"
-    if judge_facts["self_judged_left_out"]:
-        yield f"{format_count(judge_facts['self_judged_left_out'], 'self-judged vote')} left out"
-
-
-def _describe_length(length: LengthEffect) -> Iterator[str]:
-    if length.coefficient is not None:
-        coefficient_text = f"{length.coefficient:+.3f}{_format_ends(length.low, length.high)}"
-        yield f"length: a response twice as long as the other has {coefficient_text} logits; the scores are those of equally long responses"
-    longer = length.longer
-    if longer.share is None:
-        yield f"longer response: {longer.reason}"
-        return
-    ends = _format_ends(longer.low, longer.high) or f" ({longer.reason})"
-    yield f"the longer response is preferred in {longer.share:.3f}{ends} of {format_count(longer.votes, 'vote')} that are not ties"
-
-
-def _format_ends(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
+        chance, ends = result.nu / (2 + result.nu), _format_ends(result.nu_low, result.nu_high)
+        yield f"nu {result.nu:.3f}{ends}: two equal players tie {chance:.0%} of the time"
+    if judges:
+        yield f"judged by {list_first_names([escape_terminal(judge) for judge in judges], _JUDGES_SHOWN)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from dtef_pipeline.cli.options import (
     writes_a_table,
 )
 from dtef_pipeline.cli.store_commands import of_admin
-from dtef_pipeline.text.quantity_words import format_count
 
 
 def vote_family_option(help: str) -> Option:
@@ -31,7 +29,6 @@ def vote_family_option(help: str) -> Option:
     return family_option(None, help, extras=("elsewhere",))
 
 
-_MOST_TOLD = 2_000
 _PAIRS_ON_A_PAGE = 50
 
 
@@ -41,8 +38,7 @@ def preference() -> None:
 
     \b
         dtef preference pairs                     make pairs of stored responses
-        dtef preference vote --reviewer ID        show a pair without its authors, and take the vote
-        dtef preference vote --reviewer ID --out DIR   the same as a page for reviewers without a server
+        dtef preference vote --reviewer ID        write a page on which a person votes on pairs without their authors
         dtef preference vote --judge MODEL        let a model vote, in both orders of the texts
         dtef preference votes                     list the votes, trace a vote to its run, or void it
         dtef preference board --refresh           make the board of all votes, and show it
@@ -80,7 +76,7 @@ def pairs(**given: Any) -> None:
     preference_votes.make_pairs(**given)
 
 
-@preference.command(short_help="Take the votes of a reviewer, or of a model that judges.")
+@preference.command(short_help="Write the page of a reviewer, or let a model vote.")
 @click.option("--reviewer", metavar="ID", help="Id of the reviewer, which must not identify the person.")
 @several(
     "--judge",
@@ -93,31 +89,22 @@ def pairs(**given: Any) -> None:
     "--pairs",
     "most",
     least=1,
-    help="Pairs to show one after another, or most pairs on a page or for a judge.  [default: 1; 50 on a page; of a judge all]",
+    help="Most pairs on the page or for a judge.  [default: 50; of a judge all]",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder to write an HTML page into, for a reviewer without this computer.",
-)
-@click.option("--pair", metavar="PAIR", help="Store a vote on this pair with --choice and --confidence, without a dialogue.")
-@choice("--choice", among=["A", "B", "tie"], help="With --pair: which text is better, as they were shown.")
-@click.option("--confidence", type=click.IntRange(1, 5), help="With --pair: certainty, 1 to 5; 5 is the highest.")
-@click.option(
-    "--justification",
-    default="",
-    metavar="TEXT",
-    help=f"With --pair: reason, in at most {format_count(_MOST_TOLD, 'character')}.",
+    default=Path(),
+    help="Folder to write the reviewer's page into.  [default: the current folder]",
 )
 @click.option("--max-cost-usd", multiple=True, metavar="USD", help="With --judge: most US dollars that the run may cost.")
 @click.option("--max-calls", multiple=True, metavar="N", help="With --judge: most calls of the run.")
 @reports_errors
 def vote(reviewer: str | None, judges: tuple[str, ...], **given: Any) -> None:
-    """Show the next pair that the reviewer has not voted on, without the authors, and ask for the vote.
+    """Write votes.html, a page with the pairs that the reviewer has not voted on, without their authors.
 
-    With --out the pairs are written to an HTML page, which needs no network. The reviewer opens it in a browser, votes, downloads the votes and
-    sends the file back: `dtef import votes FILE`. A reviewer votes on a pair once: another vote is refused, and the first stays. The id of a
-    judge is reserved: no reviewer can vote under it.
+    The page needs no network. The reviewer opens it in a browser, votes, downloads the votes and sends the file back: `dtef import votes FILE`.
+    A reviewer votes on a pair once: another vote is refused, and the first stays. The id of a judge is reserved: no reviewer can vote under it.
 
     With --judge a model votes on the pairs that it has not voted on. It sees what people see: the prompt, and two texts without names. Each pair
     is asked in both orders. If the verdict changes with the order, the vote is a tie; the flip rate is the share of such votes. Replies are
@@ -136,28 +123,12 @@ def vote(reviewer: str | None, judges: tuple[str, ...], **given: Any) -> None:
 
         sys.exit(preference_judge.judge(judges, **{name: given[name] for name in _JUDGE_OPTIONS}))
     refuse_others({"reviewer", *given} - {"max_cost_usd", "max_calls"}, "--reviewer")
-    _take_votes(str(reviewer), given)
+    from dtef_pipeline.cli.preference import preference_votes
+
+    preference_votes.write_page(given["out"], str(reviewer), given["family"], given["most"] or _PAIRS_ON_A_PAGE)
 
 
 _JUDGE_OPTIONS = ("family", "most", "max_cost_usd", "max_calls")
-
-
-def _take_votes(reviewer: str, options: Mapping[str, Any]) -> None:
-    """Of a person: one vote that was given whole, those on a page, or those that the person is asked for."""
-    from dtef_pipeline.cli.preference import preference_votes
-
-    family, most, out = options["family"], options["most"], options["out"]
-    ballot = {"pair_id": options["pair"], "choice": options["choice"], "confidence": options["confidence"]}
-    if len({value is None for value in ballot.values()}) > 1 or (options["justification"] and options["pair"] is None):
-        raise click.UsageError("--pair, --choice and --confidence: allowed: all three, and --justification with them, or none.")
-    if options["pair"] is not None and (out or most or family):
-        raise click.UsageError("--pair: allowed without --out, --pairs and --family.")
-    if options["pair"] is not None:
-        preference_votes.take_vote({**ballot, "reviewer_id": reviewer, "justification": options["justification"]})
-    elif out is not None:
-        preference_votes.write_page(out, reviewer, family, most or _PAIRS_ON_A_PAGE)
-    else:
-        preference_votes.ask_reviewer(reviewer, family, most or 1)
 
 
 @preference.command(short_help="List the votes, trace a vote to its run, or void it.")

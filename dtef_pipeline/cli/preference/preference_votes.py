@@ -15,13 +15,13 @@ from dtef_pipeline.api.review.feedback_bodies import PairsWanted
 from dtef_pipeline.api.review.paired_responses import pair_stored, prepare_for_people
 from dtef_pipeline.cli.terminal import compute_terminal_fit, whole_frame
 from dtef_pipeline.cli.warehouse_access import open_warehouse
+from dtef_pipeline.documents import format_value
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.preference.ballots import read_ballot, read_id
+from dtef_pipeline.preference.ballots import ID_IN_WORDS, is_id
 from dtef_pipeline.preference.pair_blinding import BlindedPair
 from dtef_pipeline.preference.paired_csv import read_pairs_csv
 from dtef_pipeline.preference.vote_records import build_response_record, pair_record
-from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.site.vote_page import vote_page
 from dtef_pipeline.text.printable import escape_terminal
@@ -68,28 +68,6 @@ def make_pairs(
         click.echo(
             "Nothing is left to pair: each pair needs two players with different texts (ignoring names) on the same item and draw."
         )
-
-
-def ask_reviewer(reviewer: str, family: str | None, most: int) -> None:
-    with _store() as store:
-        _require_person(store, reviewer)
-        for place in range(most):
-            pair = store.next_pair(reviewer, family)
-            if pair is None:
-                click.echo("There is no pair left to vote on." if place else "There is no pair to vote on.")
-                return
-            _show(*_lay_out_pairs(store, [pair]))
-            choice = click.prompt("Which is better", type=click.Choice(["A", "B", "tie"], case_sensitive=False))
-            confidence = click.prompt("How certain (1 to 5)", type=click.IntRange(1, 5))
-            why = click.prompt("Why (may be empty)", default="", show_default=False)
-            values = {"pair_id": pair.pair_id, "reviewer_id": reviewer, "choice": choice, "confidence": confidence}
-            click.echo(f"vote {store.take(read_ballot(values | {'justification': why[:LONGEST_JUSTIFICATION]}))}")
-
-
-def take_vote(values: Mapping[str, Any]) -> None:
-    ballot = read_ballot(values)
-    with _store() as store:
-        click.echo(f"vote {store.take(ballot)}")
 
 
 def cancel_vote(vote_id: str, reason: str, who: str | None) -> None:
@@ -214,11 +192,6 @@ def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: P
     return add_lines(store, lines, who, str(path))
 
 
-def _show(pair: BlindedPair) -> None:
-    for title, text in (("Asked", pair.prompt), ("A", pair.run_a), ("B", pair.run_b)):
-        click.echo(f"{click.style(f'--- {title} ---', bold=True)}\n{escape_terminal(text)}\n")
-
-
 def _print_table(
     rows: Sequence[Mapping[str, Any]], output: str, columns: Sequence[str], none: str = "There are no votes."
 ) -> None:
@@ -230,8 +203,10 @@ def _print_table(
 
 def _require_person(store: VoteStore, reviewer: str) -> None:
     """Raises ConfigError for what is not an id of a person."""
+    if not is_id(reviewer):
+        raise ConfigError(f"--reviewer: got {format_value(reviewer)}; allowed: {ID_IN_WORDS}")
     try:
-        refuse_judge(store.database, read_id("--reviewer", reviewer), "--reviewer")
+        refuse_judge(store.database, reviewer, "--reviewer")
     except BallotError as error:
         raise ConfigError(str(error)) from None
 

@@ -70,7 +70,7 @@ def test_models_are_watched_over_all_blueprints(two_nights: Nights) -> None:
     reviews, _ = two_nights
     rows = reviews.rows("drift").set_index("model")
     assert rows["verdict"].to_dict() == {"one": "none", "two": "watch"}
-    assert rows.loc["two", ["partitions", "n_prompts", "cause"]].tolist() == [["first", "second"], 3, None]
+    assert rows.loc["two", ["partitions", "n_prompts", "judges_note"]].tolist() == [["first", "second"], 3, None]
     assert rows.loc["two", "gap"] == pytest.approx(0.5 / 3)
     assert len(reviews.rows("drift_series")) == 4
 

@@ -152,8 +152,8 @@ class TestExitCodes:
             "drift", "--since", "m=2099-01-01", "--since", "steady=2099-01-01"
         )
 
-    @pytest.mark.parametrize(("by", "prefix"), [("model", "S1/"), ("round", ""), ("segment", "")])
-    def test_questions_that_moved_are_named_by_their_words(self, drifted: Path, by: str, prefix: str) -> None:
+    @pytest.mark.parametrize("by", ["model", "round", "segment"])
+    def test_questions_that_moved_are_named_by_their_words(self, drifted: Path, by: str) -> None:
         text = "How often, if at all, do you use an assistant that answers in whole sentences?"
         # All ten moved alike: which of them stands first is decided by the last bit, so each has the text.
         at = {"round": "S1", "segment": "country:kenya", "question_text": text}
@@ -162,7 +162,7 @@ class TestExitCodes:
         row, _ = strict(ok("drift", "--by", by, "--json"))
         assert {one["text"] for one in row["moved"]} == {text}
         shown = "“How often, if at all, do you use an assistant that answers …”"
-        assert re.search(rf"{prefix}q\d {shown} -0\.2000", ok("drift", "--by", by))
+        assert re.search(rf"S1/q\d {shown} -0\.2000", ok("drift", "--by", by))
 
     @pytest.mark.parametrize("by", ["model", "segment"])
     @pytest.mark.parametrize("given", [["--since", "2099-01-01"], ["--round", "S9"]])

@@ -114,8 +114,6 @@ def test_a_person_is_refused_under_a_judges_id_and_a_judge_says_what_such_votes_
     (vote,) = json.loads(ok("preference", "votes", "--json"))
     own = ("--reviewer", vote["reviewer"])
     for command in (
-        ("preference", "vote", "--pair", vote["pair"], *own, "--choice", "A", "--confidence", 3),
-        ("preference", "vote", *own),
         ("preference", "vote", "--out", paired / "page", *own),
         ("preference", "votes", "--consent", vote["reviewer"]),
     ):

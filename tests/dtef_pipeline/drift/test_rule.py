@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, judge_single_snapshot
+from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule
 
 DAY_1, DAY_2 = datetime(2026, 1, 1), datetime(2026, 1, 2)
 
@@ -34,18 +34,6 @@ def verdict(first: list[float], second: list[float], *, temperature: float | Non
 def test_both_thresholds_are_needed_and_exact_at_the_boundary(low: float, high: float, flagged: bool) -> None:
     assert verdict([low], [high]).flagged is flagged
     assert verdict([high], [low]).flagged is flagged
-
-
-@pytest.mark.parametrize("scores", [[0.5, 0.6], [0.5, None], [None, None], [0.5, None, None], []])
-@pytest.mark.parametrize("temperature", [0.0, 0.7, None])
-@pytest.mark.parametrize("time", [DAY_1, None])
-def test_a_single_snapshot_is_stated_to_be_what_the_rule_says_of_it(
-    scores: list[float | None], temperature: float | None, time: datetime | None
-) -> None:
-    values = pd.DataFrame({"a": scores} if scores else {}, dtype=float)
-    scored = sum(score is not None for score in scores)
-    found = judge_single_snapshot(len(scores), scored, is_timed=time is not None, temperature=temperature)
-    assert found == apply_drift_rule(values, {"a": time}, temperature=temperature)
 
 
 def test_means_are_over_items_scored_in_every_snapshot() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dtef_pipeline.preference.judge_ids import is_own_pair
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.score_publishing import compute_position_bias, preference_scores
-from dtef_pipeline.preference.vote_fit import PreferenceOptions, fit_votes
-from dtef_pipeline.preference.vote_selection import WhichVotes, build_vote_columns, compute_votes_version, filter_by_item
+from dtef_pipeline.preference.vote_fit import VoteSettings, fit_votes
+from dtef_pipeline.preference.vote_selection import build_vote_columns, compute_votes_version, filter_by_item
 from dtef_pipeline.preference.votes import PlayersVote
 
 VOTE = PlayersVote("qa", "s/all/1", "a", "b", "left", "r", "person", 3, False, 10, 20)
@@ -65,13 +65,7 @@ def test_every_fit_is_that_of_its_own_votes() -> None:
             score.n,
             score.n_reviewers,
         )
-        assert (row["votes"], row["ties"], row["prior_l2"], row["weight"], row["prompts"]) == (
-            42,
-            "half",
-            None,
-            None,
-            own.prompts,
-        )
+        assert (row["votes"], row["ties"], row["prior_l2"], row["weight"]) == (42, "half", None, None)
     assert {row["votes_version"] for row in rows} == {compute_votes_version([*people, *judged, *elsewhere])}
 
 
@@ -85,7 +79,7 @@ def test_each_judge_is_a_fit_of_its_own() -> None:
         for at in range(6)
         for first, other in [("A", "AB"[at % 2 and judges[name]])]
     ]
-    rows = preference_scores([*votes(), *some], PreferenceOptions(l2=1.0)).to_pylist()
+    rows = preference_scores([*votes(), *some], VoteSettings(prior_l2=1.0)).to_pylist()
     own = {(row["judge"], row["player"]): row for row in rows if row["reviewer_kind"] == "judge" and row["partition"] == "s"}
     for name, heat in judges.items():
         assert (own[name, "a"]["beta"] > 0) == bool(heat)
@@ -98,7 +92,7 @@ def test_people_are_weighted_by_confidence_where_judges_are_not() -> None:
     """One vote of a judge, who gives no confidence, was enough for no board at all."""
     judged = [replace(one, reviewer_kind="judge", reviewer_id="j", confidence=None) for one in votes()[:40]]
     mixed = [replace(one, family="elsewhere", confidence=None if at else 2) for at, one in enumerate(votes())]
-    rows = preference_scores([*votes(), *judged, *mixed], PreferenceOptions(weight="confidence")).to_pylist()
+    rows = preference_scores([*votes(), *judged, *mixed], VoteSettings(weight="confidence")).to_pylist()
     told = {(row["family"], row["reviewer_kind"], row["weight"], row["unweighted"]) for row in rows}
     assert told == {
         ("qa", "person", "confidence", None),
@@ -114,8 +108,8 @@ def test_rows_say_which_votes_they_are_of_and_that_lengths_were_made_equal() -> 
     judge = {"reviewer_kind": "judge", "reviewer_id": "pairs(openai/gpt-4o)#01234567"}
     own = [replace(one, **judge, left="openai/gpt-4o-mini[temperature=0]", right="x/y") for one in votes()[1:21:2]]  # type: ignore[arg-type]
     others = [replace(one, **judge, left="x/z", right="x/y") for one in votes()[1:11:2]]  # type: ignore[arg-type]
-    which = WhichVotes(items=("t/*",), leaks=False, own_judges=False)
-    rows = preference_scores([*some, *own, *others], PreferenceOptions(control="length"), which).to_pylist()
+    how = VoteSettings(control="length", items=["t/*"], without_leak_risk=True, no_own_judge=True)
+    rows = preference_scores([*some, *own, *others], how).to_pylist()
     people, judged = (
         [row for row in rows if (row["reviewer_kind"], row["partition"]) == (kind, "t")] for kind in ("person", "judge")
     )

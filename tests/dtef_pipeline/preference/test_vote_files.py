@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dtef_pipeline.errors import ConfigError, SourceError
 from dtef_pipeline.preference.response_lengths import compute_longer_share, read_lengths
 from dtef_pipeline.preference.vote_files import VoteColumns, count_repeated_votes, read_votes
-from dtef_pipeline.preference.vote_fit import PreferenceOptions, fit_votes
+from dtef_pipeline.preference.vote_fit import VoteSettings, fit_votes
 from tests.conftest import SHARED
 from tests.made.votes import paired
 
@@ -114,7 +114,7 @@ def test_length_control_takes_the_lengths_of_responses(tmp_path: Path) -> None:
     found = fit_votes(votes, lengths=lengths)
     assert found.length is not None
     assert found.length.longer.share == pytest.approx(2 / 3)
-    only_two = fit_votes(votes, PreferenceOptions(control="length"), lengths)
+    only_two = fit_votes(votes, VoteSettings(control="length"), lengths)
     assert {score.reason for score in only_two.scores} == {
         "no score: the effect of lengths cannot be separated from that of players"
     }

@@ -13,7 +13,7 @@ import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
-from dtef_pipeline.preference.vote_fit import PreferenceFit, PreferenceOptions, fit_votes
+from dtef_pipeline.preference.vote_fit import PreferenceFit, VoteSettings, fit_votes
 from dtef_pipeline.statistics.bradley_terry import TIES, fit_strengths
 from dtef_pipeline.statistics.clustered_errors import estimate_errors
 from tests.conftest import SHARED
@@ -31,7 +31,7 @@ def cases(fn: str) -> list[dict[str, Any]]:
 
 
 def fitted(document: dict[str, Any], **options: Any) -> PreferenceFit:
-    return fit_votes(votes_of(document), PreferenceOptions(**options))
+    return fit_votes(votes_of(document), VoteSettings(**options))
 
 
 def by_model(found: PreferenceFit, name: str) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def by_model(found: PreferenceFit, name: str) -> dict[str, Any]:
 @needs_votes
 @pytest.mark.parametrize("case", cases("bradley_terry"), ids=lambda case: case["id"])
 def test_shared_case(case: dict[str, Any]) -> None:
-    found = fitted({"votes": case["in"]["votes"]}, l2=case["in"].get("l2", 0.0))
+    found = fitted({"votes": case["in"]["votes"]}, prior_l2=case["in"].get("l2", 0.0))
     for name, expected in case["out"].items():
         if name in RESULTS and expected is not None:
             assert by_model(found, name) == pytest.approx(expected, abs=case["tol"])
@@ -77,7 +77,7 @@ def published() -> dict[str, Any]:
     ("ties", "column"), [("half", "beta_half_tie"), ("davidson", "beta_davidson"), ("drop", "beta_ties_dropped")]
 )
 def test_real_votes_have_the_published_scores(real: VoteColumns, published: dict[str, Any], ties: Any, column: str) -> None:
-    found = fit_votes(real, PreferenceOptions(ties=ties))
+    found = fit_votes(real, VoteSettings(ties=ties))
     assert by_model(found, "beta") == pytest.approx({row["model"]: row[column] for row in published["scores"]}, abs=1e-4)
     assert found.nu == (pytest.approx(published["davidson_nu"], abs=1e-4) if ties == "davidson" else None)
 
@@ -121,7 +121,7 @@ def test_real_votes_do_not_depend_on_their_order(real: VoteColumns) -> None:
 
 
 def test_ties_as_half_wins_order_like_davidson_and_dropped_ties_do_not(real: VoteColumns) -> None:
-    fits = (by_model(fit_votes(real, PreferenceOptions(ties=ties)), "beta") for ties in TIES)
+    fits = (by_model(fit_votes(real, VoteSettings(ties=ties)), "beta") for ties in TIES)
     half, davidson, dropped = (np.array([beta[name] for name in real.players]) for beta in fits)
     assert np.corrcoef(half, davidson)[0, 1] > 0.9999
     assert np.corrcoef(half, dropped)[0, 1] < 0.99
@@ -224,10 +224,10 @@ def test_tiers_open_where_the_first_of_a_tier_is_better() -> None:
 
 def test_confidence_weighs_votes_and_must_be_there() -> None:
     rows = [("a", "b", 1), ("a", "b", -1)]
-    found = fit_votes(columns(rows, confidence=[4, 1]), PreferenceOptions(weight="confidence"))
+    found = fit_votes(columns(rows, confidence=[4, 1]), VoteSettings(weight="confidence"))
     assert by_model(found, "share") == pytest.approx({"a": 0.8, "b": 0.2})
     with pytest.raises(ConfigError, match="needs 1 to 5 in every vote"):
-        fit_votes(columns(rows), PreferenceOptions(weight="confidence"))
+        fit_votes(columns(rows), VoteSettings(weight="confidence"))
 
 
 def test_reviewers_whose_ties_are_dropped_gave_no_vote_that_counts(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_reviewers_whose_ties_are_dropped_gave_no_vote_that_counts(tmp_path: Pat
     found = {}
     for name, some in lines.items():
         (tmp_path / name).write_text(f"left,right,choice,reviewer_id\n{''.join(some)}", encoding="utf-8")
-        found[name] = fit_votes(read_votes(tmp_path / name), PreferenceOptions(ties="drop"))
+        found[name] = fit_votes(read_votes(tmp_path / name), VoteSettings(ties="drop"))
     assert found["all"].reviewers == found["without"].reviewers == 6
     assert found["all"].scores == found["without"].scores
 

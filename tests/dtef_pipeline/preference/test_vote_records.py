@@ -56,7 +56,7 @@ def test_a_line_whose_id_is_not_its_hash_is_refused() -> None:
 def test_whatever_arrives_is_reported_in_a_sentence(value: Any, kind: str, data: st.DataObject) -> None:
     with pytest.raises(BallotError):
         read_record(value)
-    fields = RECORD_FIELDS.get(kind, {"pair_id": None, "choice": None})
+    fields = RECORD_FIELDS.get(kind, ("pair_id", "choice"))
     whole = {"kind": kind, "schema": 1, **{name: data.draw(ANYTHING) for name in fields}}
     with pytest.raises(BallotError):
         read_record(whole)

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.drift.judge_adjustment import Shift, subtract_shift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.qa.score_drift import subtract_judge_drifts
 from dtef_pipeline.qa.tables import QA_ANCHORS
 from tests.made.qa_scores import night
 
 BY = "judge 1, j[temperature=0,top_p=1], factuality+semantic"
-
-
-def test_the_net_shift_has_the_uncertainty_of_both() -> None:
-    net = subtract_shift(Shift(-0.30, -0.36, -0.26), Shift(-0.10, -0.13, -0.06))
-    assert net.value == pytest.approx(-0.20)
-    assert net.low == pytest.approx(-0.20 - math.sqrt(0.06**2 + 0.04**2))
-    assert net.high == pytest.approx(-0.20 + math.sqrt(0.04**2 + 0.03**2))
-    assert subtract_shift(Shift(-0.3, -0.4, -0.2), Shift(-0.1)) == Shift(pytest.approx(-0.2))  # type: ignore[arg-type]
 
 
 def anchored(nights: range, lost: float, since: int = 6) -> pa.Table:
@@ -66,21 +56,19 @@ def test_a_judged_shift_is_netted_of_its_evaluators_between_the_same_snapshots()
     for metric, part in (("judged", -0.1), ("semantic", -0.2), ("factuality", 0.0)):
         row = netted(moved(metric), judged)
         assert row["net_shift"] == pytest.approx(-0.3 - part, abs=0.01)
-        assert row["net_low"] < row["net_shift"] - 0.05
-        assert row["net_high"] > row["net_shift"] + 0.05
-        assert row["judges_note"].startswith("net of the judge: -0.")
+        assert "on stored answers" in row["judges_note"]
         assert "an answer that did not change keeps its judgement" in row["judges_note"]
 
 
 def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted() -> None:
     """A model that fell by itself after its judge had become stricter was told as having moved by nothing."""
     row = netted(moved(verdict="watch", first_snapshot=None), anchored(range(9), 0.1))
-    assert set(row) == {"judges_note"}
+    assert row["net_shift"] is None
     assert row["judges_note"].startswith(
-        "not net of the judge: it is not settled since when the model has moved; on stored answers the judge itself moved by -0."
+        "model or judges: it is not settled since when the model has moved; on stored answers j[temperature=0,top_p=1] moved by -0."
     )
     one = netted(moved(verdict="watch", first_snapshot=None), anchored(range(1), 0.1))
-    assert one["judges_note"] == "not net of the judge: it is not settled since when the model has moved"
+    assert one["judges_note"] == "model or judges: it is not settled since when the model has moved"
 
 
 def without(judged: pa.Table, *nights: int) -> pa.Table:
@@ -108,9 +96,9 @@ def test_the_judges_nights_count_by_their_time_and_are_reported_where_they_are_n
     model = moved(baseline=labels[:5], latest_snapshot=labels[-1], n_snapshots=12)
     row = netted(model, without(anchored(range(12), 0.1), *lacking))
     assert row["net_shift"] == pytest.approx(-0.2, abs=0.02)
-    told = f"; judge shown answers {nights};" if nights else "moved by"
+    told = f"; judges shown answers {nights};" if nights else "moved too"
     assert told in row["judges_note"]
-    assert ("judge shown" in row["judges_note"]) == bool(nights)
+    assert ("judges shown" in row["judges_note"]) == bool(nights)
 
 
 def test_an_outage_of_the_model_counts_on_no_side_of_its_judge() -> None:
@@ -123,14 +111,14 @@ def test_an_outage_of_the_model_counts_on_no_side_of_its_judge() -> None:
 
 def test_it_is_stated_why_a_shift_is_not_netted_and_nothing_is_stated_of_what_no_judge_scored() -> None:
     later = netted(moved(), anchored(range(6, 12), 0.1))
-    assert "net_shift" not in later
-    assert later["judges_note"] == "not net of the judge: it was not shown stored answers again on both sides of the shift"
+    assert later["net_shift"] is None
+    assert "no judge was shown stored answers again" in later["judges_note"]
     accepted = WatchOptions(since={"m": night(7)["snapshot"]})
     assert netted(moved(), anchored(range(12), 0.1), accepted) == netted(moved(), anchored(range(7, 12), 0.1))
     other = WatchOptions(since={"other": night(7)["snapshot"]})
     assert netted(moved(), anchored(range(12), 0.1), other) == netted(moved(), anchored(range(12), 0.1))
     for rows, by in ((QA_ANCHORS.empty_table(), BY), (anchored(range(12), 0.1), BY.replace("j[", "other["))):
         none = netted(moved(by=by), rows)
-        assert none["judges_note"] == "not net of the judge: it was not shown stored answers again"
+        assert "no judge was shown stored answers again" in none["judges_note"]
     for row in (moved("correct", "numeric 1"), moved(verdict="none"), moved(shift=None)):
         assert netted(row, anchored(range(12), 0.1)) == {}

@@ -10,12 +10,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from dtef_pipeline.drift.judge_adjustment import NetDrift, subtract_judges_of_row
 from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts
 from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.rubric.labels.label_sheet import build_label_items
-from dtef_pipeline.rubric.rubric_drift import choose_anchors, convert_rubric_anchor_points, subtract_drifts_of_judges
+from dtef_pipeline.rubric.rubric_drift import COVERAGE_PART, choose_anchors, convert_rubric_anchor_points
 from tests.made.rubric_tables import rubric_tables
 
 MADE = rubric_tables(blueprints=3, prompts=8)
@@ -63,6 +64,10 @@ def judge_drifts(
     return compute_judge_drifts(convert_rubric_anchor_points(pa.Table.from_pandas(rows)), times, options)
 
 
+def netted(row: dict[str, Any], judges: list[JudgeDrift]) -> NetDrift:
+    return subtract_judges_of_row(row, judges, COVERAGE_PART)
+
+
 def model_row(shift: float, first: str | None = LABELS[8], verdict: str = "drift") -> dict[str, Any]:
     return {"verdict": verdict, "shift": shift, "first_snapshot": first}
 
@@ -96,10 +101,9 @@ def test_judges_that_move_together_are_compared_with_judges_not_with_models() ->
 
 
 def test_a_models_drift_is_reported_as_the_judges_where_the_anchors_moved_too() -> None:
-    found = subtract_drifts_of_judges(model_row(-0.1), judge_drifts(nights_of(-0.15)))
-    assert found.cause == "judges"
+    found = netted(model_row(-0.1), judge_drifts(nights_of(-0.15)))
     assert found.net_shift == pytest.approx(-0.0025, abs=0.01)
-    assert found.text.startswith("a shift of the judges, not of the model: on stored answers standard(j) moved too")
+    assert found.judges_note.startswith("a shift of the judges, not of the model: on stored answers standard(j) moved too")
 
 
 def model_verdict(shift: float, *, beside: float | None) -> Verdict:
@@ -126,73 +130,73 @@ def test_a_shift_that_a_lone_judge_explains_is_no_drift_and_is_netted() -> None:
     assert "ask another judge" in judges[0].row["reason"]
     alone = model_verdict(-0.1, beside=None)
     assert (alone.verdict, alone.first_snapshot) == ("watch", LABELS[8])
-    found = subtract_drifts_of_judges(as_row(alone), judges)
-    assert (found.cause, found.net_shift) == ("judges", pytest.approx(0.0, abs=0.02))
+    found = netted(as_row(alone), judges)
+    assert found.net_shift == pytest.approx(0.0, abs=0.02)
+    assert found.judges_note.startswith("a shift of the judges")
     beside = model_verdict(-0.1, beside=-0.1)
     assert beside.verdict == "watch"
-    assert "drift" not in subtract_drifts_of_judges(as_row(beside), judges).text
+    assert "drift" not in netted(as_row(beside), judges).judges_note
 
 
 def test_a_drift_under_a_lone_judge_that_did_not_move_is_the_models() -> None:
     found = model_verdict(-0.1, beside=0.0)
     assert (found.verdict, found.first_snapshot) == ("drift", LABELS[8])
-    assert subtract_drifts_of_judges(as_row(found), judge_drifts(nights_of(0))).cause == "model"
+    assert netted(as_row(found), judge_drifts(nights_of(0))).judges_note.startswith("a shift of the model")
 
 
 @pytest.mark.parametrize(
-    ("shift", "of_judge", "cause", "words"),
+    ("shift", "of_judge", "words"),
     [
-        (-0.1, 0.0, "model", "the judges did not move"),
-        (-0.2, -0.15, "both", "model and judges moved"),
-        (-0.4, -0.1, "model", "makes only"),
-        (-0.1, 0.15, "model", "makes only"),
+        (-0.1, 0.0, "a shift of the model: on stored answers the judges did not move"),
+        (-0.2, -0.15, "model and judges moved"),
+        (-0.4, -0.1, "makes only"),
+        (-0.1, 0.15, "makes only"),
     ],
 )
-def test_a_models_own_drift_stays_its_own(shift: float, of_judge: float, cause: str, words: str) -> None:
-    found = subtract_drifts_of_judges(model_row(shift), judge_drifts(nights_of(of_judge)))
-    assert found.cause == cause
-    assert words in found.text
+def test_a_models_own_drift_stays_its_own(shift: float, of_judge: float, words: str) -> None:
+    found = netted(model_row(shift), judge_drifts(nights_of(of_judge)))
+    assert words in found.judges_note
 
 
 def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted_of_judges_that_moved() -> None:
     """All of it was told as theirs, though the model had moved besides."""
     watched = model_row(-0.2, None, "watch")
-    found = subtract_drifts_of_judges(watched, judge_drifts(nights_of(-0.2)))
-    assert (found.cause, found.net_shift) == ("unclear", None)
-    assert found.text.startswith(
+    found = netted(watched, judge_drifts(nights_of(-0.2)))
+    assert found.net_shift is None
+    assert found.judges_note.startswith(
         "model or judges: it is not settled since when the model has moved; on stored answers standard(j)"
     )
-    assert found.text.endswith(f" since {LABELS[8]}")
-    stays = subtract_drifts_of_judges(watched, judge_drifts(nights_of(0)))
-    assert stays == ("model", None, "of the model: on stored answers the judges did not move")
+    assert found.judges_note.endswith(f" since {LABELS[8]}")
+    stays = netted(watched, judge_drifts(nights_of(0)))
+    assert stays == (None, "of the model: on stored answers the judges did not move")
 
 
 def test_the_judges_nights_count_by_their_time_and_are_reported_where_they_are_not_the_models() -> None:
     rows = nights_of(-0.15)
     model = {**model_row(-0.1), "baseline": LABELS[:5], "latest_snapshot": LABELS[-1], "n_snapshots": len(LABELS)}
-    found = subtract_drifts_of_judges(model, judge_drifts(rows[rows["snapshot"] != LABELS[8]]))
+    found = netted(model, judge_drifts(rows[rows["snapshot"] != LABELS[8]]))
     assert found.net_shift == pytest.approx(-0.1 + 0.0975, abs=0.01)
     nights = f"in {LABELS[0]} to {LABELS[7]} and from {LABELS[9]} on (15 nights, the model 16)"
-    assert found.text.endswith(f"; judges shown answers {nights}")
-    assert "shown answers" not in subtract_drifts_of_judges(model, judge_drifts(rows)).text
+    assert found.judges_note.endswith(f"; judges shown answers {nights}")
+    assert "shown answers" not in netted(model, judge_drifts(rows)).judges_note
     two = pd.concat([rows[rows["snapshot"] != LABELS[8]], nights_of(0, judge="prompt-aware(j)", seed=1)])
-    assert subtract_drifts_of_judges(model, judge_drifts(two)).text.endswith(f"; judges shown answers: standard(j) {nights}")
+    assert netted(model, judge_drifts(two)).judges_note.endswith(f"; judges shown answers: standard(j) {nights}")
 
 
 def test_of_two_judges_the_mean_counts() -> None:
     both = pd.concat([nights_of(-0.2), nights_of(0, judge="prompt-aware(j)", seed=1)])
-    found = subtract_drifts_of_judges(model_row(-0.065), judge_drifts(both))
-    assert found.cause == "judges"
+    found = netted(model_row(-0.065), judge_drifts(both))
+    assert found.judges_note.startswith("a shift of the judges")
     assert found.net_shift == pytest.approx(0.0, abs=0.01)
 
 
 def test_without_anchors_nobody_is_blamed() -> None:
-    assert subtract_drifts_of_judges(model_row(-0.1), []).cause == "unclear"
+    assert netted(model_row(-0.1), []).judges_note.startswith("model or judges")
     early = nights_of(-0.2)
-    found = subtract_drifts_of_judges(model_row(-0.1, LABELS[8]), judge_drifts(early[early["snapshot"] < LABELS[5]]))
-    assert (found.cause, found.net_shift) == ("unclear", None)
-    assert "missing" in found.text or "no judge" in found.text
+    found = netted(model_row(-0.1, LABELS[8]), judge_drifts(early[early["snapshot"] < LABELS[5]]))
+    assert found.net_shift is None
+    assert "missing" in found.judges_note or "no judge" in found.judges_note
 
 
 def test_without_a_drift_there_is_nothing_to_tell() -> None:
-    assert subtract_drifts_of_judges(model_row(0.01, None, "none"), judge_drifts(nights_of(0))) == ("none", None, "")
+    assert netted(model_row(0.01, None, "none"), judge_drifts(nights_of(0))) == (None, "")

@@ -100,8 +100,11 @@ def test_a_shift_is_reported_as_the_judges_where_stored_answers_moved_alike() ->
     told = {
         shift: found.subtract_judge_shifts(WATCHED, anchored(shift), WatchOptions()).checks.to_pylist() for shift in (0.0, 0.25)
     }
-    causes = {shift: {row["model"]: row["cause"] for row in rows} for shift, rows in told.items()}
-    assert causes == {0.0: {"moved": "model", "steady": "none"}, 0.25: {"moved": "judges", "steady": "none"}}
+    causes = {shift: {row["model"]: row["judges_note"].partition(":")[0] for row in rows} for shift, rows in told.items()}
+    assert causes == {
+        0.0: {"moved": "a shift of the model", "steady": ""},
+        0.25: {"moved": "a shift of the judges, not of the model", "steady": ""},
+    }
     (moved,) = [row for row in told[0.25] if row["model"] == "moved"]
     # Coverage is .65 of the hybrid score.
     assert moved["net_shift"] == pytest.approx(moved["shift"] + 0.65 * 0.25)
@@ -110,7 +113,7 @@ def test_a_shift_is_reported_as_the_judges_where_stored_answers_moved_alike() ->
 def test_without_anchors_nothing_is_stated_of_judges() -> None:
     found = compute_model_drift(tables(0.2), WATCHED)
     assert found.subtract_judge_shifts(WATCHED, anchored(0.0).slice(0, 0), WatchOptions()).checks.equals(found.checks)
-    assert set(found.checks["cause"].to_pylist()) == {None}
+    assert set(found.checks["judges_note"].to_pylist()) == {None}
 
 
 def test_the_pages_show_models_with_timelines_what_is_the_judges_and_the_judges() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from assets.survey.panel_file import load_known_panel
 from dtef_pipeline.asking.models import Budget, load_models
-from dtef_pipeline.drift.settings import DriftSettings, load_drift_settings
+from dtef_pipeline.drift.settings import DriftSettings, load_drift_settings, read_panel, require_known_names
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.panel import check_named, load_panel
@@ -30,8 +30,13 @@ MODELS = load_models(
 KNOWN = ["T1/country:chile", "T1/country:india", "T2/country:chile", "T2/ageGroup:18-25"]
 
 
-def scored() -> list[tuple[str, str]]:
-    return [("old", "old[temperature=0]")]
+SCORED = [("old", "old[temperature=0]")]
+
+
+def check_all(path: Path) -> None:
+    """All that a panel names: of surveys and of drift."""
+    named = [(spec.name, spec.variant) for spec in resolve_panel(check_named(path, MODELS, KNOWN), MODELS)]
+    require_known_names(read_panel(path), load_drift_settings(path), [*named, *SCORED], [])
 
 
 def read(tmp_path: Path, text: str) -> SurveySettings:
@@ -151,7 +156,7 @@ class TestReading:
         path = tmp_path / "panel.yaml"
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ConfigError, match=f"panel.yaml{said}"):
-            check_named(path, MODELS, KNOWN, scored)
+            check_all(path)
 
     def test_the_shipped_example_can_be_used_as_it_is(self) -> None:
         panel = load_panel(ROOT / "data" / "panel.yaml")

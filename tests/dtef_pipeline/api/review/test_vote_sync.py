@@ -1,8 +1,7 @@
-"""Votes in bulk over HTTP: the bytes of the command, all or nothing, and every act on record; for administrators alone."""
+"""What operators and administrators do with votes over HTTP: voids, the log of actions, and scores."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -14,14 +13,13 @@ from starlette.testclient import TestClient
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
-from resources.votes.vote_files import export_votes
 from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import add_rows
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
 from tests.made.voted import responses
 
-EXPORT, IMPORT, ACTIONS, SCORES = (f"/api/feedback/{name}" for name in ("export", "import", "actions", "scores"))
+ACTIONS, SCORES = (f"/api/feedback/{name}" for name in ("actions", "scores"))
 
 
 @pytest.fixture
@@ -49,62 +47,6 @@ def add_votes(store: VoteStore, count: int) -> None:
     store.database.write(lambda connection: add_rows(connection, store.database, "vote", records))
 
 
-@pytest.mark.parametrize("justifications", ["yes", "no"])
-def test_the_export_is_the_bytes_of_the_command(client: TestClient, tmp_path: Path, justifications: str) -> None:
-    found = client.get(EXPORT, params={"justifications": justifications})
-    export_votes(votes_of(client), tmp_path / "votes.jsonl", justifications=justifications == "yes")
-    assert found.content == (tmp_path / "votes.jsonl").read_bytes()
-    assert (b"because" in found.content) is (justifications == "yes")
-    assert b'"r1"' in found.content
-    assert b'"r0"' not in found.content
-    assert found.headers["content-type"] == "application/jsonl"
-
-
-def test_two_thousand_votes_go_out_and_in_and_out_as_the_same_bytes(client: TestClient, tmp_path: Path) -> None:
-    add_votes(votes_of(client), 2_000)
-    began = time.monotonic()
-    sent = client.get(EXPORT).content
-    (tmp_path / "other").mkdir()
-    with client_in(tmp_path / "other") as other:
-        for some in in_pieces(sent):
-            assert other.post(IMPORT, content=some).status_code == 201
-        assert other.get(EXPORT).content == sent
-        again = other.post(IMPORT, content=sent)
-        assert again.json()["added"] == {}
-        assert again.json()["known"] > 2_000
-        assert len(votes_of(other).votes()) == 2_000
-    assert time.monotonic() - began < 30
-
-
-def in_pieces(lines: bytes, largest: int = 400_000) -> Iterator[bytes]:
-    """What votes are about before the votes, as a client that has more than a body may hold sends it."""
-    order = ("manifest", "run", "response", "request", "pair", "reviewer", "vote", "void")
-    found = b""
-    for kind in order:
-        for line in lines.splitlines(keepends=True):
-            if f'"kind":"{kind}"'.encode() in line:
-                if len(found) + len(line) > largest:
-                    yield found
-                    found = b""
-                found += line
-    yield found
-
-
-def test_of_a_file_with_a_fault_nothing_comes_in(client: TestClient, tmp_path: Path) -> None:
-    lines = client.get(EXPORT).content.splitlines(keepends=True)
-    (tmp_path / "other").mkdir()
-    with client_in(tmp_path / "other") as other:
-        for bad in (b"{\n", b'{"kind":"vote","schema":1}\n', b"\xff\n", b"[" * 9_000):
-            answer = other.post(IMPORT, content=b"".join([*lines, bad]))
-            assert answer.status_code == 422
-            (told,) = answer.json()["errors"]
-            assert told["path"] == f"body:{len(lines) + 1}"
-            assert answer.json()["detail"] == f"{told['path']}: {told['message']}"
-        assert other.post(IMPORT, content=b"".join(one for one in lines if b'"kind":"pair"' not in one)).status_code == 422
-        assert votes_of(other).pairs() == []
-        assert other.post(IMPORT, content=b"").json() == {"added": {}, "known": 0}
-
-
 def test_a_vote_is_voided_once_for_a_reason(client: TestClient) -> None:
     vote_id = votes_of(client).votes()[0][0]
     path = f"/api/feedback/votes/{vote_id}/void"
@@ -119,7 +61,6 @@ def test_a_vote_is_voided_once_for_a_reason(client: TestClient) -> None:
 
 def test_the_log_of_actions_is_read_page_by_page(client: TestClient) -> None:
     client.post(f"/api/feedback/votes/{votes_of(client).votes()[0][0]}/void", json={"reason": "x"})
-    client.get(EXPORT)
     found, after = [], 0
     while after is not None:
         page = client.get(ACTIONS, params={"after": after, "limit": 1}).json()
@@ -129,7 +70,6 @@ def test_the_log_of_actions_is_read_page_by_page(client: TestClient) -> None:
         ("me", "pairs"),
         ("r1", "reviewer"),
         ("admin", "void"),
-        ("admin", "export"),
     ]
     assert found == client.get(ACTIONS).json()["actions"]
     assert found[2]["after"]["reason"] == "x"
@@ -149,8 +89,8 @@ def test_scores_are_a_list_that_is_empty_before_there_are_any(client: TestClient
         assert other.get(SCORES).json()["note"] is None
         assert "There are no votes yet." in other.get("/board").text
     row = {field.name: None for field in PREFERENCE_SCORES} | {
-        "family": "qa", "partition": "all", "reviewer_kind": "person", "player": "m", "beta": 0.5, "reviewers": 3, "prompts": 4,
-        "reason": "fewer than 5 reviewers", "effective_reviewers": 1.2, "note": "fewer than 5 prompts", "votes_version": now,
+        "family": "qa", "partition": "all", "reviewer_kind": "person", "player": "m", "beta": 0.5, "reviewers": 3,
+        "reason": "fewer than 5 reviewers", "note": "fewer than 5 prompts", "votes_version": now,
     }  # fmt: skip
     Warehouse(client.app.state.services.settings.warehouse).write(  # type: ignore[attr-defined]
         "preference_scores", pa.Table.from_pylist([row], schema=PREFERENCE_SCORES)
@@ -175,7 +115,7 @@ def test_scores_are_a_list_that_is_empty_before_there_are_any(client: TestClient
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", EXPORT), ("POST", IMPORT), ("GET", ACTIONS), ("POST", f"/api/feedback/votes/{'0' * 32}/void"), ("GET", SCORES)],
+    [("GET", ACTIONS), ("POST", f"/api/feedback/votes/{'0' * 32}/void"), ("GET", SCORES)],
 )
 def test_who_may_do_what(client: TestClient, method: str, path: str) -> None:
     for role in ("reviewer", "operator"):
