@@ -326,7 +326,7 @@ class Execution:
     """One response whose code is to be checked."""
 
     response: Mapping[str, Any]
-    """The columns that name it."""
+    """The columns that identify it."""
     task: SandboxTask | None
     """None: there is nothing to run, and `verdict` says why."""
     program_hash: str
