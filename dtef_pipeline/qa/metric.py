@@ -94,7 +94,7 @@ def _read_list_value(entry: Any) -> MetricValue:
 
 def _make_metric_value(text: Any, weight: Any, aliases: Any) -> MetricValue:
     if not isinstance(aliases, Sequence) or isinstance(aliases, str):
-        _refuse(f"the aliases of {text!r} are no list", aliases, "a list of texts")
+        _refuse(f"the aliases of {text!r} are no list", aliases, "a list of strings")
     for name in (text, *aliases):
         if not isinstance(name, str) or not normalise(name):
             _refuse("a value is empty or no text", name, "a text with a letter or a digit")
