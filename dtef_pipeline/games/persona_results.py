@@ -273,7 +273,7 @@ def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
     rows = sums.reset_index().assign(metric=COMPOSITE_METRIC, family=COMPOSITE_METRIC, unit=SHARE_UNIT, direction="higher")
     is_missing = rows["missing"] != ""
     rows["mean"] = np.where(is_missing, np.nan, rows["weighted"] / rows["weight"])
-    none, alone = "no value of " + rows["missing"] + ", a part of: ", "no interval is computed for the weighted mean of:"
+    none, alone = "no value of " + rows["missing"] + ", a part of: ", "no interval is computed for the weighted mean of: "
     note = np.where(rows["worst"] != "", f"{FORFEITED_ALL}, so these count as the worst: " + rows["worst"] + "; ", "")
     rows["reason"] = note + np.where(is_missing, none, alone) + rows["parts"]
     return pd.concat([frame, rows.assign(low=np.nan, high=np.nan, interval_kind=None)], ignore_index=True)
