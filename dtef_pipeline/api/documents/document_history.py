@@ -71,13 +71,13 @@ class VersionOfDocument(AnswerBody):
     version: int
     status: str
     kept_in: Literal["file", "store"] = Field(serialization_alias="from")
-    """store: it was made here."""
+    """store: it was created over HTTP."""
     made_by: str | None
-    """Who made it; null: a file has it."""
+    """Who created it; null: it is from a file."""
     made_at: datetime | None
-    """null: a file has it."""
+    """Null: it is from a file."""
     statuses: list[SpokenStatus]
-    """What was said of its status, the first first."""
+    """History of its status, earliest first."""
 
 
 class AddedRecords(Part):
@@ -120,12 +120,12 @@ class KnownDocuments:
         """A version; None: the latest. Raises Problem 404."""
         latest = self.latest().get(document_id)
         if latest is None:
-            raise Problem(404, f"there is no {self.of.kind} {document_id[:80]!r}; those there are: GET /api/{self.of.plural}")
+            raise Problem(404, f"unknown {self.of.kind} {document_id[:80]!r}; those there are: GET /api/{self.of.plural}")
         if version is None:
             return latest
         if (document := self.versions.get((document_id, version))) is None:
             numbers = ", ".join(str(number) for name, number in self.versions if name == document_id)
-            raise Problem(404, f"the {self.of.kind} {document_id} has no version {version}; there are: {numbers}")
+            raise Problem(404, f"the {self.of.kind} {document_id} has no version {version}; existing versions: {numbers}")
         return document
 
     def revision(self, document_id: str) -> int:
@@ -175,7 +175,7 @@ def make(of: DocumentsOfKind, services: Services, body: object, who: str) -> dic
 
 def _make_conflict(of: DocumentsOfKind, document_id: str) -> Problem:
     where = of.location(document_id)
-    return Problem(409, f"the {of.kind} {document_id} exists already; allowed: another id, or PUT {where} for a new version")
+    return Problem(409, f"the {of.kind} {document_id} already exists; allowed: another id, or PUT {where} for a new version")
 
 
 def change(
@@ -191,7 +191,7 @@ def change(
     require_match(if_match, compute_weak_etag(build_document_body(before)))
     document = _parse_document(of, body, before.version + 1)
     if document.id != document_id:
-        raise make_fault_problem([BodyFault("id", f"got {document.id!r}; allowed: {document_id}, as the path has it")])
+        raise make_fault_problem([BodyFault("id", f"got {document.id!r}; allowed: {document_id}, the id in the path")])
     _require_playable(of, document)
     try:
         services.documents.add(
@@ -237,8 +237,8 @@ def _require_importable(of: DocumentsOfKind, versions: Mapping[int, Versioned], 
         if document.version > LARGEST_VERSION:
             raise SourceError(f"version: got {document.version}", where=where, line=line, allowed=f"at most {LARGEST_VERSION}")
     if most is not None and len(versions) > most:
-        message = f"{of.kind} {most + 1} of those that are new, which all are tried by their engines"
-        raise SourceError(message, where=where, line=sorted(versions)[most], allowed=f"{most} new ones in a request")
+        message = f"new {of.kind} {most + 1}; every new one is tested by its engine"
+        raise SourceError(message, where=where, line=sorted(versions)[most], allowed=f"at most {most} new ones per request")
     for line, document in versions.items():
         if faults := of.faults(document):
             message = "; ".join(f"{fault.path}: {fault.message}" for fault in faults)
@@ -263,14 +263,14 @@ def move(
         require_match(if_match, compute_weak_etag(build_document_body(before)))
     steps = list_next_statuses(of, before.status)
     if status not in steps:
-        choices = ", ".join(steps) or "none, as this is the last"
+        choices = ", ".join(steps) or "none, because this is the last"
         message = f"the {of.kind} {document_id}, version {before.version}, is {before.status} and cannot become {status}"
         raise Problem(409, f"{message}; allowed: {choices}", allowed=list(steps))
     after = {**build_document_body(before), "status": status}
     try:
         services.documents.say(of.kind, after, who, revision=docs.revision(document_id), before=build_document_body(before))
     except DocumentChanged:
-        raise Problem(409, f"the {of.kind} {document_id} has changed meanwhile; look at it again") from None
+        raise Problem(409, f"the {of.kind} {document_id} has changed in the meantime; read it again") from None
     return after
 
 
@@ -291,7 +291,7 @@ def _parse_document(of: DocumentsOfKind, body: object, version: int) -> Versione
     fault_message = f"unknown key; known: {', '.join(names)}"
     faults = [BodyFault(name[:_ECHOED_OF_BODY], fault_message) for name in body if name not in names][:_MOST_FAULTS]
     if version > LARGEST_VERSION:
-        raise Problem(409, f"the {of.kind} has version {version - 1}, after which there is no other")
+        raise Problem(409, f"the {of.kind} has version {version - 1}, which is the last one possible")
     values = {name: value for name, value in body.items() if name in names}
     try:
         document = of.model.model_validate({**values, "version": version, "status": of.statuses[0]})

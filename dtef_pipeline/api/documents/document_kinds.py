@@ -37,9 +37,7 @@ def find_name_faults(name: str) -> list[BodyFault]:
     """What is wrong with a name that would turn round the words beside it, on a terminal or a page."""
     if not _TURNING.search(name):
         return []
-    message = (
-        f"got {name!r}; allowed: a name without control characters and without characters that turn the direction of writing"
-    )
+    message = f"got {name!r}; allowed: a name without control characters and characters that change the direction of writing"
     return [BodyFault("display_name", message)]
 
 

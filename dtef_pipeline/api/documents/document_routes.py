@@ -50,7 +50,7 @@ class DocumentStep(Part):
 
     status: str
     version: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = None
-    """null, or left out: the latest."""
+    """Null or left out: the latest."""
 
 
 class VersionsOfDocument(AnswerBody):
@@ -78,7 +78,7 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
         services: Used,
         _: Operating,
         status: Annotated[str | None, Query(json_schema_extra={"enum": list(of.statuses)})] = None,
-        cursor: Annotated[str | None, Query(description="`next` of the part of the list before this one.")] = None,
+        cursor: Annotated[str | None, Query(description="Value of `next` in the previous part of the list.")] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> Response:
         """The latest version of each, of files and made here, in the order of ids."""

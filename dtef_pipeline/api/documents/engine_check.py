@@ -62,10 +62,10 @@ def _run_check(manifest: ScenarioManifest, patience_s: float, worker: Sequence[s
         faults = json.loads(_run_worker(json.dumps(manifest.model_dump()).encode(), patience_s, worker))
         return [BodyFault(path, message[:_LONGEST_TOLD]) for path, message in faults]
     except subprocess.TimeoutExpired:
-        reason = f"its engine {manifest.adapter_name} took longer than {patience_s:g} s to be made and to play one seed"
+        reason = f"its engine {manifest.adapter_name} took longer than {patience_s:g} s to start and play one seed"
     except (subprocess.CalledProcessError, ValueError, TypeError) as error:
         _log.warning("the engine %s failed in its own process: %s", manifest.adapter_name, error)
-        reason = f"its engine {manifest.adapter_name} failed while it was made or played one seed"
+        reason = f"its engine {manifest.adapter_name} failed while it started or played one seed"
     return [BodyFault("adapter", f"{reason}; allowed: a manifest that its engine can play")]
 
 

@@ -22,7 +22,7 @@ from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.errors import DtefError
 
 _CHANGED_MEANWHILE = (
-    "somebody changed it after you opened this form. Your text is still below: compare it with the latest version, then send it"
+    "it was changed after you opened this form. Your text is kept below: compare it with the latest version and send it again"
 )
 _AFTER_A_STEP = "moved"
 """In the address of a page that follows a step of the status."""
@@ -154,7 +154,7 @@ class DocumentPages:
 
     def _make_conflict_refusal(self, body: object) -> Refusal:
         document_id = str(body["id"]) if isinstance(body, Mapping) else ""
-        words = f"there is the {self.of.kind} {document_id} already: choose another id, or make its next version on its page"
+        words = f"the {self.of.kind} {document_id} already exists: choose another id, or make its next version on its page"
         see = f"/{self.of.plural}/{document_id}", f"The {self.of.kind} {document_id}"
         return Refusal(409, [BodyFault(self._first_field, words)], see)
 
@@ -177,8 +177,8 @@ class DocumentPages:
         except Problem as error:
             if error.status != HTTPStatus.PRECONDITION_FAILED:
                 raise
-            reason = f"somebody changed the {self.of.kind} {document_id} after you opened its page"
-            raise Problem(412, f"{reason}, so that nothing was done; look at it again") from None
+            reason = f"the {self.of.kind} {document_id} was changed after you opened its page"
+            raise Problem(412, f"{reason}, so nothing was done; check it again") from None
         return redirect_to_page(f"/{self.of.plural}/{document_id}" + (f"?version={number}&{_AFTER_A_STEP}=1" if number else ""))
 
 

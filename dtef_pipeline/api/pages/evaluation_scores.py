@@ -43,7 +43,7 @@ def main_values(services: Services, view: EvaluationView) -> Table | None:
     named = [Column(*entry) for entry in (("run", "Partition"), ("persona", "Persona"), ("way", "Asked"))]
     named.append(Column("metric", "Metric", always=True))
     of_models = [Column(name, model, "score", more=at >= _MODELS_SHOWN) for at, (model, name) in enumerate(models.items())]
-    caption = "The first value of each model, with its 95% interval; the page of each run says more"
+    caption = "The first value of each model, with its 95% interval; the page of each run has all values"
     return Table(caption, [*named, *of_models], list(rows.values()), first=24) if rows else None
 
 

@@ -34,13 +34,13 @@ class StageStory(NamedTuple):
     at: datetime
     """When it was heard of last."""
     lines: Sequence[Happening]
-    """The last first."""
+    """Latest first."""
     n_left_out: int
     """How many came before these."""
 
 
 class Steps(NamedTuple):
-    """How far an evaluation is."""
+    """Progress of an evaluation."""
 
     value: float
     """Of `of`."""
@@ -144,7 +144,7 @@ def _describe_event(event: Event, family: str) -> str:
         case "queued":
             return f"Stored with {format_count(int(data.get('runs', 0)), 'run')}"
         case "started":
-            return "The run of Dagster has begun"
+            return "Dagster's run has started"
         case "completed" | "failed" | "cancelled":
             return _describe_end(data)
     if "restarted" in data:
@@ -160,7 +160,7 @@ def _describe_event(event: Event, family: str) -> str:
 
 
 def _describe_end(data: Mapping[str, Any]) -> str:
-    by = f"asked for by {data['by']}" if "by" in data else None
+    by = f"requested by {data['by']}" if "by" in data else None
     calls = format_calls(data["calls"]) if data.get("calls") else None
-    cost = f"bought: {format_call_cost(data['bought'])}" if data.get("bought") else None
+    cost = f"cost: {format_call_cost(data['bought'])}" if data.get("bought") else None
     return "; ".join(str(text) for text in (data.get("reason"), by, calls, data.get("warning"), cost) if text)

@@ -137,11 +137,11 @@ def read_json(words: str) -> Any:
     except json.JSONDecodeError as error:
         tail = words[error.pos : error.pos + _SHOWN_OF_JSON].strip()
         place = f"before {tail!r}" if tail else "at the end of the text"
-        raise Problem(422, f"no JSON in line {error.lineno}, column {error.colno}: {error.msg}, {place}") from None
+        raise Problem(422, f"not valid JSON in line {error.lineno}, column {error.colno}: {error.msg}, {place}") from None
     except UnicodeEncodeError:
-        raise Problem(422, "it has half a surrogate pair, which is not text") from None
+        raise Problem(422, "it has an unpaired surrogate, which is not valid text") from None
     except ValueError as error:
         raise Problem(422, f"no JSON: {error}") from None
     except RecursionError:
-        raise Problem(422, "no JSON: too many brackets in one another") from None
+        raise Problem(422, "not valid JSON: nested too deeply") from None
     return value

@@ -39,9 +39,9 @@ def _build_persona_fields(form: TypedForm, before: Persona | None) -> list[FormF
     of_id = "Lower-case letters, digits, - and _, at most 61 characters, such as cautious."
     return [
         *([] if before else [FormField("id", "Id", values=values("id"), hint=of_id)]),
-        FormField("display_name", "Name", values=values("display_name"), hint="What people call it; reviewers do not see it."),
+        FormField("display_name", "Name", values=values("display_name"), hint="Display name; reviewers do not see it."),
         FormField("system_prompt", "System prompt", "lines", values("system_prompt"), rows=10),
-        FormField("traits", "Traits", "lines", values("traits"), "Each on a line of its own, such as risk: low."),
+        FormField("traits", "Traits", "lines", values("traits"), "One per line, such as risk: low."),
     ]
 
 
@@ -114,7 +114,7 @@ def _build_scenario_fields(form: TypedForm, before: ScenarioManifest | Mapping[s
     start: Mapping[str, Any] = build_document_body(before) if isinstance(before, ScenarioManifest) else before or {}
     fields = {field: value for field, value in start.items() if field not in MADE_HERE}
     words = read_field(form, "manifest") if form else json.dumps(fields, ensure_ascii=False, indent=2)
-    hint = "Its version and status follow by themselves. Its id is LEAGUE/NAME: lower-case letters, digits and -."
+    hint = "Version and status are set automatically. The id is LEAGUE/NAME: lower-case letters, digits and -."
     return [FormField("manifest", "Manifest (JSON)", "code", [words], hint, rows=24)]
 
 

@@ -44,7 +44,7 @@ async def log_in(request: Request) -> Response:
     holder = services.tokens.holder(token)
     if holder is None:
         count_failure(request)
-        return _render_login(request, target, "This token is not known here, or was taken back.", status=401)
+        return _render_login(request, target, "This token is unknown or was revoked.", status=401)
     answer = redirect_to_page(target if is_own_path(target) else _choose_home(holder))
     is_secure = request.url.scheme == "https"
     session = services.sessions.begin(holder.sha256)
@@ -71,7 +71,7 @@ def _log_action(services: Services, who: str, action: str) -> None:
     try:
         services.votes.note(who, action)
     except DtefError as error:
-        _log.error("%s of %s is not in the log of actions: %s", action, who, error)
+        _log.error("%s of %s was not written to the log of actions: %s", action, who, error)
 
 
 def is_own_path(path: str) -> bool:

@@ -12,7 +12,7 @@ from dtef_pipeline.api.plans.manifests import Plans, resolve_schema_refs
 from dtef_pipeline.api.plans.model_choices import compute_default_budget, list_model_choices
 from resources.settings import Settings
 
-_BUDGET = {"max_cost_usd": "At most, in US dollars", "max_calls": "At most, in calls"}
+_BUDGET = {"max_cost_usd": "Budget in US dollars", "max_calls": "Budget in calls"}
 _LABEL_OF_FIELD = {
     "persona_ids": "Personas",
     "scenario_ids": "Scenarios",
@@ -106,7 +106,7 @@ def _read_lines(form: TypedForm, name: str) -> list[str]:
 
 
 def manifest_form(family: str, plans: Plans, settings: Settings, form: TypedForm) -> ManifestForm:
-    """The form with what was typed, or with what is usual. Raises ConfigError where a models file has a fault."""
+    """The form with what was typed, or with what is usual. Raises ConfigError if a models file is invalid."""
     choices = _list_choices(family, plans, settings)
     result = ManifestForm([], [])
     for member in _list_members(plans):
@@ -127,7 +127,7 @@ def _build_fields(member: _Member, choices: Sequence[Choice], form: TypedForm) -
     if member.name in _ONLY_BOXES:
         return [boxes]
     beside, label = f"{_TYPED_BESIDE}{member.name}", f"Further {member.label.lower()}"
-    return [boxes, FormField(beside, label, "lines", list(form.get(beside, ())), f"One a line. {hint}", rows=2, path=beside)]
+    return [boxes, FormField(beside, label, "lines", list(form.get(beside, ())), f"One per line. {hint}", rows=2, path=beside)]
 
 
 def _build_text_field(member: _Member, typed: list[str], hint: str) -> FormField:
@@ -136,7 +136,7 @@ def _build_text_field(member: _Member, typed: list[str], hint: str) -> FormField
     if names := member.schema.get("enum"):
         return FormField(member.name, member.label, "choice", typed, hint, [Choice(str(name), str(name)) for name in names])
     kind: FieldKind = "lines" if member.is_list else "line"
-    return FormField(member.name, member.label, kind, typed, f"{hint} One a line." if member.is_list else hint, rows=2)
+    return FormField(member.name, member.label, kind, typed, f"{hint} One per line." if member.is_list else hint, rows=2)
 
 
 def _build_budget_fields(settings: Settings, form: TypedForm) -> list[FormField]:
@@ -146,7 +146,7 @@ def _build_budget_fields(settings: Settings, form: TypedForm) -> list[FormField]
             name,
             label,
             values=form.get(name, ()) if form else [str(usual[name])] if name in usual else [],
-            hint="Over all runs; empty: no bound.",
+            hint="Over all runs; empty: no limit.",
             path=f"budget.{name}",
         )
         for name, label in _BUDGET.items()

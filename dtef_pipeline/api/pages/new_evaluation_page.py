@@ -66,7 +66,7 @@ def _find_plans(family: str) -> Any:
     """Raises Problem 404 for a family that there is not."""
     plans = load_all_plans()
     if family not in plans:
-        raise Problem(404, f"there is no family {family[:80]!r}; allowed: {', '.join(plans)}")
+        raise Problem(404, f"unknown family {family[:80]!r}; allowed: {', '.join(plans)}")
     return plans[family]
 
 
@@ -91,7 +91,7 @@ def _render_new_page(request: Request, services: Services, family: str, form: Ty
     fields = manifest_form(family, _find_plans(family), services.settings, {} if is_manifest else form)
     example = manifest_examples(services.settings).get(family, {"family": family})
     words = read_field(form, "manifest") if is_manifest else json.dumps(example, indent=2)
-    hint = "What is asked, as a JSON object, with members that the form has no field for, such as bounds by model or role."
+    hint = "The manifest as a JSON object, which may have members without a field in the form, such as limits by model or role."
     return page(
         request,
         "new",

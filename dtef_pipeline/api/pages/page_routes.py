@@ -26,13 +26,13 @@ _KEPT_OF_PROBLEM = ("Retry-After", "Allow")
 _OF_THE_API = re.compile(r"[;,] [^;,]*\b(?:GET|PUT|POST) /api/[^;,]*")
 """What an error says for programs alone, such as `; those there are: GET /api/personas`."""
 _HEADING_OF_STATUS: Mapping[int, str] = {
-    HTTPStatus.CONFLICT: "That cannot be done now",
+    HTTPStatus.CONFLICT: "That is not possible now",
     HTTPStatus.PRECONDITION_FAILED: "It has changed since",
     HTTPStatus.PRECONDITION_REQUIRED: "It may have changed since",
-    HTTPStatus.UNPROCESSABLE_ENTITY: "That was not taken",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "That was not accepted",
 }
 """Of error pages, where the words of HTTP say little to people."""
-_LOGIN_HAS_ENDED = "You are logged out, so that nothing was done."
+_LOGIN_HAS_ENDED = "You are logged out, so nothing was done."
 
 
 class PageRoute(APIRoute):
@@ -44,7 +44,7 @@ class PageRoute(APIRoute):
         async def answer(request: Request) -> Response:
             try:
                 if request.method == "POST" and (reason := find_foreign_reason(request)) is not None:
-                    raise Problem(403, f"the form was not taken, and nothing was done: {reason}")
+                    raise Problem(403, f"the form was not accepted, and nothing was done: {reason}")
                 return await handler(request)
             except Exception as error:
                 return await _render_error(request, error)
@@ -111,7 +111,7 @@ def _list_ways_back(request: Request) -> dict[str, str]:
     referer = urlsplit(request.headers.get("referer", ""))
     is_own = referer.netloc == request.headers.get("host") and referer.path != path
     return {
-        **({referer.path: "Back to the page before"} if is_own else {}),
+        **({referer.path: "Back to the previous page"} if is_own else {}),
         **({area.path: f"To the page {area.title}"} if area and area.path != path else {}),
         "/": "To the first page",
     }

@@ -20,7 +20,7 @@ from dtef_pipeline.site.paths import FRONT_PAGE
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse
 
-_NO_REPORT = "There is no report yet: `dtef report` makes it, and Dagster does after each round of evaluations."
+_NO_REPORT = "There is no report yet. Run `dtef report`, or wait for Dagster to make it after the next round of evaluations."
 _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"

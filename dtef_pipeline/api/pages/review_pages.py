@@ -29,7 +29,7 @@ from resources.votes.vote_queries import refuse_judge
 
 REVIEW_PATH = "/review"
 CONSENT_PATH = "/review/consent"
-ALL_DONE = "You have voted on every pair there is. Thank you."
+ALL_DONE = "You have voted on all pairs. Thank you."
 MOST_SKIPPED = 100
 """Pairs that a reviewer can have come later; of more, those that were skipped first come now."""
 _STAYS = (422, 429)
@@ -37,14 +37,14 @@ _STAYS = (422, 429)
 _PAIR_ID = re.compile(r"[0-9a-f]{32}")
 _SAID_AFTER = {
     "voted": "Your vote is stored.",
-    "skipped": "This pair comes again later.",
-    "shown": "Kept: exports may show your id.",
-    "hidden": "Kept: exports do not show your id.",
+    "skipped": "You will see this pair again later.",
+    "shown": "Saved: exports may show your id.",
+    "hidden": "Saved: exports do not show your id.",
 }
 """By the word in the address that a form leads to, what is said there."""
 _INCOMPLETE_VOTE = "Choose A, B or tie, and how certain you are."
-_FIRST_VOTE_STAYS = "You have voted on that pair before: your first vote stays."
-_PAIR_IS_NOT_THERE = "That pair is not there, so that nothing was stored. Here is another one."
+_FIRST_VOTE_STAYS = "You have already voted on that pair; your first vote counts."
+_PAIR_IS_NOT_THERE = "That pair does not exist, so nothing was stored. Here is another one."
 
 router = build_page_router()
 SentForm = Annotated[dict[str, str], Depends(read_form_fields)]
@@ -167,7 +167,7 @@ class _Review:
         wait = problem.headers.get("Retry-After")
         if problem.status != 429 or wait is None:
             raise problem
-        message = f"You vote faster than votes are taken. Nothing is lost: vote again in {format_count(int(wait), 'second')}."
+        message = f"You are voting too fast. Nothing is lost: vote again in {format_count(int(wait), 'second')}."
         response = self.pair_page(pair, form, message, problem.status)
         response.headers["Retry-After"] = wait
         return response

@@ -27,7 +27,7 @@ _LONGEST_BESIDE_NAME = 120
 _UNIT_OF_ENDING = {"_s": "s", "_usd": "US dollars"}
 """How names of values end that have a unit."""
 _METRICS_SHOWN, _TRACES_SHOWN = 500, 100
-_NOT_KNOWN_YET = "no row of the run is written; the page of the evaluation has what was bought in all"
+_NOT_KNOWN_YET = "no rows of the run have been written yet; see the cost on the evaluation's page"
 
 router = build_page_router()
 
@@ -50,7 +50,7 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
             "Snapshot": asked.snapshot,
             "Outcomes": _format_outcomes(results.outcomes),
             "Cost": f"{cost}, paid by this run or by others" if results.traces else _NOT_KNOWN_YET,
-            "Bought by this evaluation": purchase if results.traces else _NOT_KNOWN_YET,
+            "Paid by this evaluation": purchase if results.traces else _NOT_KNOWN_YET,
         },
         warning=results.outcomes["warning"],
         caption=_format_with_rest(format_count(len(results.metrics), "metric"), len(results.metrics), _METRICS_SHOWN),
@@ -61,7 +61,7 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
 
 
 def _format_with_rest(words: str, number: int, limit: int) -> str:
-    return words if number <= limit else f"{words}; the first {limit} are shown, the JSON has all"
+    return words if number <= limit else f"{words}; the first {limit} are shown, see the JSON for all"
 
 
 def _format_outcomes(outcomes: Mapping[str, Any]) -> str:
@@ -73,7 +73,7 @@ def _format_outcomes(outcomes: Mapping[str, Any]) -> str:
 
 @router.get("/runs/{run_id}/traces/{trace_id}")
 def trace_page(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
-    """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
+    """A trace: for games a whole episode with its turns, otherwise a prompt with its response and scores."""
     run_id, trace = asked.run.run_id, {**load_trace(asked, trace_id)}
     del trace["run_id"]
     members = build_trace_members(format_episode(trace) if "turns" in trace else trace)

@@ -37,7 +37,7 @@ async def static_file(name: str, request: Request) -> Response:
     """The file, which browsers keep and ask for again by its tag. Async, so that it waits for no thread."""
     file = static_files().get(name)
     if file is None:
-        raise Problem(404, "there is no such file")
+        raise Problem(404, "no such file")
     return apply_etag(request, Response(file.content, media_type=file.media_type), file.etag)
 
 

@@ -98,10 +98,10 @@ def _build_pairing_fields(form: TypedForm) -> list[FormField]:
     from dtef_pipeline.families import FAMILIES
 
     families = [Choice(family.name, family.name) for family in FAMILIES if family.paired]
-    baselines = Choice("yes", "Pair the answers of baselines too")
+    baselines = Choice("yes", "Pair responses of baselines too")
     return [
         FormField("family", "Family", "choice", form.get("family", ()), choices=families),
-        FormField("most", "At most", values=form.get("most", ("100",)), hint="How many pairs; empty: all that there can be."),
+        FormField("most", "At most", values=form.get("most", ("100",)), hint="Number of pairs; empty: all possible pairs."),
         FormField("baselines", "Baselines", "box", form.get("baselines", ()), choices=[baselines]),
     ]
 
@@ -109,9 +109,9 @@ def _build_pairing_fields(form: TypedForm) -> list[FormField]:
 def _describe_terms(counts: VoteCounts) -> dict[str, str]:
     total = sum(counts.by_side.values())
     votes = [f"{counts.n_votes:,}"]
-    votes += [f"{counts.n_voided:,} of them voided, which the figures below count too"] if counts.n_voided else []
+    votes += [f"{counts.n_voided:,} of them voided, which are included in the figures below"] if counts.n_voided else []
     votes += (
-        [f"{counts.n_without_time:,} without a time, as another tool took them: no day counts these"]
+        [f"{counts.n_without_time:,} without a time (collected by another tool), which no day counts"]
         if counts.n_without_time
         else []
     )
@@ -155,5 +155,5 @@ def _build_day_chart(by_day: Mapping[date, int], first: date) -> dict[str, Any] 
     if not (total := sum(days.values())):
         return None
     most = max(days.values())
-    caption = f"the last {format_count(DAYS_OF_VOTES, 'day')}: {format_count(total, 'vote')}, at most {most:,} a day"
-    return {"caption": f"Votes a day (UTC), {caption}", "days": list(days.items()), "most": most}
+    caption = f"the last {format_count(DAYS_OF_VOTES, 'day')}: {format_count(total, 'vote')}, at most {most:,} per day"
+    return {"caption": f"Votes per day (UTC), {caption}", "days": list(days.items()), "most": most}

@@ -27,20 +27,20 @@ from resources.votes.vote_tables import decode_time
 
 router = APIRouter()
 LARGEST_PLACE = 2**31 - 1
-"""Of the log of actions."""
+"""Largest number of entries per page of the log of actions."""
 _VOTE_ID = re.compile(r"[0-9a-f]{32}")
 _LINES_SENT_TOGETHER = 1_000
 
 
 class VoidReason(Part):
-    """Why a vote counts no more."""
+    """Reason for voiding a vote."""
 
     reason: Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=r"\S")]
 
 
 @router.get("/api/feedback/export", response_class=StreamingResponse, responses=LINES_ANSWERED)
 def export_over_http(held: Administering, services: Used, justifications: bool = True) -> Response:
-    """All pairs, responses and votes, the same bytes as of `dtef export votes`. Reviewers without consent stand under pseudonyms."""
+    """All pairs, responses and votes, the same bytes as from `dtef export votes`. Reviewers without consent have pseudonyms."""
     lines = build_export_lines(services.votes, OVER_HTTP, held.name, justifications=justifications)
     headers = {"Cache-Control": "no-store", "Content-Disposition": 'attachment; filename="votes.jsonl"'}
     return StreamingResponse(_encode_blocks(lines), headers=headers, media_type="application/jsonl")
@@ -53,7 +53,7 @@ def export_over_http(held: Administering, services: Used, justifications: bool =
     openapi_extra=LINES_SENT,
 )
 async def import_over_http(request: Request, held: Administering, services: Used) -> Response:
-    """Add the records of JSON lines, all or none of them. 422 names the first line with a fault."""
+    """Add the records of JSON lines, all or none of them. 422 names the first invalid line."""
     lines = (await request.body()).split(b"\n")
 
     def add() -> dict[str, Any]:
@@ -68,9 +68,9 @@ async def import_over_http(request: Request, held: Administering, services: Used
 
 @router.post("/api/feedback/votes/{vote_id}/void", status_code=201, response_model=TakenVote)
 def void_over_http(vote_id: str, given: VoidReason, held: Administering, services: Used) -> dict[str, str]:
-    """Let a vote count no more. It stays where it is, and its reviewer cannot vote on the pair again. 409: it is voided already."""
+    """Void a vote, so that it no longer counts. It is kept, and its reviewer cannot vote on the pair again. 409: it is already voided."""
     if not _VOTE_ID.fullmatch(vote_id):
-        raise UnknownVote(f"there is no vote {vote_id[:80]!r}")
+        raise UnknownVote(f"unknown vote {vote_id[:80]!r}")
     services.votes.void(vote_id, held.name, given.reason)
     return {"vote_id": vote_id}
 
@@ -82,7 +82,8 @@ def list_actions_over_http(
     after: Annotated[int, Query(ge=0, le=LARGEST_PLACE)] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> Response:
-    """What administrators and operators did, the first first. `next`: what to give as `after` for those that follow; null: these are all."""
+    """Actions of administrators and operators, earliest first. `next`: the value of `after` for the next page; null: this is the last
+    page."""
     rows = services.votes.actions(after, limit + 1)
     action_rows = [
         {
@@ -102,7 +103,7 @@ def list_actions_over_http(
 def list_scores(
     request: Request, held: Operating, services: Used, family: FamilyAsked = None, partition: str = "all"
 ) -> Response:
-    """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
+    """The preference board: one row per family, reviewers and player, with its interval, or the reason why there is none."""
     from dtef_pipeline.api.review.scores_response import scores_response
 
     return build_tagged_response(request, scores_response(services, family, partition))
