@@ -24,7 +24,7 @@ from dtef_pipeline.text.printable import escape_terminal
 
 NO_COMMAND = "no command was found; end the reply with a line ACTION: <command>"
 TWO_COMMANDS = "several commands were found; end the reply with one line ACTION: <command>"
-_LONGEST_SAID = 60
+_LONGEST_QUOTED = 60
 _ACTION_MARK = re.compile(r"(?<![^\W_])action[\s*_`\"']{0,4}[:\uff1a]", re.IGNORECASE)
 _OPENS_CODE = re.compile(r"[`~]{3,}(?:json|text|plaintext)?")
 _AROUND_ACTION = " \t*_`\"'“”‘’"
@@ -123,7 +123,7 @@ def _reject_action(action_text: str) -> Illegal:
     if is_declining(action_text):
         return Illegal("the reply declines to play", "refused")
     text = escape_terminal(action_text)
-    return Illegal(f"not a legal command now: {text[:_LONGEST_SAID]}{'...' if len(text) > _LONGEST_SAID else ''}")
+    return Illegal(f"not a legal command now: {text[:_LONGEST_QUOTED]}{'...' if len(text) > _LONGEST_QUOTED else ''}")
 
 
 def _strip_mark(line: str) -> str:

@@ -1,4 +1,4 @@
-"""What pages say of an evaluation in words: its state, how far it is, what it cost, and what happened, by stage."""
+"""Descriptions of an evaluation for pages: its state, progress, cost, and events by stage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINES_OF_STAGE = 200
 
 
 class Happening(NamedTuple):
-    """Something that happened to an evaluation."""
+    """An event of an evaluation."""
 
     at: datetime
     kind: str
@@ -25,18 +25,18 @@ class Happening(NamedTuple):
 
 
 class StageStory(NamedTuple):
-    """What happened in a stage."""
+    """The events of a stage."""
 
     stage: str
     summary: str
     is_over: bool
     began: datetime
     at: datetime
-    """When it was heard of last."""
+    """Time of the latest event."""
     lines: Sequence[Happening]
     """Latest first."""
     n_left_out: int
-    """How many came before these."""
+    """Number of earlier events."""
 
 
 class Steps(NamedTuple):
@@ -49,14 +49,14 @@ class Steps(NamedTuple):
 
 
 def describe_state(view: EvaluationView) -> str | None:
-    """Its place in the queue; None: it waits no more."""
+    """Describe its place in the queue; None: it is no longer waiting."""
     if view.before is None or view.state != "queued":
         return None
     return f"{format_count(view.before, 'evaluation')} before it" if view.before else "the next to start"
 
 
 def steps(view: EvaluationView) -> Steps | None:
-    """How far it is; None: there is nothing to tell yet, or nothing was done."""
+    """Return the progress; None: there is nothing to report."""
     counts = view.progress.steps
     if not counts.of or (view.is_over and not counts.done):
         return None
@@ -77,7 +77,7 @@ def format_calls(calls: Mapping[str, Any]) -> str:
 
 
 def format_calls_by_stage(calls: Mapping[str, Any] | None) -> list[str]:
-    """All calls, then those of each stage where several ask."""
+    """Format all calls, then those of each stage if several make requests."""
     if not calls:
         return []
     stages = calls.get("stages") or {}
@@ -93,7 +93,7 @@ def format_call_cost(cost: Mapping[str, Any]) -> str:
 
 
 def build_story(view: EvaluationView) -> list[Happening | StageStory]:
-    """What happened, the last first: each stage once, where it was heard of last."""
+    """Build the list of events, latest first, with each stage once at its latest event."""
     stages: dict[str, list[Event]] = {}
     story: dict[int, Happening | StageStory] = {}
     for event in view.events:
@@ -133,7 +133,7 @@ def _build_stage_story(stage: str, events: Sequence[Event], view: EvaluationView
 
 
 def _kind_of(event: Event) -> str:
-    """`done` or `failed` of a part; else the kind of the event."""
+    """Return `done` or `failed` for a part, else the kind of the event."""
     status = event.data.get("status")
     return status if status in ("done", "failed") else event.kind
 

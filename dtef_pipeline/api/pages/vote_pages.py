@@ -1,4 +1,4 @@
-"""The votes of reviewers by day and by choice, and a form that makes pairs."""
+"""Votes of reviewers by day and by choice, and a form that makes pairs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def votes_page(request: Request, services: Used, held: Operating, made: _Made = 
 
 @router.post("/votes")
 def make_pairs_by_form(request: Request, services: Used, feedback: UsedForVotes, held: Operating, form: SentForm) -> Response:
-    """Makes pairs, as POST /api/feedback/pairs does."""
+    """Make pairs, as POST /api/feedback/pairs."""
     try:
         result = make_pairs(_parse_pairs_form(form), held, services, feedback)
     except (Problem, DtefError) as error:
@@ -83,7 +83,7 @@ def _render_votes_page(
 
 
 def _parse_pairs_form(form: TypedForm) -> PairsWanted:
-    """What the form stands for. Raises Problem."""
+    """Parse the form. Raises Problem."""
     most = {"most": parse_number(typed)} if (typed := read_field(form, "most")) else {}
     values = {"family": read_field(form, "family"), "baselines": bool(form.get("baselines")), **most}
     try:
@@ -93,7 +93,7 @@ def _parse_pairs_form(form: TypedForm) -> PairsWanted:
 
 
 def _build_pairing_fields(form: TypedForm) -> list[FormField]:
-    """Which stored responses are paired."""
+    """Build the fields that select stored responses."""
     # The families bring pandas, which the API starts without.
     from dtef_pipeline.families import FAMILIES
 
@@ -129,7 +129,7 @@ def _format_share(number: int, of: int) -> str:
 
 
 def _build_reviewer_rows(services: Services, counts: VoteCounts) -> list[dict[str, Any]]:
-    """Who has voted, those with the most votes first: under the own name only who agreed to that."""
+    """Build the list of reviewers, most votes first; only those who consented are shown by name."""
     reviewers = services.votes.reviewers()
     return [
         {
@@ -145,12 +145,12 @@ def _build_reviewer_rows(services: Services, counts: VoteCounts) -> list[dict[st
 
 
 def hash_reviewer(reviewer_id: str, salt: str) -> str:
-    """A name by which a reviewer is known on these pages, and from which nobody learns whose it is."""
+    """Return a pseudonym of a reviewer for these pages."""
     return f"reviewer-{hmac.new(salt.encode(), f'pages {reviewer_id}'.encode('utf-8', 'surrogatepass'), hashlib.sha256).hexdigest()[:12]}"
 
 
 def _build_day_chart(by_day: Mapping[date, int], first: date) -> dict[str, Any] | None:
-    """Votes of each of the last days, from the first on; None: there are none."""
+    """Build the chart of votes on each of the last days; None: there are none."""
     days = {day: by_day.get(day, 0) for day in (first + timedelta(days=n) for n in range(DAYS_OF_VOTES))}
     if not (total := sum(days.values())):
         return None

@@ -125,7 +125,7 @@ Asked = Annotated[RunContext, Depends(run_context)]
 
 @router.get(RUN_PATH, response_model=RunOutcome, responses=UNCHANGED)
 def read_run(request: Request, services: Used, held: Operating, asked: Asked) -> Response:
-    """Results of a run so far. `value` is null, with a reason, where nothing is scored; `traces_next` is the next page of traces."""
+    """Results of a run so far. `value` is null, with a reason, if nothing is scored; `traces_next` is the next page of traces."""
     evaluation, run = asked.evaluation, asked.run
     events = services.evaluations.events(run.queue_id)
     state = compute_progress(evaluation, events).runs[run.run_id]

@@ -198,7 +198,7 @@ def test_a_check_says_what_is_lacking_and_fails(made_scenario: Path) -> None:
     assert result.exit_code == 1
     place = made_scenario / "made" / "show-cards.yaml"
     assert f"made/show-cards: not complete ({place})\n  tests are missing: " in result.stdout
-    assert "  it lacks a playbook: docs/scenarios/show-cards.md\n1 scenario, 1 not complete" in result.stdout
+    assert "  the playbook is missing: docs/scenarios/show-cards.md\n1 scenario, 1 not complete" in result.stdout
 
 
 def test_personas_go_out_and_in_as_the_same_bytes(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
