@@ -134,7 +134,7 @@ def test_opening_messages_are_those_of_the_first_request() -> None:
 
 
 def test_a_baseline_has_no_opening_messages() -> None:
-    with pytest.raises(ConfigError, match="baseline/waits: .*; allowed: a model"):
+    with pytest.raises(ConfigError, match=r"baseline/waits: .*; allowed: a model"):
         build_opening_messages(PACK, 7, baseline("waits"), 0)
 
 
@@ -175,5 +175,5 @@ def test_players_that_do_not_fit_the_scenario_are_refused() -> None:
         GameEpisode(PACK, 1, (model_player(),))
     with pytest.raises(ConfigError, match=r"baseline/carefull: made/show-cards .*; allowed: .*careful"):
         GameEpisode(PACK, 1, (model_player(), baseline("carefull")))
-    with pytest.raises(ConfigError, match="alpha: .*allowed: only baselines"):
+    with pytest.raises(ConfigError, match=r"alpha: .*allowed: only baselines"):
         play_baselines(PACK, 1, (model_player(), baseline("careful")))

@@ -99,7 +99,7 @@ def test_what_is_there_already_is_skipped_and_what_differs_is_refused() -> None:
     assert find_new_documents({1: FIRST, 4: SECOND}, there, "x") == {4: SECOND}
     with pytest.raises(
         SourceError,
-        match="x:7: .*; got 'calm:v1'; allowed: ",
+        match=r"x:7: .*; got 'calm:v1'; allowed: ",
     ):
         find_new_documents({7: FIRST.model_copy(update={"display_name": "Other"})}, there, "x")
 
