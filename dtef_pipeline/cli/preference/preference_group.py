@@ -31,7 +31,7 @@ def vote_family_option(help: str) -> Option:
     return family_option(None, help, extras=("elsewhere",))
 
 
-_LONGEST_REASON = 2_000
+_LONGEST_VOTE_REASON = 2_000
 _PAIRS_ON_A_PAGE = 50
 
 
@@ -107,7 +107,7 @@ def pairs(**given: Any) -> None:
     "--justification",
     default="",
     metavar="TEXT",
-    help=f"With --pair: reason, in at most {format_count(_LONGEST_REASON, 'character')}.",
+    help=f"With --pair: reason, in at most {format_count(_LONGEST_VOTE_REASON, 'character')}.",
 )
 @click.option("--max-cost-usd", multiple=True, metavar="USD", help="With --judge: most US dollars that the run may cost.")
 @click.option("--max-calls", multiple=True, metavar="N", help="With --judge: most calls of the run.")
