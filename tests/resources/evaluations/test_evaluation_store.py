@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from dtef_pipeline.errors import IdempotencyConflict, UnknownEvaluation
 from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from resources.votes.vote_tables import actions
-from tests.made.told_runs import TOLD_LOG, tell
+from tests.made.run_events import RUN_LOG, tell
 from tests.resources.broken_commits import break_after_commit
 
 ASKED = [RunSpec("poker/kuhn", {"persona": "bold"}), RunSpec("poker/kuhn", {"persona": "cautious"})]
@@ -18,7 +18,7 @@ ASKED = [RunSpec("poker/kuhn", {"persona": "bold"}), RunSpec("poker/kuhn", {"per
 
 @pytest.fixture
 def store(tmp_path: Path) -> EvaluationStore:
-    return EvaluationStore(tmp_path / "responses.sqlite", TOLD_LOG)
+    return EvaluationStore(tmp_path / "responses.sqlite", RUN_LOG)
 
 
 def submitted(store: EvaluationStore, key: str | None = None, models: str = "m") -> str:
