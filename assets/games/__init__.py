@@ -1,1 +1,1 @@
-"""The stages of the games family: what Dagster runs."""
+"""The games family in Dagster."""

@@ -1,4 +1,4 @@
-"""Scenarios and personas that can be asked for by name: those shipped, of DTEF_SCENARIOS and DTEF_PERSONAS, and made over HTTP."""
+"""Scenarios and personas available by name: shipped, from DTEF_SCENARIOS and DTEF_PERSONAS, and created over HTTP."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _Kept = TypeVar("_Kept", Persona, ScenarioManifest)
 
 
 def load_known_games(settings: Settings) -> GameDocuments:
-    """Scenarios in play and all personas, as the report shows them. Raises as `load_scenario_versions` and `load_known_persona_versions`."""
+    """Load the scenarios in play and all personas, for the report. Raises as `load_scenario_versions` and `load_known_persona_versions`."""
     return GameDocuments(load_known_scenarios(settings), load_known_persona_versions(settings))
 
 
 def load_known_scenarios(settings: Settings, conflicts: dict[str, str] | None = None) -> dict[str, ScenarioManifest]:
-    """The version in play of every scenario by its id (`select_manifests_in_play`); a file of DTEF_SCENARIOS takes the place of a shipped one.
+    """Load the version in play of every scenario by its id (`select_manifests_in_play`); a file of DTEF_SCENARIOS replaces a shipped one.
 
-    `conflicts`, and what it raises: as `load_scenario_versions`.
+    `conflicts` and errors: see `load_scenario_versions`.
     """
     return select_manifests_in_play(load_scenario_versions(settings, conflicts=conflicts).values())
 
 
 def find_scenario_version(settings: Settings, name: str, version: int) -> ScenarioManifest:
-    """A certain version. Raises ConfigError, with those there are, where it is no longer known; and as `load_scenario_versions`."""
+    """Return a given version. Raises ConfigError, with the existing ones, if it is no longer known; and as `load_scenario_versions`."""
     versions = load_scenario_versions(settings)
     if (manifest := versions.get((name, version))) is None:
         choices = ", ".join(str(number) for scenario, number in versions if scenario == name)
@@ -45,15 +45,15 @@ def find_scenario_version(settings: Settings, name: str, version: int) -> Scenar
 def load_scenario_versions(
     settings: Settings, docs: DocumentSnapshot | None = None, conflicts: dict[str, str] | None = None
 ) -> dict[tuple[str, int], ScenarioManifest]:
-    """Every manifest by its id and version, in their order: the one that a file has, and those made over HTTP.
+    """Load every manifest by id and version, in that order, from files and from HTTP submissions.
 
     Args:
-        settings: where files and store are.
-        stored: those made over HTTP; None: as of now.
-        conflicts: takes, by id, what is wrong where a version of a file says something else than the one made before it, which then holds. None:
-            that is an error.
+        settings: paths of the files and the store.
+        stored: manifests created over HTTP; None: the present ones.
+        conflicts: receives an error by id if a version in a file differs from the one created earlier, which then takes precedence. None:
+            raise it.
 
-    Raises ConfigError when DTEF_SCENARIOS names no folder, a manifest has a fault, or there is such a version.
+    Raises ConfigError if DTEF_SCENARIOS is not a folder, a manifest is invalid, or there is such a conflict.
     """
     user_folder = _check_folder("DTEF_SCENARIOS", settings.scenarios)
     manifests: dict[str, tuple[ScenarioManifest, str]] = {}
@@ -67,10 +67,11 @@ def load_scenario_versions(
 def load_known_persona_versions(
     settings: Settings, docs: DocumentSnapshot | None = None, conflicts: dict[str, str] | None = None
 ) -> dict[str, Persona]:
-    """Every version of every persona by name (`cautious:v2`), in the order of ids and versions. Arguments as of `load_scenario_versions`.
+    """Load every version of every persona by name (`cautious:v2`), in the order of ids and versions. For arguments see
+    `load_scenario_versions`.
 
-    Raises ConfigError when DTEF_PERSONAS names a file, a persona has a fault, or a version of DTEF_PERSONAS says something else than the
-    shipped one, or one of a file something else than the one made over HTTP.
+    Raises ConfigError if DTEF_PERSONAS is a file, a persona is invalid, a version in DTEF_PERSONAS differs from the shipped one, or a
+    version in a file differs from the one created over HTTP.
     """
     if settings.personas is not None and settings.personas.exists():
         _check_folder("DTEF_PERSONAS", settings.personas)
@@ -90,10 +91,10 @@ def load_known_persona_versions(
 def load_known_personas(
     settings: Settings, pins: Mapping[str, int] = MappingProxyType({}), conflicts: dict[str, str] | None = None
 ) -> dict[str, Persona]:
-    """The version in play of every persona by id (`select_latest_personas`), then every version by name (`cautious:v1`).
+    """Load the version in play of every persona by id (`select_latest_personas`), then every version by name (`cautious:v1`).
 
-    `pins`: by id, the version that the id stands for in its place. Raises ConfigError where one is no longer known.
-    `conflicts`, and what it raises besides: as `load_known_persona_versions`.
+    `pins`: versions that replace the one in play, by id. Raises ConfigError if one is no longer known. `conflicts` and further errors: see
+    `load_known_persona_versions`.
     """
     versions = load_known_persona_versions(settings, conflicts=conflicts)
     personas = select_latest_personas(versions.values()) | versions
@@ -107,8 +108,8 @@ def load_known_personas(
 
 def _missing_version_error(kind: GameDocumentKind, name: str, version: int, choices: str) -> ConfigError:
     return ConfigError(
-        f"{kind} {name}: version {version} was asked for, and is no longer known; there are: {choices or 'none'}; "
-        "restore the file of that version, or submit the evaluation again"
+        f"{kind} {name}: version {version} was requested but is no longer known; existing versions: {choices or 'none'}. Restore the "
+        "file of that version, or submit the evaluation again"
     )
 
 
@@ -120,7 +121,7 @@ def _add_stored_versions(
     docs: DocumentSnapshot | None,
     conflicts: dict[str, str] | None,
 ) -> dict[tuple[str, int], _Kept]:
-    """The documents of files and of the store, in the order of ids and versions, each with the status that was said last."""
+    """Combine the documents of files and of the store, in the order of ids and versions, each with its latest status."""
     docs = read_documents_if_present(settings.responses_url) if docs is None else docs
     place = settings.places()["DTEF_RESPONSES"]
     # A URL may hold a password.
@@ -134,13 +135,13 @@ def _add_stored_versions(
             document = model.model_validate({**record.body, "version": record.version, "status": status})
         except ValidationError as error:
             raise ConfigError(
-                f"{where}: {kind} {record.id}, version {record.version}: {format_in_one_line(error, model)}; "
-                "allowed: what this version of dtef-pipeline knows"
+                f"{where}: {kind} {record.id}, version {record.version}: {format_in_one_line(error, model)}; allowed: a {kind} that this "
+                "version of dtef-pipeline supports"
             ) from error
         if versions.get(key, document) != document:
             conflict = (
-                f"{in_files[key][1]}: the {kind} {record.id} has in version {record.version} another content than in {where}, where "
-                f"{record.who} made it over HTTP; allowed: another id or a higher version in the file"
+                f"{in_files[key][1]}: version {record.version} of the {kind} {record.id} differs from that in {where}, which "
+                f"{record.who} created over HTTP; allowed: another id or a higher version in the file"
             )
             _report_conflict(conflicts, record.id, conflict)
         versions[key] = document

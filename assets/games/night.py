@@ -1,4 +1,4 @@
-"""The nightly schedule of games: the panel's scenarios are played again in a snapshot of the night."""
+"""The nightly schedule of the games family: plays the panel's scenarios again in a snapshot of the night."""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,7 +28,7 @@ from dtef_pipeline.games.tables import LEAGUE_SPACE
 
 
 def plan_games(context: dg.ScheduleEvaluationContext, store: Store, panel: GamesSettings) -> NightPlan:
-    """All stages. A scenario that was never played becomes a partition."""
+    """Plan all stages. A scenario that was never played becomes a partition."""
     manifests = load_known_scenarios(store.settings)
     keys = select_scenarios(panel, manifests)
     panel = panel.model_copy(update={"players": list_panel_players(panel)})
@@ -40,7 +40,7 @@ def plan_games(context: dg.ScheduleEvaluationContext, store: Store, panel: Games
 def _require_players(
     panel: GamesSettings, store: Store, manifests: Mapping[str, ScenarioManifest], keys: Sequence[str]
 ) -> None:
-    """Raises ConfigError for what is not known of players, personas, opponents and seeds, and for a persona that is not approved."""
+    """Raise ConfigError for unknown players, personas, opponents and seeds, and for a persona that is not approved."""
     models, personas = load_store_models(store), load_known_personas(store.settings)
     packs = {key: pack(key, manifests) for key in keys}
     require_weighable(packs.values())
@@ -58,8 +58,8 @@ nightly_games = build_night_schedule(
     name="nightly_games",
     job="games_pipeline",
     at=(3, 30),
-    description="the scenarios that the panel's section `games` (DTEF_PANEL) names are played again, in a snapshot named after the date, by "
-    "its models, personas and baselines.",
+    description="plays the scenarios in the section `games` of the panel (DTEF_PANEL) again, in a snapshot named after the date, with "
+    "the panel's models, personas and baselines.",
     label="games",
     nothing="no scenario is known",
     names_any=lambda panel: bool(panel.scenarios),

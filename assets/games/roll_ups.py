@@ -20,10 +20,10 @@ persona_results = build_board_asset(
     GAMES_FAMILY,
     FamilyBoard(
         "persona_results",
-        """How well players play: one row per scenario, version, player, metric and opponent, with a 95 % interval by whole seeds.
+        """Results of players: one row per scenario, version, player, metric and opponent, with a 95 % interval clustered by seed.
 
-        Of each player the latest snapshot counts that has played half as many episodes as its fullest one. A player is a persona and a model
-        variant, or a baseline. Rates of texts that were no moves, of moves made for the player and of forfeits stand beside every metric.""",
+        Each player counts with its latest snapshot that has at least half as many episodes as its largest one. A player is a persona and a
+        model variant, or a baseline. Every metric also has the player's rates of illegal texts, of moves made for it and of forfeits.""",
         lambda connection, _: {"persona_results": compute_game_results(connection)},
         reads=GAME_RESULTS_READS,
         previews={
@@ -43,7 +43,7 @@ games_drift, games_no_drift, games_verdicts_were_sent = build_drift_assets(
     FamilyDrift(
         subject=GAMES_WATCHED,
         code_version="5",
-        besides="Of each scenario one metric on 0-1 is watched, and those that its composite score is made of.",
+        besides="One metric on 0-1 per scenario is watched, and those of its composite score.",
         scores=("episode_scores", "scenario", "dtef games run"),
     )
 )
@@ -51,7 +51,7 @@ games_drift, games_no_drift, games_verdicts_were_sent = build_drift_assets(
 
 @asset_check(asset=games_drift)
 def baselines_stand_still(store: Store) -> dg.AssetCheckResult:
-    """A baseline that plays baselines has the same values in every snapshot: otherwise the game changed, and its version was not raised."""
+    """Games between baselines have the same values in every snapshot; otherwise the game changed without a new version."""
     offenders = store.warehouse.query(lambda connection: list(find_moved_baselines(connection)), only=["episode_scores"])
     sql = "SELECT count(DISTINCT episode_id) FROM episode_scores WHERE starts_with(model, 'baseline/')"
     episodes = store.warehouse.query(lambda connection: connection.execute(sql).fetchall()[0][0], only=["episode_scores"])
@@ -63,7 +63,7 @@ games_pipeline, games_roll_ups, games_boards_after_run = family_jobs(GAMES_FAMIL
 games_decisions = dg.define_asset_job(
     "games_decisions",
     selection=dg.AssetSelection.assets(*stage_keys(DECISION_STAGES)),
-    description="Every decision point of the chosen scenarios asked of models, and what the strategies are worth that follow.",
+    description="Sends every decision point of the chosen scenarios to models, and values the resulting strategies.",
 )
 GAMES_JOBS = [games_pipeline, games_decisions, games_roll_ups]
 GAMES_SENSORS = [games_boards_after_run]

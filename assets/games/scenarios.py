@@ -1,4 +1,4 @@
-"""The scenarios that can be played: a partition per scenario of a league."""
+"""The scenarios that can be played: one partition per scenario of a league."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -19,27 +19,27 @@ LEAGUE_SCENARIO = dg.DynamicPartitionsDefinition(name=LEAGUE_SPACE.name)
 
 
 def refuse_unapproved(players: Iterable[Player], *, is_allowed: bool) -> None:
-    """Raises ConfigError for personas that are drafts or retired, unless the run lets them play."""
+    """Raise ConfigError for draft or retired personas, unless the run allows them."""
     if not is_allowed:
-        require_approved(players, ", or any with `unapproved: true` in the run's configuration")
+        require_approved(players, ", or any persona with `unapproved: true` in the run's configuration")
 
 
 def load_scenario_pack(store: Store, key: str, versions: Mapping[str, int] = MappingProxyType({})) -> Pack:
-    """The pack of a partition, in the version that `versions` has for it, or else in the one in play. Raises ConfigError where there is none."""
+    """Load the pack of a partition, in the version in `versions`, else in the version in play. Raises ConfigError if there is none."""
     if key in versions:
         return pack(key, {key: find_scenario_version(store.settings, key, versions[key])})
     return pack(key, load_known_scenarios(store.settings))
 
 
 def select_game_items(pack: Pack, settings: GamesSettings) -> list[GameItem]:
-    """What a run plays of a scenario. Raises ConfigError for seeds or opponents that cannot be."""
+    """Return the items of a scenario that a run plays. Raises ConfigError for invalid seeds or opponents."""
     seeds = settings.scenario_seeds.get(pack.name, settings.seeds)
     opponents = settings.scenario_opponents.get(pack.name, settings.opponents)
     return build_game_items(pack.manifest, seeds, [name_opponent_item(pack, name) for name in opponents])
 
 
 def add_scenarios(instance: dg.DagsterInstance, names: Sequence[str]) -> None:
-    """Make scenarios known as partitions. Done again, it changes nothing."""
+    """Register scenarios as partitions. Repeating it changes nothing."""
     known_names = set(list_partitions(instance, LEAGUE_SPACE))
     if new := [name for name in names if name not in known_names]:
         instance.add_dynamic_partitions(LEAGUE_SPACE.name, new)

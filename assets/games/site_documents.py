@@ -1,4 +1,4 @@
-"""The place of games on the site, with the rules and personas that this installation knows."""
+"""The games family on the site, with the rules and personas that this installation knows."""
 
 from assets.games.game_catalog import load_known_games
 from dtef_pipeline.games.site.family_site import build_games_site
@@ -7,5 +7,5 @@ from resources.settings import Settings
 
 
 def build_documented_site(settings: Settings) -> FamilySite:
-    """Games with scenarios and personas of the settings. Raises as `load_known_games`."""
+    """Build the games' pages with the scenarios and personas of the settings. Raises as `load_known_games`."""
     return build_games_site(load_known_games(settings))

@@ -1,4 +1,4 @@
-"""The stages of the games family: of leagues, and of decision points. They look up scenarios and personas, which files and the store have."""
+"""Stages of the games family, for leagues and for decision points. They read scenarios and personas from files and the store."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ from dtef_pipeline.games.settings import DECISION_STAGE_SETTINGS, GAMES_STAGE_SE
 from dtef_pipeline.games.tables import DECISION_ANSWERS, EPISODE_TURNS, EPISODES
 
 REPLAYED_EPISODES = 20
-"""Episodes of a partition that the check replays."""
+"""Number of episodes of a partition that the check replays."""
 
 
 def _load_pack(inputs: Inputs, versions: Mapping[str, int]) -> Pack:
@@ -57,17 +57,17 @@ def _load_pack(inputs: Inputs, versions: Mapping[str, int]) -> Pack:
 
 
 def make_items(inputs: Inputs, settings: GamesSettings) -> Tables:
-    """The episodes of a scenario that are to be played, and those of earlier runs."""
+    """Make the items of a scenario, and keep those of earlier runs."""
     pack = _load_pack(inputs, settings.scenario_versions)
     return {"scenario_items": build_item_rows(pack, select_game_items(pack, settings), inputs.earlier("scenario_items"))}
 
 
 GAMES_ITEMS_STAGE = Stage(
     "scenario_items",
-    """What is played: one row per episode of a scenario, with its seed, the seat of the player under test, and its opponent.
+    """Items of a scenario: one row per game to play, with its seed, the seat of the player under test, and its opponent.
 
-    Every seed is played in all seats, so that luck with the deal is the same for both sides; a seed is a cluster. Where a scenario can tell, the
-    fewest moves that solve the deal stand beside it. Items of earlier runs stay, as long as settings and limits are what they were.""",
+    Every seed is played in all seats, so that both sides have the same luck with the deal; a seed is a cluster. Scenarios that can compute
+    it add the fewest moves that solve the deal. Items of earlier runs are kept as long as settings and limits are unchanged.""",
     make_items,
     settings=GAMES_STAGE_SETTINGS["scenario_items"],
     alone=True,
@@ -75,7 +75,7 @@ GAMES_ITEMS_STAGE = Stage(
     checks=(
         make_uniqueness_check(
             "scenario_items_unique",
-            "An item id stands once in its version of a scenario.",
+            "Each item id occurs only once in its version of a scenario.",
             "scenario_items",
             ("version", "item_id"),
         ),
@@ -85,7 +85,7 @@ GAMES_ITEMS_STAGE = Stage(
 
 
 def make_prompts(inputs: Inputs, settings: GamesSettings) -> Tables:
-    """The prompts that models get before their first text, and the prompts of earlier runs."""
+    """Make the prompts that models get before their first text, and keep those of earlier runs."""
     pack = _load_pack(inputs, settings.scenario_versions)
     personas = load_known_personas(inputs.outside.settings, settings.persona_versions)
     players = resolve_entrants(pack, inputs.models, personas, settings.players, settings.personas)
@@ -95,7 +95,7 @@ def make_prompts(inputs: Inputs, settings: GamesSettings) -> Tables:
 
 GAMES_PROMPTS_STAGE = Stage(
     "episode_prompts",
-    """The prompt that a model gets before its first text: one row per item and persona that a model plays, with the messages and their hash.
+    """Prompts that models get before their first text: one row per item and persona of a model, with the messages and their hash.
 
     The system message holds the persona, the rules and the format of a reply. The other message holds only what the seat sees of the deal. A
     seat that does not move first gets further messages when its turn comes. Baselines get no messages, and have no rows.""",
@@ -107,7 +107,7 @@ GAMES_PROMPTS_STAGE = Stage(
     checks=(
         make_uniqueness_check(
             "episode_prompts_unique",
-            "An item has one row per persona and version.",
+            "Each item has one row per persona and version.",
             "episode_prompts",
             ("version", "item_id", "persona"),
         ),
@@ -118,7 +118,7 @@ GAMES_PROMPTS_STAGE = Stage(
 
 @dataclass(frozen=True, slots=True)
 class _MatchPlayed:
-    """A match of models, and its episode."""
+    """A match between models with its episode."""
 
     match: Match
     episode: GameEpisode
@@ -128,7 +128,7 @@ class _MatchPlayed:
 
 
 class _MostCalls:
-    """`MostCalls` of the matches of a scenario."""
+    """`MostCalls` for the matches of a scenario."""
 
     def __init__(self, pack: Pack) -> None:
         self._turns = MostTurns(pack)
@@ -140,20 +140,20 @@ class _MostCalls:
 
 @dataclass(frozen=True)
 class _League:
-    """What is played of a scenario."""
+    """The matches to play in a scenario."""
 
     inputs: Inputs
     plan: LeaguePlan
 
     @cached_property
     def optima(self) -> Mapping[int, float | None]:
-        """By seed the fewest moves, where the scenario can tell."""
+        """Return the fewest moves by seed, if the scenario can compute them."""
         items = self.inputs.read("scenario_items", ["seed", "version", "optimum"])
         rows = items.filter(pc.equal(items["version"], self.plan.pack.manifest.version))
         return dict(zip(rows["seed"].to_pylist(), rows["optimum"].to_pylist(), strict=True))
 
     def episodes(self) -> Iterator[_MatchPlayed]:
-        """Those in which a model is asked."""
+        """Return the episodes with a model."""
         return (_MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.asks_nobody)
 
     def rows(self, games: Sequence[_MatchPlayed], outcomes: Sequence[Played]) -> Tables:
@@ -166,7 +166,7 @@ class _League:
         return {"episodes": columns.table(), "episode_turns": build_turn_table(turns)}
 
     def merge_with_stored(self, new: Tables) -> Tables:
-        """The new rows, the games of baselines, and what earlier runs played by the same rules."""
+        """Return the new rows, the games of baselines, and those of earlier runs under the same rules."""
         episodes = pa.concat_tables([self._play_baselines(), new["episodes"]])
         earlier, before = self.inputs.earlier("episodes"), self.inputs.earlier("episode_turns")
         rows = merge_episodes(EPISODES.empty_table() if earlier is None else earlier, episodes, self.plan)
@@ -182,7 +182,7 @@ class _League:
 
 
 def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
-    """What is played of a scenario, by whom."""
+    """Plan the matches of a scenario."""
     pack = _load_pack(inputs, settings.scenario_versions)
     personas = load_known_personas(inputs.outside.settings, settings.persona_versions)
     require_weighable([pack])
@@ -211,7 +211,7 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
 
 
 def _load_known_pack(inputs: Inputs) -> Pack | None:
-    """The pack of a partition; None: its scenario is no longer known, so nothing can be checked by it."""
+    """Return the pack of a partition; None: its scenario is no longer known, so that checks that need it are skipped."""
     try:
         return _load_pack(inputs, inputs.given.get("scenario_versions", {}))
     except ConfigError:
@@ -239,12 +239,12 @@ def _find_differing_replays(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
 
 GAMES_EPISODES_STAGE = Stage(
     "episodes",
-    """What was played: one row per (item, persona, model variant, draw) of a scenario and snapshot, with outcome, reward and trace.
+    """Episodes: one row per (item, persona, model variant, draw) of a scenario and snapshot, with outcome, reward and trace.
 
-    Models are asked turn by turn, the episodes of all scenarios of the run side by side. Every text is committed to the response store before
-    the next is asked for, so a rerun continues where a run stopped and asks nothing twice. An episode whose budget ended is `skipped_budget`;
-    the texts that it has are kept in `episode_turns`, which has one row per text of a model, the opponent's too. Baselines play without asking
-    anybody.""",
+    Models play turn by turn, and the episodes of all scenarios of a run are played in parallel. Every response is committed to the response
+    store before the next request, so a rerun continues where a run stopped and sends no request twice. An episode stopped by a budget has
+    the status `skipped_budget`; its texts are kept in `episode_turns`, which has one row per text of a model, opponents included. Baselines
+    make no requests.""",
     plan_episodes,
     after=("episode_prompts",),
     settings=GAMES_STAGE_SETTINGS["episodes"],
@@ -254,14 +254,14 @@ GAMES_EPISODES_STAGE = Stage(
     checks=(
         make_uniqueness_check(
             "episodes_unique",
-            "No episode counts twice: a draw of an item by a player has one row per snapshot.",
+            "Each draw of an item by a player has only one row per snapshot.",
             "episodes",
             ("episode_id", "snapshot"),
         ),
         make_failure_check("games_calls_succeed", "episode_turns", "call_status", "calls"),
         Check(
             "rewards_sum_to_zero",
-            "In a scenario that says so, the rewards of all seats sum to 0 in every episode.",
+            "In zero-sum scenarios, the rewards of all seats sum to 0 in every episode.",
             "episodes",
             ("item_id", "model", "version", "rewards"),
             _find_nonzero_sums,
@@ -269,7 +269,7 @@ GAMES_EPISODES_STAGE = Stage(
         ),
         Check(
             "episodes_replay",
-            "A sample of the episodes, spread over each scenario, plays again byte for byte.",
+            "A sample of the episodes, spread over each scenario, can be replayed byte for byte.",
             "episodes",
             ("item_id", "model", "version", "cluster", "trace", "trace_hash"),
             _find_differing_replays,
@@ -285,7 +285,7 @@ GAMES_EPISODES_STAGE = Stage(
 
 
 def score_episodes(inputs: Inputs, settings: GamesSettings) -> Tables:
-    """What each episode says of each metric."""
+    """Compute the metrics of each episode."""
     pack = _load_pack(inputs, settings.scenario_versions)
     new = compute_episode_scores(inputs.read("episodes"), pack)
     return {"episode_scores": merge_episode_scores(inputs.earlier("episode_scores"), new, pack)}
@@ -300,10 +300,10 @@ def _find_impossible_scores(_: Inputs, rows: pa.Table) -> Iterator[str]:
 
 GAMES_SCORES_STAGE = Stage(
     "episode_scores",
-    """What each episode says of each metric: one row per episode and metric, of the seat under test, as a numerator and a denominator.
+    """Metrics of each episode: one row per episode and metric, for the seat under test, as a numerator and a denominator.
 
-    A metric of many episodes is the sum of `total` over the sum of `of`; volatility is the standard deviation of its totals. What was not
-    observed is unscored, with the reason, and never 0. No model is asked.""",
+    A metric of many episodes is the sum of `total` over the sum of `of`; volatility is the standard deviation of its totals. A value that
+    was not observed is unscored with a reason, never 0. Makes no requests.""",
     score_episodes,
     after=("episodes",),
     settings=GAMES_STAGE_SETTINGS["episode_scores"],
@@ -311,13 +311,13 @@ GAMES_SCORES_STAGE = Stage(
     checks=(
         make_uniqueness_check(
             "episode_scores_unique",
-            "An episode has one score per metric.",
+            "Each episode has only one score per metric.",
             "episode_scores",
             ("episode_id", "metric", "snapshot"),
         ),
         Check(
             "episode_scores_have_reasons",
-            "A value that is not there has a reason, and a metric on 0-1 lies there.",
+            "A missing value has a reason, and a metric on 0-1 is within 0-1.",
             "episode_scores",
             ("item_id", "model", "metric", "unit_scale", "value", "reason"),
             _find_impossible_scores,
@@ -330,7 +330,7 @@ GAMES_SCORES_STAGE = Stage(
 
 
 def plan_decisions(inputs: Inputs, settings: DecisionSettings) -> EpisodePlan:
-    """What models are asked in the decision points of a scenario."""
+    """Plan the requests for the decision points of a scenario."""
     pack = _load_pack(inputs, {})
     players = resolve_entrants(
         pack, inputs.models, load_known_personas(inputs.outside.settings), settings.models, settings.personas
@@ -359,10 +359,10 @@ def _count_names(players: Sequence[Any]) -> Counter[str]:
 
 DECISIONS_STAGE = Stage(
     "decision_answers",
-    """What models do in every situation of a small game: one row per (decision point, persona, model variant, draw) and snapshot.
+    """Responses at every decision point of a small game: one row per (decision point, persona, model variant, draw) and snapshot.
 
     A decision point is all that a seat can know when it has to move, worded as in an episode. Kuhn poker has 12. Leduc poker has 936, of
-    which a sample is asked unless `sample` says otherwise. A text that is not a legal command is stored with the reason. Scenarios without
+    which only a sample is requested unless `sample` is set. A text that is not a legal command is stored with the reason. Scenarios without
     decision points have an empty table. Responses are stored before they are used: a rerun repeats no request.""",
     plan_decisions,
     settings=DECISION_STAGE_SETTINGS["decision_answers"],
@@ -372,7 +372,7 @@ DECISIONS_STAGE = Stage(
     checks=(
         make_uniqueness_check(
             "decision_answers_unique",
-            "No draw counts twice: a draw of a decision point by a player has one row per snapshot.",
+            "Each draw of a decision point by a player has only one row per snapshot.",
             "decision_answers",
             ("version", "point", "persona", "model_variant", "draw", "snapshot"),
         ),
@@ -385,7 +385,7 @@ DECISIONS_STAGE = Stage(
 
 
 def compute_strategy_values(inputs: Inputs, settings: DecisionSettings) -> Tables:
-    """What the strategies of players are worth that follow from their answers."""
+    """Compute the values of the strategies given by players' responses."""
     pack = _load_pack(inputs, {})
     options = StrategyOptions(settings.fill, settings.resamples, settings.seed)
     new = build_strategy_rows(pack, inputs.read("decision_answers"), settings.snapshot, options)
@@ -401,11 +401,11 @@ def _find_impossible_values(_: Inputs, rows: pa.Table) -> Iterator[str]:
 
 VALUES_STAGE = Stage(
     "strategy_values",
-    """What a player's whole strategy is worth, without the luck of cards: one row per player and quantity, baselines among them.
+    """Exact values of players' strategies, without the luck of cards: one row per player, including baselines, and quantity.
 
-    From the answers in all decision points follow the exact value against each baseline and the exploitability (0 is perfect play, `scale` play
-    at random). Intervals say what other draws might have given. A point where no response could be read
-    makes the values null, with the reason. No model is asked.""",
+    The responses at all decision points give the exact value against each baseline and the exploitability (0 is perfect play, `scale` is
+    random play). Intervals cover other draws of the same player. If no response at a point could be read, the values are null with a
+    reason. Makes no requests.""",
     compute_strategy_values,
     after=("decision_answers",),
     settings=DECISION_STAGE_SETTINGS["strategy_values"],
@@ -413,7 +413,7 @@ VALUES_STAGE = Stage(
     checks=(
         Check(
             "strategy_values_have_reasons",
-            "A value that is not there has a reason, and no strategy is better than perfect.",
+            "A missing value has a reason, and no strategy is better than perfect play.",
             "strategy_values",
             ("model", "quantity", "value", "reason"),
             _find_impossible_values,

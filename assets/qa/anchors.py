@@ -1,4 +1,4 @@
-"""The judge watched on stored answers: `qa_anchors`."""
+"""The asset `qa_anchors`: shows the judge stored answers again."""
 
 from typing import Any
 
@@ -36,16 +36,16 @@ from dtef_pipeline.qa.tables import QA_ANCHORS
 )
 @takes_settings(QaSettings, "qa_anchors", QA_ANCHOR_SETTINGS)
 def qa_anchors(context: dg.AssetExecutionContext, settings: QaSettings, store: Store) -> dg.MaterializeResult[Any]:
-    """What the judge says of the same answers when it is shown them again: one row per night, anchor and evaluator.
+    """Judgements of the same stored answers, repeated each night: one row per night, anchor and evaluator.
 
-    An anchor is a judged answer that stays as it is (`qa_anchor_items`, chosen once, spread over the scores), so whatever moves from night to
-    night is the judge. Each night asks afresh; what was asked in it is never asked twice. `judge_drift` says which judge has moved.
+    An anchor is a judged answer that never changes (`qa_anchor_items`, chosen once, spread over the scores), so that any change from night
+    to night is the judge's. Each night makes new requests, none of them twice. `judge_drift` lists the judges that changed.
     """
     arbiter = resolve_run_arbiter(load_store_models(store), settings)
     anchors = _fill_anchors(store, settings) if arbiter else pa.table({})
     rows = QA_ANCHORS.empty_table()
     if arbiter is None or not len(anchors):
-        context.log.info("nothing to judge again: judging is off, or no answer has a judge's score yet")
+        context.log.info("nothing to judge again: judging is off, or no answer has a judged score yet")
     else:
         rows = _judge_anchors(context, store, settings, arbiter, anchors)
     store_anchor_rows(store, "qa_anchors", rows, settings.snapshot)
@@ -54,7 +54,7 @@ def qa_anchors(context: dg.AssetExecutionContext, settings: QaSettings, store: S
 
 
 def _fill_anchors(store: Store, settings: QaSettings) -> pa.Table:
-    """The anchors, filled up where there are fewer than were asked for."""
+    """Return the anchors, filled up to the requested number."""
     house = store.warehouse
     anchors = house.read_or_empty("qa_anchor_items")
     if len(anchors) < settings.anchors and house.tables(["qa_judgements"]):

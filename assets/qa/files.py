@@ -1,4 +1,4 @@
-"""The files that items come from: a partition per part of a suite, and what is noted of it in the warehouse."""
+"""The files of items: a partition per part of a suite, and its record in the warehouse."""
 
 import dagster as dg
 
@@ -7,12 +7,11 @@ from dtef_pipeline.qa.tables import QA_SPACE
 
 DATASET_PART = dg.DynamicPartitionsDefinition(name=QA_SPACE.name)
 QA_GROUP = {"group_name": "qa"}
-"""Where the assets of the family stand in the UI."""
+"""Group of the family's assets in the UI."""
 
 qa_files = build_file_source(
     "qa",
     DATASET_PART,
-    """The file or folder that each part of a suite comes from: one partition per part, observed when it is added (`dtef qa add`).
-    Its data version is a hash of the files and of the documents that were given with them: where it is newer than what `qa_items` was made
-    from, that partition is stale at once.""",
+    """The file or folder of each part of a suite: one partition per part, observed when it is added (`dtef qa add`). Its data version is a
+    hash of the files and of the documents added with them; if it changes, the partition of `qa_items` becomes stale at once.""",
 )

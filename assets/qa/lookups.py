@@ -1,4 +1,4 @@
-"""Look-ups on a server: kept, so that a text is looked up once."""
+"""Stored look-ups of a server, so that each text is looked up only once."""
 
 import json
 from collections import defaultdict
@@ -20,11 +20,11 @@ from resources.warehouse import Warehouse
 
 LOOK_UPS_AT_ONCE = 8
 LOOK_UPS_BETWEEN_WRITINGS = 32
-"""A run that was killed goes on from the last writing. Where so many fail one after the other, the server is given up on."""
+"""Number of look-ups between two writes, from which a killed run continues. If all of them fail, no more are made."""
 
 
 class RetrievalServer(NamedTuple):
-    """A server that looks up."""
+    """A retrieval server."""
 
     retriever: RemoteRetriever
     where: str
@@ -32,23 +32,23 @@ class RetrievalServer(NamedTuple):
 
 
 def open_retrieval_server(settings: Settings) -> RetrievalServer:
-    """The server that the environment names. Raises ConfigError where it names none, or a model that is none."""
+    """Return the server that the environment names. Raises ConfigError if it names no server, or an invalid model."""
     server = find_look_up_server(settings)
     model = None if settings.socioscope_model is None else normalise_model_string(settings.socioscope_model)
     return RetrievalServer(RemoteRetriever(server.post, server.where, model), server.where)
 
 
 class _LookUp(NamedTuple):
-    """What names a row of `qa_lookups` in its part."""
+    """Key of a row of `qa_lookups` within its part."""
 
     lookup_id: str
     server: str
 
 
 class LookUpCache:
-    """Look-ups for a part: those that succeeded before are read from `qa_lookups`.
+    """Look-ups for a part; earlier successful ones are read from `qa_lookups`.
 
-    Each server has rows of its own. Of those of one text, the last is of the server that was set last.
+    Each server has its own rows. The last row of a text is from the latest configured server.
     """
 
     def __init__(self, warehouse: Warehouse, key: str) -> None:
@@ -56,19 +56,20 @@ class LookUpCache:
 
     @cached_property
     def _rows(self) -> dict[_LookUp, dict[str, Any]]:
-        """What was looked up; most parts need none of it. What cannot be read is looked up again."""
+        """Return stored look-ups, read only when needed. Unreadable ones are looked up again."""
         rows = self._warehouse.read_earlier("qa_lookups", **self._at)
         return {} if rows is None else {_LookUp(row["lookup_id"], row["server"]): row for row in rows.to_pylist()}
 
     def find_cached(self, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> StoredLookUps:
-        """What the server that was set last found for these texts; where it failed, also what another one had found. Nobody is asked."""
+        """Return the results of the latest configured server for these texts; if it failed, also those of an earlier server. Makes no
+        requests."""
         rows = defaultdict(list)
         for key, row in self._rows.items():
             rows[key.lookup_id].append(row)
         return StoredLookUps({text: _choose_last_success(rows[_hash_lookup(text, k, where)]) for text in texts})
 
     def list_expected(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> StoredLookUps:
-        """What `fetch_missing` would return without a request: nothing where the present server was not asked yet, or failed.
+        """Return what `fetch_missing` would return without a request: nothing if the present server has no result yet, or failed.
 
         Without a server it returns what `find_cached` does. Raises ConfigError for an invalid address.
         """
@@ -82,7 +83,7 @@ class LookUpCache:
         )
 
     def fetch_missing(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> StoredLookUps:
-        """What `find_cached` returns, after the server was asked for what it had not found before.
+        """Return what `find_cached` does, after requesting missing results from the server.
 
         Raises ConfigError as `open_retrieval_server`.
         """
@@ -98,7 +99,7 @@ class LookUpCache:
                 if len(keys) == LOOK_UPS_BETWEEN_WRITINGS and all(result.problem for result in results):
                     remaining = missing[start + LOOK_UPS_BETWEEN_WRITINGS :]
                     given_up = (
-                        f"was not looked up: the {len(keys)} look-ups before it failed, the last because {results[-1].problem}"
+                        f"was not looked up: the {len(keys)} look-ups before it failed, the last with: {results[-1].problem}"
                     )
                     self._keep(remaining, [Retrieval(problem=given_up)] * len(remaining))
                     break
@@ -109,13 +110,13 @@ class LookUpCache:
         return row is not None and row["problem"] is None
 
     def _count_from_now_on(self, keys: Sequence[_LookUp]) -> None:
-        """Write these look-ups behind those of other servers for the same texts."""
+        """Write these look-ups after those of other servers for the same texts."""
         last = {key.lookup_id: key for key in self._rows}
         if behind := [key for key in keys if last[key.lookup_id] != key]:
             self._put_last({key: self._rows[key] for key in behind})
 
     def _keep(self, keys: Sequence[_LookUp], hits: Sequence[Retrieval]) -> None:
-        """Write these look-ups beside what was there."""
+        """Write these look-ups in addition to the stored ones."""
         self._put_last(
             {key: {**self._at, **key._asdict(), **_serialize_retrieval(hit)} for key, hit in zip(keys, hits, strict=True)}
         )
@@ -145,7 +146,7 @@ def _serialize_retrieval(retrieval: Retrieval) -> dict[str, Any]:
 
 
 def _choose_last_success(rows: Sequence[Mapping[str, Any]]) -> Retrieval:
-    """The last of the look-ups of one text; where it failed, the last that did not, with its problem."""
+    """Return the last look-up of one text; if it failed, the last successful one, with the problem."""
     if not rows:
         return Retrieval(problem=NOT_LOOKED_UP)
     last = _parse_retrieval(rows[-1])

@@ -1,4 +1,4 @@
-"""The nightly schedule of questions: the panel's parts are asked and judged again in a snapshot of the night."""
+"""The nightly schedule of the qa family: runs and judges the panel's parts again in a snapshot of the night."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from dtef_pipeline.qa.transcripts.remote import REMOTE
 
 
 def plan_questions(context: dg.ScheduleEvaluationContext, store: Store, panel: QaSettings) -> NightPlan:
-    """From the prompts on. Parts that were added and never made are left out and named."""
+    """Plan the stages from the prompts on. Parts that were added but never materialized are left out and reported."""
     known_parts = list_partitions(context.instance, QA_SPACE)
     parts = select_panel_parts(panel, known_parts)
     keys = [key for key in parts if len(store.warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))]
@@ -30,7 +30,7 @@ def plan_questions(context: dg.ScheduleEvaluationContext, store: Store, panel: Q
 
 
 def _config(settings: QaSettings, store: Store) -> dict[str, dict[str, Any]]:
-    """Configuration by stage. Raises ConfigError for a model, a judge or a server that is not known, before anything is asked."""
+    """Return the configuration by stage. Raises ConfigError for an unknown model, judge or server, before any request."""
     models = load_store_models(store)
     models.resolve(settings.models)
     if settings.retriever == REMOTE:
@@ -42,7 +42,7 @@ def _config(settings: QaSettings, store: Store) -> dict[str, dict[str, Any]]:
 
 
 def _filter_faults(settings: QaSettings, store: Store, keys: Sequence[str]) -> dict[str, str]:
-    """By part why its models would be asked about no document. Raises ConfigError where this is so of all that have some."""
+    """Return by part the error of a filter that matches no document. Raises ConfigError if it matches none of any part."""
     return filter_faults(
         keys,
         settings.how,
@@ -57,10 +57,10 @@ nightly_questions = build_night_schedule(
     name="nightly_questions",
     job="qa_night",
     at=(3, 0),
-    description="the parts of suites that the panel's section `qa` (DTEF_PANEL) names are asked and judged again, in a snapshot named after the "
-    "date. In the same run the judge is shown stored answers again.",
+    description="runs and judges again the parts of suites that the section `qa` of the panel (DTEF_PANEL) names, in a snapshot named "
+    "after the date. The same run shows the judge stored answers again.",
     label="questions",
-    nothing="no part of the panel has been added yet: `dtef qa add SUITE PATH` does",
+    nothing="no part of the panel has been added yet; run `dtef qa add SUITE PATH`",
     names_any=lambda panel: panel.names_parts,
     named=" that names suites or parts",
 )

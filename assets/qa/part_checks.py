@@ -1,4 +1,4 @@
-"""Whether parts of suites can be asked as a run would ask them: known before it starts."""
+"""Checks before a run whether parts of suites fit its settings."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from resources.warehouse import Warehouse
 
 
 class PartFindings(NamedTuple):
-    """What parts say of a way of asking."""
+    """Results of checking parts against the settings."""
 
     judged: bool
-    """Whether some of the items are for a judge."""
+    """Whether some items need a judge."""
     about_documents: bool
-    """Whether some of them are asked about documents."""
+    """Whether some items are about documents."""
     refused: Mapping[str, ConfigError]
-    """By part, why it cannot be asked so."""
+    """Errors by part that does not fit the settings."""
 
 
 def require_askable_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings, settings: Settings) -> bool:
-    """Whether some of the items are for a judge.
+    """Return whether some items need a judge.
 
-    Raises ConfigError for a way of asking that no part allows (else it is the failure of those parts alone), and for a server that is to look
-    up chunks of documents and is not named.
+    Raises ConfigError if the settings fit no part (if they fit some, only the others fail), and if a server must look up chunks but none is
+    configured.
     """
     findings = check_parts(warehouse, keys, how)
     if keys and len(findings.refused) == len(keys):
@@ -42,7 +42,7 @@ def require_askable_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSet
 
 
 def check_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> PartFindings:
-    """What each of these parts says."""
+    """Check each of these parts."""
     needs_judge, asks_about, errors = False, False, dict[str, ConfigError]()
     for key in keys:
         at = QA_SPACE.levels(key)
@@ -59,7 +59,7 @@ def check_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> 
 
 
 def require_server(retriever: str, settings: Settings) -> None:
-    """Raises ConfigError where a server is to find the chunks, and the environment names none."""
+    """Raise ConfigError if a server must find the chunks but the environment names none."""
     if retriever == REMOTE:
         from assets.qa.lookups import open_retrieval_server
 
@@ -69,13 +69,13 @@ def require_server(retriever: str, settings: Settings) -> None:
 def refuse_unpriced_judge(
     arbiter: Arbiter, allowed: Collection[str], given_as: str = "`allow_unpriced` in the section qa of the panel file:"
 ) -> None:
-    """Raises ConfigError for a judge at an address of its own under a daily budget that has no price. `given_as`: what users call `allowed`.
+    """Raise ConfigError for a judge with its own address and no price under a daily budget. `given_as`: the user's name of `allowed`.
 
-    What is listed by litellm is left to the gateway: looking it up takes seconds.
+    Models listed by LiteLLM are left to the gateway, because the look-up takes seconds.
     """
     name = arbiter.model.name
     if arbiter.daily_budget is not None and arbiter.model.api_base and price(arbiter.model) is None and name not in allowed:
         raise ConfigError(
-            f"judge {name}: its price is not known, so the daily budget of ${arbiter.daily_budget:,.2f} cannot be enforced: give input_price "
-            f"and output_price in the models file, or allow it with {given_as} {name}"
+            f"judge {name}: its price is unknown, so the daily budget of ${arbiter.daily_budget:,.2f} cannot be enforced. Set "
+            f"input_price and output_price in the models file, or allow it with {given_as} {name}"
         )

@@ -36,7 +36,7 @@ _BOARD_SHOWN = (
 
 
 class QaBoardConfig(dg.Config):
-    """Which suites are public."""
+    """Configuration of the board: the file that says which suites are public."""
 
     suites: str | None = Field(
         default=None, description="YAML file with your suites, in addition to the shipped data/suites.yaml."
@@ -45,12 +45,12 @@ class QaBoardConfig(dg.Config):
 
 @dg.asset(deps=[dg.AssetKey("qa_scores")], **{**roll_up("qa_board", code_version="4"), **QA_GROUP})
 def qa_board(config: QaBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """Models ranked by their mean score in each suite: one row per suite, condition, metric, what it was measured by, and model variant.
+    """Models ranked by their mean score in each suite: one row per suite, condition, metric, `measured_by` and model variant.
 
-    Of each part the latest snapshot counts that scored at least half of its items. `score` is the mean over items, `macro_score` that over
-    subjects or transcripts; a model is ranked that was asked nine tenths of the items. The
-    column `cut` tells this board (`overall`) from those of each part, and of each transcript or subject. Beside it stand `qa_pass_at_k`
-    (programs) and the family's part of `comparisons` (every two models, paired by item).
+    Each part counts with its latest snapshot in which at least half of its items have a score. `score` is the mean over items,
+    `macro_score` the mean over subjects or transcripts; a model needs scores on nine tenths of the items to be ranked. The column `cut`
+    separates this board (`overall`) from those of each part, and of each transcript or subject. The same step writes `qa_pass_at_k`
+    (programs) and the family's rows of `comparisons` (every pair of models, paired by item).
     """
     require_scored(store, QA_FAMILY)
     exposure = load_known_suites(config.suites).exposure
@@ -64,11 +64,11 @@ qa_validity = build_board_asset(
     QA_FAMILY,
     FamilyBoard(
         "qa_validity",
-        """Whether scores mean what they say: one row per suite, condition, model variant, check and what was measured.
+        """Validity of the scores: one row per suite, condition, model variant, check, metric and `measured_by`.
 
-        `position_bias`: how far a model's mean moves with the order of the options. Of judges: how often the arbiter and the number in the
-        answer disagree, how many judgements are by a model of the same maker, how many failed, and whether longer answers get better scores.
-        `warn` marks what is worth a look.""",
+        `position_bias`: how far a model's mean moves with the order of the options. The other checks are on judges: how often the arbiter
+        and the number in the answer disagree, how many judgements are by a model of the same maker, how many failed, and whether longer
+        answers get better scores. `warn` marks values that need a look.""",
         lambda connection, _: {"qa_validity": validity_of_scores(connection)},
         reads=QA_VALIDITY_READS,
         previews={"validity": Preview.of_view(next(view for view in QA_VIEWS if view.name == "validity"))},
@@ -79,7 +79,7 @@ qa_validity = build_board_asset(
 
 @asset_check(asset=qa_validity)
 def qa_scores_are_valid(store: Store) -> dg.AssetCheckResult:
-    """Warns of a model or a judge whose scores may rest on something besides the answer; `qa_validity` says on what."""
+    """Warns of a model or a judge whose scores may depend on something besides the answer; see `qa_validity`."""
     rows = store.warehouse.read("qa_validity").to_pylist()
     offenders = [f"{row['check']} {row['suite']} {row['model']}: {row['value']:.3f}" for row in rows if row["warn"]]
     return verdict(offenders, n_checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
@@ -89,8 +89,8 @@ qa_drift, qa_no_drift, qa_verdicts_were_sent = build_drift_assets(
     FamilyDrift(
         subject=QA_WATCHED,
         code_version="6",
-        besides="Where the judge was shown stored answers again (`qa_anchors`), a judged score that moved with the judge is no drift of the "
-        "model, and `net_shift` is what is left of its shift.",
+        besides="If the judge was shown stored answers again (`qa_anchors`), `net_shift` is the shift of a judged score without the "
+        "judge's own shift, so that a drift of the judge does not count as drift of the model.",
         scores=("qa_scores", "part", "dtef qa run"),
     )
 )
@@ -98,7 +98,7 @@ qa_drift, qa_no_drift, qa_verdicts_were_sent = build_drift_assets(
 
 @asset_check(asset=qa_drift)
 def qa_judge_stands_still(store: Store) -> dg.AssetCheckResult:
-    """Warns of a judge that moved, alone or beside others: what it says of the same stored answers is not what it said before."""
+    """Warns of a judge whose scores of the same stored answers changed, on its own or together with other judges."""
     rows = store.warehouse.read_or_empty("judge_drift", family="qa").to_pylist()
     offenders = [
         f"{row['judge']}, {row['evaluator']}, {row['verdict']} since {row['first_snapshot']}: {row['shift']:+.4f}"
@@ -113,7 +113,7 @@ qa_pipeline, qa_roll_ups, qa_boards_after_run = family_jobs(QA_FAMILY, QA_STAGES
 qa_night = dg.define_asset_job(
     "qa_night",
     selection=dg.AssetSelection.assets(*stage_keys(QA_STAGES), qa_anchors.key),
-    description="What the schedule `nightly_questions` runs: the stages for the panel's parts, and the judge shown stored answers again.",
+    description="Job of the schedule `nightly_questions`: runs the stages for the panel's parts, and shows the judge stored answers again.",
 )
 qa_anchors_again = dg.define_asset_job(
     "qa_anchors_again",

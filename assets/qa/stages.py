@@ -1,4 +1,4 @@
-"""The stages of the qa family. Those here read files, look up sources, ask a judge under a daily budget, or run programs."""
+"""Stages of the qa family that read files, look up sources, send requests to a judge under a daily budget, or run programs."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,15 +69,15 @@ from resources.settings import find_shipped
 
 _FINDINGS_SHOWN = 20
 FOUND_EVIDENCE = 0.8
-"""Share of items that must have a chunk with the evidence among those shown, lest the check warns."""
+"""The check warns if a smaller share of the items has a chunk with the evidence among those shown."""
 FAILED_JUDGEMENTS = 0.02
-"""Share of judgements without a score from which the check warns."""
+"""The check warns from this share of judgements without a score on."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
-"""Seconds between two writings of what came of programs, which double: a run that was killed goes on from there."""
+"""Seconds between two writes of results of programs, which double; a killed run continues from the last write."""
 
 
 def read_items(inputs: Inputs, _: QaSettings) -> Tables:
-    """The items of a part, from its files. Raises DtefError where there are none."""
+    """Read the items of a part from its files. Raises DtefError if there are none."""
     source = _open_source(inputs)
     spec = load_known_suites(source.suites).route(source.suite)
     # Of interviews a file is a part, under the name that it was given.
@@ -88,17 +88,17 @@ def read_items(inputs: Inputs, _: QaSettings) -> Tables:
     tables = build_item_tables(source.suite, source.part, files.loaded, files.scorers_of)
     if not len(tables.qa_items):
         errors = files.loaded.errors
-        raise DtefError(f"{source.key}: no item of it can be used{f': {errors[0]}' if errors else ''}")
+        raise DtefError(f"{source.key}: it has no usable item{f': {errors[0]}' if errors else ''}")
     return {**tables._asdict(), "qa_documents": _build_documents(source, files.documents)}
 
 
 def _open_source(inputs: Inputs) -> QaSource:
     source = ITEM_NOTES.read(inputs.outside.warehouse, inputs.key)
     if source is None:
-        raise DtefError(f"{inputs.key}: no file of it is known; `dtef qa add SUITE PATH` adds it")
+        raise DtefError(f"{inputs.key}: no file is registered; run `dtef qa add SUITE PATH`")
     if source.is_gone:
         raise DtefError(
-            f"{source.path} no longer exists: `dtef qa add` adds {inputs.key} from another path, `dtef qa remove {inputs.key}` removes it"
+            f"{source.path} no longer exists. Run `dtef qa add` with the new path of {inputs.key}, or `dtef qa remove {inputs.key}`"
         )
     return source
 
@@ -131,17 +131,17 @@ def _list_unscorable_items(_: Inputs, items: pa.Table) -> Iterator[str]:
 
 QA_ITEMS_STAGE = Stage(
     "qa_items",
-    """What is asked: one row per item of a part, with its options, what is expected of an answer, and who scores it.
+    """Items of a part: one row per item, with its options, its expected answer and its scorers.
 
-    Beside it stand `qa_findings` (rows of the file that were left out or surprise, with file, line, what was found and what is allowed),
-    `qa_examples` (development items, for prompts with examples) and `qa_documents` (chunks of the transcripts that items are about).""",
+    The same step writes `qa_findings` (errors and warnings on rows of the file, with file, line, the value found and the allowed values),
+    `qa_examples` (development items for prompts with examples) and `qa_documents` (chunks of the transcripts that items are about).""",
     read_items,
     after=(qa_files.key.to_user_string(),),
     checks=(
-        make_uniqueness_check("qa_items_unique", "An item id stands once in its part.", "qa_items", ("item_id",)),
+        make_uniqueness_check("qa_items_unique", "Each item id occurs only once in its part.", "qa_items", ("item_id",)),
         Check(
             "qa_rows_left_out",
-            "Warns of rows of files that could not be used.",
+            "Warns of unusable rows of files.",
             "qa_findings",
             ("level", "file", "line", "text"),
             _list_dropped_rows,
@@ -163,11 +163,11 @@ QA_ITEMS_STAGE = Stage(
 
 class _Make(Protocol):
     def __call__(self, how: AskSettings, *, asks: bool) -> PromptTables:
-        """The prompts of a part. `asks`: whether a server may be asked for what it did not find before."""
+        """Return the prompts of a part. `asks`: whether missing look-ups may be requested from a server."""
 
 
 def make_prompts(inputs: Inputs, settings: QaSettings) -> Tables:
-    """The prompts of a part as the settings say, and those of other conditions that were made before."""
+    """Make the prompts of a part under the settings, and keep those of other conditions."""
     make = _build_prompt_maker(inputs)
     prompts = make(settings.how, asks=True)
     condition = resolve_part_condition(inputs, settings)
@@ -181,7 +181,7 @@ def make_prompts(inputs: Inputs, settings: QaSettings) -> Tables:
 
 
 def _build_prompt_maker(inputs: Inputs) -> _Make:
-    """Makes the prompts of a part, of its items and documents as they are now, which are read once."""
+    """Return a function that makes prompts from the part's present items and documents, which are read once."""
     items, examples, documents = inputs.read("qa_items"), inputs.rows("qa_examples"), inputs.rows("qa_documents")
     warehouse, environment = inputs.outside.warehouse, inputs.outside.settings
     vectors, look_ups = VectorCache(warehouse, inputs.key), LookUpCache(warehouse, inputs.key)
@@ -198,7 +198,7 @@ def _build_prompt_maker(inputs: Inputs) -> _Make:
 
 
 def _make_again(inputs: Inputs, condition: str, make: _Make) -> dict[str, PromptTables]:
-    """The prompts of the other conditions that the part was asked in, for which no server is asked."""
+    """Rebuild the prompts of the part's other conditions, without requests to a server."""
     earlier = inputs.earlier("qa_prompts")
     conditions = [] if earlier is None else [way for way in pc.unique(earlier["condition"]).to_pylist() if way != condition]
     prompts = {}
@@ -210,7 +210,7 @@ def _make_again(inputs: Inputs, condition: str, make: _Make) -> dict[str, Prompt
 
 
 def _merge_earlier(inputs: Inputs, name: str, new: pa.Table, conditions: set[str]) -> pa.Table:
-    """The new rows, which are those of all these conditions, and the earlier ones of others."""
+    """Return the new rows of these conditions and the earlier rows of others."""
     earlier = inputs.earlier(name)
     return (
         new
@@ -234,23 +234,24 @@ def _list_missed_evidence(_: Inputs, rows: pa.Table) -> Iterator[str]:
 
 QA_PROMPTS_STAGE = Stage(
     "qa_prompts",
-    """What models are asked: one row per item and condition (template, examples, order of options, retriever), with the messages sent.
+    """Prompts: one row per item and condition (template, examples, order of options, retriever), with the messages sent to models.
 
-    Prompts of other conditions stay. Of items about documents, `qa_context` has the chunks that were retrieved, by rank, and `qa_retrieval` how
-    well they were found, where the item names quotes.
+    Prompts of other conditions are kept. For items about documents, `qa_context` has the retrieved chunks by rank, and `qa_retrieval` the
+    retrieval scores of items with quotes.
 
-    A server that finds chunks (retriever `remote`) is asked once for what it found; where it fails, nobody is asked the prompt, and `qa_context`
-    says why. Such a prompt has no messages, or those with what another server had found. The next run looks these up again.""",
+    The result of a retrieval server (retriever `remote`) is stored, and each look-up is made only once. If it fails, the prompt is not sent
+    and `qa_context` gives the reason; the prompt has no messages, or those with an earlier server's result. The next run repeats failed
+    look-ups.""",
     make_prompts,
     after=("qa_items",),
     settings=QA_STAGE_SETTINGS["qa_prompts"],
     checks=(
         make_uniqueness_check(
-            "qa_prompts_unique", "An item has one prompt per condition.", "qa_prompts", ("item_id", "condition")
+            "qa_prompts_unique", "Each item has one prompt per condition.", "qa_prompts", ("item_id", "condition")
         ),
         Check(
             "qa_evidence_found",
-            "Warns of parts where fewer than eight in ten items have a chunk with the evidence among those that are shown.",
+            "Warns of parts where fewer than 80 % of the items have a chunk with the evidence among those shown.",
             "qa_retrieval",
             ("condition", "hit"),
             _list_missed_evidence,
@@ -264,14 +265,14 @@ QA_PROMPTS_STAGE = Stage(
 
 
 def resolve_run_arbiter(models: Models, settings: QaSettings) -> Arbiter | None:
-    """The judge; None: nobody judges. Raises ConfigError for one that cannot judge."""
+    """Return the judge; None: judging is off. Raises ConfigError for a model that cannot judge."""
     source = Path(settings.judges) if settings.judges else find_shipped("judges.yaml")
     rate, daily = settings.sample_rate, settings.daily_budget
     return choose_arbiter(source, models, judge=settings.judge, sample_rate=rate, daily_budget=daily)
 
 
 def judge_limits(store: Store, settings: QaSettings) -> Limits:
-    """The budget of the judge's day."""
+    """Return the judge's daily budget."""
     arbiter = resolve_run_arbiter(load_store_models(store), settings)
     if arbiter is None or arbiter.daily_budget is None:
         return Limits()
@@ -284,7 +285,7 @@ def _midnight() -> datetime:
 
 
 def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Tables:
-    """What the judge is asked about the responses of a part; no new rows where nobody judges, or no item has to be judged."""
+    """Plan the requests to the judge about a part's responses; no new rows if judging is off or no item needs it."""
     arbiter, label = resolve_run_arbiter(inputs.models, settings), judge_snapshot(settings.rejudge)
     items = select_judged_items(inputs.read("qa_items", JUDGED_ITEM_COLUMNS))
     if arbiter is None or not items:
@@ -306,7 +307,7 @@ def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Table
 
 
 def _merge_judgements(inputs: Inputs, new: pa.Table, arbiter: Arbiter | None, label: str) -> pa.Table:
-    """The new rows, and what other judges said of responses that still stand."""
+    """Return the new rows, and other judges' rows on responses that still exist."""
     earlier = inputs.earlier("qa_judgements")
     return new if earlier is None else merge_with_other_judges(earlier, new, inputs.read("qa_responses"), arbiter, label)
 
@@ -318,16 +319,16 @@ def _report_failed_judgements(_: Inputs, rows: pa.Table) -> Iterator[str]:
         yield f"{n_failed:,} of {len(judgements):,} judgements have no score"
     self_judgements = judgements.filter(pc.fill_null(judgements["self_judged"], False))
     for judge in pc.unique(self_judgements["judge_model"]).to_pylist():
-        yield f"models of the maker of their judge, {judge}"
+        yield f"responses of models by the maker of their judge, {judge}"
 
 
 QA_JUDGEMENTS_STAGE = Stage(
     "qa_judgements",
-    """What a judge said of responses that no rule can score: one row per evaluator and response, 0 to 1, with its reason and raw replies.
+    """Judgements of responses that no rule can score: one row per evaluator and response, 0 to 1, with the judge's reason and raw replies.
 
-    A judgement is a request like any other: the same answer is never judged twice by the same judge, whatever the snapshot. A reply that cannot
-    be read is asked for once more; then the judgement is null with a reason, never a middle value. Responses that are not in the sample, or over
-    the budget of the day, say so. What other judges said of the same responses stays beside it. Parts that no judge scores have no rows.""",
+    Judgements use the response store: the same judge never judges the same answer twice, whatever the snapshot. An unreadable reply is
+    requested once more; after that the judgement is null with a reason. Responses outside the sample or over the daily budget have a row
+    with that reason. Judgements by other judges are kept. Parts without judged items have no rows.""",
     plan_judgements,
     after=("qa_responses",),
     settings=QA_STAGE_SETTINGS["qa_judgements"],
@@ -337,13 +338,13 @@ QA_JUDGEMENTS_STAGE = Stage(
     checks=(
         make_uniqueness_check(
             "qa_judgements_unique",
-            "No judgement counts twice: an evaluator looks at a response once.",
+            "Each evaluator judges a response only once.",
             "qa_judgements",
             (*QA_RESPONSE_KEY, "evaluator", "judge_variant", "judge_snapshot", "snapshot"),
         ),
         Check(
             "qa_judges_answer",
-            "Warns where more than 2 % of the judgements that were asked for have no score, and where a judge is of the maker of those judged.",
+            "Warns if more than 2 % of the requested judgements have no score, and if judge and judged model have the same maker.",
             "qa_judgements",
             ("reason", "judge_model", "self_judged"),
             _report_failed_judgements,
@@ -357,7 +358,7 @@ QA_JUDGEMENTS_STAGE = Stage(
 
 
 def run_programs(inputs: Inputs, settings: QaSettings) -> Tables:
-    """What came of the programs in responses; what is known by then is written from time to time, beside the earlier rows of what is not."""
+    """Run the programs in responses. Results are written from time to time, together with the earlier rows of unfinished programs."""
     items = inputs.read("qa_items", ["item_id", "scorers", "reference"])
     executions = plan_executions(inputs.read("qa_responses"), items, settings.timeout_s)
     if not executions:
@@ -388,16 +389,16 @@ def _list_unrun_programs(_: Inputs, rows: pa.Table) -> Iterator[str]:
     undecided_rows = rows.filter(pc.is_in(rows["verdict"], pa.array(UNDECIDED_CHECKS, pa.string())))
     yield from pc.unique(undecided_rows["message"]).to_pylist()[:3]
     if any("weak_isolation" in flags for flags in rows["flags"].to_pylist()):
-        yield "weak isolation: programs could read files of this machine"
+        yield "weak isolation: programs could read files on this machine"
 
 
 QA_EXECUTIONS_STAGE = Stage(
     "qa_executions",
-    """What came of running the code in responses: one row per response to an item with tests, with the verdict and what was said.
+    """Results of running the code in responses: one row per response to an item with tests, with the verdict and its message.
 
-    A program and its tests run in two processes apart from this machine, between which only plain data crosses. A program that was run before at
-    the same level is not run again. One that ran out of time while it waited is run once more after all others, alone, and that verdict counts.
-    A fault of the sandbox is `sandbox_unavailable` or `sandbox_error`, never a fault of the response. Parts without code have no rows.""",
+    A program and its tests run in two isolated processes that exchange only plain data. A program that ran before at the same level is not
+    run again. A program that timed out while it waited runs once more after all others, by itself, and that verdict counts. A failure of
+    the sandbox is `sandbox_unavailable` or `sandbox_error` and does not count against the response. Parts without code have no rows.""",
     run_programs,
     after=("qa_responses",),
     settings=QA_STAGE_SETTINGS["qa_executions"],
@@ -405,7 +406,7 @@ QA_EXECUTIONS_STAGE = Stage(
     checks=(
         Check(
             "qa_code_was_run",
-            "Warns where code could not be run, or ran where it could read files of this machine.",
+            "Warns if code could not be run, or could read files on this machine.",
             "qa_executions",
             ("verdict", "message", "flags"),
             _list_unrun_programs,

@@ -1,4 +1,4 @@
-"""The suites that can be added: those that are shipped, and the user's own."""
+"""The suites that can be added: the shipped ones and the user's own."""
 
 from pathlib import Path
 
@@ -7,5 +7,5 @@ from resources.settings import find_shipped
 
 
 def load_known_suites(file: str | None) -> Suites:
-    """The shipped suites, and those of a file of the user's, which replace shipped ones of the same name."""
+    """Load the shipped suites and those of a user's file, which replace shipped ones of the same name."""
     return load_suites(find_shipped("suites.yaml"), *([Path(file)] if file else []))

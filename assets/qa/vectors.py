@@ -1,4 +1,4 @@
-"""Vectors of chunks and of what is looked for: kept, so that a text is embedded once."""
+"""Stored vectors of chunks and queries, so that each text is embedded only once."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -15,7 +15,7 @@ from resources.warehouse import Warehouse
 
 
 class VectorCache:
-    """The embedder of a part's texts: those that were embedded before are read from `qa_vectors`."""
+    """The embedder of a part's texts; vectors of earlier runs are read from `qa_vectors`."""
 
     def __init__(self, warehouse: Warehouse, key: str) -> None:
         self._warehouse, self._at = warehouse, QA_SPACE.levels(key)
@@ -23,12 +23,12 @@ class VectorCache:
 
     @cached_property
     def _rows(self) -> dict[str, dict[str, Any]]:
-        """What was embedded, by hash of the text; most parts need none of it."""
+        """Return stored vectors by hash of the text, read only when needed."""
         rows = self._warehouse.read_or_empty("qa_vectors", **self._at).to_pylist()
         return {row["text_hash"]: row for row in rows if row["embedder"] == LOCAL_EMBEDDER}
 
     def __call__(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The vectors of texts by the embedder in this process, (texts, dimensions)."""
+        """Return the vectors of texts, (texts, dimensions)."""
         from resources.gateway.local_embedder import embed_locally
 
         by_hash = {hash_text(text): text for text in texts}
@@ -45,7 +45,7 @@ class VectorCache:
         return np.array([self._rows[hash_text(text)]["vector"] for text in texts], dtype=np.float32)
 
     def keep(self) -> None:
-        """Write what was embedded now beside what was there."""
+        """Write the new vectors in addition to the stored ones."""
         if self._is_new:
             rows = [self._rows[key] for key in sorted(self._rows)]
             self._warehouse.write("qa_vectors", pa.Table.from_pylist(rows, schema=QA_VECTORS), **self._at)

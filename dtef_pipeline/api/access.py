@@ -1,4 +1,4 @@
-"""Who asks: a bearer token, or the cookie of a page that was logged in to. Without either, nothing is served."""
+"""Authentication by a bearer token or by the cookie of a login. Without either, nothing is served."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dtef_pipeline.text.origins import parse_origin, read_origin
 from resources.settings import ALLOWED_HOSTS
 
 SESSION_COOKIE = "dtef_session"
-"""Holds the id of a login on the pages: HttpOnly, SameSite=Strict."""
+"""Cookie with the id of a login on the pages: HttpOnly, SameSite=Strict."""
 _log = logging.getLogger(__name__)
 _READ_ONLY = ("GET", "HEAD", "OPTIONS")
 
 
 def find_holder(request: Request) -> HeldToken | None:
-    """Who sent the request; None: nobody that is known. A cookie counts for what changes something only where the page is of this server."""
+    """Return the sender of the request; None: unknown. For changes, a cookie counts only if the page is from this server."""
     services = get_services(request)
     if services.open_to_all:
         # A page of another site that is open in the same browser is not whoever is on this computer.
@@ -37,37 +37,37 @@ def find_holder(request: Request) -> HeldToken | None:
 
 
 def is_own_page(request: Request) -> bool:
-    """Whether a page of this server sent the request, as the browser says."""
+    """Whether a page of this server sent the request, according to the browser."""
     return find_foreign_reason(request) is None
 
 
 def find_foreign_reason(request: Request) -> str | None:
-    """Why a request does not count as one of a page of this server; None: it does. Scheme, host and port are compared, and the host is known."""
+    """Say why a request is not from a page of this server; None: it is. Compares scheme, host and port, and requires a known host."""
     origin, host = request.headers.get("origin", ""), request.headers.get("host", "")
     page, server = read_origin(origin), parse_origin(request.scope.get("scheme", "http"), host)
     if page is None or server is None or page != parse_origin(page.scheme, host):
         return "it was not sent from a page of this server"
     if server.host not in (hosts := get_services(request).hosts):
-        return f"this server is not known as {server.host[:80]}; allowed: {', '.join(hosts)}; {ALLOWED_HOSTS} names others"
+        return f"this server has no host name {server.host[:80]}; allowed: {', '.join(hosts)}, and those in {ALLOWED_HOSTS}"
     if page.scheme != server.scheme:
         return (
-            f"the page came over {page.scheme}, and this over {server.scheme}; allowed: the same; the proxy in front must send "
-            "X-Forwarded-Proto, and FORWARDED_ALLOW_IPS name the proxy"
+            f"the page was loaded over {page.scheme}, but this request came over {server.scheme}; allowed: the same scheme. The proxy "
+            "must send X-Forwarded-Proto, and FORWARDED_ALLOW_IPS must name the proxy"
         )
     return None
 
 
 def make_token_problem() -> Problem:
-    """What who is not known is answered."""
-    return Problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+    """Make the response to an unknown sender."""
+    return Problem(401, "a token is required; send the header Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
 
 
 def count_failure(request: Request) -> None:
-    """Count and log a wrong token. Raises Problem 429 after many of one address within a minute."""
+    """Count and log a wrong token. Raises Problem 429 after too many from one address within a minute."""
     address = request.client.host if request.client else "unknown"
     _log.warning("a wrong token from %s", address)
     if wait := get_services(request).failed_tokens.wait_s(address):
-        raise Problem(429, "too many wrong tokens; wait, then send the right one", {"Retry-After": str(wait)})
+        raise Problem(429, "too many wrong tokens; wait before you send the right one", {"Retry-After": str(wait)})
 
 
 def _require_role(role: TokenRole, request: Request) -> HeldToken:
@@ -77,12 +77,13 @@ def _require_role(role: TokenRole, request: Request) -> HeldToken:
             count_failure(request)
         raise make_token_problem()
     if not holder.may(role):
-        raise Problem(403, f"this takes the role {role}; the token of {holder.name} has the role {holder.role}")
+        raise Problem(403, f"this requires the role {role}; the token of {holder.name} has the role {holder.role}")
     return holder
 
 
 def require_operator(request: Request) -> HeldToken:
-    """For answers that come long after their request: a token may have been taken out since. Raises Problem 401 or 403, and ConfigError."""
+    """Check the role again for responses long after their request, because the token may have been removed. Raises Problem 401 or 403, and
+    ConfigError."""
     return _require_role("operator", request)
 
 
@@ -103,4 +104,4 @@ Reviewing = Annotated[HeldToken, Depends(_reviewer)]
 Operating = Annotated[HeldToken, Depends(_operator)]
 Administering = Annotated[HeldToken, Depends(_admin)]
 LOWEST_ROLE_OF: Mapping[Callable[..., Any], TokenRole] = {_reviewer: "reviewer", _operator: "operator", _admin: "admin"}
-"""By what a route depends on, the least role that may use it."""
+"""Least role of a route, by its dependency."""

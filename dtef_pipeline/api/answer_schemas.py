@@ -1,4 +1,4 @@
-"""What the description of the API (OpenAPI) says of bodies of answers: parts of them, and rows of tables."""
+"""Schemas of response bodies for OpenAPI: their parts, and rows of tables."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ _JSON_KINDS = (
     (pa.types.is_string, "string"),
     (pa.types.is_large_string, "string"),
 )
-"""Kinds of columns with the type that they have in JSON."""
+"""JSON types by kind of column."""
 
 
 class AnswerBody(DescribedMembers):
-    """A part of an answer, as it is described. Routes send what they made: nothing is checked against it, which a test does instead."""
+    """A part of a response body for the description. Routes do not validate against it; a test does."""
 
 
 def make_optional() -> Any:
-    """For a member that an answer has or not. Where it is there, it is not null."""
+    """For a member that a response may lack. If present, it is not null."""
     return Field(default_factory=dict)
 
 
 class TableColumns:
-    """Columns of a table as members of an answer. `names`: None: all; of those that `never_null` does not name any may be null: a file that
-    was written before there was a column has none of its values.
+    """Columns of a table as members of a response. `names`: None: all; columns outside `never_null` may be null, because older files lack
+    newer columns.
     """
 
     def __init__(self, columns: pa.Schema, names: Iterable[str] | None = None, never_null: Collection[str] = ()) -> None:
         self.columns, self.names, self.never_null = columns, tuple(names or columns.names), never_null
 
     def __call__(self, schema: dict[str, Any]) -> None:
-        """Adds them to the schema of an answer, before its own members."""
+        """Add them to the schema of a response, before its own members."""
         column_schemas = {
             name: column_schema(self.columns.field(name), can_be_null=name not in self.never_null) for name in self.names
         }
@@ -51,28 +51,28 @@ class TableColumns:
 
 
 def describe_row(columns: pa.Schema, names: Iterable[str] | None = None, never_null: Collection[str] = ()) -> ConfigDict:
-    """For a RowBody: its columns, as of `TableColumns`."""
+    """Return the columns of a RowBody, see `TableColumns`."""
     return ConfigDict(json_schema_extra=TableColumns(columns, names, never_null))
 
 
 class RowBody(AnswerBody):
-    """A part of an answer whose members are columns of a table, described as the table describes them, and those that it has itself."""
+    """A part of a response whose members are columns of a table, with the table's descriptions, and its own members."""
 
     @classmethod
     def select_columns(cls, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The columns as JSON; null where the row lacks one."""
+        """Return the columns as JSON values; null if the row lacks one."""
         columns = cls.model_config["json_schema_extra"]
         assert isinstance(columns, TableColumns)
         return {name: convert_to_json(row.get(name)) for name in columns.names}
 
 
 def convert_to_json(value: Any) -> Any:
-    """The value as JSON has it: times as texts with a T, what is not a number as None."""
+    """Convert a value to JSON: times as ISO texts with a T, NaN as None."""
     return simplify_value(value, datetime.isoformat)
 
 
 def column_schema(column: pa.Field, *, can_be_null: bool = True) -> dict[str, Any]:
-    """What a value of a column is in JSON."""
+    """Return the JSON schema of a column."""
     schema = _describe_type(column.type)
     if can_be_null:
         schema["type"] = [schema["type"], "null"]
@@ -98,7 +98,7 @@ def _add_family_names(schema: dict[str, Any]) -> None:
 
 
 FamilyName = Annotated[str, Field(json_schema_extra=_add_family_names)]
-"""Says so in the description, and checks nothing."""
+"""Only for the description; checks nothing."""
 
 
 def _add_voted_family_names(schema: dict[str, Any]) -> None:
@@ -107,4 +107,4 @@ def _add_voted_family_names(schema: dict[str, Any]) -> None:
 
 
 VotedFamilyName = Annotated[str, Field(json_schema_extra=_add_voted_family_names)]
-"""Of votes: one of the families, or that of votes which another tool took."""
+"""Family of votes: one of the families, or that of votes collected by another tool."""

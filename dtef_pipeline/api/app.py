@@ -1,4 +1,4 @@
-"""The application: its routes, its errors, and what every answer carries."""
+"""The application: its routes, its errors, and the headers of every response."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _ROUTERS = (
 
 
 def make_app(services: Services) -> FastAPI:
-    """The application over these services, which it closes at its end."""
+    """Make the application over these services, which it closes at its end."""
     app = FastAPI(
         title=API_TITLE,
         version=API_VERSION,
@@ -83,7 +83,7 @@ def make_app(services: Services) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
         dependencies=[Depends(require_storable_text)],
-        responses={"4XX": {"model": ProblemBody, "description": "What is wrong, as problem+json (RFC 9457)."}},
+        responses={"4XX": {"model": ProblemBody, "description": "The error, as problem+json (RFC 9457)."}},
     )
     use_services(app, services)
     answer_problems(app)
@@ -97,7 +97,7 @@ def make_app(services: Services) -> FastAPI:
 
 
 def use_services(app: FastAPI, services: Services) -> None:
-    """Have an application that does not serve now answer from these services."""
+    """Set the services of an application that is not serving now."""
     # What routes have kept in the state was of other services.
     app.state = State({"services": services, "watchers": Watchers(), "health": HealthLook(services)})
 
@@ -112,7 +112,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 class _AnswerHeaders:
-    """ASGI middleware: what every answer carries, streams too."""
+    """ASGI middleware that adds headers to every response, including streams."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

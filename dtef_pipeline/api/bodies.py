@@ -20,7 +20,7 @@ _UNSTORABLE_ESCAPE = re.compile(
 
 
 class BodyLimit:
-    """ASGI middleware: whoever reads a body beyond `LARGEST_BODY` gets an HTTPException with status 413."""
+    """ASGI middleware: reading a body beyond `LARGEST_BODY` raises an HTTPException with status 413."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -40,17 +40,17 @@ class BodyLimit:
 
 
 async def require_storable_text(request: Request) -> None:
-    """Refuse NUL and half a surrogate pair, which PostgreSQL does not store, and JSON that is not UTF-8. Raises Problem 400."""
+    """Refuse NUL and unpaired surrogates, which PostgreSQL does not store, and JSON that is not UTF-8. Raises Problem 400."""
     if request.method == "GET":
         return
     body = await request.body()
     if _UNSTORABLE_ESCAPE.match(body):
-        raise Problem(400, "the body has a character that is not text: NUL, or half a surrogate pair")
+        raise Problem(400, "the body has an invalid character: NUL or an unpaired surrogate")
     if not is_json(request):
         return
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Problem(400, f"the body is not UTF-8, which JSON is sent in: {error.reason} at byte {error.start + 1}") from None
+        raise Problem(400, f"the body is not UTF-8, as JSON must be: {error.reason} at byte {error.start + 1}") from None
     if b"\0" in body:
-        raise Problem(400, "the body has a character that is not text, NUL, or is not UTF-8, which JSON is sent in")
+        raise Problem(400, "the body has an invalid character, such as NUL, or is not UTF-8, as JSON must be")

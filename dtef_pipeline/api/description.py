@@ -1,4 +1,4 @@
-"""The API described by itself: as OpenAPI, with the role that each operation takes, for programs that make clients or tests of it."""
+"""The OpenAPI description, with the role that each operation requires, for generating clients and tests."""
 
 from __future__ import annotations
 
@@ -17,24 +17,22 @@ from dtef_pipeline.api.tokens import TokenRole
 
 router = APIRouter()
 ROLE_MEMBER = "x-dtef-role"
-"""Of an operation: the least role that may use it."""
+"""Key of an operation for the least role that may use it."""
 _BEARER_SCHEME = "bearer"
 _ANY_REFUSAL = "4XX"
-"""Whose schema the application gives for all."""
+"""Names of models whose schemas the application adds for all routes."""
 _HTTP_VERBS = ("get", "post", "put", "patch", "delete")
-_NOT_NOW = {
-    "description": "The server cannot do this now: its store cannot be reached or written, or its configuration has a fault."
-}
+_NOT_NOW = {"description": "The server cannot do this now: its store is not available, or its configuration is invalid."}
 
 
 @router.get("/api/openapi.json", include_in_schema=False)
 def openapi(who: Operating, request: Request) -> JSONResponse:
-    """This description."""
+    """Return this description."""
     return JSONResponse(request.app.openapi(), headers={"Cache-Control": "no-cache"})
 
 
 def describe(app: FastAPI) -> None:
-    """Have the application described so. All its routes are there already."""
+    """Install the description in the application, after all routes are added."""
 
     def build_description() -> dict[str, Any]:
         if not app.openapi_schema:
@@ -46,7 +44,7 @@ def describe(app: FastAPI) -> None:
 
 
 def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(method in capitals, path, operation) of a description, in the order of the paths."""
+    """Yield (method in capitals, path, operation) of a description, in the order of the paths."""
     for path, item in sorted(document["paths"].items()):
         for verb in _HTTP_VERBS:
             if verb in item:
@@ -58,7 +56,7 @@ def _complete_description(document: dict[str, Any], roles: Mapping[tuple[str, st
     schemes[_BEARER_SCHEME] = {
         "type": "http",
         "scheme": "bearer",
-        "description": "A token that `dtef tokens NAME --role ROLE` made.",
+        "description": "A token made by `dtef tokens NAME --role ROLE`.",
     }
     for method, path, operation in operations(document):
         if (role := roles.get((method, path))) is not None:
@@ -76,12 +74,15 @@ def _complete_description(document: dict[str, Any], roles: Mapping[tuple[str, st
 
 
 def _add_headers(path: str, operation: dict[str, Any]) -> None:
-    """The headers that routes read by themselves."""
+    """Add the headers that routes read by themselves."""
     answers, parameters = operation["responses"], operation.setdefault("parameters", [])
     read = {
-        "If-None-Match": ("304" in answers, "ETags of what is known already."),
-        "If-Match": (path.endswith("/status"), "The ETag of what is to be changed, as it was read."),
-        "Last-Event-ID": ("text/event-stream" in answers.get("200", {}).get("content", {}), "The last event that came."),
+        "If-None-Match": ("304" in answers, "ETags of the versions that the client has."),
+        "If-Match": (path.endswith("/status"), "The ETag of the version to change, as it was read."),
+        "Last-Event-ID": (
+            "text/event-stream" in answers.get("200", {}).get("content", {}),
+            "The number of the last event received.",
+        ),
     }
     names = {parameter["name"] for parameter in parameters}
     for name, (is_read, header_description) in read.items():

@@ -1,4 +1,4 @@
-"""Entity tags: of what a body says, not of when it was said, so that two servers give the same (RFC 9110, sections 8.8.3 and 13.1)."""
+"""Entity tags, computed only from the content of a body, so that two servers give the same tag (RFC 9110, sections 8.8.3 and 13.1)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from fastapi.responses import JSONResponse
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.identity import digest
 
-TAG_TOLD = {"ETag": {"schema": {"type": "string"}, "description": "Of this state: for If-None-Match."}}
+TAG_TOLD = {"ETag": {"schema": {"type": "string"}, "description": "ETag of this state, for If-None-Match."}}
 UNCHANGED: dict[int | str, dict[str, Any]] = {
     200: {"description": "What there is.", "headers": TAG_TOLD},
-    304: {"description": "What If-None-Match names is what there is.", "headers": TAG_TOLD},
+    304: {"description": "Not modified: If-None-Match names the present state.", "headers": TAG_TOLD},
 }
-"""What the description of a route with a tag says beside its own answers."""
+"""Responses in the description of routes with an ETag."""
 # An element of a list of tags, which may be empty; a comma inside a tag is part of it. Linear: alternatives begin with other characters.
 _ENTITY_TAG = re.compile(r'[ \t]*(?:(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(?:,|\Z)')
 
 
 def compute_weak_etag(body: Any) -> str:
-    """`W/"..."`: a digest of the body as canonical JSON. What a clock says of it must not be part of the body."""
+    """Return `W/"..."`, a digest of the body as canonical JSON. The body must not contain the present time."""
     return f'W/"{digest("etag", body)}"'
 
 
@@ -43,12 +43,12 @@ def matches(header: str | None, etag: str) -> bool:
 
 
 def build_tagged_response(request: Request, body: Any) -> Response:
-    """The body as JSON with its tag, or 304 without a body where the client has it."""
+    """Return the body as JSON with its tag, or 304 without a body if the client has it."""
     return apply_etag(request, JSONResponse(body), compute_weak_etag(body))
 
 
 def apply_etag(request: Request, answer: Response, etag: str) -> Response:
-    """Likewise, of any answer."""
+    """Do the same for any response."""
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
     if matches(read_header(request, "if-none-match"), etag):
         return Response(status_code=304, headers=headers)
@@ -57,17 +57,17 @@ def apply_etag(request: Request, answer: Response, etag: str) -> Response:
 
 
 def require_match(header: str | None, etag: str) -> None:
-    """What changes a thing says which state of it it is about. `header`: the header If-Match.
+    """Require that a change names the state it applies to. `header`: the header If-Match.
 
-    Raises Problem: 428 without it, 412 where it names another state.
+    Raises Problem: 428 without it, 412 if it names another state.
     """
     if header is None:
-        raise Problem(428, f"If-Match is missing; allowed: the ETag of what is to be changed, now {etag}")
+        raise Problem(428, f"If-Match is missing; allowed: the ETag of the version to change, now {etag}")
     if not matches(header, etag):
         raise Problem(412, f"it has changed since: If-Match is {header[:80]}, the ETag now {etag}", {"ETag": etag})
 
 
 def read_header(request: Request, name: str) -> str | None:
-    """The value of a header, of several of one name joined as one list."""
+    """Return the value of a header; several of one name are joined to one list."""
     values = request.headers.getlist(name)
     return ", ".join(values) if values else None

@@ -1,4 +1,4 @@
-"""Errors as answers: `application/problem+json` (RFC 9457), with what arrived and what is allowed, and never a stack trace."""
+"""Errors as responses: `application/problem+json` (RFC 9457), with the value received and the values allowed, and never a stack trace."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from resources.failures import is_damaged
 
 PROBLEM_TYPE = "application/problem+json"
 OVER_HTTP = "HTTP"
-"""What the log of actions calls the file that is sent, or came in."""
+"""Name of an exported or imported file in the log of actions."""
 SENT_BODY = "body"
-"""What errors call the lines that were sent."""
+"""Name of the received lines in errors."""
 _LONGEST_ECHOED = 80
 _MOST_ERRORS = 100
 _LONGEST_DETAIL = 2_000
-"""Characters of a detail, and of the path and the message of a fault."""
+"""Largest number of characters of a detail, and of the path and the message of an error."""
 _JSON_TYPE = re.compile(r"\s*application/(?:[^;]*\+)?json\s*(?:;|\Z)", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 _ANSWERED_AS: tuple[tuple[type[DtefError], int], ...] = (
@@ -58,11 +58,11 @@ _ANSWERED_AS: tuple[tuple[type[DtefError], int], ...] = (
     (UnfitManifest, 422),
     (StoreError, 503),
 )
-"""The first that fits holds. What is none of these is a fault of the installation, and tells a client nothing of files."""
+"""Statuses by type of error; the first match counts. Any other error is one of the installation, and its response names no files."""
 
 
 class Problem(Exception):
-    """An answer that is an error. `members`: further members of its body, such as `errors`: a list of {path, message}."""
+    """An error response. `members`: further members of its body, such as `errors`: a list of {path, message}."""
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None, **members: Any) -> None:
         super().__init__(detail)
@@ -70,40 +70,40 @@ class Problem(Exception):
 
 
 def make_fault_problem(faults: Sequence[BodyFault]) -> Problem:
-    """422 with what is wrong."""
+    """Make a 422 with these errors."""
     message = "; ".join(f"{fault.path}: {fault.message}" for fault in faults)
     return Problem(422, message, errors=[fault._asdict() for fault in faults])
 
 
 def make_line_problem(error: SourceError) -> Problem:
-    """422 with what is wrong with a line of a body, whose place is the `path`."""
+    """Make a 422 with the error of a line of a body; the `path` is its place."""
     where, _, message = str(error).partition(": ")
     return make_fault_problem([BodyFault(where, message)])
 
 
 def is_json(request: Request) -> bool:
-    """Whether the body is said to be JSON."""
+    """Whether the content type is JSON."""
     return _JSON_TYPE.match(request.headers.get("content-type", "")) is not None
 
 
 def make_not_json_problem(request: Request) -> Problem:
-    """422 for a body that was sent as something else than JSON, as `curl -d` does by itself."""
+    """Make a 422 for a body with another content type than JSON, the default of `curl -d`."""
     kind = request.headers.get("content-type", "no Content-Type")
     return make_fault_problem([BodyFault("header.Content-Type", f"got {kind[:_LONGEST_ECHOED]}; allowed: application/json")])
 
 
 def convert_faults(reasons: Iterable[Reason]) -> list[BodyFault]:
-    """Faults of a body as answers list them."""
+    """Convert errors of a body to the form in responses."""
     return [BodyFault(format_path(reason.place) or "body", reason.message) for reason in reasons]
 
 
 class FaultTold(AnswerBody):
-    """One thing that is wrong with a request."""
+    """One error of a request."""
 
     path: str
-    """The field, with dots between it and what it is in; `body`: the whole."""
+    """Path of the field, with dots; `body`: the whole body."""
     message: str
-    """What arrived, and what is allowed."""
+    """The value received and the values allowed."""
 
 
 class ProblemBody(AnswerBody):
@@ -111,22 +111,23 @@ class ProblemBody(AnswerBody):
 
     type: Literal["about:blank"]
     title: str
-    """The status in words."""
+    """Status in words."""
     status: int
     detail: str
-    """What arrived, and what is allowed."""
+    """The value received and the values allowed."""
     errors: list[FaultTold] = make_optional()
-    """What is wrong with a request that was read: the first 100 faults."""
+    """The first 100 errors of the request."""
     further_errors: int = make_optional()
-    """How many more faults there are."""
+    """Number of further errors."""
     allowed: list[str] = make_optional()
-    """Of 409 where a status cannot follow the present one: those that can."""
+    """With 409 for a status that cannot follow the present one: the statuses that can."""
 
 
 def build_problem_response(
     status: int, detail: str, headers: Mapping[str, str] | None = None, members: Mapping[str, Any] | None = None
 ) -> JSONResponse:
-    """The answer of an error: of many faults the first, of long texts the beginning, as a client may have sent a great many."""
+    """Build the response for an error, with only the first of many errors and the beginning of long texts, because a client may send very
+    many."""
     title = HTTPStatus(status).phrase
     body = {"type": "about:blank", "title": title, "status": status, "detail": _truncate_text(detail), **(members or {})}
     if errors := body.get("errors"):
@@ -141,18 +142,18 @@ def _truncate_text(text: str) -> str:
 
 
 def answer_problems(app: FastAPI) -> None:
-    """Have every error of the application answered so."""
+    """Install these responses for all errors of the application."""
     for kind in (Problem, DtefError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, handle_problem)
 
 
 async def handle_problem(request: Request, error: Exception) -> JSONResponse:
-    """The answer of an error, as the framework asks for it."""
+    """Handle an error as the framework requires."""
     return answer_error(request, error)
 
 
 def answer_error(request: Request, error: Exception) -> JSONResponse:
-    """The answer of an error, also for those who show it in another way."""
+    """Convert an error to a Problem, also for pages, which show it in another way."""
     if isinstance(error, RequestValidationError):
         error = _describe_invalid(request, error)
     if isinstance(error, Problem):
@@ -164,7 +165,7 @@ def answer_error(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, DtefError):
         return _answer_ours(request, error)
     _log.error("%s %s", request.method, request.url.path, exc_info=error)
-    return build_problem_response(500, "an error of the server; its log says more")
+    return build_problem_response(500, "an error of the server; see its log")
 
 
 def _answer_ours(request: Request, error: DtefError) -> JSONResponse:
@@ -174,21 +175,19 @@ def _answer_ours(request: Request, error: DtefError) -> JSONResponse:
                 _log.error("%s %s: %s", request.method, request.url.path, error)
                 if is_damaged(str(error)):
                     return build_problem_response(
-                        status, "the response store is damaged; the operator of this service has to replace it with a backup"
+                        status, "the response store is damaged; the operator of this service must replace it with a backup"
                     )
-                return build_problem_response(
-                    status, "the store cannot be reached or written now; try again", {"Retry-After": "5"}
-                )
+                return build_problem_response(status, "the store is not available now; try again", {"Retry-After": "5"})
             return build_problem_response(status, strip_commands(str(error)), members=_list_faults(error))
     _log.error("%s %s: %s", request.method, request.url.path, error)
     message = (
-        "the configuration of the server has a fault" if isinstance(error, ConfigError) else "the server cannot do this now"
+        "the configuration of the server is invalid" if isinstance(error, ConfigError) else "the server cannot do this now"
     )
-    return build_problem_response(503, f"{message}; its log says which", {"Retry-After": "60"})
+    return build_problem_response(503, f"{message}; see its log", {"Retry-After": "60"})
 
 
 def _list_faults(error: DtefError) -> dict[str, Any]:
-    """The member `errors` of a refused manifest or vote; empty for other errors."""
+    """Return the member `errors` of a refused manifest or vote; empty for other errors."""
     if isinstance(error, RefusedManifest):
         return {"errors": [fault._asdict() for fault in error.faults]}
     if type(error) is not BallotError:
@@ -197,7 +196,7 @@ def _list_faults(error: DtefError) -> dict[str, Any]:
 
 
 def _describe_invalid(request: Request, error: RequestValidationError) -> Problem:
-    """What is wrong with a request that does not have the form that its route takes."""
+    """Describe the errors of a request that does not have the form of its route."""
     for fault in error.errors():
         if isinstance(fault.get("input"), bytes):
             return make_not_json_problem(request)
@@ -210,17 +209,17 @@ def _describe_invalid(request: Request, error: RequestValidationError) -> Proble
 
 
 def _find_body_model(request: Request) -> type[BaseModel]:
-    """The model of the body that the route takes; an empty one, where it takes none."""
+    """Return the model of the route's body; an empty one if it has no body."""
     route = request.scope.get("route")
     models = [param.field_info.annotation for param in getattr(getattr(route, "dependant", None), "body_params", ())]
     return next((model for model in models if isinstance(model, type) and issubclass(model, BaseModel)), BaseModel)
 
 
 def _find_body_problem(cause: BaseException | None) -> str | None:
-    """Why a body could not be read, of which the framework says no more than that; None: the error is another."""
+    """Say why a body could not be read, which the framework does not report; None: it is another error."""
     if isinstance(cause, RecursionError):
-        return "the body nests too deeply"
+        return "the body is nested too deeply"
     if isinstance(cause, UnicodeDecodeError):
-        return f"the body is not UTF-8, which JSON is sent in: {cause.reason} at byte {cause.start + 1}"
+        return f"the body is not UTF-8, as JSON must be: {cause.reason} at byte {cause.start + 1}"
     # A fault of the JSON itself is reported elsewhere, with its position.
     return "the body has a number with too many digits" if isinstance(cause, ValueError) else None

@@ -1,4 +1,4 @@
-"""How often something may be done within a minute, by who does it: handing in votes, sending wrong tokens."""
+"""Limits of actions per minute and name, for votes and wrong tokens."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ _MOST_RATED = 10_000
 
 
 class RateLimit:
-    """Counts what each name did in the last minute. Safe to use from several threads."""
+    """Counts the actions of each name in the last minute. Thread-safe."""
 
     def __init__(self, most: int, *, counts_refused: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
-        """`most`: of one name, in any 60 seconds; `counts_refused`: whether what comes too early counts; `clock`: seconds from any moment on,
-        which never go back.
-        """
+        """`most`: limit per name in any 60 seconds; `counts_refused`: whether refused actions count; `clock`: monotonic seconds."""
         self.most, self.counts_refused, self.clock = most, counts_refused, clock
         self._lock = threading.Lock()
         self._times: OrderedDict[str, deque[float]] = OrderedDict()
-        """By name, of which the last is the one that was counted last."""
+        """By name, the latest counted last."""
 
     def wait_s(self, name: str) -> int:
-        """Seconds until it may be done, whole and at least 1; 0: now, and it is counted."""
+        """Return the seconds until the action is allowed, whole and at least 1; 0: it is allowed now, and counted."""
         with self._lock:
             now = self.clock()
             times = self._times.setdefault(name, deque(maxlen=self.most + 1))
@@ -39,7 +37,7 @@ class RateLimit:
             return wait
 
     def _remove_idle(self, now: float) -> None:
-        """Names that were counted longest ago: all of which nothing counts any more, and more of them where there are too many."""
+        """Remove names without actions in the last minute, and the longest idle ones if there are too many."""
         while self._times:
             first = next(iter(self._times))
             if len(self._times) <= _MOST_RATED and self._times[first][-1] > now - _WINDOW_S:

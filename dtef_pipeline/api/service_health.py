@@ -1,4 +1,4 @@
-"""Whether the service does its work: the database answers, Dagster's daemon takes evaluations up, and what failed lately."""
+"""Health of the service: the database, Dagster's daemon, and recent failures."""
 
 from __future__ import annotations
 
@@ -34,25 +34,23 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LOW_ON_DISK = 100 * 2**20
-"""Free bytes below which the disk is called almost full."""
+"""Free bytes below which the disk counts as almost full."""
 FAILURES_OF_DAYS = 7
 _MOST_FAILURES = 100
 _DAEMON_KEPT_S = 10.0
 _DAEMON_WITHIN_S = 3
 _DAEMON_KNOWN_S = 60.0
-"""How old what is known of the daemon may be on a page that does not wait for it."""
+"""Maximum age of the daemon's state on a page that does not wait for a new check."""
 _FIRST_LOOK_WITHIN_S = 20
-"""Until Dagster is imported, which takes a moment on a machine that is busy."""
+"""Seconds to wait until Dagster is imported, which is slow on a busy machine."""
 _DAMAGE_WITHIN_S = 0.5
-"""How long each look searches the file of the store for damage."""
+"""Seconds that each check searches the store's file for damage."""
 DAMAGED_STORE = (
-    "the response store is damaged: stop the service and replace it with a backup; `dtef doctor` says which file it is"
+    "the response store is damaged: stop the service and replace the file with a backup; `dtef doctor` names the file"
 )
-NO_DAEMON = "Dagster's daemon is not running: evaluations wait; start `dtef ui`"
-NO_SENSOR = f"the sensor {QUEUE_SENSOR} is switched off: evaluations wait; switch it on in the user interface of Dagster"
-_LOOK_AT_TICKS = (
-    f"look at the ticks of {QUEUE_SENSOR} and at Deployment in the user interface of Dagster, or give `dtef doctor`"
-)
+NO_DAEMON = "Dagster's daemon is not running, so evaluations wait; start `dtef ui`"
+NO_SENSOR = f"the sensor {QUEUE_SENSOR} is switched off, so evaluations wait; switch it on in Dagster's UI"
+_LOOK_AT_TICKS = f"see the ticks of {QUEUE_SENSOR} and Deployment in Dagster's UI, or run `dtef doctor`"
 
 
 class HealthOfDatabase(AnswerBody):
@@ -60,7 +58,7 @@ class HealthOfDatabase(AnswerBody):
 
     answers: bool
     bytes: int | None = None
-    """Its size; null: not known."""
+    """Its size; null: unknown."""
 
 
 class FailedLately(AnswerBody):
@@ -69,32 +67,32 @@ class FailedLately(AnswerBody):
     queue_id: str
     family: FamilyName
     subject: str
-    """What was asked, in words: scenarios or partitions, such as `GD4, Kenya`."""
+    """Scenarios or partitions of the evaluation."""
     failed_at: datetime
     reason: str | None
 
 
 class HealthOfEvaluations(AnswerBody):
-    """Evaluations, as far as the database answers."""
+    """Evaluations, if the database answers."""
 
     open: int | None = None
-    """Those that wait or run; null: not known."""
+    """Number of evaluations that wait or run; null: unknown."""
     last_event_at: datetime | None = None
-    """null: nothing has happened yet, or it is not known."""
+    """Null: nothing has happened yet, or it is unknown."""
     failures: list[FailedLately] = []
-    """The last first."""
+    """Latest first."""
 
 
 class HealthOfDaemon(AnswerBody):
-    """Dagster's daemon, which takes evaluations up."""
+    """Dagster's daemon, which starts evaluations."""
 
     running: bool
     last_heartbeat_at: datetime | None
-    """null: never heard of."""
+    """Null: never."""
     sensor_on: bool
     """Whether the sensor that starts queued evaluations is switched on."""
     last_tick_at: datetime | None
-    """When that sensor last looked for some; null: it never did, or it is not known."""
+    """Time of the sensor's last tick; null: never, or unknown."""
 
 
 class HealthOfVotes(AnswerBody):
@@ -106,14 +104,14 @@ class HealthOfVotes(AnswerBody):
 
 
 class HealthBody(AnswerBody):
-    """Whether the service does its work."""
+    """Health of the service."""
 
     status: Literal["ok", "degraded"]
     """degraded: see `problems`."""
     at: datetime
-    """When it was looked at."""
+    """Time of the check."""
     problems: list[str]
-    """What is to be mended, in words."""
+    """Problems to fix, in words."""
     database: HealthOfDatabase
     evaluations: HealthOfEvaluations
     daemon: HealthOfDaemon
@@ -121,7 +119,7 @@ class HealthBody(AnswerBody):
 
 
 class _DaemonCache:
-    """The state of the daemon, asked for at most every few seconds: opening Dagster's home takes a moment."""
+    """Cache of the daemon's state, checked at most every few seconds, because opening Dagster's home takes a moment."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -141,7 +139,7 @@ class _DaemonCache:
         return entry[1]
 
     def last_state(self, services: Services, now: datetime) -> DaemonState | None:
-        """What was found lately, without asking; None: nothing was."""
+        """Return the latest state without a new check; None: there is none."""
         entry = self._found.get(str(services.settings.dagster_home))
         return entry[1] if entry and abs((now - entry[0]).total_seconds()) <= _DAEMON_KNOWN_S else None
 
@@ -150,7 +148,7 @@ _daemon = _DaemonCache()
 
 
 class HealthLook:
-    """Looks at the health of the service in threads of its own: those of the routes may all be waiting for the database."""
+    """Checks the health of the service in its own threads, because those of the routes may all wait for the database."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -161,20 +159,20 @@ class HealthLook:
         self._is_first = True
 
     def prepare(self) -> None:
-        """Has Dagster imported where its home is looked at, so that the first look takes no longer than others."""
+        """Import Dagster in the thread of the check, so that the first check is as fast as others."""
         if (self._services.settings.dagster_home / "dagster.yaml").is_file():
             self._at_daemon.submit(importlib.import_module, "assets.stage.dagster_internals")
 
     async def now(self) -> HealthBody:
-        """What holds now. Who asks while a look is under way gets what that finds."""
+        """Return the present health. Concurrent requests share one check."""
         if self._under_way is None or self._under_way.done():
             self._under_way = asyncio.create_task(self._check_health(), name="health")
         return await asyncio.shield(self._under_way)
 
     def find_start_problem(self) -> str | None:
-        """Why no queued evaluation starts, by what is known: None, where nothing is in the way or it is not known yet.
+        """Say why no queued evaluation starts, as far as known; None: nothing prevents it, or it is unknown.
 
-        Waits for nothing. Whether the daemon runs is asked behind it, for the next call.
+        Does not wait. The daemon is checked in the background for the next call.
         """
         now = self._services.evaluations.clock()
         state = _daemon.last_state(self._services, now)
@@ -193,7 +191,7 @@ class HealthLook:
         except TimeoutError:
             from assets.daemon_state import DaemonState
 
-            daemon = DaemonState(None, True, f"it does not answer within {format_count(patience, 'second')}")
+            daemon = DaemonState(None, True, f"it did not answer within {format_count(patience, 'second')}")
         return _add_daemon_state(await database, daemon, now)
 
 
@@ -206,17 +204,17 @@ LookedAt = Annotated[HealthLook, Depends(_get_health_look)]
 
 
 class _DatabaseHealth(NamedTuple):
-    """What the database tells; nothing, where it does not answer."""
+    """Values from the database; empty if it does not answer."""
 
     database: HealthOfDatabase
     evaluations: HealthOfEvaluations = HealthOfEvaluations()
     votes: HealthOfVotes = HealthOfVotes()
     further: Sequence[str] = ()
-    """What is to be mended beside it, in words."""
+    """Further problems to fix, in words."""
 
 
 def _check_database(services: Services, now: datetime) -> _DatabaseHealth:
-    """The health of the database. A database that does not answer is reported in it; no error is raised."""
+    """Check the health of the database. If it does not answer, the result says so; no error is raised."""
     store, since = services.evaluations, now - timedelta(days=FAILURES_OF_DAYS)
     try:
         failures = load_evaluation_views(store, store.latest(_MOST_FAILURES, status="failed"))
@@ -247,7 +245,7 @@ def _build_failure(view: EvaluationView) -> FailedLately:
 
 
 def _find_damage(services: Services) -> list[str]:
-    """Whether the file of an SQLite store is damaged, in the part that can be read in a moment."""
+    """Check the file of an SQLite store for damage, as far as it can be read in a moment."""
     if (file := services.votes.database.file) is None or not (damage := find_damage(file, _DAMAGE_WITHIN_S)):
         return []
     _log.error("the response store is damaged: %s", damage)
@@ -255,7 +253,7 @@ def _find_damage(services: Services) -> list[str]:
 
 
 def _find_disk_problems(services: Services) -> list[str]:
-    """Whether the disk of an SQLite store is full, or will be soon."""
+    """Check whether the disk of an SQLite store is full or almost full."""
     folder = services.votes.database.folder
     free = None if folder is None else shutil.disk_usage(folder).free
     return (
@@ -267,7 +265,7 @@ def _find_disk_problems(services: Services) -> list[str]:
 
 def _add_daemon_state(health: _DatabaseHealth, daemon: DaemonState, now: datetime) -> HealthBody:
     # Whose error names the server and the user.
-    away = [] if health.database.answers else ["the database does not answer; the log says why"]
+    away = [] if health.database.answers else ["the database does not answer; see the log"]
     problems = [*away, *_find_daemon_problems(daemon, now, health.evaluations.open or 0), *health.further]
     return HealthBody(
         status="degraded" if problems else "ok",
@@ -286,7 +284,7 @@ def _add_daemon_state(health: _DatabaseHealth, daemon: DaemonState, now: datetim
 
 
 def _find_document_problems(services: Services) -> list[str]:
-    """Files of personas and scenarios that cannot be read, or contradict what was made over HTTP."""
+    """List files of personas and scenarios that cannot be read, or that contradict those created over HTTP."""
     problems: list[str] = []
     for of in (PERSONAS, SCENARIOS):
         try:

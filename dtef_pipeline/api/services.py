@@ -1,4 +1,4 @@
-"""What requests are answered from: opened once per process, safe to use from several threads."""
+"""Services that requests use: opened once per process, thread-safe."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from resources.votes.game_documents import GameDocumentStore
 from resources.votes.vote_store import VoteStore
 
 REQUEST_PATIENCE_S = 4.0
-"""How long a request waits for a database that is away, or for its other writers, before the answer is 503."""
+"""Seconds that a request waits for an unavailable database, or its other writers, before the response is 503."""
 FAILURES_A_MINUTE = 10
-"""Wrong tokens of one address after which further ones have to wait."""
+"""Number of wrong tokens per minute from one address before further ones are refused."""
 
 
 class HomeRunLog:
-    """What runs tell in a home of Dagster, which is opened when somebody asks: importing Dagster takes a second. Nothing is made in it."""
+    """Logs of runs in Dagster's home, which is opened on first use, because importing Dagster takes a second. Nothing is created in it."""
 
     def __init__(self, home: Path) -> None:
         self._home, self._lock = home, Lock()
@@ -42,7 +42,7 @@ class HomeRunLog:
         return log.ids_with_runs(queue_ids) if log else ()
 
     def _open_log(self) -> RunLog | None:
-        """None: Dagster has not been started there yet. Raises StoreError."""
+        """Open the log; None: Dagster has not been started there yet. Raises StoreError."""
         with self._lock:
             if self._log is None and (self._home / "dagster.yaml").is_file():
                 from assets.evaluations.run_log import run_log_of
@@ -55,7 +55,7 @@ class HomeRunLog:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What every route may use."""
+    """The services of all routes."""
 
     settings: Settings
     tokens: Tokens
@@ -63,19 +63,19 @@ class Services:
     evaluations: EvaluationStore
     documents: GameDocumentStore
     open_to_all: bool = False
-    """Whether every request is an administrator's: `--dev`, on loopback alone."""
+    """Whether every request has the rights of an administrator: `--dev`, only on loopback."""
     hosts: tuple[str, ...] = LOOPBACK_HOSTS
-    """The hosts that pages of this server are known by: forms of others are not taken."""
+    """Host names of this server; forms from pages of other hosts are refused."""
     sessions: Sessions = field(default_factory=Sessions)
     failed_tokens: RateLimit = field(default_factory=lambda: RateLimit(FAILURES_A_MINUTE, counts_refused=True))
-    """Wrong tokens by the address that sent them."""
+    """Wrong tokens by address."""
 
     @classmethod
     def open_services(cls, settings: Settings, tokens: Tokens, open_to_all: bool = False, bound_to: str = "localhost") -> Self:
-        """Services over the response store of the settings, whose tables are made where they are missing.
+        """Open services over the response store of the settings, and create its missing tables.
 
-        `bound_to`: the host that the server listens at, which is known besides those of the settings.
-        Raises ConfigError and StoreError as the stores do.
+        `bound_to`: host on which the server listens, accepted in addition to those of the settings. Raises ConfigError and StoreError as
+        the stores do.
         """
         votes, evaluations, documents = (
             ResponseDatabase(settings.responses_url, patience_s=REQUEST_PATIENCE_S) for _ in range(3)
@@ -91,7 +91,7 @@ class Services:
 
 
 def get_services(request: Request) -> Services:
-    """Those of the application that serves the request."""
+    """Return those of the application that serves the request."""
     services: Services = request.app.state.services
     return services
 

@@ -1,4 +1,4 @@
-"""Who may use the API: a file with the hash of each token, a name and a role. A token itself is shown once, when it is made.
+"""Access to the API: a file with the hash, name and role of each token. A token itself is shown only once, when it is made.
 
 tokens:
   - {name: alice, role: reviewer, sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae}
@@ -20,50 +20,50 @@ from dtef_pipeline.errors import ConfigError
 
 TokenRole = Literal["reviewer", "operator", "admin"]
 TOKEN_ROLES: tuple[TokenRole, ...] = get_args(TokenRole)
-"""From the least to the most: a role may do what those before it may."""
+"""Roles, from the fewest rights to the most: a role includes the rights of those before it."""
 TOKEN_BYTES = 32
 
 
 class HeldToken(Part):
-    """Who holds a token, and what the holder may do."""
+    """The holder of a token and the holder's role."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$")]
-    """Of a reviewer: the id that the votes are under."""
+    """Name; for a reviewer, the id of the votes."""
     role: TokenRole
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-    """Of the token's UTF-8 bytes."""
+    """SHA-256 of the token's UTF-8 bytes."""
 
     def may(self, role: TokenRole) -> bool:
-        """Whether the holder may do what `role` may."""
+        """Whether the holder has the rights of `role`."""
         return TOKEN_ROLES.index(self.role) >= TOKEN_ROLES.index(role)
 
 
 class TokenFile(Part):
-    """All tokens there are."""
+    """All tokens."""
 
     tokens: Annotated[list[HeldToken], Field()] = []
 
 
 DEVELOPER = HeldToken(name="dev", role="admin", sha256="0" * 64)
-"""Who everybody is with `--dev`."""
+"""Holder of all requests with `--dev`."""
 
 
 class Tokens:
-    """The tokens of a file, which is read again when it changes: a token that is taken out is refused from then on."""
+    """The tokens of a file, which is read again when it changes, so that a removed token is refused at once."""
 
     def __init__(self, path: Path | None) -> None:
-        """`path`: None: there are none, and nobody may do anything. Raises ConfigError as `read_tokens`."""
+        """`path`: None: there are no tokens, and every request is refused. Raises ConfigError as `read_tokens`."""
         self._path = path
         self._read_at: tuple[int, int] | None = None
         self._held: list[HeldToken] = []
         self._refresh()
 
     def holder(self, token: str) -> HeldToken | None:
-        """Who holds a token; None: nobody. Every hash is compared, each in constant time. Raises ConfigError as `read_tokens`."""
+        """Return the holder of a token; None: unknown token. Compares every hash in constant time. Raises ConfigError as `read_tokens`."""
         return self.held(token_hash(token))
 
     def held(self, sha256: str) -> HeldToken | None:
-        """The same by the hash of the token, as a login keeps it."""
+        """Return the holder by the hash of the token, as logins store it."""
         self._refresh()
         match = None
         for token in self._held:
@@ -78,7 +78,7 @@ class Tokens:
             status = self._path.stat()
         except OSError as error:
             message = f"DTEF_API_TOKENS names {self._path}, which cannot be read: {error.strerror}"
-            raise ConfigError(f"{message}; `dtef tokens NAME --role admin` makes the file") from error
+            raise ConfigError(f"{message}; run `dtef tokens NAME --role admin` to make the file") from error
         now = (status.st_mtime_ns, status.st_size)
         if now != self._read_at:
             self._held = read_tokens(self._path)
@@ -86,7 +86,7 @@ class Tokens:
 
 
 def read_tokens(path: Path) -> list[HeldToken]:
-    """The tokens of a file. Raises ConfigError for its faults, with file and line, and for a name or a hash that occurs twice."""
+    """Read the tokens of a file. Raises ConfigError for errors, with file and line, and for a name or hash that occurs twice."""
     document = read_document(path, "file of tokens", tuple(TokenFile.model_fields), {"tokens": "token"})
     tokens = document.validate_as(TokenFile).tokens
     for field in ("name", "sha256"):
@@ -99,15 +99,15 @@ def _refuse_twice(path: Path, field: str, values: Iterable[str]) -> None:
     for number, value in enumerate(values, start=1):
         if value in earlier:
             shown_value = value if field == "name" else "the hash of another"
-            raise ConfigError(f"{path}: token {number}: {field}: got {shown_value} a second time; allowed: each once")
+            raise ConfigError(f"{path}: token {number}: {field}: got {shown_value} a second time; allowed: each only once")
         earlier.add(value)
 
 
 def token_hash(token: str) -> str:
-    """What the file keeps of a token."""
+    """Return the hash of a token that the file stores."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def new_token() -> str:
-    """A token that nobody can guess: 256 random bits."""
+    """Make a token of 256 random bits."""
     return secrets.token_urlsafe(TOKEN_BYTES)

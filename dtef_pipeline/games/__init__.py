@@ -1,1 +1,1 @@
-"""The games family: scenarios that players play turn by turn, in words, and what came of it."""
+"""The games family: scenarios that players play turn by turn in text, and the results."""

@@ -1,8 +1,8 @@
-"""Which games players have in common. A game is a seed, seen from one seat, against one opponent.
+"""The games that players have in common. A game is a seed, seen from one seat, against one opponent.
 
-Players who played other seeds, or met others, have means of other games: an order of such means is no comparison. Boards say so on the rows
-concerned, and can be limited to the games that all players shown have. Whom a budget stops has played its short episodes rather than its
-long ones: boards say that, too.
+Players with other seeds or opponents have means over different games, which cannot be compared. Boards mark such rows, and can be limited
+to the games that all shown players have. A player stopped by a budget has played more of its short episodes than of its long ones; boards
+mark that, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 OWN_GAMES, SHARED_GAMES = "own", "shared"
-"""Which games a mean is over: all that the player has, or only those that every player shown has."""
+"""Games in a mean: all games of the player, or only those that every shown player has."""
 PLAYED_COVERAGE = "coverage"
 GAMES_NOTE = "games_note"
 _PLAYED_KEYS = PLAYED_SERIES.split(", ")
@@ -39,9 +39,9 @@ _PLAYED_GAMES = f"""
 def add_game_coverage(
     connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None = None
 ) -> pd.DataFrame:
-    """The rows of `persona_results` with `coverage` and `games_note`: how many of the games of all players in `results` each has, 0-1, and
-    in words where it is not all of them; in rows of one opponent, of the games against it. NaN and no words where the player has no game with a
-    result. `connection` has `episode_scores`; `snapshot`: as in `latest_scores`."""
+    """Add to rows of `persona_results` the columns `coverage`, the share (0-1) of the games of all players in `results` that each player
+    has, and `games_note`, the same in words unless it is all of them; rows of one opponent count the games against it. NaN and no words for
+    a player without a game with a result. `connection` has `episode_scores`; `snapshot`: see `create_latest_scores`."""
     import pandas as pd
 
     games = _load_games_of_players(connection, results, snapshot)
@@ -55,7 +55,7 @@ def add_game_coverage(
 
 
 def set_game_coverage(results: pd.DataFrame, coverage: float) -> pd.DataFrame:
-    """The rows with the same `coverage`, 0-1 or NaN where it is not known, and no words on it."""
+    """Set the same `coverage`, 0-1 or NaN (unknown), in all rows, without a note."""
     return results.assign(**{PLAYED_COVERAGE: coverage}).assign(**{GAMES_NOTE: ""})
 
 
@@ -64,10 +64,10 @@ def compute_shared_results(
     results: pd.DataFrame,
     snapshot: str | None = None,
 ) -> pd.DataFrame:
-    """The rows of `persona_results` of the players in `results`, made anew of the games alone that all of them have in a scenario.
+    """Recompute the rows of `persona_results` of the players in `results` from only the games that all of them have in a scenario.
 
-    No rows of a scenario where they have none in common. `connection` has `episode_scores` and `episode_turns`;
-    `snapshot`: as in `latest_scores`.
+    A scenario without common games has no rows. `connection` has `episode_scores` and `episode_turns`; `snapshot`: see
+    `create_latest_scores`.
     """
     source = create_latest_scores(connection, snapshot)
     connection.register("shown_players", results[_PLAYED_KEYS].drop_duplicates())
@@ -95,7 +95,7 @@ def compute_shared_results(
 
 
 def _load_games_of_players(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None) -> pd.DataFrame:
-    """The games with a result of the players in `results`, of the snapshots that count."""
+    """Load the games with a result of the players in `results`, in the snapshots that count."""
     connection.register("shown_players", results[_PLAYED_KEYS].drop_duplicates())
     games = _PLAYED_GAMES.format(source=create_latest_scores(connection, snapshot))
     frame: pd.DataFrame = connection.sql(f"SELECT * FROM ({games}) SEMI JOIN shown_players USING ({PLAYED_SERIES})").df()
@@ -103,7 +103,7 @@ def _load_games_of_players(connection: duckdb.DuckDBPyConnection, results: pd.Da
 
 
 def _measure_game_coverage(games: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """One row per player of a scenario, whose games are given: how many of the games of all it has."""
+    """Return one row per player of a scenario with its share of all games."""
     of, named = games["item_id"].nunique(), [*_PLAYED_KEYS, "opponent"]
     for _, player_games in games.groupby(_PLAYED_KEYS[3:], sort=True):
         n = player_games["item_id"].nunique()
@@ -126,13 +126,13 @@ def _describe_lacking_games(player_games: pd.DataFrame, games: pd.DataFrame) -> 
 
 UNPLAYED_NOTE = "unplayed_note"
 UNPLAYED_READS = ("episodes",)
-"""The tables that the note is made of."""
+"""Tables that the note reads."""
 
 
 def add_unplayed_note(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `persona_results` with `unplayed_note`: how many episodes of the row were played, and what ended the others.
+    """Add to rows of `persona_results` the column `unplayed_note`: how many episodes of the row were played, and what ended the others.
 
-    No words where all were played. `connection` has UNPLAYED_READS.
+    Empty if all were played. `connection` has UNPLAYED_READS.
     """
     series = f"{PLAYED_SERIES}, snapshot"
     counts = connection.sql(
@@ -154,7 +154,7 @@ def add_unplayed_note(connection: duckdb.DuckDBPyConnection, results: pd.DataFra
 
 
 def clear_unplayed_note(results: pd.DataFrame) -> pd.DataFrame:
-    """The rows without a word on episodes that were not played."""
+    """Set an empty note on unplayed episodes in all rows."""
     return results.assign(**{UNPLAYED_NOTE: ""})
 
 
@@ -162,7 +162,8 @@ FORM_FAMILY = "form"
 
 
 def select_shown_versions(frame: pd.DataFrame, manifests: Mapping[str, ScenarioManifest]) -> pd.DataFrame:
-    """The rows of the version of each scenario that is in play, as `manifests` has it by id; where it has no row, of the latest that has one.
+    """Return the rows of each scenario's version in play, from `manifests` by id; if it has no rows, those of the latest version that has
+    some.
 
     `frame` has the columns league, scenario and version.
     """
@@ -172,9 +173,10 @@ def select_shown_versions(frame: pd.DataFrame, manifests: Mapping[str, ScenarioM
 
 
 def sort_players(frame: pd.DataFrame) -> pd.DataFrame:
-    """Players best first within each scenario and metric, and where neither side is better by name.
+    """Sort players best first within each scenario and metric, or by name if the metric has no better direction.
 
-    Those without a mean come last, of them those first that forfeited every episode: they have the last place, the others have none.
+    Players without a mean come last; among them, those that forfeited every episode come first and share the last place, the others have no
+    place.
     """
     sign = frame["direction"].map({"higher": -1.0, "lower": 1.0}).astype(float).fillna(0.0)
     keys = ["league", "scenario", "metric", "opponent", "place", "nowhere", "model", "persona", "model_variant"]
@@ -183,9 +185,9 @@ def sort_players(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def rank_places(frame: pd.DataFrame, compared: pd.Series[bool]) -> pd.Series[float]:
-    """Places by the mean within one metric, from 1, equal ones shared; who forfeited every episode and has no mean is last.
+    """Rank rows by the mean within one metric, from 1, with shared places; a player without a mean that forfeited every episode is last.
 
-    NaN where neither side is better, without a mean otherwise, and of rows that are not `compared`.
+    NaN if the metric has no better direction, for other rows without a mean, and for rows that are not `compared`.
     """
     import pandas as pd
 
@@ -198,6 +200,7 @@ def rank_places(frame: pd.DataFrame, compared: pd.Series[bool]) -> pd.Series[flo
 
 
 def has_forfeited_all(frame: pd.DataFrame) -> pd.Series[bool]:
-    """Whether a row has no mean because its player forfeited every episode; never in metrics of the form of play, or with no better side."""
+    """Whether a row has no mean because its player forfeited every episode; false for metrics of the form of play or without a better
+    direction."""
     is_of_success = (frame["family"] != FORM_FAMILY) & frame["direction"].isin(["higher", "lower"])
     return frame["mean"].isna() & (frame[FORFEIT_RATE] >= 1) & is_of_success

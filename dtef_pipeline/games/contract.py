@@ -1,8 +1,8 @@
-"""What a game has to bring: states that never change, what a seat may know of them, and who won what in the end.
+"""The interface of a game: immutable states, the observations of a seat, and the result.
 
-An episode is one game, from its beginning to its end. A scenario is a kind of game with its rules. Seats are counted from 0. Everything about an
-episode follows from the scenario's version, the seed, the seating and the texts of the players: nothing here knows a clock, the network or
-the random numbers of the process. Engines draw from `random.Random(seed)` alone.
+An episode is one game, from its beginning to its end. A scenario is a kind of game with its rules. Seats are counted from 0. An episode is
+determined by the scenario's version, the seed, the seating and the texts of the players: no code here uses a clock, the network or the
+random state of the process. Engines draw only from `random.Random(seed)`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MetricDirection = Literal["higher", "lower", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Illegal:
-    """Why a text is not a move. The state does not change, and the player is shown the reason."""
+    """The reason why a text is not a move. The state does not change, and the player sees the reason."""
 
     reason: str
     """Shown to the player, so it reveals nothing that the player may not know."""
@@ -36,7 +36,7 @@ class Count(NamedTuple):
 
     total: float
     of: float = 1
-    """0: the episode says nothing of it, such as a rate of bets where nobody bet."""
+    """0: the metric is not defined in the episode, for example a rate of bets without any bet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +48,21 @@ class GameResult:
     outcomes: tuple[EpisodeOutcome, ...]
     """By seat."""
     flags: tuple[str, ...] = ()
-    """Words for what was noticed: turn_limit, forfeit, resigned, ... Those beside the first two stand in the scenario's attribute `flags`."""
+    """Flags: turn_limit, forfeit, resigned, ... All but the first two are listed in the scenario's attribute `flags`."""
 
 
 class GameEnding(NamedTuple):
-    """What there is to say of an episode that is over, beside rewards and outcomes, in whole sentences."""
+    """Description of a finished episode in sentences, in addition to rewards and outcomes."""
 
     shown: tuple[str, ...]
-    """What every seat learns, such as the cards of a showdown. It holds nothing that any seat may not know."""
+    """What all seats learn, such as the cards of a showdown."""
     hidden: tuple[str, ...] = ()
-    """For people who look at the episode, and for no player: cards that were not shown, values that are private, the optimum."""
+    """What only people who read the episode see: cards that were not shown, private values, the optimum."""
 
 
 @dataclass(frozen=True, slots=True)
 class GameMetric:
-    """A number that a scenario measures beside those which all scenarios have."""
+    """A metric of a scenario, in addition to the general metrics."""
 
     name: str
     family: str
@@ -70,97 +70,99 @@ class GameMetric:
     unit: str
     """share, chips, points, moves, ..."""
     direction: MetricDirection
-    """Which way is better; none: neither is."""
+    """Better direction; none: neither is better."""
     description: str
-    """One sentence: how it is made."""
+    """One sentence on how it is computed."""
 
 
 State = TypeVar("State")
 Chooses = Callable[[Any, int, random.Random], str]
-"""A baseline: the command it plays in a state, from a seat, with its own random numbers. It reads nothing that its seat may not know."""
+"""A baseline: returns the command it plays in a state, from a seat, with its own random numbers. It uses nothing that its seat may not
+know."""
 
 
 class Scenario(Protocol[State]):
-    """A kind of game. States are immutable and hashable, and hold what happened so far where the result or a metric needs it.
+    """A kind of game. States are immutable and hashable, and contain the history that the result and the metrics need.
 
-    `of_manifest` functions make them: see `games.packs`.
+    Made by `of_manifest` functions, see `games.packs`.
     """
 
     name: str
     """League and scenario: `poker/kuhn`."""
     seats: tuple[str, ...]
-    """What the seats are called in observations: `("A", "B")`."""
+    """Names of the seats in observations: `("A", "B")`."""
     unit: str
-    """Of rewards: chips, points, solved."""
+    """Unit of rewards: chips, points, solved."""
     zero_sum: bool
     """Whether the rewards of all seats sum to 0 in every episode."""
     metrics: tuple[GameMetric, ...]
-    """What `measure_seat` counts."""
+    """The metrics that `measure_seat` counts."""
     baselines: Mapping[str, Chooses]
-    """By name, without `baseline/`; `random` and `first-legal` are there for every scenario (`games.baselines`)."""
+    """By name, without `baseline/`; every scenario also has `random` and `first-legal`."""
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> State:
-        """The first state. The deal follows from the seed alone, whoever sits where: `seating` has the number of the player of each seat."""
+        """Return the first state. The seed alone determines the deal, independent of `seating`, the player number of each seat."""
 
     def seat_to_move(self, state: State) -> int | None:
         """The seat whose turn it is; None: the game is over."""
 
     def observation(self, state: State, seat: int) -> str:
-        """What the seat may know, in words, and nothing else: no seed, no other's cards or values, nothing about who plays there."""
+        """Describe all that the seat may know, and nothing else: no seed, no cards or values of others, nothing about the players."""
 
     def legal(self, state: State, seat: int) -> tuple[str, ...]:
-        """The canonical commands that are allowed now, in a fixed order; none where it is not the seat's turn."""
+        """Return the canonical commands allowed now, in a fixed order; empty if it is not the seat's turn."""
 
     def read(self, text: str, state: State, seat: int) -> str | Illegal:
-        """The command that a text gives. It is legal now, or it is `Illegal`. Takes any text, in time linear in its length."""
+        """Return the command in a text if it is legal now, else `Illegal`. Accepts any text, in time linear in its length."""
 
     def step(self, state: State, seat: int, command: str) -> State:
-        """The state after a command that `read` or `legal` gave. Raises ValueError for another one."""
+        """Return the state after a command of `read` or `legal`. Raises ValueError for any other command."""
 
     def result(self, state: State) -> GameResult | None:
-        """How it ended; None while it goes on."""
+        """Return the result; None while the game goes on."""
 
     def stop_episode(self, state: State, seat: int | None) -> GameResult:
-        """The result of an episode that ends before its end: the seat forfeits; None: the limit of turns was reached."""
+        """Return the result of an episode that is stopped early, because the seat forfeits or (None) the turn limit is reached."""
 
     def default(self, state: State, seat: int) -> str:
-        """The command that is played for a seat without a legal one, where the manifest says `on_illegal: default`."""
+        """Return the command that is played for a seat without a legal move, if the manifest has `on_illegal: default`."""
 
     def measure_seat(self, state: State, seat: int) -> Mapping[str, Count]:
-        """What an episode with this last state counts for each of `metrics`, of one seat. Of a metric left out it says nothing."""
+        """Count an episode with this last state for each of `metrics`, for one seat. A metric that is left out is not defined in the
+        episode."""
 
     def ending(self, state: State) -> GameEnding:
-        """What is said when an episode is over with this last state: of a game that ended, or that was stopped in its middle.
+        """Describe the end of an episode with this last state, whether the game ended or was stopped.
 
-        It is asked for once there is a result, so that nothing of it reaches a player who is still to move.
+        It is called only when there is a result, so that no player who is still to move sees it.
         """
 
     def encode_state(self, state: State) -> dict[str, Any]:
-        """The whole state in JSON values, for people who look at a trace: with what seats hide from each other."""
+        """Return the whole state in JSON values, for people who read a trace, including what seats hide from each other."""
 
     def permute_hidden(self, state: State, seat: int, rng: random.Random) -> State:
-        """A state that looks the same to the seat, with all that it cannot see dealt anew: for the test that nothing leaks."""
+        """Return a state that looks the same to the seat, with everything hidden from it dealt again, to test that nothing leaks."""
 
 
 @runtime_checkable
 class SpokenScenario(Protocol):
-    """A scenario whose moves are messages, with words for the others: what a person writes is read as it stands, like a model's reply."""
+    """A scenario whose moves are messages with words for the others: a person's text is read unchanged, like a model's reply."""
 
     def describe_choice(self, command: str) -> str:
-        """A legal command as people read it in a list, in one line that no other legal command has."""
+        """Return a label of a legal command for a list, one line that differs from those of all other legal commands."""
 
 
 @runtime_checkable
 class FreeCommands(Protocol):
-    """A scenario with commands that may be said in every turn and are no moves of the game: its list of legal commands leaves them out."""
+    """A scenario with commands that are allowed in every turn but are not moves of the game, so that `legal` omits them."""
 
     def list_always_legal(self, state: Any, seat: int) -> tuple[str, ...]:
-        """These commands; none where it is not the seat's turn."""
+        """Return these commands; empty if it is not the seat's turn."""
 
 
 @runtime_checkable
 class NobodyWins(Protocol):
-    """A scenario without winners: how many episodes a player won says nothing of it, whatever the outcome of an episode is."""
+    """A scenario without winners, for which the success rate is not defined."""
 
     why_nobody_wins: str
     """The reason in words."""
@@ -168,22 +170,22 @@ class NobodyWins(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GameMove:
-    """One text or one baseline's move in an episode, and what the game made of it."""
+    """One text of a player or one move of a baseline in an episode, and the game's reaction."""
 
     seat: int
     turn: int
     """Number of the turn in the episode, from 0; texts that had to be repeated share their turn."""
     command: str | None
-    """As it was played; None: the text was no move."""
+    """The command that was played; None: the text was not a move."""
     text: str | None = None
-    """What the player wrote; None: a baseline moved."""
+    """The player's text; None: a baseline moved."""
     plan: str = ""
-    """What stood before the action."""
+    """Text before the action."""
     illegal: Illegal | None = None
     reaction: str = ""
-    """What the game answered the player: the reason why the text was no move, else the next observation or the result."""
+    """The game's reply to the player: why the text was not a move, else the next observation or the result."""
     by_default: bool = False
-    """Whether the command was played for the player, whose texts were no moves."""
+    """Whether the game played the command for the player, because its texts were not moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,18 +194,18 @@ class GameTrace:
 
     moves: tuple[GameMove, ...]
     result: GameResult | None
-    """None: it stopped before its end, as a request got no response."""
+    """None: the episode stopped early, because a request got no response."""
     measured: tuple[Mapping[str, Count], ...] = field(default=())
-    """By seat, of an episode with a result."""
+    """By seat, for an episode with a result."""
 
 
 def make_baseline_rng(seed: int, seat: int) -> random.Random:
-    """The random numbers of a baseline at a seat of an episode: those of other seats and of the deal say nothing of them."""
+    """Return the random generator of a baseline at a seat of an episode, independent of those of other seats and of the deal."""
     return random.Random(digest(seed, seat))  # noqa: S311 - a game's dice, no secret
 
 
 def list_baselines(scenario: Scenario[Any]) -> Mapping[str, Chooses]:
-    """All baselines of a scenario by name: `random`, `first-legal`, and its own, which may put others in their place."""
+    """Return all baselines of a scenario by name: `random`, `first-legal`, and its own, which may replace these."""
 
     def choose_at_random(state: Any, seat: int, rng: random.Random) -> str:
         return rng.choice(scenario.legal(state, seat))
@@ -215,8 +217,8 @@ def list_baselines(scenario: Scenario[Any]) -> Mapping[str, Chooses]:
 
 
 def find_baseline(scenario: Scenario[Any], name: str) -> Chooses:
-    """A baseline of a scenario by name. Raises ConfigError for one that it does not have."""
+    """Return a baseline of a scenario by name. Raises ConfigError for one that it does not have."""
     baselines = list_baselines(scenario)
     if name not in baselines:
-        raise ConfigError(f"baseline/{name}: {scenario.name} has none of that name; allowed: {list_nearest(name, baselines)}")
+        raise ConfigError(f"baseline/{name}: {scenario.name} has no such baseline; allowed: {list_nearest(name, baselines)}")
     return baselines[name]

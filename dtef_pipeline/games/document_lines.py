@@ -1,4 +1,4 @@
-"""Personas and scenarios as lines of JSON, for other programs and other places."""
+"""Personas and scenarios as lines of JSON, for exchange with other programs and installations."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _MODELS: Mapping[LineKind, type[LineDocument]] = MappingProxyType({"persona": Pe
 
 
 def write_document_lines(kind: LineKind, documents: Iterable[LineDocument]) -> str:
-    """One line per version of a document, in the order of ids and versions, as canonical JSON: equal documents give equal text."""
+    """Write one line per version of a document, in the order of ids and versions, as canonical JSON: equal documents give equal text."""
     lines = sorted(documents, key=lambda document: (document.id, document.version))
     return "".join(f"{_write_line(kind, document)}\n" for document in lines)
 
 
 def detect_line_kind(data: bytes) -> LineKind:
-    """What the first line says that the lines are; `scenario` where it says nothing that is known."""
+    """Return the kind of documents that the first line names; `scenario` if it names no known kind."""
     try:
         first = json.loads(next(filter(None, data.decode("utf-8-sig").split("\n")), "{}"))
     except ValueError:
@@ -36,10 +36,10 @@ def detect_line_kind(data: bytes) -> LineKind:
 
 
 def read_document_lines(kind: LineKind, data: bytes, where: str) -> dict[int, LineDocument]:
-    """By number of its line, counted from 1, the documents of such lines, each version once; blank lines are passed over.
+    """Read the documents of such lines by line number, from 1, each version once; blank lines are skipped.
 
-    Raises SourceError, with the line, for bytes that are no UTF-8, a line that is no such document, and a version that occurs twice with
-    different content.
+    Raises SourceError, with the line, for bytes that are not UTF-8, an invalid line, and a version that occurs twice with different
+    content.
     """
     by_line: dict[int, LineDocument] = {}
     lines: dict[str, int] = {}
@@ -50,11 +50,11 @@ def read_document_lines(kind: LineKind, data: bytes, where: str) -> dict[int, Li
         earlier = lines.setdefault(format_version_name(document), number)
         if by_line.setdefault(earlier, document) != document:
             raise SourceError(
-                f"line {earlier} has other content",
+                f"line {earlier} has different content",
                 where=where,
                 line=number,
                 arrived=format_version_name(document),
-                allowed=f"each version of a {kind} once",
+                allowed=f"each version of a {kind} only once",
             )
     return by_line
 
@@ -62,16 +62,16 @@ def read_document_lines(kind: LineKind, data: bytes, where: str) -> dict[int, Li
 def find_new_documents(
     documents: Mapping[int, LineDocument], catalog: Iterable[LineDocument], where: str, statuses: Sequence[str] = ()
 ) -> dict[int, LineDocument]:
-    """Those of the given documents, by line, of which there is nothing equal.
+    """Return the given documents, by line, that have no equal known document.
 
     Args:
-        given: by line.
-        known: the versions there are.
-        where: the file, as errors name it.
-        statuses: from the first to the last. A version that is known with an earlier status is new, one that is known with a later status is
-            not. Without statuses another status is other content.
+        given: documents by line.
+        known: existing versions.
+        where: name of the file in errors.
+        statuses: from first to last. A version that is known with an earlier status is new, one that is known with a later status is not.
+            Without statuses, a different status counts as different content.
 
-    Raises SourceError, with the line, for a version that is known with other content.
+    Raises SourceError, with the line, for a known version with different content.
     """
     versions = {format_version_name(version): version for version in catalog}
     new_documents: dict[int, LineDocument] = {}
@@ -81,7 +81,7 @@ def find_new_documents(
         is_later = old is not None and fields == ["status"] and statuses
         if fields and not is_later:
             raise SourceError(
-                "exists already with other content",
+                "already exists with different content",
                 where=where,
                 line=line,
                 arrived=format_version_name(document),
@@ -93,7 +93,7 @@ def find_new_documents(
 
 
 def format_version_name(document: LineDocument) -> str:
-    """Id and version, as tables have it: `cautious:v2`."""
+    """Return id and version, as in tables: `cautious:v2`."""
     return f"{document.id}:v{document.version}"
 
 
@@ -124,7 +124,7 @@ def _parse_document_line(kind: LineKind, line: str, where: str, number: int) -> 
         line.encode()
         json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise make_line_error(f"no usable JSON: {error}", line[:80]) from error
+        raise make_line_error(f"not valid JSON: {error}", line[:80]) from error
     if not isinstance(content, dict):
         raise make_line_error("no JSON object", content if len(line) <= 80 else line[:80])
     for name, value in (("kind", kind), ("schema", LINE_SCHEMA)):

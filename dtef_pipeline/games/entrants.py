@@ -1,4 +1,4 @@
-"""Who plays in a league: the players under test and their opponents, by the names that people give them."""
+"""Resolves the players of a league, those under test and their opponents, from the names that users give."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _MOST_BASELINES_LISTED = 12
 
 
 def resolve_player(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
-    """The one player that a name stands for. What stands before an @ is a persona (`cautious`, `cautious:v2`) where there is one of that name;
-    else the @ belongs to the model, `gpt-4.1-mini@temperature=0.7`.
+    """Return the player of a name. The part before an @ is a persona (`cautious`, `cautious:v2`) if one of that name exists; else the @
+    belongs to the model, `gpt-4.1-mini@temperature=0.7`.
 
-    `personas`: by id, and by name for those of which a version may be asked for. Raises ConfigError for what is not known, and where the
-    model is a collection of several.
+    `personas`: by id, and by name for versions that may be requested. Raises ConfigError for unknown names, and for a collection of several
+    models.
     """
     if name.startswith(BASELINE_PREFIX):
         baseline = name.removeprefix(BASELINE_PREFIX)
@@ -30,16 +30,19 @@ def resolve_player(pack: Pack, models: Models, personas: Mapping[str, Persona], 
     persona = personas.get(before) if at else None
     specs = resolve_player_models([pack], models, personas, model if persona else name)
     if len(specs) != 1:
-        raise ConfigError(f"player {name}: {format_count(len(specs), 'model')}; allowed: one model, or a baseline")
+        raise ConfigError(f"player {name}: got {format_count(len(specs), 'model')}; allowed: one model or one baseline")
     if specs[0].is_computed:
-        raise ConfigError(f"player {name}: it is computed from other data; allowed: a model that is asked, or a baseline")
+        raise ConfigError(
+            f"player {name}: it is computed from other data and cannot play; allowed: a language model or a baseline"
+        )
     return Player(specs[0], persona)
 
 
 def resolve_player_models(
     packs: Iterable[Pack], models: Models, personas: Mapping[str, Persona], name: str
 ) -> tuple[ModelSpec, ...]:
-    """The models that a player's name stands for. Raises ConfigError with the scenarios' baselines, and with personas where one was meant."""
+    """Return the models of a player's name. Raises ConfigError for an unknown name; it lists the scenarios' baselines, and personas if one
+    was meant."""
     try:
         return tuple(models.resolve([name]))
     except ConfigError as error:
@@ -47,9 +50,7 @@ def resolve_player_models(
         if _is_known(models, before):
             raise
         if at and "=" not in tail.partition("@")[0]:
-            raise ConfigError(
-                f"player {name}: there is no persona {before!r}; known: {list_nearest(before, personas)}"
-            ) from error
+            raise ConfigError(f"player {name}: unknown persona {before!r}; known: {list_nearest(before, personas)}") from error
         raise ConfigError(f"player {name}: {_describe_unknown_name(packs, models, before)}") from error
 
 
@@ -73,8 +74,8 @@ def _describe_unknown_name(packs: Iterable[Pack], models: Models, name: str) -> 
     keys = {key for key, spec in models.specs.items() if not spec.is_computed}
     nearest = list_nearest(name, {*keys, *(key for key, members in models.collections.items() if keys.issuperset(members))})
     return (
-        f"no model or collection {name!r}{empty_files}; allowed: {allowed_names}a model or collection: {nearest} (`dtef models` lists all); "
-        "or a litellm string such as openai/gpt-4.1-mini"
+        f"no model or collection {name!r}{empty_files}; allowed: {allowed_names}a model or collection: {nearest} (`dtef models` lists "
+        "all); or a LiteLLM string such as openai/gpt-4.1-mini"
     )
 
 
@@ -86,7 +87,8 @@ def _is_known(models: Models, name: str) -> bool:
 
 
 def split_player_names(text: str) -> list[str]:
-    """The names in a list with commas. A comma within the settings of a model parts no names: `mini@temperature=0,top_p=1,baseline/random`."""
+    """Split a comma-separated list of names. A comma within the settings of a model does not separate names:
+    `mini@temperature=0,top_p=1,baseline/random`."""
     names: list[str] = []
     for part in (piece.strip() for piece in text.split(",")):
         if names and "=" in part and "@" not in part and "@" in names[-1]:
@@ -97,18 +99,18 @@ def split_player_names(text: str) -> list[str]:
 
 
 AS_ITSELF = "none"
-"""What people give in place of a persona: the model plays as itself."""
+"""Setting in place of a persona: the model plays as itself."""
 ALL_BASELINES = ("baselines", f"{BASELINE_PREFIX}all")
-"""What people give for all baselines that a scenario has."""
+"""Settings that stand for all baselines of a scenario."""
 
 
 def resolve_entrants(
     pack: Pack, models: Models, personas: Mapping[str, Persona], players: Sequence[str], names: Sequence[str]
 ) -> list[Player]:
-    """The players under test, each once: every model as every persona of `names` (ids, or `none`; empty: as itself), and baselines.
+    """Return the players under test, each once: every model as every persona of `names` (ids, or `none`; empty: as itself), and baselines.
 
-    `players`: names or collections of models, `baseline/NAME`, or `baselines`: all that the scenario has. A baseline that it does not have is
-    left out, as long as another player is named. Raises ConfigError for names that are not known, and where nobody would be left.
+    `players`: names or collections of models, `baseline/NAME`, or `baselines` for all of the scenario's baselines. A baseline that the
+    scenario lacks is left out if another player is named. Raises ConfigError for unknown names, and if no player is left.
     """
     roles = [None if item == AS_ITSELF else _find_persona(item, personas) for item in dict.fromkeys(names or [AS_ITSELF])]
     absent = list_absent_baselines(pack, players)
@@ -126,13 +128,13 @@ def resolve_entrants(
 
 
 def list_absent_baselines(pack: Pack, players: Sequence[str]) -> list[str]:
-    """The names `baseline/NAME` among the players that are no baselines of the scenario, each once."""
+    """Return the names `baseline/NAME` among the players that are not baselines of the scenario, each once."""
     baselines = {*ALL_BASELINES, *(f"{BASELINE_PREFIX}{baseline}" for baseline in list_baselines(pack.scenario))}
     return [player for player in dict.fromkeys(players) if player.startswith(BASELINE_PREFIX) and player not in baselines]
 
 
 def list_absent_by_scenario(packs: Mapping[str, Pack], players: Sequence[str]) -> dict[str, list[str]]:
-    """By scenario, the baselines among the players that it does not have. Raises ConfigError for one that none of the scenarios has."""
+    """Return by scenario the named baselines that it lacks. Raises ConfigError for a baseline that no scenario has."""
     by_scenario = {key: list_absent_baselines(entry, players) for key, entry in packs.items()}
     for name in dict.fromkeys(players):
         if by_scenario and all(name in absent for absent in by_scenario.values()):
@@ -149,7 +151,7 @@ def list_absent_by_scenario(packs: Mapping[str, Pack], players: Sequence[str]) -
 def refuse_unknown_models(
     packs: Iterable[Pack], models: Models, personas: Mapping[str, Persona], players: Sequence[str]
 ) -> None:
-    """Raises ConfigError for a player that is neither a baseline nor a model, with the baselines of all the scenarios."""
+    """Raise ConfigError for a player that is neither a baseline nor a model; the error lists the baselines of all scenarios."""
     for name in players:
         before, at, _ = name.partition("@")
         if name not in ALL_BASELINES and not name.startswith(BASELINE_PREFIX) and not (at and before in personas):
@@ -157,30 +159,31 @@ def refuse_unknown_models(
 
 
 def list_solo_scenarios(packs: Mapping[str, Pack]) -> list[str]:
-    """The scenarios of one seat, where nobody sits opposite."""
+    """Return the scenarios with one seat, which have no opponents."""
     return [key for key, pack in packs.items() if len(pack.manifest.seats) == 1]
 
 
 def resolve_opponent(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
-    """An opponent: `baseline/NAME` or `NAME` of a baseline, a model, or PERSONA@MODEL. Raises ConfigError for a name that is not known."""
+    """Return the opponent of a name: `baseline/NAME`, `NAME` of a baseline, a model, or PERSONA@MODEL. Raises ConfigError for an unknown
+    name."""
     return resolve_player(pack, models, personas, name_opponent_item(pack, name))
 
 
 def name_opponent_item(pack: Pack, name: str) -> str:
-    """The opponent's name as items have it: that of a baseline with `baseline/`, that of a model as it is given."""
+    """Return the opponent's name in items: a baseline's with `baseline/`, a model's unchanged."""
     if not name.startswith(BASELINE_PREFIX) and name in list_baselines(pack.scenario):
         return f"{BASELINE_PREFIX}{name}"
     return name
 
 
 def list_player_models(players: Sequence[Player]) -> list[ModelSpec]:
-    """The models of the players, each variant once."""
+    """Return the models of the players, each variant once."""
     return list({player.model.variant: player.model for player in players if player.model is not None}.values())
 
 
 def _find_persona(name: str, personas: Mapping[str, Persona]) -> Persona:
     if name not in personas:
-        raise ConfigError(f"persona {name}: not known; allowed: {AS_ITSELF}, {list_nearest(name, personas)}")
+        raise ConfigError(f"persona {name}: unknown; allowed: {AS_ITSELF}, {list_nearest(name, personas)}")
     return personas[name]
 
 
@@ -189,5 +192,5 @@ def _resolve_asked_models(
 ) -> tuple[ModelSpec, ...]:
     specs = resolve_player_models(packs, models, personas, name)
     if names := [spec.name for spec in specs if spec.is_computed]:
-        raise ConfigError(f"player {', '.join(names)}: it is computed from other data; allowed: a model that is asked")
+        raise ConfigError(f"player {', '.join(names)}: computed from other data, so it cannot play; allowed: a language model")
     return specs

@@ -1,4 +1,4 @@
-"""Episodes with their players: models are asked turn by turn, baselines play at once, and what was played can be played again."""
+"""Episodes with their players: models play turn by turn through requests, baselines play directly, and any episode can be replayed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _Automatic = dict[int, tuple[Chooses, random.Random]]
 
 @dataclass(slots=True)
 class GameEpisode:
-    """One episode to be played: an episode of `asking.episodes`.
+    """One episode to play, an episode of `asking.episodes`.
 
-    A model is asked with its seat's own conversation and nothing else. Raises ConfigError for a number of players that is not that of the
-    seats, and for a baseline that the scenario does not have.
+    Requests contain only the conversation of the model's own seat. Raises ConfigError if the number of players is not that of the seats,
+    and for a baseline that the scenario does not have.
     """
 
     pack: Pack
@@ -34,7 +34,7 @@ class GameEpisode:
     draw: int = 0
     snapshot: str = "base"
     seating: tuple[int, ...] = ()
-    """As of `Scenario.reset`; none: players are counted as the seats are."""
+    """See `Scenario.reset`; empty: players are numbered like the seats."""
     _game: GameInPlay = field(init=False, repr=False)
     _baselines: _Automatic = field(init=False, repr=False)
     _heard: list[str] = field(init=False, repr=False, default_factory=list)
@@ -44,9 +44,9 @@ class GameEpisode:
         self._start_game()
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """What is to be asked after these responses, of whoever's turn it is; None: the episode is over.
+        """Return the next request after these responses, for the seat to move; None: the episode is over.
 
-        It plays on from where it is; after another history than the one it knows it begins again.
+        It continues from the present state; after a different history it starts again.
         """
         texts = [response.text for response in history]
         if texts[: len(self._heard)] != self._heard:
@@ -64,27 +64,28 @@ class GameEpisode:
 
     @property
     def seat(self) -> int | None:
-        """Whose turn it is after the last history; None: the episode is over."""
+        """The seat to move after the last history; None: the episode is over."""
         return self._game.seat
 
     @property
     def state(self) -> Any:
-        """All that there is of the game after the last history, also what seats hide."""
+        """The complete state of the game after the last history, including what seats hide."""
         return self._game.state
 
     @property
     def turn(self) -> int:
-        """The number of the turn that comes next, from 0."""
+        """The number of the next turn, from 0."""
         return self._game.turn
 
     def trace(self) -> GameTrace:
-        """What was played so far, as the last history had it."""
+        """The trace after the last history."""
         return self._game.trace()
 
     def list_reactions(self) -> tuple[str, ...]:
-        """What the game answered to each text, in the order of the texts: after the last one of a seat how the game ended, with its ending.
+        """Return the game's reply to each text, in the order of the texts: after the last text of a seat how the game ended, with its
+        ending.
 
-        A baseline that has the last word of all still leaves the seats of models with an answer: the one to their own last text.
+        If a baseline makes the last move, seats of models still get the reply to their own last text.
         """
         moves = self._game.trace().moves
         last = {move.seat: place for place, move in enumerate(moves) if move.text is not None}
@@ -102,19 +103,19 @@ class GameEpisode:
 
 
 def play_baselines(pack: Pack, seed: int, players: tuple[Player, ...], seating: tuple[int, ...] = ()) -> GameTrace:
-    """An episode of baselines alone, which costs nothing. Raises ConfigError as `GameEpisode`, and where a player is a model."""
+    """Play an episode between baselines, which costs nothing. Raises ConfigError as `GameEpisode`, and if a player is a model."""
     _check_players(pack, players)
     if models := [player.name for player in players if player.baseline is None]:
-        raise ConfigError(f"{', '.join(models)}: allowed: only baselines, such as baseline/random")
+        raise ConfigError(f"{', '.join(models)}: not a baseline; allowed: only baselines, such as baseline/random")
     game = GameInPlay(pack, seed, seating)
     _play_on(game, _seat_baselines(pack, seed, players))
     return game.trace()
 
 
 def replay(trace: GameTrace, pack: Pack, seed: int, seating: tuple[int, ...] = ()) -> GameTrace:
-    """The episode once more, from its texts and its baselines' commands: the same trace, byte for byte, for the same scenario and seed.
+    """Replay an episode from its texts and its baselines' commands: gives the same trace, byte for byte, for the same scenario and seed.
 
-    Raises ValueError where the trace is of another scenario or seed, so that its moves cannot be played.
+    Raises ValueError if the trace is of another scenario or seed, so that its moves cannot be played.
     """
     game = GameInPlay(pack, seed, seating)
     for move in trace.moves:
@@ -156,26 +157,26 @@ def _play_on(game: GameInPlay, baselines: _Automatic) -> None:
 
 
 def check_replay(pack: Pack, seed: int, trace: str, stored_hash: str) -> str | None:
-    """What is wrong with a stored trace; None: it plays again byte for byte."""
+    """Say what is wrong with a stored trace; None: it replays byte for byte."""
     try:
         again = hash_trace(replay(decode_trace(trace), pack, seed))
     except (KeyError, TypeError, ValueError) as error:
-        return f"it does not play again: {error}"
-    return None if again == stored_hash else f"played again it has the hash {again} in place of {stored_hash}"
+        return f"it cannot be replayed: {error}"
+    return None if again == stored_hash else f"its replay has the hash {again} instead of {stored_hash}"
 
 
 class Match(NamedTuple):
-    """One episode to be played by one player."""
+    """One episode to play by one player."""
 
     item: GameItem
     player: Player
     """Under test."""
     opponent: Player | None
-    """At all other seats; None: there are none."""
+    """Player at all other seats; None: there are none."""
     draw: int = 0
 
     def list_seated_players(self, n_seats: int) -> tuple[Player, ...]:
-        """Who sits where."""
+        """Return the player of each seat."""
         if self.opponent is None:
             return (self.player,)
         return tuple(self.player if seat == self.item.seat else self.opponent for seat in range(n_seats))
@@ -187,18 +188,18 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeaguePlan:
-    """What is to be played of one scenario."""
+    """The episodes to play in one scenario."""
 
     pack: Pack
     items: Sequence[GameItem]
     players: Sequence[Player]
     opponents: Mapping[str, Player]
-    """By the name that items have."""
+    """Opponents by their name in items."""
     draws: int
     snapshot: str
 
     def matches(self) -> Iterator[Match]:
-        """All of them. A baseline against a baseline has one draw: its moves follow from the seed and the seat."""
+        """Yield all matches. A baseline against a baseline has one draw, because seed and seat determine its moves."""
         for player in self.players:
             for item in self.items:
                 first = Match(item, player, self.opponents.get(item.opponent))
@@ -206,7 +207,7 @@ class LeaguePlan:
                     yield first._replace(draw=draw)
 
     def episode(self, match: Match) -> GameEpisode:
-        """The match, to be asked turn by turn."""
+        """Return the episode of a match."""
         return GameEpisode(self.pack, match.item.seed, match.list_seated_players(self.n_seats), match.draw, self.snapshot)
 
     @property
@@ -221,14 +222,14 @@ class LeaguePlan:
 
 
 class BaselineGames:
-    """Games of baselines, each played once: A against B is the same game for the item of either seat."""
+    """Games between baselines, each played only once: A against B is the same game for the items of both seats."""
 
     def __init__(self, pack: Pack) -> None:
         self._pack = pack
         self._played: dict[tuple[int, tuple[str, ...]], GameTrace] = {}
 
     def trace(self, seed: int, players: tuple[Player, ...]) -> GameTrace:
-        """What was played, with players by seat."""
+        """Return the trace of a game, with players by seat."""
         key = (seed, tuple(player.name for player in players))
         if key not in self._played:
             self._played[key] = play_baselines(self._pack, seed, players)

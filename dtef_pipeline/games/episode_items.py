@@ -1,4 +1,4 @@
-"""The items of a scenario: each seed in every seat against every opponent, and the rows of `scenario_items`."""
+"""Items of a scenario: each seed in every seat against every opponent, and the rows of `scenario_items`."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from dtef_pipeline.games.tables import EPISODE_PROMPTS, SCENARIO_ITEMS
 from dtef_pipeline.identity import compute_messages_id, digest
 
 NO_OPPONENT = ""
-"""What tables have as the opponent in a scenario of one seat."""
+"""Opponent in tables for scenarios with one seat."""
 MOST_SEEDS = 100_000
 _SEED_SPAN = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
 
 
 @runtime_checkable
 class KnowsDeals(Protocol):
-    """What a scenario may offer in addition to the contract: facts about a deal that players never see."""
+    """Optional interface of a scenario: facts about a deal that players never see."""
 
     def optimum(self, seed: int) -> int | None:
-        """The fewest moves that solve it; None: no moves do."""
+        """Return the fewest moves that solve the deal; None: it cannot be solved."""
 
 
 class GameItem(NamedTuple):
-    """One episode to be played, whoever plays it."""
+    """One episode to play, by any player."""
 
     seed: int
     seat: int
-    """Of the player under test."""
+    """Seat of the player under test."""
     opponent: str
-    """The name of the player at all other seats; NO_OPPONENT: there are none."""
+    """Name of the player at all other seats; NO_OPPONENT: there are no other seats."""
 
     @property
     def item_id(self) -> str:
@@ -46,33 +46,35 @@ class GameItem(NamedTuple):
 
 
 def resolve_seeds(text: str | None, manifest: ScenarioManifest) -> list[int]:
-    """As `parse_seeds`; None: the manifest's."""
+    """Parse seeds as `parse_seeds`; None: return the manifest's seeds."""
     if text is None:
         return list(range(manifest.seeds.first, manifest.seeds.first + manifest.seeds.count))
     return parse_seeds(text)
 
 
 def parse_seeds(text: str) -> list[int]:
-    """The seeds that `1-100` or `1-10,42` names, each once. Raises ConfigError for another form."""
+    """Return the seeds in `1-100` or `1-10,42`, each once. Raises ConfigError for another form."""
     return list(dict.fromkeys(seed for first, last in parse_seed_spans(text) for seed in range(first, last + 1)))
 
 
 def parse_seed_spans(text: str) -> list[tuple[int, int]]:
-    """The first and the last seed of each span of `1-10,42`. Raises ConfigError for another form."""
+    """Return the first and the last seed of each range in `1-10,42`. Raises ConfigError for another form."""
     spans = []
     for part in text.split(","):
         match = _SEED_SPAN.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not first <= last < first + MOST_SEEDS:
-            raise ConfigError(f"seeds {text!r}: allowed: seeds and spans of at most {MOST_SEEDS:,}, such as 1-100 or 1-10,42")
+            raise ConfigError(
+                f"seeds {text!r}: allowed: numbers and ranges of at most {MOST_SEEDS:,} seeds, such as 1-100 or 1-10,42"
+            )
         spans.append((first, last))
     return spans
 
 
 def resolve_opponents(given: Sequence[str], manifest: ScenarioManifest) -> list[str]:
-    """The names of the opponents, as tables have them: those `given`, or else the manifest's baselines; NO_OPPONENT where there is one seat.
+    """Return the opponents' names as in tables: those `given`, else the manifest's baselines; NO_OPPONENT for a scenario with one seat.
 
-    Raises ConfigError where a scenario of several seats has none.
+    Raises ConfigError if a scenario with several seats has no opponents.
     """
     if len(manifest.seats) == 1:
         return [NO_OPPONENT]
@@ -83,21 +85,23 @@ def resolve_opponents(given: Sequence[str], manifest: ScenarioManifest) -> list[
 
 
 def build_game_items(manifest: ScenarioManifest, seeds: str | None, opponents: Sequence[str]) -> list[GameItem]:
-    """Every seed in all seats against every opponent, in the order of seeds. `opponents`: names as of `resolve_opponents`."""
+    """Build the items: every seed in all seats against every opponent, in the order of seeds. `opponents`: names, see
+    `resolve_opponents`."""
     names = resolve_opponents(opponents, manifest)
     seats = range(len(manifest.seats))
     return [GameItem(seed, seat, name) for seed in resolve_seeds(seeds, manifest) for seat in seats for name in names]
 
 
 def truth_id(manifest: ScenarioManifest) -> str:
-    """Hash of what decides how a game goes beside its players' texts: version, settings and limits. Rules in words are part of prompts."""
+    """Return a hash of what determines a game besides its players' texts: version, settings and limits. The wording of rules is part of
+    prompts."""
     limits = (manifest.turn_limit, manifest.retries, manifest.on_illegal, manifest.show_legal)
     adapter = () if manifest.adapter_name == manifest.id else (manifest.adapter_name,)
     return digest("scenario", manifest.id, manifest.version, manifest.settings, len(manifest.seats), *limits, *adapter)
 
 
 def build_item_rows(pack: Pack, items: Sequence[GameItem], earlier: pa.Table | None = None) -> pa.Table:
-    """The rows of `scenario_items`, those of `earlier` runs among them that are still played alike; their optima are taken over."""
+    """Return the rows of `scenario_items`, including those of `earlier` runs under the same rules, whose optima are reused."""
     truth = truth_id(pack.manifest)
     old = SCENARIO_ITEMS.empty_table() if earlier is None else filter_still_valid(earlier, pack.manifest, truth)
     optima = _read_optima(old, pack.manifest.version)
@@ -110,7 +114,7 @@ def build_item_rows(pack: Pack, items: Sequence[GameItem], earlier: pa.Table | N
 
 
 def filter_still_valid(rows: pa.Table, manifest: ScenarioManifest, truth: str) -> pa.Table:
-    """The rows of other versions, and those of this one that were made under the same settings and limits."""
+    """Return the rows of other versions, and those of this version with the same settings and limits."""
     return rows.filter(pc.or_(pc.not_equal(rows["version"], manifest.version), pc.equal(rows["truth_id"], truth)))
 
 
@@ -145,9 +149,9 @@ def _build_item_columns(pack: Pack, items: Sequence[GameItem], truth: str, cache
 def build_game_prompt_rows(
     pack: Pack, items: Sequence[GameItem], players: Sequence[Player], earlier: pa.Table | None = None
 ) -> pa.Table:
-    """One row per item and persona that a model among the players has, and the rows of `earlier` runs that are still valid.
+    """Return one row per item and persona of a model among the players, and the rows of `earlier` runs that are still valid.
 
-    The messages of a seat that does not move first are those that it would get if it did, since the earlier moves are not known yet.
+    A seat that does not move first gets the messages that it would get if it did, because the earlier moves are not known yet.
     """
     roles = list({entrant.persona_name: entrant for entrant in players if entrant.model is not None}.values())
     messages_by_seat = {

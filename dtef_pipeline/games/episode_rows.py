@@ -1,4 +1,4 @@
-"""The rows of `episodes`, column by column, from what was played."""
+"""The rows of `episodes`, built column by column from traces."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 PLAYED_EPISODE, OUT_OF_BUDGET = "played", "skipped_budget"
 EPISODE_STATES = (PLAYED_EPISODE, OUT_OF_BUDGET, "error")
 OWN_STEPS = ("steps", "moves")
-"""What a scenario measures under these names counts in place of the moves of a seat."""
+"""A scenario's counts under these names replace the moves of a seat."""
 _NOTHING_ASKED = Played()
 _FROM_PLAN = ("league", "scenario", "version", "snapshot", "max_turns", "truth_id")
 
 
 class EpisodeColumns:
-    """Columns of `episodes` that grow by one episode at a time: a league of baselines has a hundred thousand of them."""
+    """Columns of `episodes` to which episodes are added one by one: a league of baselines has a hundred thousand of them."""
 
     def __init__(self, plan: LeaguePlan, optima: Mapping[int, float | None]) -> None:
         self._plan, self._optima = plan, optima
@@ -37,7 +37,7 @@ class EpisodeColumns:
         self._serialized: dict[int, tuple[GameTrace, str, str]] = {}
 
     def add(self, match: Match, trace: GameTrace, play: Played = _NOTHING_ASKED) -> None:
-        """One episode more. `play`: what was asked for it, of all seats."""
+        """Add one episode. `play`: its requests and responses, of all seats."""
         row = {
             **self._describe_players(match),
             **self._describe_result(match, trace, play),
@@ -99,7 +99,7 @@ class EpisodeColumns:
         }
 
     def _serialize_trace(self, trace: GameTrace) -> tuple[str, str]:
-        """A trace as JSON, and its hash. A game of baselines is serialized once, although it is an episode of each seat."""
+        """Return a trace as JSON with its hash. A game of baselines is serialized only once, although it is an episode of each seat."""
         entry = self._serialized.get(id(trace))
         if entry is None or entry[0] is not trace:
             entry = self._serialized[id(trace)] = (trace, encode_trace(trace), hash_trace(trace))
@@ -136,13 +136,13 @@ def find_episode_state(trace: GameTrace, play: Played) -> str:
 
 
 def select_own_responses(trace: GameTrace, play: Played, seat: int) -> list[Response]:
-    """The responses of the player at a seat: texts stand in the trace in the order in which they were asked for."""
+    """Return the responses of the player at a seat; texts in the trace have the order of their requests."""
     seats = (move.seat for move in trace.moves if move.text is not None)
     return [response for response, writer in zip(play.responses, seats, strict=False) if writer == seat]
 
 
 def merge_episodes(existing: pa.Table, new: pa.Table, plan: LeaguePlan) -> pa.Table:
-    """All rows of a snapshot: the new ones, and those of earlier runs that were played by the rules of today or by another version's.
+    """Return all rows of a snapshot: the new ones, and those of earlier runs under the present rules or of another version.
 
     Ordered by version, model, persona, draw and item, so that equal content gives equal bytes.
     """
@@ -150,7 +150,7 @@ def merge_episodes(existing: pa.Table, new: pa.Table, plan: LeaguePlan) -> pa.Ta
 
 
 def merge_rows_by(existing: pa.Table, new: pa.Table, plan: LeaguePlan, order: Sequence[str]) -> pa.Table:
-    """As `merge_episodes`, of any table with `episode_id` and `truth_id`, in another order."""
+    """As `merge_episodes`, for any table with `episode_id` and `truth_id`, in another order."""
     old = filter_still_valid(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
     old = old.filter(pc.invert(pc.is_in(old["episode_id"], new["episode_id"].combine_chunks())))
     rows = pa.concat_tables([old, new])
@@ -172,7 +172,7 @@ _TURN_ORDER = ("version", "model", "model_variant", "persona", "draw", "item_id"
 def iterate_turn_rows(
     plan: LeaguePlan, match: Match, episode: GameEpisode, trace: GameTrace, play: Played
 ) -> Iterator[dict[str, Any]]:
-    """The rows of one episode, in the order of its texts."""
+    """Yield the rows of one episode, in the order of its texts."""
     seats = match.list_seated_players(plan.n_seats)
     episode_columns = _identify_episode(plan, match)
     texts = Counter[tuple[int, int]]()
@@ -193,14 +193,15 @@ def iterate_turn_rows(
 
 
 def build_turn_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
-    """EPISODE_TURNS of rows as of `iterate_turn_rows`; what a row does not name is null."""
+    """Build EPISODE_TURNS from rows of `iterate_turn_rows`; missing values are null."""
     return pa.table([pa.array([row.get(item.name) for row in rows], item.type) for item in EPISODE_TURNS], schema=EPISODE_TURNS)
 
 
 def merge_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: pa.Table) -> pa.Table:
-    """All rows of a snapshot: the new ones, and those of earlier runs whose episode is still in `episodes`, the table as it is written.
+    """Return all rows of a snapshot: the new ones, and those of earlier runs whose episode is still in `episodes`, the table as it is
+    written.
 
-    Usage stands once per request, at the first row: a game of two models is the episode of either.
+    Usage is counted once per request, at its first row, because a game of two models is an episode of both.
     """
     truths = dict(zip(episodes["episode_id"].to_pylist(), episodes["truth_id"].to_pylist(), strict=True))
     rows = []
@@ -232,7 +233,7 @@ def _identify_episode(plan: LeaguePlan, match: Match) -> dict[str, Any]:
 
 
 def _locate_turn(match: Match, player: Player, seat: int, turn: int, attempt: int) -> dict[str, Any]:
-    assert player.model is not None, "a baseline writes nothing"
+    assert player.model is not None, "a baseline writes no texts"
     return {
         "persona": player.persona_name,
         "seat": seat,

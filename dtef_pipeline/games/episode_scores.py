@@ -1,4 +1,4 @@
-"""The rows of `episode_scores`: what each episode says of each metric, as a numerator and a denominator."""
+"""The rows of `episode_scores`: each metric in each episode, as a numerator and a denominator."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _OF_EPISODES = {
     "forfeit_rate": ("forfeits", ""),
     "turns": ("n_turns", ""),
     "tokens": ("tokens", "no model plays"),
-    "dollars": ("cost_usd", "no model plays, or a price is not known"),
+    "dollars": ("cost_usd", "no model plays, or a price is unknown"),
 }
 
 
 class _MetricCounts(NamedTuple):
-    """One metric of all episodes: NaN of an episode that says nothing of it, for the reason given."""
+    """One metric in all episodes: NaN, with a reason, for an episode in which it is not defined."""
 
     total: Floats
     of: Floats
@@ -48,7 +48,7 @@ class _MetricCounts(NamedTuple):
 
 
 def select_pack_metrics(pack: Pack) -> dict[str, GameMetric]:
-    """By name, what is measured of the scenario's episodes: less what needs optima or severities where it has none."""
+    """Return the metrics of the scenario's episodes by name, without those that need optima or severities it does not have."""
     metrics = merge_metrics(pack.scenario.unit, pack.scenario.metrics)
     names = {measure.name for measure in pack.scenario.metrics}
     left_out: set[str] = set()
@@ -60,9 +60,9 @@ def select_pack_metrics(pack: Pack) -> dict[str, GameMetric]:
 
 
 def compute_episode_scores(episodes: pa.Table, pack: Pack) -> pa.Table:
-    """EPISODE_SCORES of rows of `episodes` of the pack's version, metric by metric.
+    """Compute EPISODE_SCORES from rows of `episodes` of the pack's version, metric by metric.
 
-    Raises ConfigError where the manifest weighs metrics in a composite score that cannot be part of one.
+    Raises ConfigError if the manifest puts a metric into the composite score that cannot be part of one.
     """
     metrics = select_pack_metrics(pack)
     require_composite(f"{pack.name}: evaluation, algorithmic", pack.manifest.evaluation.algorithmic, metrics)
@@ -76,7 +76,7 @@ def compute_episode_scores(episodes: pa.Table, pack: Pack) -> pa.Table:
 
 
 def merge_episode_scores(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> pa.Table:
-    """The new rows, behind those of other versions of the scenario."""
+    """Return the rows of other versions of the scenario, then the new ones."""
     if earlier is None:
         return new
     return pa.concat_tables([earlier.filter(pc.not_equal(earlier["version"], pack.manifest.version)), new])
@@ -115,7 +115,7 @@ def _build_score_rows(episodes: pa.Table, metric: GameMetric, counts: _MetricCou
 
 
 def _count_metric(name: str, episodes: pa.Table, pack: Pack) -> _MetricCounts:
-    """One of the metrics that all scenarios have."""
+    """Count a metric that all scenarios have."""
     n = len(episodes)
     ones, none = np.ones(n), np.full(n, None, dtype=object)
     if name in _OF_TURNS:
@@ -141,14 +141,14 @@ def _compute_over_optimal(episodes: pa.Table, *, charge: bool) -> _MetricCounts:
     is_solved = _convert_to_texts(episodes["outcome"]) == "win"
     moves = np.where(is_solved, steps, _convert_to_floats(episodes["max_turns"]) if charge else np.nan)
     total = np.maximum(moves - optimum, 0)
-    why = np.where(np.isnan(optimum), "the fewest moves are not known, or nothing solves it", "it was not solved").astype(
+    why = np.where(np.isnan(optimum), "the fewest moves are unknown, or the deal has no solution", "it was not solved").astype(
         object
     )
     return _MetricCounts(total, np.ones(len(total)), why)
 
 
 def _sum_red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:
-    """Flags with a severity. An episode that the opponent forfeited has the flag too: it is no violation of the player under test."""
+    """Sum the flags with a severity. A forfeit by the opponent has the same flag but is not a violation of the player under test."""
     weights = {flag: SEVERITY_WEIGHTS[grave] if weighted else 1 for flag, grave in pack.manifest.severities.items()}
     of_others = {**weights, FORFEIT_FLAG: 0}
     rows = zip(episodes["flags"].to_pylist(), episodes["forfeits"].to_pylist(), strict=True)
@@ -157,9 +157,9 @@ def _sum_red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:
 
 
 def _read_own_counts(episodes: pa.Table, names: set[str]) -> Mapping[str, _MetricCounts]:
-    """What the scenario itself counted, by metric."""
+    """Read what the scenario itself counted, by metric."""
     n = len(episodes)
-    why = "the episode says nothing of it"
+    why = "the metric is not defined in this episode"
     counts = {name: _MetricCounts(np.full(n, np.nan), np.zeros(n), _fill_texts(n, why)) for name in names}
     measures = episodes["measured"].combine_chunks()
     row = pc.list_parent_indices(measures).to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""For estimates: how a stand-in plays for a model that nobody asks, and the most texts that models can have to write."""
+"""For estimates: a stand-in that plays in place of a model, and the largest number of texts that models may write."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dtef_pipeline.games.exact.decision_points import has_decision_points, list_
 from dtef_pipeline.games.packs import Pack
 
 STAND_IN = "random"
-"""The baseline that plays for a model in a scenario without opponents; in others one of these does, drawn anew for each turn."""
+"""Baseline that plays for a model in a scenario without opponents; in others one of these, drawn for each turn, plays."""
 _ASKED_AGAIN_TOKENS = 60
-"""Tokens around the form of a reply where a text was no move."""
+"""Tokens added around the reply form after a text that was not a move."""
 
 
 def write_legal_text(episode: GameEpisode, request: Request, text: str) -> str:
-    """The text with a legal move of the seat that is asked. It follows from the request, so that equal conversations go on alike."""
+    """Write a text with a legal move for the seat to move. It depends only on the request, so that equal conversations continue alike."""
     scenario, seat = episode.pack.scenario, episode.seat or 0
     rng = random.Random(request.key)  # noqa: S311 - a game's dice, no secret
     plays = find_baseline(scenario, rng.choice(episode.pack.manifest.opponents or [STAND_IN]))
@@ -31,16 +31,17 @@ def write_legal_text(episode: GameEpisode, request: Request, text: str) -> str:
 
 
 class MostTexts(NamedTuple):
-    """The most texts that one player can have to write at one seat."""
+    """The largest number of texts that one player may write at one seat."""
 
     in_turn: int
     in_episode: int
     in_scenario: int | None
-    """Texts that differ, in any number of episodes with one draw; None: that is not known."""
+    """Number of distinct texts over all episodes with one draw; None: unknown."""
 
 
 def count_most_texts(pack: Pack) -> MostTexts:
-    """What the limit of turns and the retries of a scenario allow. In a small game each decision point is met with one conversation alone."""
+    """Return the largest number of texts under a scenario's turn limit and retries. In a small game each decision point has only one
+    conversation."""
     manifest, scenario = pack.manifest, pack.scenario
     in_turn = 1 + manifest.retries
     in_episode = -(-manifest.turn_limit // len(manifest.seats)) * in_turn
@@ -49,34 +50,34 @@ def count_most_texts(pack: Pack) -> MostTexts:
 
 
 _Writer = tuple[str, str, int]
-"""A model variant, its persona and a draw: a writer that gets the same messages writes the same text."""
+"""Model variant, persona and draw: a writer gives the same text to the same messages."""
 
 
 @dataclass(slots=True)
 class _Most:
-    """The most that one writer can still write."""
+    """The largest number of texts that one writer may still write."""
 
     model: ModelSpec
     texts: int = 0
     earlier_texts: float = 0.0
-    """Texts that the prompts of these hold besides the first ones, each as long as the longest."""
+    """Number of texts in their prompts besides the first ones, each counted at the longest length."""
 
 
 class MostTurns:
-    """The most texts that the episodes of a scenario can still take: to the limit of turns, each turn with all its retries."""
+    """The largest number of texts that a scenario's episodes may still need: up to the turn limit, each turn with all its retries."""
 
     def __init__(self, pack: Pack) -> None:
         self._pack, self._limits = pack, count_most_texts(pack)
         self._first_tokens = self._turn_tokens = 0
-        """Tokens of the longest first prompt, and of the longest text that a player gets in a turn."""
+        """Tokens of the longest first prompt, and of the longest text shown to a player in a turn."""
         self._most: dict[_Writer, _Most] = {}
         self._begun: dict[_Writer, set[str]] = defaultdict(set)
-        """First requests: in one turn all episodes that begin alike go on alike."""
+        """First requests; within a turn, episodes that begin alike continue alike."""
         self._counted: set[tuple[str, str, str, int, int | None]] = set()
         """Episodes, and their seats."""
 
     def add(self, match: Match, seat: int, request: Request) -> None:
-        """Counts a request of an episode that is not stored. The number of a seat's other texts is estimated from its first request only."""
+        """Count a request of an episode that is not stored. The number of a seat's other texts is estimated from its first request only."""
         self._turn_tokens = max(self._turn_tokens, estimate_tokens_cached(request.messages[-1].text))
         self._first_tokens = max(self._first_tokens, prompt_tokens(request.messages[:2]))
         episode = (match.item.item_id, match.player.persona_name, match.player.variant, match.draw)
@@ -86,7 +87,7 @@ class MostTurns:
             self._begin(match, seat, request)
 
     def total(self) -> Iterator[tuple[ModelSpec, int, float, float]]:
-        """As of `dtef_pipeline.family.stage.MostCalls`."""
+        """See `dtef_pipeline.family.stage.MostCalls`."""
         limits = self._limits
         instruction_tokens = max(
             self._turn_tokens, estimate_tokens_cached(self._pack.manifest.reply_format) + _ASKED_AGAIN_TOKENS
@@ -111,7 +112,7 @@ class MostTurns:
         return is_new
 
     def _add_whole(self, match: Match) -> None:
-        """All texts of the models at all seats, which may come to move though the stand-in did not."""
+        """Add all texts of the models at all seats, which may have to move even if the stand-in did not."""
         for player in match.list_seated_players(len(self._pack.manifest.seats)):
             if player.model is not None and not player.model.is_imported:
                 most = self._most.setdefault((player.variant, player.persona_name, match.draw), _Most(player.model))
@@ -119,7 +120,7 @@ class MostTurns:
                 most.earlier_texts += _sum_to(self._limits.in_episode)
 
     def _begin(self, match: Match, seat: int, request: Request) -> None:
-        """Leave out the texts that a seat has, or, before the first one, those of its first turn, which it shares."""
+        """Subtract the texts that a seat already has or, before its first one, those of its first turn, which are shared."""
         player = match.list_seated_players(len(self._pack.manifest.seats))[seat]
         writer = (player.variant, player.persona_name, match.draw)
         if writer not in self._most:
@@ -133,5 +134,5 @@ class MostTurns:
 
 
 def _sum_to(texts: int) -> float:
-    """How many earlier texts so many prompts of a conversation hold together."""
+    """Return the number of earlier texts that this many prompts of a conversation contain together."""
     return texts * (texts - 1) / 2

@@ -1,4 +1,4 @@
-"""A game in play: what players are shown, what was played so far, whose turn it is, and the episode as canonical JSON."""
+"""A game in play: the texts shown to players, the moves so far, the seat to move, and the episode as canonical JSON."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from dtef_pipeline.text.quantity_words import format_plural
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 ACTION_WORD = "action:"
-"""What an action begins with, in any case."""
+"""Word before an action, in any case."""
 
 
 def plan_of(text: str, *, is_move: bool) -> str:
-    """What stands before the last line with `ACTION:`, without thinking. Of a text without such a line: all but its last line where that was
-    played, else all of it.
+    """Return the text before the last line with `ACTION:`, without thinking. For a text without such a line: all but its last line if that
+    was played, else all of it.
     """
     lines = strip_thinking(text).strip().splitlines()
     last = max((at for at, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
@@ -37,33 +37,33 @@ def plan_of(text: str, *, is_move: bool) -> str:
 
 TURN_LIMIT_FLAG, FORFEIT_FLAG = "turn_limit", "forfeit"
 _BLANK_REPLY = "(no text)"
-"""Stands for a blank reply in a conversation: some servers refuse empty messages."""
+"""Replaces a blank reply in a conversation, because some servers refuse empty messages."""
 
 
 @dataclass(slots=True)
 class GameInPlay:
-    """One episode while it is played, by whoever plays it. It asks nobody: those who drive it bring commands and texts."""
+    """One episode in play. It makes no requests; the caller supplies commands and texts."""
 
     pack: Pack
     seed: int
     seating: tuple[int, ...] = ()
-    """The number of the player of each seat; none: as they are counted."""
+    """Player number of each seat; empty: in the order of seats."""
     patient: frozenset[int] = frozenset()
-    """Seats that may write as many texts in a turn as they like, such as that of a person at a terminal."""
+    """Seats with an unlimited number of texts in a turn, such as that of a person at a terminal."""
     state: Any = field(init=False)
     result: GameResult | None = field(init=False, default=None)
-    """None: it goes on."""
+    """None: the game goes on."""
     turn: int = field(init=False, default=0)
-    """Turns played so far, of all seats together."""
+    """Number of turns so far, of all seats together."""
     _moves: list[GameMove] = field(init=False, default_factory=list)
     _answered_at: list[int | None] = field(init=False, default_factory=list)
-    """Of each move, where in its seat's conversation the answer to it stands; None: a baseline moved, or the game did for a player."""
+    """For each move, the place of the reply to it in its seat's conversation; None: a baseline moved, or the game moved for a player."""
     _histories: dict[int, list[Message]] = field(init=False, default_factory=dict)
-    """Of each seat that writes, all but the system message."""
+    """Messages of each seat that writes, without the system message."""
     _failed: list[Illegal] = field(init=False, default_factory=list)
-    """Of the texts of this turn, why they were no moves."""
+    """Reasons why texts of this turn were not moves."""
     _first_notes: dict[int, str] = field(init=False, default_factory=dict)
-    """By seat, the note that precedes its next observation."""
+    """Note before the next observation, by seat."""
 
     def __post_init__(self) -> None:
         self.state = self.pack.scenario.reset(self.seed, self.seating or make_usual_seating(self.pack))
@@ -71,32 +71,32 @@ class GameInPlay:
 
     @property
     def seat(self) -> int | None:
-        """Whose turn it is; None: the game is over."""
+        """The seat to move; None: the game is over."""
         return None if self.result is not None else self.pack.scenario.seat_to_move(self.state)
 
     @property
     def failed(self) -> Illegal | None:
-        """Why the last text of this turn was no move; None: there was no such text."""
+        """Why the last text of this turn was not a move; None: there was no such text."""
         return self._failed[-1] if self._failed else None
 
     def messages(self, seat: int, persona: Persona | None = None) -> tuple[Message, ...]:
-        """The conversation of the seat whose turn it is, up to the text it must answer now, without what only other seats were shown."""
+        """The conversation of the seat to move, up to the text that it must answer now, without what only other seats saw."""
         history = self._histories.setdefault(seat, [])
         if not history or history[-1].role == "assistant":
             history.append(Message("user", write_turn_text(self.pack, self.state, seat, self._first_notes.pop(seat, ""))))
         return (Message("system", write_system_text(self.pack.manifest, seat, persona)), *history)
 
     def plays(self, command: str) -> None:
-        """A command of a baseline, at the seat whose turn it is. Raises ValueError for one that is not legal."""
+        """Play a command of a baseline at the seat to move. Raises ValueError for an illegal command."""
         seat = self._require_mover()
         self._moves.append(GameMove(seat, self.turn, command))
         self._answered_at.append(None)
         self._apply_command(seat, command)
 
     def writes(self, text: str) -> None:
-        """A text of the player whose turn it is: a move, or one more reason why not.
+        """Play a text of the player to move: a move, or one more reason why it is not a move.
 
-        Where the player may write no further text in this turn, the manifest says whether it forfeits or a command is played for it.
+        If the player has no more texts in this turn, the manifest decides whether it forfeits or a command is played for it.
         """
         seat = self._require_mover()
         self.messages(seat)
@@ -114,13 +114,14 @@ class GameInPlay:
 
     @property
     def ending(self) -> GameEnding | None:
-        """What there is to say of it; None: it goes on. No conversation holds any of it."""
+        """Return the description of the end; None: the game goes on. No conversation contains it."""
         return None if self.result is None else self.pack.scenario.ending(self.state)
 
     def last_reaction(self, move: GameMove) -> str:
-        """What the game answered to the last text of a seat in an episode that is over: why it was no move, how the game ended, and its ending.
+        """Return the game's reply to the last text of a seat in a finished episode: why it was not a move, how the game ended, and its
+        ending.
 
-        The trace has one line of it alone, `GameMove.reaction`: all the rest follows from the moves.
+        The trace has only one line of it, `GameMove.reaction`; the rest follows from the moves.
         """
         ending = self.ending
         if self.result is None or ending is None:
@@ -129,7 +130,7 @@ class GameInPlay:
         return f"{move.illegal.reason}\n{content}" if move.illegal else content
 
     def trace(self) -> GameTrace:
-        """What was played so far; with a result, also what the scenario measured of each seat."""
+        """Return the moves so far; with a result, also the scenario's counts for each seat."""
         moves = tuple(
             move if at is None else replace(move, reaction=self._describe_reaction(move, at))
             for move, at in zip(self._moves, self._answered_at, strict=True)
@@ -168,7 +169,7 @@ class GameInPlay:
         return seat
 
     def _describe_reaction(self, move: GameMove, at: int) -> str:
-        """The game's answer to a text: the next text that the player was shown, or how the game ended for it."""
+        """Return the game's reply to a text: the next text shown to the player, or how the game ended for it."""
         history = self._histories[move.seat]
         if at < len(history):
             return history[at].text
@@ -184,12 +185,12 @@ _PARAGRAPHS = "\n\n"
 
 
 def make_usual_seating(pack: Pack) -> tuple[int, ...]:
-    """The number of the player of each seat where nobody changes places."""
+    """Return the player number of each seat if no players change places."""
     return tuple(range(len(pack.manifest.seats)))
 
 
 def write_system_text(manifest: ScenarioManifest, seat: int, persona: Persona | None) -> str:
-    """The system message of a seat's player: persona, rules, its seat, what it must not do, and the form of a reply.
+    """Write the system message of a seat's player: persona, rules, its seat, what it must not do, and the form of a reply.
 
     It says nothing about the other seats except their names.
     """
@@ -204,7 +205,7 @@ def write_system_text(manifest: ScenarioManifest, seat: int, persona: Persona | 
 
 
 def write_turn_text(pack: Pack, state: Any, seat: int, before: str = "") -> str:
-    """The text that a seat's player gets on its turn: what it sees, and the legal commands if the manifest asks for them.
+    """Write the text that a seat's player gets on its turn: what it sees, and the legal commands if the manifest requires them.
 
     `before`: a note to put first, such as the command that was played for it. Legal commands that the scenario lists itself are not repeated.
     """
@@ -214,17 +215,17 @@ def write_turn_text(pack: Pack, state: Any, seat: int, before: str = "") -> str:
 
 
 def write_again_text(illegal: Illegal, manifest: ScenarioManifest) -> str:
-    """The text for a player whose reply was not a move and who may write another one."""
+    """Write the text for a player whose reply was not a move and who may write another one."""
     return _PARAGRAPHS.join((f"Nothing was played: {illegal.reason}", "It is still your turn.", manifest.reply_format.strip()))
 
 
 def write_default_text(illegal: Illegal, command: str) -> str:
-    """The text for a player whose replies contained no move, so that a command was played for it."""
+    """Write the text for a player whose replies contained no move, so that a command was played for it."""
     return f"Your last reply was no move: {illegal.reason}\nThis was played for you: {command}"
 
 
 def write_end_text(result: GameResult, seat: int, unit: str) -> str:
-    """How an episode ended for a seat, in one line: as traces have it, whose hash it is a part of. `describe_end` says more."""
+    """Describe in one line how an episode ended for a seat. It is part of the trace and its hash; `describe_end` says more."""
     flags = f" ({', '.join(result.flags)})" if result.flags else ""
     return f"The game is over: {result.outcomes[seat].replace('_', ' ')}, {result.rewards[seat]:g} {unit}{flags}"
 
@@ -232,7 +233,7 @@ def write_end_text(result: GameResult, seat: int, unit: str) -> str:
 def build_opening_messages(
     pack: Pack, seed: int, player: Player, seat: int, seating: tuple[int, ...] | None = None
 ) -> tuple[Message, ...]:
-    """The first messages of a seat in an episode; for the seat that moves first, those of its first request.
+    """Build the first messages of a seat in an episode; for the seat that moves first, those of its first request.
 
     The first request of another seat has the same system message, and what the seat sees when its turn comes. Raises ConfigError for a seat
     that the scenario does not have, and for a baseline, which gets no messages.
@@ -240,7 +241,7 @@ def build_opening_messages(
     if not 0 <= seat < len(pack.manifest.seats):
         raise ConfigError(f"seat {seat} of {pack.name}: allowed: 0 to {len(pack.manifest.seats) - 1}")
     if player.baseline is not None:
-        raise ConfigError(f"opening messages of {player.name}: a baseline reads none; allowed: a model")
+        raise ConfigError(f"opening messages of {player.name}: a baseline has no messages; allowed: a model")
     state = pack.scenario.reset(seed, seating or make_usual_seating(pack))
     return (
         Message("system", write_system_text(pack.manifest, seat, player.persona)),
@@ -254,11 +255,11 @@ def _list_seat_lines(manifest: ScenarioManifest, seat: int) -> list[str]:
 
 
 NOT_SHOWN_TO_PLAYERS = "not shown to the players"
-"""Stands at what people see of an episode and its players did not."""
+"""Label of parts of an episode that people see and its players did not."""
 
 
 def format_units(number: float, unit: str) -> str:
-    """`1 chip`, `-2.5 points`. A unit that is no plural of things, such as `solved`, says nothing behind a number: `reward 1`."""
+    """Format a reward with its unit: `1 chip`, `-2.5 points`. For a unit that is not a plural noun, such as `solved`: `reward 1`."""
     if not unit.endswith("s"):
         return f"reward {number + 0.0:g}"
     noun = unit.removesuffix("s")
@@ -266,19 +267,19 @@ def format_units(number: float, unit: str) -> str:
 
 
 def describe_unit(unit: str) -> str:
-    """What a reward is, behind the word Reward: `in chips`; `1 where it is solved, else 0`."""
-    return f"in {unit}" if unit.endswith("s") else f"1 where it is {unit}, else 0"
+    """Describe a unit after the word Reward: `in chips`; `1 if it is solved, else 0`."""
+    return f"in {unit}" if unit.endswith("s") else f"1 if it is {unit}, else 0"
 
 
 def describe_end(result: GameResult, seat: int, unit: str, ending: GameEnding) -> str:
-    """What a seat learns when an episode is over: how it ended for the seat, and what is shown to all."""
+    """Describe what a seat learns when an episode is over: how it ended for the seat, and what all seats see."""
     flags = f" ({', '.join(result.flags).replace('_', ' ')})" if result.flags else ""
     outcome = result.outcomes[seat].replace("_", " ")
     return "\n".join([f"The game is over: {outcome}, {format_units(result.rewards[seat], unit)}{flags}", *ending.shown])
 
 
 def encode_ending(ending: GameEnding | None) -> dict[str, Any] | None:
-    """The ending as JSON has it; None: the episode is not over."""
+    """Return the ending as JSON values; None: the episode is not over."""
     return None if ending is None else {"shown": list(ending.shown), "hidden": list(ending.hidden)}
 
 
@@ -286,30 +287,30 @@ class SeatCounts(NamedTuple):
     """What one seat did in an episode."""
 
     turns: int
-    """Turns in which it played, or had a command played for it, or forfeited, or got no further."""
+    """Turns in which it played, had a command played for it, forfeited, or was stopped."""
     texts: int
-    """Texts it wrote; a baseline writes none."""
+    """Number of its texts; 0 for a baseline."""
     illegal: int
-    """Texts that were no moves, whatever the reason: `unparsed` and `refused` are among them."""
+    """Number of texts that were not moves, including `unparsed` and `refused`."""
     unparsed: int
     refused: int
     by_default: int
-    """Commands that were played for it."""
+    """Number of commands played for it."""
     forfeited: bool
 
 
 def encode_trace(trace: GameTrace) -> str:
-    """The trace as canonical JSON: equal traces give equal text, byte for byte, as UTF-8."""
+    """Encode the trace as canonical JSON: equal traces give equal text, byte for byte, as UTF-8."""
     return json.dumps(_convert_to_plain(trace), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def hash_trace(trace: GameTrace) -> str:
-    """32 hexadecimal digits of the SHA-256 of `encode_trace`."""
+    """Return 32 hexadecimal digits of the SHA-256 of `encode_trace`."""
     return hashlib.sha256(encode_trace(trace).encode()).hexdigest()[:32]
 
 
 def decode_trace(text: str) -> GameTrace:
-    """The trace that `encode_trace` wrote."""
+    """Decode a trace written by `encode_trace`."""
     data = json.loads(text)
     result = data["result"]
     return GameTrace(
@@ -320,7 +321,7 @@ def decode_trace(text: str) -> GameTrace:
 
 
 def count_seat(trace: GameTrace, seat: int) -> SeatCounts:
-    """What a seat did in an episode that was played, to its end or not."""
+    """Count what a seat did in an episode, finished or not."""
     moves = [move for move in trace.moves if move.seat == seat]
     kinds = [move.illegal.kind for move in moves if move.illegal]
     is_forfeit = trace.result is not None and FORFEIT_FLAG in trace.result.flags
@@ -352,7 +353,7 @@ _FIRST_SIGHT = "first sight"
 
 
 def replay_first_seen(pack: Pack, seed: int, seat: int, trace: str) -> str:
-    """The text that the seat was shown in its first turn.
+    """Return the text that the seat saw in its first turn.
 
     Raises ValueError, KeyError or TypeError for a trace that the scenario cannot replay.
     """
@@ -364,10 +365,11 @@ def replay_first_seen(pack: Pack, seed: int, seat: int, trace: str) -> str:
 
 
 def replace_first_seen(rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, ScenarioManifest]) -> list[Mapping[str, Any]]:
-    """Rows of `GAMES_PAIRED` whose user message is what the seat saw in its first turn, in place of what it would have seen had it begun.
+    """Replace the user message in rows of `GAMES_PAIRED` by what the seat saw in its first turn, instead of what it would have seen if it
+    had begun.
 
-    Where others moved before, the item is named by what was seen too: responses are of one item only where their players saw the same. Such
-    rows are left out where the scenario is not installed in their version, or plays the trace no more: nobody could be shown what they saw.
+    If others moved first, what the seat saw becomes part of the item's name, because responses can be compared only if their players saw
+    the same. Such rows are left out if their version of the scenario is not installed or can no longer replay the trace.
     """
     packs: dict[str, Pack | None] = {}
     contents: list[Mapping[str, Any]] = []

@@ -1,5 +1,5 @@
-"""Episodes as they may stand in pairs: of one scenario and version, seed, seat and opponent. What is read of one is what its player wrote, and
-what the game answered; and the results that preference can be compared with."""
+"""Pairs of episodes for preference votes: of the same scenario and version, seed, seat and opponent, shown as the player's texts and the
+game's replies; and the results that preference is compared with."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from dtef_pipeline.preference.pair_blinding import BlindedPair
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 
 ASKED_AGAIN = "(the same request again)"
-"""In place of paragraphs of the game that the reader has seen word for word."""
+"""Replaces paragraphs of the game that the reader has seen word for word."""
 _FULL_LINE = 90
-"""Characters from which on a line may be broken for its length alone; lines of boards, cards and lists are shorter."""
+"""Minimum length of a line that may be wrapped for its length; lines of boards, cards and lists are shorter."""
 _SHORTEST_REPEATED = 60
-"""Characters of a paragraph that is left out where it stands again."""
+"""Minimum length of a paragraph that is left out when it is repeated."""
 _LINE_OF_ITS_OWN = re.compile(r"[-*|>{\[]|[A-Z][^\n:>]{0,40}[:>] ")
-"""How lines begin that stand alone: items of a list, `Pot: 3 chips`, `ACTION: bid 37`, and words of another party, `B > I offer`."""
+"""Beginnings of lines that are never joined: items of a list, `Pot: 3 chips`, `ACTION: bid 37`, and words of another party, `B > I
+offer`."""
 
 
 def format_pair(pair: BlindedPair) -> BlindedPair:
-    """The pair of two episodes of one item as people read it. Linear in the length of the texts."""
+    """Format two episodes of one item for readers. Linear in the length of the texts."""
     prompt_parts = {part.strip() for part in pair.prompt.split("\n\n")}
     return pair._replace(
         prompt=run_on(pair.prompt),
@@ -29,7 +30,7 @@ def format_pair(pair: BlindedPair) -> BlindedPair:
 
 
 def run_on(text: str) -> str:
-    """The text with lines joined that were broken for their length; all other lines stay."""
+    """Join lines that were wrapped for their length; all other line breaks stay."""
     parts: list[list[str]] = []
     before = ""
     for line in text.split("\n"):
@@ -42,14 +43,14 @@ def run_on(text: str) -> str:
 
 
 def _is_continuation(before: str, line: str) -> bool:
-    """Whether a sentence of the line before goes on in this one."""
+    """Whether a sentence of the previous line continues in this one."""
     if len(before) < _FULL_LINE or not line or _LINE_OF_ITS_OWN.match(before) or _LINE_OF_ITS_OWN.match(line):
         return False
     return line[0].islower() if before[-1] in ".:;!?" else line[0].isalnum() or line[0] in "(`'\""
 
 
 def _remove_repeated_parts(transcript: str, prompt_parts: set[str]) -> str:
-    """Replaces the game's paragraphs that repeat the prompt or an earlier one by a note, and joins wrapped lines in the others.
+    """Replace the game's paragraphs that repeat the prompt or an earlier one by a note, and join wrapped lines in the others.
 
     `transcript`: paragraphs, the first of each turn with `Player: ` or `Game: `. `prompt_parts`: paragraphs of the prompt that both players got.
     """

@@ -1,6 +1,6 @@
-"""Kuhn poker: three cards, one chip of ante, one bet of one chip. The smallest poker in which bluffs pay.
+"""Kuhn poker: three cards, an ante of one chip, one bet of one chip. The smallest poker in which bluffing pays.
 
-Harold W. Kuhn, A simplified two-person poker, 1950. The first seat loses 1/18 of a chip in a hand that both play perfectly.
+Harold W. Kuhn, A simplified two-person poker, 1950. With perfect play the first seat loses 1/18 of a chip per hand.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.small_poker import Betting, SmallHand, SmallPoker
 
 KUHN_VALUE = -1 / 18
-"""Chips that the first seat wins in a hand that both seats play perfectly."""
+"""Chips that the first seat wins per hand with perfect play."""
 KUHN_ALPHA = 1 / 3
-"""How often the first seat of `nash` bets with the jack: each share from 0 to 1/3 is perfect."""
+"""Share of its jacks with which the first seat of `nash` bets; any share from 0 to 1/3 is perfect."""
 _JACK_BET_RATE = GameMetric(
     "bluff_rate", "risk", "share", "none", "Bets with the jack, as a share of the turns with it in which one was allowed."
 )
@@ -28,7 +28,7 @@ _KUHN_RANKS = "JQK"
 
 
 def of_manifest(manifest: ScenarioManifest) -> Kuhn:
-    """The scenario `poker/kuhn`. Raises ConfigError for settings, as it has none, and for another number of seats than two."""
+    """Make the scenario `poker/kuhn`. Raises ConfigError unless it has two seats and no settings."""
     if manifest.settings or len(manifest.seats) != 2:
         raise ConfigError(
             f"{manifest.id}: got settings {manifest.settings} and seats {manifest.seats}; allowed: no settings, two seats"
@@ -50,7 +50,7 @@ class Kuhn(SmallPoker):
 
     @cached_property
     def strategies(self) -> Mapping[str, Strategy]:
-        """The strategy of each baseline that has one."""
+        """Return the strategy of each baseline that has one."""
         return {
             "nash": build_nash_strategy(),
             "always-bet": build_strategy(self, lambda legal: {legal[-1]: 1.0}),
@@ -59,7 +59,7 @@ class Kuhn(SmallPoker):
         }
 
     def betting(self, commands: tuple[str, ...]) -> Betting:
-        """Where the betting stands: two checks, or an answer to a bet, end the hand."""
+        """Return the state of the betting: two checks, or an answer to a bet, end the hand."""
         return _compute_kuhn_betting(commands)
 
     def strength(self, state: SmallHand, seat: int) -> int:
@@ -67,7 +67,7 @@ class Kuhn(SmallPoker):
         return _KUHN_RANKS.index(state.deck[seat])
 
     def measure_seat(self, state: SmallHand, seat: int) -> Mapping[str, Count]:
-        """What is measured of all small poker, and the bets with the lowest and the highest card."""
+        """Count the metrics of all small poker, and the bets with the lowest and the highest card."""
         could = [command for before, command in self.iterate_turns(state, seat) if "bet" in before.legal]
         bets = Count(could.count("bet"), len(could))
         of_card = {"J": _JACK_BET_RATE.name, "K": _KING_BET_RATE.name}.get(state.deck[seat])
@@ -91,10 +91,10 @@ def _compute_kuhn_betting(commands: tuple[str, ...]) -> Betting:
 
 
 def build_nash_strategy(alpha: float = KUHN_ALPHA) -> Strategy:
-    """A perfect strategy of both seats: the first bets with the jack with probability `alpha`, from 0 to 1/3, and with the king three
-    times as often; the second has one perfect strategy alone. Source: Kuhn 1950. Raises ValueError for another alpha."""
+    """Build a perfect strategy of both seats: the first bets with the jack with probability `alpha`, from 0 to 1/3, and with the king three
+    times as often; the second has only one perfect strategy. Source: Kuhn 1950. Raises ValueError for another alpha."""
     if not 0 <= alpha <= 1 / 3:
-        raise ValueError(f"got alpha {alpha}; allowed: from 0 to 1/3")
+        raise ValueError(f"got alpha {alpha}; allowed: 0 to 1/3")
     first = {"J": (alpha, 0.0), "Q": (0.0, alpha + 1 / 3), "K": (3 * alpha, 1.0)}
     second = {"J": (1 / 3, 0.0), "Q": (0.0, 1 / 3), "K": (1.0, 1.0)}
     strategy: dict[str, dict[str, float]] = {}

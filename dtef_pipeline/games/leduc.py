@@ -1,4 +1,4 @@
-"""Leduc poker: six cards, a public card in the middle, two stages of betting with bets of 2 and 4 chips.
+"""Leduc poker: six cards, one public card, two stages of betting with bets of 2 and 4 chips.
 
 Southey and others, Bayes' bluff: opponent modelling in poker, UAI 2005. With perfect play the first seat loses .0856 chips in a hand.
 """
@@ -23,17 +23,17 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.small_poker import SMALL_BETS, Betting, SmallHand, SmallPoker
 
 LEDUC_VALUE = -0.0856
-"""Chips that the first seat wins in a hand that both seats play perfectly, to four decimals."""
+"""Chips that the first seat wins per hand with perfect play, to four decimals."""
 LEDUC_BETS = (2, 4)
 """Chips of a bet or raise before and after the public card."""
 LEDUC_RAISES = 2
-"""Bets and raises that are allowed in one stage of betting, of both seats together."""
+"""Number of bets and raises allowed in one stage of betting, of both seats together."""
 _STRATEGY_FILE = "leduc_strategy.json"
 _LEDUC_RANKS = "JQK"
 
 
 def of_manifest(manifest: ScenarioManifest) -> Leduc:
-    """The scenario `poker/leduc`. Raises ConfigError for settings other than `suits`, and for another number of seats than two."""
+    """Make the scenario `poker/leduc`. Raises ConfigError for settings other than `suits`, or unless it has two seats."""
     suits = manifest.settings.get("suits", True)
     if set(manifest.settings) - {"suits"} or not isinstance(suits, bool) or len(manifest.seats) != 2:
         hint = "allowed: the setting `suits: true` or `suits: false`, two seats"
@@ -59,7 +59,7 @@ class Leduc(SmallPoker):
 
     @cached_property
     def strategies(self) -> Mapping[str, Strategy]:
-        """The strategy of each baseline that has one."""
+        """Return the strategy of each baseline that has one."""
         return {
             "nash": self._expand_ranks(load_leduc_table()),
             "always-call": build_strategy(self, lambda legal: {next(move for move in legal if move in ("check", "call")): 1.0}),
@@ -68,17 +68,17 @@ class Leduc(SmallPoker):
         }
 
     def _expand_ranks(self, table: Strategy) -> Strategy:
-        """Expands a strategy for ranks to the cards of this scenario."""
+        """Expand a strategy for ranks to the cards of this scenario."""
         return {
             self.information(state, seat): table[self.name_by_rank(state, seat)] for state, seat in iterate_states_to_move(self)
         }
 
     def name_by_rank(self, state: SmallHand, seat: int) -> str:
-        """The name of an information set without the suits: `K/Q:check,check`."""
+        """Return the name of an information set without the suits: `K/Q:check,check`."""
         return self.information(SmallHand(tuple(card[0] for card in state.deck), state.commands), seat)
 
     def betting(self, commands: tuple[str, ...]) -> Betting:
-        """Where the betting stands: a call, or a check after a check, ends a stage."""
+        """Return the state of the betting: a call, or a check after a check, ends a stage."""
         return _compute_leduc_betting(commands)
 
     def strength(self, state: SmallHand, seat: int) -> int:
@@ -89,7 +89,7 @@ class Leduc(SmallPoker):
 
 @cache
 def load_leduc_table() -> Strategy:
-    """The shipped strategy of both seats, by ranks; a best response wins .0003 chips from it in a hand (mean of the seats).
+    """Load the shipped strategy of both seats, by ranks; a best response wins .0003 chips per hand against it (mean of the seats).
 
     `data/make_leduc_strategy.py` makes it."""
     read: dict[str, dict[str, float]] = json.loads(

@@ -1,4 +1,4 @@
-"""The manifest of a scenario: `scenarios/<league>/<scenario>.yaml`, its rules in words and how it is played and weighed."""
+"""The manifest of a scenario, `scenarios/<league>/<scenario>.yaml`: its rules in words, its limits, and its weights."""
 
 from __future__ import annotations
 
@@ -13,60 +13,61 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import select_versions_in_play
 
 SEVERITY_WEIGHTS = {"low": 1, "medium": 3, "high": 10}
-"""What a violation counts in the weighted rate of red flags."""
+"""Weight of a violation in the weighted rate of red flags."""
 ScenarioName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}/[a-z0-9][a-z0-9-]{0,60}$")]
 ScenarioStatus = Literal["experimental", "production", "retired"]
-"""From the first to the last."""
+"""From the first status to the last."""
 Sentence = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Weight = Annotated[float, Field(ge=0)]
 
 
 class Weighing(Part):
-    """How a scenario is weighed: parts of a composite score by metric, and what people's votes count in it."""
+    """Weights of a scenario: of metrics in its composite score, and of people's votes."""
 
     algorithmic: dict[str, Weight] = {}
-    """By metric, its weight in the arithmetic mean of normalised metrics; none: there is no composite score."""
+    """Weights by metric in the arithmetic mean of normalised metrics; empty: there is no composite score."""
     human: Weight = 0
 
 
 class Seeds(Part):
-    """Which seeds are played where none are named: `count` of them from `first` on."""
+    """Default seeds: `count` seeds from `first` on."""
 
     first: Annotated[int, Field(ge=0)] = 1
     count: Annotated[int, Field(ge=1)]
 
 
 class ScenarioManifest(Part):
-    """One scenario as people wrote it."""
+    """One scenario as its authors wrote it."""
 
     id: ScenarioName
     version: Annotated[int, Field(ge=1)]
-    """A new one where the rules in words, the limits or the engine change: episodes of two versions are never averaged."""
+    """Version; a new one is needed when the wording of rules, the limits or the engine change, because episodes of two versions are never
+    averaged."""
     status: ScenarioStatus
     description: Sentence
-    """One sentence for people who choose scenarios."""
+    """Description in one sentence, for choosing scenarios."""
     rules: Sentence
-    """The rules, which every player is shown word for word."""
+    """Rules, shown to every player word for word."""
     constraints: list[Sentence] = []
     """What players must not do; each entry continues `You must not` and starts in lower case."""
     reply_format: Sentence
-    """The form of a reply, as every player is shown it."""
+    """Form of a reply, shown to every player."""
     seats: Annotated[list[Sentence], Field(min_length=1, max_length=8)]
     seeds: Seeds
     opponents: list[str] = []
-    """Baselines that every player meets, without `baseline/`; none: the scenario has one seat."""
+    """Baselines that every player plays against, without `baseline/`; empty: the scenario has one seat."""
     turn_limit: Annotated[int, Field(ge=1, le=1000)]
     retries: Annotated[int, Field(ge=0, le=10)] = 2
-    """Texts that a player may write in one turn beside the first, where those before were no move."""
+    """Number of further texts that a player may write in one turn after texts that were not moves."""
     on_illegal: Literal["forfeit", "default"]
     show_legal: bool = False
     """Whether observations list the legal commands."""
     severities: dict[str, Literal["low", "medium", "high"]] = {}
-    """How grave each kind of violation is, by its flag."""
+    """Severity of each kind of violation, by its flag."""
     adapter: ScenarioName | None = None
-    """The engine, where it is that of another scenario: `negotiation/allocation`; none: the one of the scenario's id."""
+    """Id of another scenario whose engine is used, such as `negotiation/allocation`; none: the scenario's own."""
     settings: dict[str, str | int | float | bool] = {}
-    """Settings of the engine: `price: second`."""
+    """Settings of the engine, such as `price: second`."""
     evaluation: Weighing = Weighing()
 
     @field_validator("seats")
@@ -91,23 +92,23 @@ class ScenarioManifest(Part):
 
 
 def read_manifest(path: Path) -> ScenarioManifest:
-    """The manifest in a file. Raises ConfigError for its faults, with file and line, and where the id is not that of the file's place."""
+    """Read the manifest in a file. Raises ConfigError for errors, with file and line, and if the id does not match the file's path."""
     document = read_document(path, "scenario", tuple(ScenarioManifest.model_fields))
     manifest = document.validate_as(ScenarioManifest)
     if manifest.id != f"{path.parent.name}/{path.stem}":
-        raise document.error(("id",), f"got {manifest.id}; allowed: {path.parent.name}/{path.stem}, as the file is called")
+        raise document.error(("id",), f"got {manifest.id}; allowed: {path.parent.name}/{path.stem}, the path of the file")
     return manifest
 
 
 def read_manifests(folder: Path) -> dict[str, ScenarioManifest]:
-    """All manifests below a folder, `<league>/<scenario>.yaml`, by id. Raises ConfigError for the first with faults."""
+    """Read all manifests below a folder, `<league>/<scenario>.yaml`, by id. Raises ConfigError for the first invalid one."""
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder; allowed: one with <league>/<scenario>.yaml")
     return {manifest.id: manifest for manifest in map(read_manifest, sorted(folder.glob("*/*.yaml")))}
 
 
 def select_manifests_in_play(versions: Iterable[ScenarioManifest]) -> dict[str, ScenarioManifest]:
-    """The version of each scenario that is in play, by id, in the order of ids: the latest that is not experimental; of experimental ones
-    alone, the latest.
+    """Return the version in play of each scenario, by id, in the order of ids: the latest that is not experimental, or the latest if all
+    are.
     """
     return select_versions_in_play(versions, "experimental")

@@ -1,4 +1,4 @@
-"""Whether scenario packs are whole and keep the contract: manifest, adapter, tests and playbook, and one seed played to its end."""
+"""Checks of scenario packs: manifest, adapter, tests and playbook exist, and one seed is played to its end by the contract."""
 
 from __future__ import annotations
 
@@ -27,24 +27,22 @@ PLAYBOOKS = "docs/scenarios"
 
 @dataclass(slots=True)
 class PackFiles:
-    """One pack of a checkout, and what is wrong with it."""
+    """One pack of a checkout, with its faults."""
 
     name: str
     """League and scenario."""
     manifest: ScenarioManifest | None = None
     place: Path | None = None
-    """The file of its manifest; None: there is none."""
+    """File of its manifest; None: there is none."""
     faults: list[str] = field(default_factory=list)
-    """Each one sentence: what it lacks or where its manifest is at fault."""
+    """One sentence per fault: what the pack lacks, or what is wrong in its manifest."""
 
 
 def check_packs(folder: Path, manifest_folder: Path | None = None) -> list[PackFiles]:
-    """All packs of a checkout by name: those with a manifest, with an entry point in its pyproject.toml, or with a playbook alone.
+    """Check all packs of a checkout, by name: those with a manifest, an entry point in its pyproject.toml, or only a playbook.
 
-    `manifest_folder`: a folder <league>/<scenario>.yaml of manifests outside the checkout. A manifest there takes the place of one with
-    the same id; of
-    a scenario that the checkout does not have, tests and playbook are not asked for, as they stand elsewhere. Raises ConfigError where there is
-    no scenario.
+    `manifest_folder`: a folder <league>/<scenario>.yaml of manifests outside the checkout. A manifest there replaces one with the same id;
+    a scenario that the checkout does not have needs no tests and playbook. Raises ConfigError if there is no scenario.
     """
     packs = _load_pack_manifests([folder / where for where in MANIFEST_FOLDERS])
     outside = {} if manifest_folder is None else _load_pack_manifests([manifest_folder])
@@ -75,12 +73,12 @@ def _load_pack_manifests(folders: Iterable[Path]) -> dict[str, PackFiles]:
         try:
             packs[name] = PackFiles(name, read_manifest(path), path)
         except ConfigError as error:
-            packs[name] = PackFiles(name, None, path, [f"its manifest has a fault: {error}"])
+            packs[name] = PackFiles(name, None, path, [f"its manifest is invalid: {error}"])
     return packs
 
 
 def _read_declared_adapters(folder: Path) -> Mapping[str, str]:
-    """The adapters that the checkout's pyproject.toml names."""
+    """Read the adapters in the checkout's pyproject.toml."""
     path = folder / "pyproject.toml"
     if not path.is_file():
         return {}
@@ -93,14 +91,14 @@ def _read_declared_adapters(folder: Path) -> Mapping[str, str]:
 
 
 def _describe_missing_manifest(name: str) -> str:
-    return f"it lacks a manifest: {MANIFEST_FOLDERS[0]}/{name}.yaml"
+    return f"the manifest is missing: {MANIFEST_FOLDERS[0]}/{name}.yaml"
 
 
 def _check_adapter(files: PackFiles, entries: Mapping[str, str]) -> Iterator[str]:
     name = files.name if files.manifest is None else files.manifest.adapter_name
     if name not in adapters():
         hint = f"; pyproject.toml names {entries[name]}: install the package again" if name in entries else ""
-        yield f"it lacks an adapter: an entry point {name} in the group {ADAPTERS_GROUP}{hint}"
+        yield f"the adapter is missing: an entry point {name} in the group {ADAPTERS_GROUP}{hint}"
     elif files.manifest is not None:
         try:
             scenario = adapters()[name](files.manifest)
@@ -113,7 +111,7 @@ def _check_adapter(files: PackFiles, entries: Mapping[str, str]) -> Iterator[str
         if scenario.name not in (files.name, name):
             yield f"its adapter makes {scenario.name}; allowed: {files.name}"
         if len(scenario.seats) != len(files.manifest.seats):
-            yield f"its manifest has {len(files.manifest.seats)} seats; allowed: {len(scenario.seats)}, as the adapter has"
+            yield f"its manifest has {len(files.manifest.seats)} seats; allowed: {len(scenario.seats)}, the number in the adapter"
             return
         new_pack = Pack(files.manifest, scenario)
         yield from check_opponents(new_pack)
@@ -124,25 +122,25 @@ def _check_adapter(files: PackFiles, entries: Mapping[str, str]) -> Iterator[str
 def _check_pack_tests(name: str, tests: Mapping[Path, str]) -> Iterator[str]:
     scenario = name.rpartition("/")[2].replace("-", "_")
     if not any(path.name.startswith(f"test_{scenario}") or name in text for path, text in tests.items()):
-        yield f"it lacks tests: tests/**/test_{scenario}*.py, or a test file that names {name}"
+        yield f"tests are missing: tests/**/test_{scenario}*.py, or a test file that names {name}"
 
 
 def _check_playbook(name: str, folder: Path) -> Iterator[str]:
     path = f"{PLAYBOOKS}/{name.rpartition('/')[2]}.md"
     if not (folder / path).is_file() or not (folder / path).read_text(encoding="utf-8", errors="replace").strip():
-        yield f"it lacks a playbook: {path}"
+        yield f"the playbook is missing: {path}"
 
 
 FLAGS_OF_EVERY_GAME = (FORFEIT_FLAG, TURN_LIMIT_FLAG)
 
 
 def flags_of(pack: Pack) -> tuple[str, ...]:
-    """All flags that an episode may have: those of every game, then those that the scenario names in its attribute `flags`, if it has one."""
+    """Return all flags that an episode may have: those of every game, then those in the scenario's attribute `flags`, if it has one."""
     return tuple(dict.fromkeys((*FLAGS_OF_EVERY_GAME, *getattr(pack.scenario, "flags", ()))))
 
 
 def check_weighing(pack: Pack) -> Iterator[str]:
-    """A sentence for what the manifest weighs and the scenario does not have: metrics of the composite score, and flags with a severity."""
+    """Return a sentence per metric of the composite score, and per flag with a severity, that the scenario does not have."""
     try:
         require_composite("evaluation, algorithmic", pack.manifest.evaluation.algorithmic, select_pack_metrics(pack))
     except ConfigError as error:
@@ -150,35 +148,35 @@ def check_weighing(pack: Pack) -> Iterator[str]:
     flags = flags_of(pack)
     for name in pack.manifest.severities:
         if name not in flags:
-            yield f"severities: {name}: no flag of the scenario; allowed: {', '.join(flags)}"
+            yield f"severities: {name}: not a flag of the scenario; allowed: {', '.join(flags)}"
 
 
 def check_opponents(pack: Pack) -> Iterator[str]:
-    """A sentence for each opponent that is none, and for a scenario of several seats that has no opponents."""
+    """Return a sentence for each unknown opponent, and for a scenario with several seats but no opponents."""
     baselines = list_baselines(pack.scenario)
     for name in pack.manifest.opponents:
         if name not in baselines:
             yield f"its manifest names the opponent {name}; allowed: {list_nearest(name, baselines)}"
     if len(pack.manifest.seats) > 1 and not pack.manifest.opponents:
-        yield f"its manifest: opponents: none for {len(pack.manifest.seats)} seats; allowed: one or more of {', '.join(baselines)}"
+        yield f"its manifest names no opponents for {len(pack.manifest.seats)} seats; allowed: one or more of {', '.join(baselines)}"
 
 
 def require_weighable(packs: Iterable[Pack]) -> None:
-    """Raises ConfigError for the first fault in what manifests weigh: scoring would fail for it when all is played and paid for."""
+    """Raise ConfigError for the first invalid weight in manifests, before episodes that could not be scored are played and paid for."""
     for entry in packs:
         for fault in check_weighing(entry):
             raise ConfigError(f"{entry.name}: {fault}")
 
 
 _FIELDS_OF_ENGINES = ("settings", "seats", "turn_limit", "adapter")
-"""What an engine may refuse, in the order in which it is looked for in its words."""
+"""Manifest fields that an engine may refuse, in the order in which its error message is searched for them."""
 
 
 def check_manifest_engine(manifest: ScenarioManifest) -> Iterator[Reason]:
-    """What is wrong with it for its engine, which is made and has its baselines play the first seed. Runs code of the engine's package."""
+    """Check a manifest against its engine, whose baselines play the first seed. Runs code of the engine's package."""
     if manifest.adapter_name not in adapters():
         nearest = list_nearest(manifest.adapter_name, adapters())
-        yield Reason(("adapter",), f"no engine is called {manifest.adapter_name}; allowed: {nearest}")
+        yield Reason(("adapter",), f"no engine has the name {manifest.adapter_name}; allowed: {nearest}")
         return
     try:
         new_pack = pack(manifest.id, {manifest.id: manifest})
@@ -194,24 +192,24 @@ def check_manifest_engine(manifest: ScenarioManifest) -> Iterator[Reason]:
 
 
 def _find_named_field(fault_text: str, manifest: ScenarioManifest) -> str:
-    """The field that an engine names in its words, and that says something."""
+    """Return the manifest field that an engine's error message names."""
     named = [name for name in _FIELDS_OF_ENGINES if name.partition("_")[0] in fault_text and getattr(manifest, name)]
     return named[0] if named else "adapter"
 
 
 _TURNS_LOOKED_AT = 8
-"""In so many turns it is tried what seats cannot see, and a text that is no move: `permute_hidden` may be slow."""
+"""Number of turns in which hidden information and an invalid text are tested, because `permute_hidden` may be slow."""
 _NO_MOVE = "\0 no command"
 
 
 class _Unlike(Exception):
-    """The scenario does something else than the contract says."""
+    """The scenario violates the contract."""
 
 
 def check_trial_game(pack: Pack) -> Iterator[str]:
-    """A sentence for the first thing that goes wrong when baselines play the first seed of the manifest, and then its own baselines one by one.
+    """Return a sentence for the first error when baselines play the first seed of the manifest, and then its own baselines one by one.
 
-    The limit of turns ends an episode that has no end. Whatever the scenario raises is a fault of it.
+    The turn limit ends endless episodes. Anything that the scenario raises is a fault.
     """
     baselines = [name for name in pack.scenario.baselines if name not in getattr(pack.scenario, "oracles", ())]
     for name in dict.fromkeys(("random", *baselines)):
@@ -220,18 +218,18 @@ def check_trial_game(pack: Pack) -> Iterator[str]:
             for turn in _play_baseline(pack, name):  # noqa: B007 - reported below
                 pass
         except _Unlike as error:
-            yield f"its adapter does not keep to the contract: {error}"
+            yield f"its adapter violates the contract: {error}"
             return
         except Exception as error:  # an engine may fail in any way
             yield (
-                f"its adapter fails where baseline/{name} plays seed {pack.manifest.seeds.first}, "
-                f"in turn {turn + 1}: {type(error).__name__}: {error}"
+                f"its adapter fails when baseline/{name} plays seed {pack.manifest.seeds.first}, in turn {turn + 1}: "
+                f"{type(error).__name__}: {error}"
             )
             return
 
 
 def _play_baseline(pack: Pack, name: str) -> Iterator[int]:
-    """The numbers of the turns, while a baseline plays all seats."""
+    """Yield the turn numbers while a baseline plays all seats."""
     scenario, seed = pack.scenario, pack.manifest.seeds.first
     chooses = find_baseline(scenario, name) if name in list_baselines(scenario) else list_baselines(scenario)["random"]
     rngs = [make_baseline_rng(seed, seat) for seat in range(len(scenario.seats))]
@@ -247,37 +245,37 @@ def _play_baseline(pack: Pack, name: str) -> Iterator[int]:
 def _check_state(pack: Pack, state: Any, seat: int) -> None:
     scenario, n_seats = pack.scenario, len(pack.manifest.seats)
     if not scenario.legal(state, seat):
-        raise _Unlike("`legal` names no command for the seat that is to move")
+        raise _Unlike("`legal` returns no command for the seat to move")
     scenario.step(state, seat, scenario.default(state, seat))
     hidden = scenario.permute_hidden(state, seat, random.Random(0))  # noqa: S311 - a game's cards, no secret
     if scenario.observation(hidden, seat) != scenario.observation(state, seat):
         raise _Unlike("`permute_hidden` changes what the seat sees")
     if not isinstance(reading := scenario.read(_NO_MOVE, state, seat), str | Illegal):
-        raise _Unlike(f"`read` gives {type(reading).__name__}; allowed: a command, or Illegal")
+        raise _Unlike(f"`read` returns {type(reading).__name__}; allowed: a command, or Illegal")
     if (
         len(scenario.stop_episode(state, seat).rewards) != n_seats
         or len(scenario.stop_episode(state, None).outcomes) != n_seats
     ):
-        raise _Unlike(f"`stop_episode` has not {n_seats} rewards and outcomes, one per seat")
+        raise _Unlike(f"`stop_episode` does not return {n_seats} rewards and outcomes, one per seat")
     json.dumps(scenario.encode_state(state))
 
 
 def _check_ended_game(pack: Pack, game: GameInPlay, seed: int) -> None:
     result, ending, n_seats = game.result, game.ending, len(pack.manifest.seats)
     if result is None or ending is None:
-        raise _Unlike("an episode is over for `to_move` and has no `result` or `ending`")
+        raise _Unlike("an episode is over for `seat_to_move` but has no `result` or `ending`")
     if not len(result.rewards) == len(result.outcomes) == n_seats:
         raise _Unlike(
             f"`result` has {len(result.rewards)} rewards and {len(result.outcomes)} outcomes; allowed: {n_seats} of each"
         )
     if pack.scenario.zero_sum and abs(sum(result.rewards)) > 1e-9:
-        raise _Unlike(f"`zero_sum` is true, and the rewards are {', '.join(map(str, result.rewards))}")
+        raise _Unlike(f"`zero_sum` is true, but the rewards are {', '.join(map(str, result.rewards))}")
     for text in (*ending.shown, *ending.hidden):
         if not isinstance(text, str):
-            raise _Unlike(f"`ending` holds {type(text).__name__}; allowed: sentences")
+            raise _Unlike(f"`ending` contains {type(text).__name__}; allowed: strings")
     json.dumps(pack.scenario.encode_state(game.state))
     trace, names = game.trace(), {metric.name for metric in pack.scenario.metrics}
     if unknown := sorted({name for counts in trace.measured for name in counts} - names):
-        raise _Unlike(f"`measure_seat` counts {', '.join(unknown)}, which `metrics` does not name")
+        raise _Unlike(f"`measure_seat` counts {', '.join(unknown)}, which is not in `metrics`")
     if hash_trace(replay(decode_trace(encode_trace(trace)), pack, seed)) != hash_trace(trace):
-        raise _Unlike("an episode does not play again byte for byte from its commands")
+        raise _Unlike("replaying the commands of an episode does not give the same trace")

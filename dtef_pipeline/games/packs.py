@@ -1,4 +1,4 @@
-"""Scenario packs: a manifest with the engine that plays it, found by the entry points `dtef.scenarios`."""
+"""Scenario packs: a manifest with its engine, found by the entry points `dtef.scenarios`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dtef_pipeline.text.name_matching import list_nearest
 
 ADAPTERS_GROUP = "dtef.scenarios"
 OfManifest = Callable[[ScenarioManifest], Scenario[Any]]
-"""What an entry point of the group names: makes the scenario of a manifest. Raises ConfigError for settings that it does not know."""
+"""Type of the entry points: makes the scenario of a manifest. Raises ConfigError for unknown settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class Pack:
 
 @cache
 def adapters() -> Mapping[str, OfManifest]:
-    """What makes each scenario, by its name: all entry points of the group that can be imported."""
+    """Return the adapters by the name of their scenario: all entry points of the group that can be imported."""
     return {point.name: _Loaded(point) for point in entry_points(group=ADAPTERS_GROUP)}
 
 
 class _Loaded:
-    """An adapter that is imported when it is first used: engines import much."""
+    """An adapter that is imported on first use, because engines are slow to import."""
 
     def __init__(self, entry_point: EntryPoint) -> None:
         self._entry_point = entry_point
@@ -60,18 +60,19 @@ def describe_adapter(entry_point: EntryPoint) -> str:
 
 
 def list_contract_names() -> tuple[str, ...]:
-    """The attributes and methods that the contract asks of every scenario."""
+    """Return the attributes and methods that the contract requires of every scenario."""
     methods = (name for name, member in vars(Scenario).items() if not name.startswith("_") and callable(member))
     return (*Scenario.__annotations__, *methods)
 
 
 def list_lacking_names(scenario: object) -> list[str]:
-    """What the contract asks for and the scenario does not have."""
+    """Return the attributes and methods of the contract that the scenario lacks."""
     return [name for name in list_contract_names() if not hasattr(scenario, name)]
 
 
 def _make_scenario(manifest: ScenarioManifest, maker: OfManifest) -> Scenario[Any]:
-    """Raises ConfigError, with the adapter's package, where an adapter fails, or makes what lacks a part of the contract."""
+    """Make a scenario. Raises ConfigError, with the adapter's package, if the adapter fails or its scenario lacks a part of the
+    contract."""
     adapter_label = f"scenario {manifest.id}: {maker if isinstance(maker, _Loaded) else 'its adapter'}"
     try:
         scenario = maker(manifest)
@@ -80,29 +81,29 @@ def _make_scenario(manifest: ScenarioManifest, maker: OfManifest) -> Scenario[An
     except Exception as error:  # an engine may fail in any way while it is imported
         raise ConfigError(f"{adapter_label} cannot be used: {type(error).__name__}: {error}") from error
     if lacking := list_lacking_names(scenario):
-        raise ConfigError(f"{adapter_label} makes a scenario without {', '.join(lacking)}; `dtef games check` says more")
+        raise ConfigError(f"{adapter_label} makes a scenario without {', '.join(lacking)}; run `dtef games check` for details")
     if len(scenario.seats) != len(manifest.seats):
         raise ConfigError(
-            f"{adapter_label} has {len(scenario.seats)} seats, and its manifest {len(manifest.seats)}; allowed: as many"
+            f"{adapter_label} has {len(scenario.seats)} seats, but its manifest has {len(manifest.seats)}; allowed: equal numbers"
         )
     return scenario
 
 
 def pack(name: str, manifests: Mapping[str, ScenarioManifest]) -> Pack:
-    """The pack of a name. Raises ConfigError where no manifest or no adapter has the name, and where the adapter cannot be used."""
+    """Return the pack of a name. Raises ConfigError if there is no manifest or adapter of the name, or the adapter cannot be used."""
     if name not in manifests:
-        raise ConfigError(f"scenario {name}: not known; allowed: {list_nearest(name, manifests)}")
+        raise ConfigError(f"scenario {name}: unknown; allowed: {list_nearest(name, manifests)}")
     manifest = manifests[name]
     if manifest.adapter_name not in adapters():
         raise ConfigError(
             f"scenario {name}: no adapter {manifest.adapter_name}; allowed: an entry point of that name in the group {ADAPTERS_GROUP}, "
-            "or, for another one's engine, its name as `adapter` in the manifest"
+            "or `adapter` in the manifest with the name of another engine"
         )
     return Pack(manifest, _make_scenario(manifest, adapters()[manifest.adapter_name]))
 
 
 def find_pack(name: str, manifests: Mapping[str, ScenarioManifest]) -> Pack | None:
-    """The pack of a name; None where no manifest or no adapter has the name."""
+    """Return the pack of a name; None without a manifest or adapter of the name."""
     return pack(name, manifests) if name in manifests and manifests[name].adapter_name in adapters() else None
 
 
@@ -111,7 +112,7 @@ _OWN_PACKAGE = "dtef_pipeline"
 
 @contextmanager
 def name_failing_adapters() -> Iterator[None]:
-    """What the engine of another package raises within is raised as ConfigError, with the adapter and its package; all else as it is."""
+    """Raise errors from another package's engine as ConfigError, with the adapter and its package; other errors stay unchanged."""
     try:
         yield
     except DtefError:
@@ -123,9 +124,9 @@ def name_failing_adapters() -> Iterator[None]:
 
 
 def find_adapter_at_fault(error: BaseException) -> str | None:
-    """The adapter of another package whose code an error comes from, in words; None: it comes from elsewhere.
+    """Describe the adapter of another package that caused an error; None: the error has another cause.
 
-    That is where any call on the way to the error was code of the adapter's package, or where an attribute is lacking of an object of it.
+    The adapter is the cause if any frame of the traceback is code of its package, or if one of its objects lacks an attribute.
     """
     packages = set(_list_packages_in_traceback(error.__traceback__))
     if isinstance(error, AttributeError) and error.obj is not None:

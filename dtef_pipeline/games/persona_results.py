@@ -1,4 +1,4 @@
-"""The table `persona_results`: means over episodes of the latest snapshot, by player, metric and opponent."""
+"""The table `persona_results`: means over the episodes of the latest snapshot, by player, metric and opponent."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _MEETING = "persona, model, model_variant, snapshot, opponent"
 
 
 def sum_exploitation(connection: duckdb.DuckDBPyConnection, source: str, everyone: str) -> pd.DataFrame:
-    """What a player wins from each baseline beyond what the best of all baselines wins from the same one, by seed.
+    """Compute what a player wins against each baseline, minus what the best of all baselines wins against the same one, by seed.
 
-    Both are means over the same games, so that the luck of the deal is the same for both. The best baseline has the highest mean on the
-    player's games; as it is chosen on these very deals, exploitation is a little too low, the more so the fewer seeds there are.
+    Both are means over the same games, with the same luck of the deal. The best baseline has the highest mean on the player's games;
+    because it is chosen on the same deals, exploitation is slightly too low, more so with fewer seeds.
 
-    One row per player, baseline as opponent (or `everyone`) and seed, of scenarios that have the metric.
+    Returns one row per player, baseline as opponent (or `everyone`) and seed, for scenarios with the metric.
 
-    Columns: those that name the player, `opponent`, those of the metric, `cluster`; `total`, `squares` and `of`, sums over its episodes of the
-    difference, of its square, and of 1; `episodes` with a difference, `n_total` of all, and `unscored`, why there is none. `source`: a
-    relation with rows of `episode_scores`.
+    Columns: the player's key columns, `opponent`, those of the metric, `cluster`; `total`, `squares` and `of`, the sums over its episodes
+    of the difference, of its square, and of 1; `episodes` with a difference, `n_total` episodes in all, and `unscored`, why a difference is
+    missing. `source`: a relation with rows of `episode_scores`.
     """
     frame: pd.DataFrame = connection.sql(
         f"""
@@ -89,16 +89,16 @@ def sum_exploitation(connection: duckdb.DuckDBPyConnection, source: str, everyon
 
 
 PLAYED_SERIES = "league, scenario, version, persona, model_variant"
-"""Columns that name a player in a version of a scenario."""
+"""Key columns of a player in a version of a scenario."""
 _ENOUGH_EPISODES = 0.5
-"""Of the episodes that the fullest snapshot has played, the share that another one must have to be the latest."""
+"""Minimum size of the snapshot that counts as the latest, as a share of the episodes in the largest one."""
 _LATEST_SCORES = "latest_scores"
 
 
 def create_latest_scores(connection: duckdb.DuckDBPyConnection, snapshot: str | None = None) -> str:
-    """Makes a temporary view of the rows of `episode_scores` of the snapshots that count, and gives its name.
+    """Create a temporary view of the rows of `episode_scores` in the snapshots that count, and return its name.
 
-    `snapshot`: the only one that counts; of baselines, which play alike in all, it is the latest where they have not played in this one.
+    `snapshot`: the only one that counts; baselines that did not play in it count with their latest, because they always play alike.
     """
     place = build_place_sql(order_in(connection, "episode_scores"))
     connection.execute(
@@ -132,26 +132,26 @@ def create_latest_scores(connection: duckdb.DuckDBPyConnection, snapshot: str | 
 ALL_OPPONENTS = "all"
 COMPOSITE_METRIC = "composite"
 GAME_RESULTS_READS = ("episode_scores", "episode_turns")
-"""The tables that results are made of."""
-SHARED_REQUESTS = "no interval: most of the turns stand on requests that other seeds share, so that seeds are not independent"
+"""The tables that results read."""
+SHARED_REQUESTS = "no interval: most turns share their requests with other seeds, so that seeds are not independent"
 FORFEITED_ALL = "every episode was forfeited"
 SHARED_FROM = 0.5
-"""Share of a player's turns on requests that other seeds share too, above which seeds are not independent."""
+"""Seeds are not independent if a larger share of a player's turns shares its requests with other seeds."""
 _PLAYER_COLUMNS = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot")
 _OF_METRIC_COLUMNS = ("metric", "family", "unit", "direction", "weight")
 _GROUP_COLUMNS = (*_PLAYER_COLUMNS, "opponent", *_OF_METRIC_COLUMNS)
 
 
 def compute_game_results(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """PERSONA_RESULTS. `connection` has GAME_RESULTS_READS.
+    """Compute PERSONA_RESULTS. `connection` has GAME_RESULTS_READS.
 
-    Of each scenario, version and player one snapshot counts: the latest that has played half as many episodes as the fullest one.
+    For each scenario, version and player one snapshot counts: the latest with at least half as many episodes as the largest one.
     """
     return convert_to_schema(compute_results_of(connection, create_latest_scores(connection)), PERSONA_RESULTS)
 
 
 def compute_results_of(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFrame:
-    """The columns of PERSONA_RESULTS of the rows of `source`, a relation with rows of the latest snapshots, as `latest_scores` makes it."""
+    """Compute PERSONA_RESULTS from `source`, a relation with rows of the latest snapshots (see `create_latest_scores`)."""
     import pandas as pd
 
     sums = _sum_by_seed(connection, source)
@@ -200,7 +200,7 @@ def _compute_player_means(sums: pd.DataFrame) -> pd.DataFrame:
 
 
 def _add_interval_columns(frame: pd.DataFrame, means: GroupMeans) -> pd.DataFrame:
-    nothing = frame["unscored"].fillna("no episode says anything of it")
+    nothing = frame["unscored"].fillna("the metric is not defined in any episode")
     reason = np.where(means.n_seeds == 0, nothing, means.reason)
     return frame.assign(
         mean=means.mean, low=means.low, high=means.high, interval_kind=means.kind, reason=reason, n_clusters=means.n_seeds
@@ -208,7 +208,7 @@ def _add_interval_columns(frame: pd.DataFrame, means: GroupMeans) -> pd.DataFram
 
 
 def _find_sharing_players(connection: duckdb.DuckDBPyConnection) -> set[tuple[Any, ...]]:
-    """Players, as `PLAYED_SERIES` and snapshot, most of whose turns stand on requests that several seeds share, of sampled models."""
+    """Find the players with sampled models, as `PLAYED_SERIES` and snapshot, for whom several seeds share most requests."""
     player = f"{PLAYED_SERIES}, snapshot"
     rows = connection.sql(
         f"""
@@ -223,7 +223,7 @@ def _find_sharing_players(connection: duckdb.DuckDBPyConnection) -> set[tuple[An
 
 
 def _remove_shared_intervals(frame: pd.DataFrame, players: set[tuple[Any, ...]]) -> None:
-    """Takes away, in place, the intervals of players whose seeds are not independent."""
+    """Remove, in place, the intervals of players whose seeds are not independent."""
     if not players:
         return
     named = [*PLAYED_SERIES.split(", "), "snapshot"]
@@ -235,7 +235,7 @@ def _remove_shared_intervals(frame: pd.DataFrame, players: set[tuple[Any, ...]])
 
 
 def _add_form_rates(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rates of form beside every metric of the same player and opponent."""
+    """Add the rates of form to every metric of the same player and opponent."""
     keys = [*_PLAYER_COLUMNS, "opponent"]
     form = frame[frame["metric"].isin(BESIDE_METRICS)].pivot_table(index=keys, columns="metric", values="mean", dropna=False)
     form = form.reindex(columns=list(BESIDE_METRICS)).dropna(how="all").reset_index()
@@ -243,7 +243,7 @@ def _add_form_rates(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
-    """And a row of the composite score of each player and opponent, where the scenario has one: the weighted mean of normalised metrics."""
+    """Add a row with the composite score of each player and opponent, if the scenario has one: the weighted mean of normalised metrics."""
     import pandas as pd
 
     parts = frame[frame["weight"].fillna(0) > 0]
@@ -273,8 +273,8 @@ def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
     rows = sums.reset_index().assign(metric=COMPOSITE_METRIC, family=COMPOSITE_METRIC, unit=SHARE_UNIT, direction="higher")
     is_missing = rows["missing"] != ""
     rows["mean"] = np.where(is_missing, np.nan, rows["weighted"] / rows["weight"])
-    none, alone = "no value of " + rows["missing"] + ", a part of: ", "no interval is made of the weighted mean of: "
-    note = np.where(rows["worst"] != "", f"{FORFEITED_ALL}, so that these count as the worst: " + rows["worst"] + "; ", "")
+    none, alone = "no value of " + rows["missing"] + ", a part of: ", "no interval is computed for the weighted mean of: "
+    note = np.where(rows["worst"] != "", f"{FORFEITED_ALL}, so these count as the worst: " + rows["worst"] + "; ", "")
     rows["reason"] = note + np.where(is_missing, none, alone) + rows["parts"]
     return pd.concat([frame, rows.assign(low=np.nan, high=np.nan, interval_kind=None)], ignore_index=True)
 
@@ -285,16 +285,16 @@ def _format_weighed_metric(metric: str, direction: str, weight: float) -> str:
 
 
 def format_player_names(personas: Sequence[str], models: Sequence[str]) -> list[str]:
-    """What people call the players, as opponents are called: `persona@model`, or the model alone."""
+    """Return the players' names in the form of opponents: `persona@model`, or only the model."""
     return [model if persona == NO_PERSONA else f"{persona}@{model}" for persona, model in zip(personas, models, strict=True)]
 
 
 WILSON_MEAN, T_MEAN, JACKKNIFED = "wilson", "t", "jackknifed"
-ALIKE_SEEDS = "no interval: each seed has the same value, which says nothing of how far others scatter"
+ALIKE_SEEDS = "no interval: all seeds have the same value, so that their spread is unknown"
 
 
 class SeedSums(NamedTuple):
-    """One row per group and seed, (n,) each: sums over its episodes that say something of the metric."""
+    """One row per group and seed, (n,) each: sums over its episodes in which the metric is defined."""
 
     group: npt.NDArray[np.int64]
     total: Floats
@@ -308,24 +308,23 @@ class GroupMeans(NamedTuple):
     """One row per group, (groups,) each."""
 
     mean: Floats
-    """NaN: nothing says anything of the metric."""
+    """NaN: the metric is not defined in any episode."""
     low: Floats
     high: Floats
     kind: npt.NDArray[np.object_]
-    """wilson, t, jackknifed, or None: there is no interval."""
+    """wilson, t or jackknifed; None: there is no interval."""
     reason: npt.NDArray[np.object_]
-    """Why there is no interval; None: there is one, or there is no mean either."""
+    """Why there is no interval; None: there is one, or there is no mean."""
     n_seeds: npt.NDArray[np.int64]
 
 
 def group_means_of(sums: SeedSums, spread: npt.NDArray[np.bool_], shares: npt.NDArray[np.bool_]) -> GroupMeans:
-    """The mean of each group, sum(total) / sum(of), with its 95 % interval by whole seeds (`estimate_ratios`).
+    """Return the mean of each group, sum(total) / sum(of), with its 95 % interval clustered by seed (`estimate_ratios`).
 
-    `spread` (groups,): the group's number is the standard deviation of the totals (population) instead, whose interval is that of
-    `_compute_variance_interval`. `shares` (groups,): the metric lies on 0-1, and its interval is `compute_unit_interval`; where moreover
-    each seed has one
-    episode, which counts 0 or 1 of 1, it is Wilson's. There is none of fewer than 5 seeds, nor, but of shares, where all seeds have the same
-    value.
+    `spread` (groups,): flags groups whose value is the standard deviation of the totals (population), with the interval of
+    `_compute_variance_interval`. `shares` (groups,): flags metrics on 0-1, with the interval of `compute_unit_interval`, or Wilson's if
+    each seed has one episode that counts 0 or 1 of 1. There is no interval with fewer than 5 seeds, nor, except for shares, if all seeds
+    have the same value.
     """
     groups = len(spread)
     n_seeds = np.bincount(sums.group, minlength=groups)
@@ -353,7 +352,7 @@ def group_means_of(sums: SeedSums, spread: npt.NDArray[np.bool_], shares: npt.ND
 
 
 def _compute_numerators(sums: SeedSums, spread: npt.NDArray[np.bool_]) -> Floats:
-    """What is averaged over seeds: the totals, or, of a spread, the sums of squared distances from the mean of the group."""
+    """Return what is averaged over seeds: the totals, or for a spread the sums of squared distances from the mean of the group."""
     groups = len(spread)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = (np.bincount(sums.group, sums.total, groups) / np.bincount(sums.group, sums.of, groups))[sums.group]
@@ -362,17 +361,17 @@ def _compute_numerators(sums: SeedSums, spread: npt.NDArray[np.bool_]) -> Floats
 
 
 def _is_wilson(sums: SeedSums, shares: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """The groups, of those whose metric is a share, where each seed has one episode that counts 0 or 1 of 1."""
+    """Return the groups with a share as metric in which each seed has one episode that counts 0 or 1 of 1."""
     once = (sums.episodes == 1) & (sums.of == 1) & ((sums.total == 0) | (sums.total == 1))
     return np.asarray(shares & (np.bincount(sums.group, ~once, len(shares)) == 0), dtype=bool)
 
 
 def _compute_variance_interval(sums: SeedSums, groups: int) -> tuple[Floats, Floats]:
-    """Low and high of the variance of each group, (groups,): the jackknife of whole seeds, of the logarithm of the variance. NaN where all
-    seeds have the same value, or would without one of them.
+    """Return low and high of the variance of each group, (groups,): the jackknife over seeds of the logarithm of the variance. NaN if all
+    seeds, or all but one, have the same value.
 
-    With C seeds and l the logarithm, that of all and l(i) that without seed i, the C pseudo-values C l - (C - 1) l(i) are taken for independent:
-    their mean -+ t of C - 1 degrees of freedom times its standard error. Source: Miller (1968), Jackknifing variances.
+    With C seeds, l the logarithm over all and l(i) that without seed i, the C pseudo-values C l - (C - 1) l(i) are treated as independent:
+    the interval is their mean -+ t of C - 1 degrees of freedom times its standard error. Source: Miller (1968), Jackknifing variances.
     """
     group = sums.group
     n_seeds = np.bincount(group, minlength=groups)

@@ -1,8 +1,8 @@
-"""What is watched for drift of the games family: how models play the same items, night by night, beside the documented rule.
+"""Drift detection for the games family: how models play the same items night by night, in addition to the documented rule.
 
-A series is a model variant as one persona against one opponent, under one metric on 0-1, over all scenarios. Chips, points and moves have no
-bounds, so no threshold of a share fits them and they are not watched. Other rules, another version of a scenario and another first prompt make
-other items. Baselines are no models: they play alike for ever, and where one does not, the engine moved.
+A series is a model variant as one persona against one opponent, under one metric on 0-1, over all scenarios. Chips, points and moves have
+no bounds, so no threshold of a share fits them and they are not watched. Changed rules, another version of a scenario or another first
+prompt count as different items. Baselines always play alike; if one does not, the engine changed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dtef_pipeline.games.personas import BASELINE_PREFIX
 from dtef_pipeline.keys import Keys
 
 AGAINST_NOBODY = "nobody"
-"""What tables of drift have as the opponent in a scenario of one seat."""
+"""Opponent in drift tables for scenarios with one seat."""
 _WATCHED_FAMILIES = ("efficacy", "expected value", "social")
-"""Of a scenario the first of these families that has a metric on 0-1 is the one that is watched."""
+"""The first of these metric families with a metric on 0-1 is watched in a scenario."""
 GAMES_WATCHED_KEYS = Keys(
     space=("league", "scenario"),
     item="item_id",
@@ -89,7 +89,7 @@ _MOVED_BASELINES = f"""
 
 
 def _load_seeds(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """Of each item its deal: all seats, opponents and draws of a seed of a scenario hang together."""
+    """Load the deal of each item: all seats, opponents and draws of a scenario's seed are one cluster."""
     return connection.execute(
         "SELECT DISTINCT league, item_id, league || '/' || scenario || '/' || scores.cluster AS cluster FROM scores ORDER BY ALL"
     ).df()
@@ -110,14 +110,15 @@ GAMES_WATCHED = Subject(
     clusters=_load_seeds,
     unlike="played other items",
 )
-"""Scores of items: `kuhn/17/0/baseline/random` of the league poker."""
+"""Drift of item scores; an item is for example `kuhn/17/0/baseline/random` of the league poker."""
 
 
 def find_moved_baselines(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    """A line per baseline, metric and item whose value is not the same in all snapshots, in one version of a scenario under equal rules.
+    """Return a line per baseline, metric and item whose value differs between snapshots, within one version of a scenario under equal
+    rules.
 
-    A baseline that plays baselines always plays alike: the engine, the baseline or a formula changed, and the version of the scenario was to be
-    raised. `connection` has `episode_scores`.
+    Games between baselines never vary, so the engine, the baseline or a formula changed without a new version of the scenario. `connection`
+    has `episode_scores`.
     """
     for series_text, least, most in connection.execute(_MOVED_BASELINES).fetchall():
         yield f"{series_text}: {least:g} in one snapshot, {most:g} in another"

@@ -1,4 +1,4 @@
-"""The command that a player's text gives: the reader that scenarios share.
+"""Reading the command in a player's text, shared by all scenarios.
 
 In order; the first rule that applies decides:
 
@@ -24,7 +24,7 @@ from dtef_pipeline.text.printable import escape_terminal
 
 NO_COMMAND = "no command was found; end the reply with a line ACTION: <command>"
 TWO_COMMANDS = "several commands were found; end the reply with one line ACTION: <command>"
-_LONGEST_SAID = 60
+_LONGEST_QUOTED = 60
 _ACTION_MARK = re.compile(r"(?<![^\W_])action[\s*_`\"']{0,4}[:\uff1a]", re.IGNORECASE)
 _OPENS_CODE = re.compile(r"[`~]{3,}(?:json|text|plaintext)?")
 _AROUND_ACTION = " \t*_`\"'“”‘’"
@@ -48,21 +48,21 @@ _DECLINES_TO_PLAY = re.compile(
     r"|\b(?:do not|dont) (?:participate|engage|take part|gamble|assist|play games?)\b"
     r"|\bi (?:must |have to |will )?(?:respectfully )?(?:decline|refuse)(?= ?(?:[.!,;\n]|\Z))"
 )
-"""Declines something near a word for taking part; `I cannot play the 7 yet` speaks of a card."""
+"""Matches a refusal near a word for taking part; `I cannot play the 7 yet` is about a card."""
 
 
 def normalise_command(text: str) -> str:
-    """One spelling of a text with commands: small letters, single spaces, no emphasis or quotes, `->` for every arrow. Lines stay lines."""
+    """Normalise a text with commands: lower case, single spaces, no emphasis or quotes, `->` for every arrow. Line breaks stay."""
     return _ANY_ARROW.sub("->", normalise_text(text))
 
 
 def read_command(
     text: str, legal: Sequence[str], normalise: Callable[[str], str] = normalise_command, alone: Sequence[str] = ()
 ) -> str | Illegal:
-    """One of the legal commands, as the module says, or why it is none: unparsed, refused, or an `ACTION:` that is illegal.
+    """Return one of the legal commands by the rules of the module, or why there is none: unparsed, refused, or an illegal `ACTION:`.
 
-    `normalise`: one spelling of commands, of a text of any length that may hold several lines (without: `normalise_command`). `alone`: legal
-    commands that rule 3 passes over, since whoever mentions them in a sentence may not mean them.
+    `normalise`: normalises the spelling of commands in a text of any length and several lines (default: `normalise_command`). `alone`:
+    legal commands that rule 3 skips, because a player may mention them in a sentence without meaning them.
     """
     commands = _prepare_commands(tuple(legal), normalise, tuple(alone))
     action_text = find_action(text)
@@ -80,9 +80,9 @@ def read_command(
 
 
 def find_action(text: str) -> str | None:
-    """What follows the last `ACTION:` outside the thinking, without the emphasis or quotes around it; None: nothing does.
+    """Return the text after the last `ACTION:` outside the thinking, without emphasis or quotes around it; None: there is none.
 
-    It ends with its line. Where that is empty, or opens a block of code, it is the next line that is not.
+    It ends with its line. If that line is empty or opens a code block, it is the next line that is neither.
     """
     reply = strip_thinking(text)
     end = len(reply)
@@ -96,14 +96,15 @@ def find_action(text: str) -> str | None:
 
 
 def strip_command(action_text: str, normalise: Callable[[str], str] = normalise_command) -> str:
-    """What was said for a command, in one spelling, without punctuation or brackets around it."""
+    """Normalise the text given as a command, without punctuation or brackets around it."""
     words = normalise(action_text)
     match = _LATEX_AROUND.match(words)
     return (words[match.end() :] if match else words).strip(_AROUND_COMMAND)
 
 
 def normalise_cards(text: str) -> str:
-    """A text with every card as its rank and the letter of its suit: `10♠`, `10s`, `ts`, `T of spades` and `ten of spades` as `Ts`."""
+    """Convert every card in a text to its rank and the letter of its suit: `10♠`, `10s`, `ts`, `T of spades` and `ten of spades` to
+    `Ts`."""
     return _SPELLED_CARD.sub(_card, text)
 
 
@@ -114,7 +115,7 @@ def _card(match: re.Match[str]) -> str:
 
 
 def is_declining(text: str) -> bool:
-    """Whether a text without a command says that its writer does not take part: `I can't play`, `I cannot help with that`."""
+    """Whether a text without a command declines to play: `I can't play`, `I cannot help with that`."""
     return _DECLINES_TO_PLAY.search(normalise_text(strip_thinking(text))) is not None
 
 
@@ -122,7 +123,7 @@ def _reject_action(action_text: str) -> Illegal:
     if is_declining(action_text):
         return Illegal("the reply declines to play", "refused")
     text = escape_terminal(action_text)
-    return Illegal(f"not a legal command now: {text[:_LONGEST_SAID]}{'...' if len(text) > _LONGEST_SAID else ''}")
+    return Illegal(f"not a legal command now: {text[:_LONGEST_QUOTED]}{'...' if len(text) > _LONGEST_QUOTED else ''}")
 
 
 def _strip_mark(line: str) -> str:
@@ -131,7 +132,7 @@ def _strip_mark(line: str) -> str:
 
 
 class _Commands(NamedTuple):
-    """The legal commands of a turn, as texts are searched for them."""
+    """The legal commands of a turn, prepared for searching texts."""
 
     normalise: Callable[[str], str]
     by_spelling: dict[str, str]
@@ -139,7 +140,7 @@ class _Commands(NamedTuple):
     alone: tuple[str, ...]
 
     def read_action_command(self, action_text: str) -> str | Illegal:
-        """The command that the words after `ACTION:` are, or begin with where they name no other before a bracket."""
+        """Return the command that the words after `ACTION:` are, or begin with if they name no other one before a bracket."""
         words = strip_command(action_text, self.normalise)
         if words in self.by_spelling:
             return self.by_spelling[words]

@@ -1,4 +1,4 @@
-"""Poker small enough to be worked out to the end: what Kuhn's and Leduc poker share, with two seats, an ante and bets of fixed size."""
+"""Poker small enough for exact values: shared code of Kuhn and Leduc poker, with two seats, an ante and bets of fixed size."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dtef_pipeline.games.reading import find_action, read_command
 from dtef_pipeline.text.quantity_words import format_count
 
 SMALL_BETS = ("bet", "raise")
-"""The commands that put in more than the other seat has."""
+"""Commands that put in more chips than the other seat has put in."""
 SMALL_POKER_COMMANDS = {"check": "checks", "bet": "bets", "fold": "folds", "call": "calls", "raise": "raises"}
-"""Of both games, with what is said of the other seat."""
+"""Commands of both games, with their descriptions for the other seat."""
 SMALL_CARD_NAMES = {"J": "jack", "Q": "queen", "K": "king"}
 SMALL_SUIT_NAMES = {"s": "spades", "h": "hearts"}
 SMALL_BET_RATE = GameMetric(
@@ -34,17 +34,17 @@ _LONGEST_SPOKEN = 20
 
 @dataclass(frozen=True, slots=True)
 class SmallHand:
-    """One hand: the whole deck in the order of the deal, and what was said so far. The first two cards are those of seats 0 and 1."""
+    """One hand: the whole deck in the order of dealing, and the commands so far. The first two cards are those of seats 0 and 1."""
 
     deck: tuple[str, ...]
     commands: tuple[str, ...] = ()
 
 
 class Betting(NamedTuple):
-    """Where the betting stands; it follows from the commands alone."""
+    """The state of the betting, which depends only on the commands."""
 
     paid: tuple[int, int]
-    """Chips that each seat has put in, the ante with them."""
+    """Chips that each seat has put in, including the ante."""
     to_move: int | None
     legal: tuple[str, ...]
     stage: int = 0
@@ -58,14 +58,14 @@ class Betting(NamedTuple):
 
 
 class SmallPoker(ABC):
-    """A scenario of `poker` whose every deal and every way of betting can be gone through. See `games.contract.Scenario`."""
+    """A scenario of `poker` whose deals and betting sequences can all be enumerated. See `games.contract.Scenario`."""
 
     zero_sum = True
     unit = "chips"
     cards: tuple[str, ...]
     """The deck before it is shuffled; the first letter of a card is its rank."""
     public_at: int | None = None
-    """Where in the deal the public card lies; None: there is none."""
+    """Place of the public card in the deal; None: there is none."""
     metrics: tuple[GameMetric, ...] = (SMALL_BET_RATE, SMALL_SHOWDOWN_RATE)
     baselines: Mapping[str, Chooses]
 
@@ -77,25 +77,25 @@ class SmallPoker(ABC):
     @property
     @abstractmethod
     def strategies(self) -> Mapping[str, Strategy]:
-        """The strategies of both seats that baselines play, by name."""
+        """Return the strategies of both seats that baselines play, by name."""
 
     @abstractmethod
     def betting(self, commands: tuple[str, ...]) -> Betting:
-        """Where the betting stands after commands that were all legal."""
+        """Return the state of the betting after legal commands."""
 
     @abstractmethod
     def strength(self, state: SmallHand, seat: int) -> int:
-        """Of a hand at a showdown: the higher wins, equal ones split."""
+        """Return the strength of a hand at a showdown: the higher wins, equal ones split."""
 
     def deals(self) -> Iterator[SmallHand]:
-        """All first states that differ in a card that can be seen, each as likely as any other."""
+        """Return all first states that differ in a card that can be seen, all equally likely."""
         n_visible = 2 if self.public_at is None else self.public_at + 1
         for places in itertools.permutations(range(len(self.cards)), n_visible):
             hidden = [card for place, card in enumerate(self.cards) if place not in places]
             yield SmallHand((*(self.cards[place] for place in places), *hidden))
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> SmallHand:
-        """The first state: the cards as `random.Random(seed)` shuffles them, whoever sits where."""
+        """Return the first state, with the cards shuffled by `random.Random(seed)`, independent of the seating."""
         deck = list(self.cards)
         random.Random(seed).shuffle(deck)  # noqa: S311 - a game's cards, no secret
         return SmallHand(tuple(deck))
@@ -105,12 +105,12 @@ class SmallPoker(ABC):
         return self.betting(state.commands).to_move
 
     def legal(self, state: SmallHand, seat: int) -> tuple[str, ...]:
-        """The allowed commands, the one that puts in least first; none where it is not the seat's turn."""
+        """Return the allowed commands, cheapest first; empty if it is not the seat's turn."""
         now = self.betting(state.commands)
         return now.legal if now.to_move == seat else ()
 
     def step(self, state: SmallHand, seat: int, command: str) -> SmallHand:
-        """The state after a legal command. Raises ValueError for another one."""
+        """Return the state after a legal command. Raises ValueError for another one."""
         if command not in (legal := self.legal(state, seat)):
             raise ValueError(f"{self.name}: got {command!r} from seat {seat}; allowed: {', '.join(legal) or 'nothing'}")
         return SmallHand(state.deck, (*state.commands, command))
@@ -121,12 +121,12 @@ class SmallPoker(ABC):
         return state.deck[self.public_at] if is_dealt and self.public_at is not None else None
 
     def information(self, state: SmallHand, seat: int) -> str:
-        """The name of what a seat knows when it is to move: own card, public card, betting: `K:check,bet`, `Ks/Qh:check,check,bet`."""
+        """Return the name of a seat's information set: own card, public card and betting, as in `K:check,bet`, `Ks/Qh:check,check,bet`."""
         public = self.public_card(state)
         return f"{state.deck[seat]}{f'/{public}' if public else ''}:{','.join(state.commands)}"
 
     def observation(self, state: SmallHand, seat: int) -> str:
-        """Own card, public card, pot and betting, and at a showdown the other card."""
+        """Describe own card, public card, pot and betting, and at a showdown the other card."""
         now, opponent = self.betting(state.commands), 1 - seat
         lines = [
             f"You are {self.seats[seat]}, and act {'first' if seat == 0 else 'second'}.",
@@ -148,7 +148,7 @@ class SmallPoker(ABC):
         return "\n".join(lines)
 
     def _describe_betting(self, commands: tuple[str, ...], seat: int) -> str:
-        """The betting so far in order, stage by stage, as the seat sees it."""
+        """Describe the betting so far in order, stage by stage, as the seat sees it."""
         stages: dict[int, list[str]] = {}
         for place, command in enumerate(commands):
             before = self.betting(commands[:place])
@@ -164,14 +164,14 @@ class SmallPoker(ABC):
         return "; ".join(stage_texts)
 
     def _describe_small_hand_end(self, state: SmallHand, seat: int) -> Iterator[str]:
-        """How the hand ended, as the seat sees it."""
+        """Describe how the hand ended, as the seat sees it."""
         now, net = self.betting(state.commands), self._rewards(state)[seat]
         if now.showdown:
             yield f"Showdown: {self.seats[1 - seat]} has the {_name_card(state.deck[1 - seat])}."
         yield f"The hand is over. You {_describe_winnings(net)}."
 
     def read(self, text: str, state: SmallHand, seat: int) -> str | Illegal:
-        """The command that a text gives, else why it is none. The size of bets is fixed, so that a number behind a command says nothing."""
+        """Return the command in a text, or why there is none. The size of bets is fixed, so a number after a command is ignored."""
         legal = self.legal(state, seat)
         if not legal:
             return Illegal("It is not your turn.")
@@ -191,7 +191,7 @@ class SmallPoker(ABC):
         return (0, 0) if mine == rival else _lose_chips(0 if mine < rival else 1, now.paid[0])
 
     def stop_episode(self, state: SmallHand, seat: int | None) -> GameResult:
-        """A seat that forfeits loses what it has put in; at the limit of turns everyone gets its chips back."""
+        """A seat that forfeits loses the chips it put in; at the turn limit all get their chips back."""
         if seat is None:
             return GameResult((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
         return _make_small_result(_lose_chips(seat, self.betting(state.commands).paid[seat]), "forfeit")
@@ -201,14 +201,14 @@ class SmallPoker(ABC):
         return "check" if "check" in self.legal(state, seat) else "fold"
 
     def iterate_turns(self, state: SmallHand, seat: int) -> Iterator[tuple[Betting, str]]:
-        """Each turn that a seat had: the betting it met and what it said."""
+        """Yield each turn of a seat: the betting so far and its command."""
         for place, command in enumerate(state.commands):
             before = self.betting(state.commands[:place])
             if before.to_move == seat:
                 yield before, command
 
     def measure_seat(self, state: SmallHand, seat: int) -> Mapping[str, Count]:
-        """Bets among the turns in which one was allowed, and whether the hand came to a showdown."""
+        """Count bets in turns in which one was allowed, and whether the hand came to a showdown."""
         could = [command for before, command in self.iterate_turns(state, seat) if set(SMALL_BETS) & set(before.legal)]
         return {
             SMALL_BET_RATE.name: Count(sum(command in SMALL_BETS for command in could), len(could)),
@@ -216,7 +216,7 @@ class SmallPoker(ABC):
         }
 
     def ending(self, state: SmallHand) -> GameEnding:
-        """The public card, the pot, who won it, and the cards of a showdown; nobody is shown those of a hand without one."""
+        """Describe the public card, the pot, the winner, and the cards of a showdown; without one no cards are shown."""
         now, public = self.betting(state.commands), self.public_card(state)
         cards = f"{self.seats[0]} has the {_name_card(state.deck[0])}, {self.seats[1]} the {_name_card(state.deck[1])}."
         if now.showdown:
@@ -274,7 +274,7 @@ def _describe_winner(rewards: tuple[int, int], seats: tuple[str, ...]) -> str:
 
 
 def _lose_chips(seat: int, chips: int) -> tuple[int, int]:
-    """Rewards where a seat loses chips to the other."""
+    """Return the rewards if a seat loses chips to the other."""
     return (-chips, chips) if seat == 0 else (chips, -chips)
 
 
@@ -284,7 +284,7 @@ def _make_small_result(rewards: tuple[int, int], *flags: str) -> GameResult:
 
 
 def _explain_illegal(action: str, now: Betting, seat: int) -> str:
-    """Told to a player who spoke a command that is none, or not now."""
+    """Explain to a player why a command does not exist or is not allowed now."""
     hint = f"allowed: {', '.join(now.legal)}"
     word = _SPOKEN_WORD.match(action[:_LONGEST_SPOKEN].casefold())
     command = word[0] if word else ""

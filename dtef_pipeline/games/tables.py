@@ -1,7 +1,7 @@
 """The tables between the stages of the games family: names, types and descriptions of their columns.
 
-Every table has the columns league and scenario. An item is an episode to be played, whoever plays it; an episode is an item as one player
-played it. What could not be made is null, and `status` and `reason` say why.
+Every table has the columns league and scenario. An item is a game to play, independent of the player; an episode is one player's run of an
+item. Missing values are null, and `status` and `reason` say why.
 """
 
 from __future__ import annotations
@@ -196,8 +196,8 @@ PERSONA_RESULTS = pa.schema(
                                     "reason"),
         *_MEAN_ENDS,
         field("illegal_rate", pa.float64(), "Texts that were not a legal move, per turn of these episodes; null: no turns"),
-        field("forfeit_rate", pa.float64(), "Share of episodes that the player forfeited because it gave no legal move, 0-1; "
-                                            "null: none were played"),
+        field("forfeit_rate", pa.float64(), "Share of episodes that the player forfeited because it gave no legal move, 0-1; null: no "
+                                            "episodes were played"),
         field("unparsed_rate", pa.float64(), "Texts without any command, per turn of these episodes; null: no turns"),
         field("refused_rate", pa.float64(), "Texts that decline to play, per turn of these episodes; null: no turns"),
         field("default_rate", pa.float64(), "Moves that the game made for the player, per turn; null: no turns"),

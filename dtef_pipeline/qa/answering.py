@@ -1,4 +1,4 @@
-"""What models are asked of a part, and the rows that their responses become."""
+"""Requests to models for the items of a part, and the rows of their responses."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dtef_pipeline.qa.tables import QA_RESPONSES
 _ASKED_OF_QA = ("suite", "part", "item_id", "condition", "prompt_id")
 _NOTHING_TO_CHOOSE = ()
 QA_CALLS = CallTable(QA_RESPONSES, _ASKED_OF_QA, ("item_id", "condition"), lambda options, reading: _NOTHING_TO_CHOOSE)
-"""The rows of `qa_responses` follow from those of `qa_prompts`."""
+"""The stage `qa_responses`, which reads `qa_prompts`."""
 
 
 def build_qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> list[Request]:
-    """One request per (prompt, draw); items with the same prompt share its requests.
+    """Return one request per (prompt, draw); items with the same prompt share its requests.
 
-    `prompts`: rows of `qa_prompts`; those without messages make no request. Raises ConfigError where a prompt's id is not that of its messages,
-    so that nothing is bought under a key that nobody would look for.
+    `prompts`: rows of `qa_prompts`; those without messages make no request. Raises ConfigError if a prompt's id does not match its
+    messages, because its response would be stored under a key that is never looked up.
     """
     prompts = filter_with_messages(prompts)
     columns = [
@@ -41,18 +41,19 @@ def build_qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot:
                 turns, model, draw, snapshot, response_schema=schema, answer_tokens=tokens, stop=stop
             )
             if request.prompt_id != prompt:
-                raise ConfigError(f"prompt {prompt} has other messages than it was made of: make the prompts of the part again")
+                raise ConfigError(f"prompt {prompt}: its messages do not match its id. Make the prompts of the part again")
             requests.append(request)
     return requests
 
 
 def filter_with_messages(prompts: pa.Table) -> pa.Table:
-    """The prompts that models can be asked: not those for which nothing could be looked up."""
+    """Return the prompts that can be sent to models; those with a failed look-up have no messages."""
     return prompts.filter(pc.greater(pc.list_value_length(prompts["messages"]), 0))
 
 
 def explain_failed_look_ups(prompts: pa.Table, context: pa.Table) -> dict[str, str]:
-    """By prompt id why nothing could be looked up, also of prompts with what was found earlier. `context`: rows of `qa_context` of the part."""
+    """Return the reason of each failed look-up by prompt id, including prompts that use earlier results. `context`: rows of `qa_context` of
+    the part."""
     named = ("item_id", "condition")
     failed_rows = context.filter(pc.is_valid(context["problem"]))
     reasons = dict(
@@ -64,14 +65,15 @@ def explain_failed_look_ups(prompts: pa.Table, context: pa.Table) -> dict[str, s
     )
     rows = zip(*(prompts[name].to_pylist() for name in (*named, "prompt_id", "messages")), strict=True)
     return {
-        prompt: reasons.get((item, condition), "nothing is known of it")
+        prompt: reasons.get((item, condition), "the reason is not known")
         for item, condition, prompt, messages in rows
         if not messages or (item, condition) in reasons
     }
 
 
 def list_never_asked(look_ups: Mapping[str, str], models: Sequence[ModelSpec], draws: int, snapshot: str) -> dict[str, Failure]:
-    """By request key the failures of prompts that nobody is asked, where no response is stored. `look_ups`: as of `explain_failed_look_ups`."""
+    """Return by request key the failures of prompts that are not sent and have no stored response. `look_ups`: see
+    `explain_failed_look_ups`."""
     failures = {}
     for model in models:
         for draw in range(draws):
@@ -88,18 +90,20 @@ def build_qa_response_rows(
     responses: pa.Table,
     failures: Mapping[str, Failure],
 ) -> pa.Table:
-    """The rows of `qa_responses` for these prompts and models, from stored `responses` (any superset) and what failed, by request key."""
+    """Return the rows of `qa_responses` for these prompts and models. `responses` (a superset is allowed) and failures are keyed by request
+    key."""
     tables = [QA_CALLS.build_answered_rows(prompts, model, draws, snapshot, responses, failures) for model in models]
     return pa.concat_tables([QA_RESPONSES.empty_table(), *tables])
 
 
 def merge_qa_responses(existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.Table:
-    """The new rows, and those of earlier runs whose prompt still stands: a run with fewer models or conditions loses none."""
+    """Return the new rows and those of earlier runs whose prompt still exists, so that a run with fewer models or conditions deletes
+    nothing."""
     return QA_CALLS.merge_rows(existing, new, prompts)
 
 
 def select_condition_prompts(prompts: pa.Table, condition: str, most: int | None) -> pa.Table:
-    """The prompts of one condition; at most so many, evenly spread over the part and the same ones each time."""
+    """Return the prompts of one condition, at most `most` of them: evenly spread over the part and the same in every run."""
     rows = prompts.filter(pc.equal(prompts["condition"], condition))
     if most is None or most >= len(rows):
         return rows

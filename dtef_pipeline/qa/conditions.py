@@ -1,4 +1,4 @@
-"""The ways in which an item can be asked, each with one spelling: `letters`, `cot,5-shot-turns,rotated-1`."""
+"""The conditions under which an item can be shown, each with one spelling: `letters`, `cot,5-shot-turns,rotated-1`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dtef_pipeline.qa.item_files.mmlu import CHOICE_TYPE
 
 LETTERS, PARENS, COT, PLAIN_TEMPLATE = "letters", "parens", "cot", "plain"
 CHOICE_TEMPLATES = (LETTERS, PARENS, COT)
-"""Of items with options: `A. text`, `(A) text`, or as letters with the request to think first."""
+"""Templates of items with options: `A. text`, `(A) text`, or letters with the request to think first."""
 ITEM_TEMPLATES = (*CHOICE_TEMPLATES, PLAIN_TEMPLATE)
-"""`plain` is the one of items without options."""
+"""All templates; `plain` is for items without options."""
 MOST_SHOTS, MOST_ROTATION = 100, 3
 _CONDITION = re.compile(
     r"(?P<template>[a-z]+)(?:,(?P<shots>[1-9]\d{0,3})-shot(?P<turns>-turns)?)?(?:,rotated-(?P<rotation>\d))?"
@@ -23,16 +23,16 @@ _CONDITION_FORM = "TEMPLATE[,K-shot[-turns]][,rotated-N], such as cot,5-shot-tur
 
 @dataclass(frozen=True, slots=True)
 class QaCondition:
-    """A way of asking. Raises ConfigError for settings that no prompt can have."""
+    """A condition. Raises ConfigError for settings that no prompt can have."""
 
     template: str = LETTERS
     """One of ITEM_TEMPLATES."""
     shots: int = 0
-    """How many examples are shown before the item, 0-100."""
+    """Number of examples shown before the item, 0-100."""
     as_turns: bool = False
-    """Whether examples are turns of a conversation, rather than parts of one message."""
+    """Whether examples are turns of a conversation instead of parts of one message."""
     rotation: int = 0
-    """By how many places the options are rotated to the left, 0-3."""
+    """Number of places by which the options are rotated to the left, 0-3."""
 
     def __post_init__(self) -> None:
         if self.template not in ITEM_TEMPLATES:
@@ -40,33 +40,33 @@ class QaCondition:
         if not 0 <= self.shots <= MOST_SHOTS:
             raise ConfigError(f"few-shot {self.shots}: allowed: 0 to {MOST_SHOTS}")
         if self.as_turns and not self.shots:
-            raise ConfigError("few-shot as turns, with no example to show: allowed: few-shot 1 or more")
+            raise ConfigError("few-shot as turns without examples; allowed: few-shot 1 or more")
         if not 0 <= self.rotation <= MOST_ROTATION:
             raise ConfigError(
                 f"order rotated-{self.rotation}: allowed: rotated-1 to rotated-{MOST_ROTATION}, or the file's order"
             )
         if self.rotation and self.template == PLAIN_TEMPLATE:
-            raise ConfigError(f"order rotated-{self.rotation}, where there are no options to rotate: allowed: the file's order")
+            raise ConfigError(f"order rotated-{self.rotation} for items without options; allowed: the file's order")
 
     def __str__(self) -> str:
-        """The spelling that stands in the column `condition`; `parse_text` reads it back."""
+        """Return the spelling in the column `condition`; `parse_text` reads it back."""
         shots = f",{self.shots}-shot{'-turns' if self.as_turns else ''}" if self.shots else ""
         return f"{self.template}{shots}{f',rotated-{self.rotation}' if self.rotation else ''}"
 
     @classmethod
     def parse_text(cls, text: str) -> Self:
-        """The condition of a spelling. Raises ConfigError for one that `str` never gives."""
+        """Parse a spelling. Raises ConfigError for one that `str` never returns."""
         match = _CONDITION.fullmatch(text)
         if match is None:
             raise ConfigError(f"condition {text!r}: allowed: {_CONDITION_FORM}")
         condition = cls(match["template"], int(match["shots"] or 0), bool(match["turns"]), int(match["rotation"] or 0))
         if str(condition) != text:
-            raise ConfigError(f"condition {text!r}: allowed: {_CONDITION_FORM}; this one is spelled {condition}")
+            raise ConfigError(f"condition {text!r}: allowed: {_CONDITION_FORM}; did you mean {condition}?")
         return condition
 
     def adapt_to_type(self, type: str) -> QaCondition:
-        """The condition as items of a type can be asked in it: those without options have one template, whichever is wanted for the others.
+        """Adapt the condition to items of a type: items without options have only one template, whatever the setting.
 
-        Raises ConfigError for rotated options of items that have none.
+        Raises ConfigError for rotated options of items without options.
         """
         return self if type == CHOICE_TYPE or self.template == PLAIN_TEMPLATE else replace(self, template=PLAIN_TEMPLATE)

@@ -1,7 +1,7 @@
-"""What models are asked about choices, word problems and programs: an item and a condition become messages.
+"""Prompts about choices, word problems and programs: build messages from an item and a condition.
 
-The wording is the identity of prompts: a changed letter here buys every response again. A text of an item cannot be taken for a part of the
-form: a line of it that begins like one of ours is indented, and the fence around code is longer than any in it.
+The wording is part of a prompt's identity: a changed letter requests every response again. A text of an item cannot be mistaken for a part
+of the form: lines that begin like the form are indented, and the fence around code is longer than any in it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from dtef_pipeline.text.quantity_words import format_count
 
 PROMPTED_TYPES = (CHOICE_TYPE, NUMBER_TYPE, CODE_TYPE)
 ROOM_FOR_WORKING = 1024
-"""Tokens that a response may take at least, where working or a program is asked for."""
+"""Minimum token limit for responses with working or a program."""
 _LINE_OF_OURS = re.compile(
     rf"([\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029])([ \t\xa0{INVISIBLE}]*+)"
     r"(?=(?:question|problem|solution|answer)\b|\(?[a-j][.)]|####|```|~~~)",
     re.IGNORECASE,
 )
 _OURS_BEGIN_BEFORE = 4
-"""Characters: a line that is indented by so many is none of ours."""
+"""Indentation in characters of lines that are not part of the prompt's form."""
 _CHOICE_ITEM, _OTHER_ITEM, _SHORT_REPLY = "Question", "Problem", "Answer"
 _CALCULATED = re.compile(r"<<[^<>\n]{0,200}>>")
-"""Marks of a calculator in the solutions of GSM8K: 2/2=<<2/2=1>>1."""
+"""Calculator annotations in the solutions of GSM8K: 2/2=<<2/2=1>>1."""
 _BACKTICKS = re.compile("`{3,}")
 _LETTER_TASK = {
     LETTERS: "Reply with its letter and nothing else: {letters}.",
@@ -56,51 +56,51 @@ _CODE_TASK = (
 
 @dataclass(frozen=True, slots=True)
 class ItemPrompt:
-    """What is sent about one item under one condition."""
+    """The prompt of one item under one condition."""
 
     item_id: str
     condition: str
     messages: tuple[Message, ...]
     answer_tokens: int | None
-    """Fewest tokens that the response needs room for; None: the model's own limit will do."""
+    """Minimum token limit for the response; None: the model's own limit is enough."""
     option_order: tuple[int, ...] | None
-    """Places, in the file's order, of the options as they are shown; None: the file's order, or no options."""
+    """Places in the file's order of the options as shown; None: the file's order, or no options."""
     n_examples: int
     response_schema: str | None = None
 
     @property
     def prompt_id(self) -> str:
-        """Hash of everything the model sees."""
+        """Return a hash of everything that the model sees."""
         turns = ((message.role, message.text) for message in self.messages)
         return compute_messages_id(turns, response_schema=self.response_schema, answer_tokens=self.answer_tokens)
 
 
 class _Form(NamedTuple):
-    """What an item and the reply to it are called."""
+    """Labels of an item and of its reply."""
 
     item: str
     reply: str
 
     def format_block(self, block: str, number: int | None = None) -> str:
-        """The block under its name, with its number where there are several in one message. Code begins on a line of its own."""
+        """Format the block under its label, with its number if the message has several. Code begins on a new line."""
         name = self.item if number is None else f"{self.item} {number}"
         return f"{name}:{block}" if block.startswith("\n") else f"{name}: {block}"
 
     def format_reply(self, text: str) -> str:
-        """A reply under its name: what may be long begins on a line of its own."""
+        """Format a reply under its label; a long one begins on a new line."""
         return f"{self.reply}:{' ' if self.reply == _SHORT_REPLY else chr(10)}{text}"
 
 
 def build_item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[QaItem] = ()) -> ItemPrompt:
-    """The messages about an item, of one of PROMPTED_TYPES.
+    """Build the messages about an item of one of PROMPTED_TYPES.
 
     Args:
-        item: as the file has it; its options are rotated here.
-        condition: the way of asking.
-        examples: the development items of its part in file order, of which the first ones are shown, in the file's order of options.
+        item: the item as in the file; its options are rotated here.
+        condition: template, examples and order of options.
+        examples: development items of its part in file order; the first ones are shown, with the file's order of options.
 
     Raises:
-        ConfigError: for another type, a template that the type does not have, options to rotate where there are none, and for more
+        ConfigError: for another type, a template that the type does not have, rotated options of an item without options, and for more
             examples than there are.
     """
     _check(item, condition, examples)
@@ -122,16 +122,16 @@ def build_item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[Q
 
 
 def stop_sequences(n_examples: int, n_messages: int) -> tuple[str, ...]:
-    """How a response would go on with a question of its own behind examples in one message: by the next number."""
+    """Return the texts with which a response would continue to a next question, after examples in one message."""
     if not n_examples or n_messages > 1:
         return ()
     return tuple(f"\n{item} {n_examples + 2}:" for item in (_CHOICE_ITEM, _OTHER_ITEM))
 
 
 def guard_lines(text: str, *, begins_line: bool = False) -> str:
-    """A text of an item, in which no line begins like one of ours: such lines are indented by four spaces.
+    """Indent by four spaces the lines of an item's text that begin like the prompt's form.
 
-    `begins_line`: whether its first line begins one, and has nothing of ours before it.
+    `begins_line`: whether its first line begins a line of the prompt.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").strip()
     return _LINE_OF_OURS.sub(_indent_line, f"\n{lines}")[1:] if begins_line else _LINE_OF_OURS.sub(_indent_line, lines)
@@ -143,7 +143,7 @@ def _indent_line(match: re.Match[str]) -> str:
 
 
 def fence_code(code: str) -> str:
-    """Code between fences that nothing in it can close."""
+    """Enclose code in fences that nothing in it can close."""
     longest = max((len(run) for run in _BACKTICKS.findall(code)), default=2)
     fence = "`" * max(3, longest + 1)
     return f"{fence}python\n{code.strip(chr(10))}\n{fence}"

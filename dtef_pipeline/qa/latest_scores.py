@@ -1,4 +1,4 @@
-"""The scores that boards are made of: of each part the responses of one snapshot, in an order that does not depend on how files lie."""
+"""The scores that boards read: the responses of one snapshot per part, in an order that does not depend on that of the files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QA_BOARD_COLUMNS = (
     *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "draw"),
     *("cluster", "type", "status", "value", "score", "cites_nothing"),
 )
-"""The columns of `qa_scores` that boards read, and `cites_nothing`: whether a response has no score because it cites nothing."""
+"""Columns of `qa_scores` that boards read, and `cites_nothing`: whether a response has no score because it has no quotations."""
 _CODED_TEXTS = (
     *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "cluster"),
     *("type",),
@@ -24,12 +24,12 @@ _BOARD_SERIES = ("suite", "part", "condition", "metric", "measured_by", "model_v
 
 
 def load_qa_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """The snapshots of all parts, the earliest first. `connection` has `qa_scores`."""
+    """Return the snapshots of all parts, the earliest first. `connection` has `qa_scores`."""
     return order_in(connection, "qa_scores")
 
 
 def load_qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str] = QA_BOARD_COLUMNS) -> pa.Table:
-    """The rows of `qa_scores` in one order; columns that repeat are dictionaries. `connection` has the table."""
+    """Return the rows of `qa_scores` in a fixed order; columns with repeated values are dictionaries. `connection` has the table."""
     text = {name: f"{name}::VARCHAR AS {name}" for name in _CODED_TEXTS}
     text |= {name: f"coalesce({name}, '')::VARCHAR AS {name}" for name in ("condition", "metric", "measured_by")}
     expressions = {**text, "cluster": "coalesce(nullif(cluster, ''), item_id)::VARCHAR AS cluster"}
@@ -40,8 +40,8 @@ def load_qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str]
 
 
 def load_latest_scores(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Of each part, condition, metric, `measured_by` and model variant the rows of one snapshot (see `select_latest_rows`); columns
-    QA_BOARD_COLUMNS.
+    """Return the rows of one snapshot for each part, condition, metric, `measured_by` and model variant (see `select_latest_rows`), with
+    the columns QA_BOARD_COLUMNS.
 
     `connection` has `qa_scores`.
     """

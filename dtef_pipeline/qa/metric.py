@@ -1,4 +1,4 @@
-"""The metric of an item: the values that an answer may name, and what each is worth."""
+"""The metric of an item: the values that an answer may name, with their weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.text.first_line import shorten_to_line
 
 METRIC_PLACE = "metric"
-"""Where an error about a metric is, for callers that know no file: those that do put file and line in its place."""
+"""Place of an error in a metric, for callers without a file; others replace it by file and line."""
 _BEGINS_JSON = ("{", "[", '"')
 _METRIC_FORMS = (
     '{"car": 1, "bike": 0.5}, ["car", "bike"], [{"value": "car", "weight": 1, "aliases": ["auto"]}], or a single value'
@@ -29,17 +29,17 @@ class MetricValue:
 
     text: str
     weight: float = 1.0
-    """What naming it is worth: 1 is the whole score, and below 0 takes away from what others give."""
+    """Weight: 1 is the full score; below 0 it reduces the score of other values."""
     aliases: tuple[str, ...] = ()
-    """Other names of it."""
+    """Other names of the value."""
 
 
 def parse_metric(metric: str | None) -> tuple[MetricValue, ...]:
-    """The values of a metric, in its order; none: there is nothing to score by.
+    """Parse the values of a metric, in its order; empty: there is nothing to score.
 
     A metric is a JSON object of values and weights, a list of values (each of weight 1) or of objects with `value`, `weight` and `aliases`,
-    or one value in plain words. Raises ItemError where it is none of these, for a weight that is not a finite number, for an empty value, and
-    for two values that are equal when normalised.
+    or one value in plain words. Raises ItemError for any other form, for a weight that is not a finite number, for an empty value, and for
+    two values that are equal when normalised.
     """
     content = parse_metric_json(metric)
     if content is None:
@@ -48,7 +48,7 @@ def parse_metric(metric: str | None) -> tuple[MetricValue, ...]:
 
 
 def parse_metric_json(metric: str | None) -> Any:
-    """What a metric holds as JSON; plain words are a text, an empty metric and `null` are None. Raises ItemError for broken JSON."""
+    """Parse a metric as JSON; plain words are a text, an empty metric and `null` are None. Raises ItemError for broken JSON."""
     text = (metric or "").strip()
     if text in ("", "null", '""'):
         return None
@@ -57,11 +57,11 @@ def parse_metric_json(metric: str | None) -> Any:
     try:
         return json.loads(text, object_pairs_hook=require_unique_keys)
     except (ValueError, RecursionError) as error:
-        _refuse(f"this is not JSON: {error}", text, _METRIC_FORMS)
+        _refuse(f"the metric is not JSON: {error}", text, _METRIC_FORMS)
 
 
 def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of a JSON text. Raises ValueError for a key that it has twice: JSON's own readers keep the last and say nothing."""
+    """Build the object of a JSON text. Raises ValueError for a repeated key, of which Python's reader silently keeps the last."""
     mapping: dict[str, Any] = {}
     for key, value in pairs:
         if key in mapping:
@@ -71,7 +71,7 @@ def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_metric_values(content: Any) -> tuple[MetricValue, ...]:
-    """The values of a metric that was read as JSON. Raises ItemError as `parse_metric` does."""
+    """Return the values of a metric that was parsed as JSON. Raises ItemError as `parse_metric`."""
     if isinstance(content, str):
         values = [_make_metric_value(content, 1, ())]
     elif isinstance(content, dict):
@@ -79,7 +79,7 @@ def read_metric_values(content: Any) -> tuple[MetricValue, ...]:
     elif isinstance(content, list):
         values = [_read_list_value(entry) for entry in content]
     else:
-        _refuse("this is not a metric", content, _METRIC_FORMS)
+        _refuse("the metric has an unknown form", content, _METRIC_FORMS)
     _check_different(values)
     return tuple(values)
 
@@ -88,18 +88,18 @@ def _read_list_value(entry: Any) -> MetricValue:
     if isinstance(entry, str):
         return _make_metric_value(entry, 1, ())
     if not isinstance(entry, dict) or "value" not in entry or not entry.keys() <= set(_VALUE_KEYS):
-        _refuse("this is no value of a metric", entry, f"a text, or an object with {', '.join(_VALUE_KEYS)}")
+        _refuse("a value of the metric has an unknown form", entry, f"a text, or an object with {', '.join(_VALUE_KEYS)}")
     return _make_metric_value(entry["value"], entry.get("weight", 1), entry.get("aliases", ()))
 
 
 def _make_metric_value(text: Any, weight: Any, aliases: Any) -> MetricValue:
     if not isinstance(aliases, Sequence) or isinstance(aliases, str):
-        _refuse(f"the aliases of {text!r} are no list", aliases, "a list of texts")
+        _refuse(f"the aliases of {text!r} are not a list", aliases, "a list of strings")
     for name in (text, *aliases):
         if not isinstance(name, str) or not normalise(name):
-            _refuse("a value is empty or no text", name, "a text with a letter or a digit")
+            _refuse("a value is empty or not text", name, "a text with a letter or a digit")
         if has_invalid_text(name):
-            _refuse("a value holds what is not UTF-8 text", name, "UTF-8 without NUL")
+            _refuse("a value contains text that is not valid UTF-8", name, "UTF-8 without NUL")
     return MetricValue(text.strip(), _check_weight(text, weight), tuple(alias.strip() for alias in aliases))
 
 
@@ -118,7 +118,7 @@ def _check_different(values: Sequence[MetricValue]) -> None:
     for value in values:
         key = normalise(value.text)
         if key in texts:
-            _refuse(f"the values {texts[key]!r} and {value.text!r} are the same", None, "values that differ when normalised")
+            _refuse(f"the values {texts[key]!r} and {value.text!r} are equal", None, "values that differ when normalised")
         texts[key] = value.text
 
 
@@ -136,21 +136,21 @@ def _shorten_arrived(value: Any) -> object:
 
 
 _NOT_ASCII_RUN = re.compile(r"[^\x00-\x7f]{1,256}")
-"""Short pieces: putting long runs of combining marks in order takes the square of their length."""
+"""Short pieces, because ordering long runs of combining marks takes quadratic time."""
 _NO_WORD = re.compile(r"(?<![0-9])\.|\.(?![0-9])|-(?![0-9])|[^a-z0-9.%-]+")
 
 
 def normalise(text: str | None) -> str:
-    """The text as it is compared: NFKC, transliterated to ASCII, case folded, apostrophes dropped, punctuation turned into spaces.
+    """Normalise a text for comparison: NFKC, transliterated to ASCII, case folded, apostrophes removed, punctuation replaced by spaces.
 
-    A `.` between digits, a `-` before a digit and `%` stay, so that 3.5 and -5 are still numbers. Spaces are single, and none is at an end.
-    A normalised text is normalised already. None, the text of a reply that is not there, is the empty text.
+    A `.` between digits, a `-` before a digit and `%` stay, so that 3.5 and -5 are still numbers. Spaces are single, with none at either
+    end. Normalising twice changes nothing. None, a missing reply, becomes the empty text.
     """
     return strip_punctuation(fold_to_ascii(text)) if text else ""
 
 
 def fold_to_ascii(text: str) -> str:
-    """The text in small ASCII letters, with its punctuation: `Łódź – “HavHøst”` is `lodz - "havhost"`."""
+    """Convert a text to lower-case ASCII with its punctuation: `Łódź – “HavHøst”` is `lodz - "havhost"`."""
     return (text if text.isascii() else _NOT_ASCII_RUN.sub(_convert_to_ascii, text)).lower()
 
 
@@ -162,5 +162,5 @@ def _convert_to_ascii(match: re.Match[str]) -> str:
 
 
 def strip_punctuation(text: str) -> str:
-    """A folded text without its apostrophes, and with single spaces for its punctuation."""
+    """Remove the apostrophes of a folded text, and replace its punctuation by single spaces."""
     return " ".join(_NO_WORD.sub(" ", text.replace("'", "")).split())

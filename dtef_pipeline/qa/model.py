@@ -1,4 +1,4 @@
-"""What the qa family speaks of: an item, a response to it, and what a scorer makes of the two."""
+"""Records of the qa family: items, responses and scores."""
 
 from __future__ import annotations
 
@@ -22,107 +22,107 @@ NULL_STATUSES = (
     "sandbox_unavailable",
     "sandbox_error",
 )
-"""Why a response has no score: what these say is no fault of the response."""
+"""Reasons for a missing score that are not the fault of the response."""
 CITES_NOTHING = "the response cites nothing"
-"""Why a response has no score where quotations are looked up: it has none. No failure, and no fault."""
+"""Reason for a missing citation score: the response has no quotations. It counts neither as a failure nor as a wrong answer."""
 QA_STATUSES = (OK_STATUS, UNPARSEABLE_STATUS, *NULL_STATUSES)
 
 
 class ItemError(SourceError):
-    """A row of an item file, or a metric in it, is not usable: what arrived, and what is allowed."""
+    """A row of an item file, or a metric in it, is not usable; says what arrived and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words of a document that an answer rests on."""
+    """A quotation from a document that supports an answer."""
 
     text: str
-    """As it stands in the document, character by character."""
+    """Exactly as in the document."""
     file: str
     turn: int | None = None
-    """Number of the turn in which it stands; None: not said."""
+    """Number of its turn; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class QaItem:
-    """One question with what is expected of an answer to it."""
+    """One question with its expected answer."""
 
     item_id: str
     """Unique within its suite: `college_physics/17`, `HumanEval/4`."""
     suite: str
     part: str
     type: str
-    """What the question asks for, which says who scores it: `choice`, `number`, `code`, or a type of Socioscope such as `ListOne`."""
+    """Type of the question, which selects the scorer: `choice`, `number`, `code`, or a type of Socioscope such as `ListOne`."""
     text: str
     options: tuple[str, ...] = ()
-    """The texts to choose from, in order; none: the answer is free."""
+    """Texts to choose from, in order; empty: the answer is free text."""
     reference: str = ""
-    """What is expected, as the scorer reads it: a letter, a number, a metric in JSON, or the tests of a program in JSON."""
+    """Expected answer in the scorer's format: a letter, a number, a metric in JSON, or the tests of a program in JSON."""
     cluster: str = ""
-    """What items hang together by: the subject, the transcript, or the item itself."""
+    """Cluster of dependent items: the subject, the transcript, or the item itself."""
     source_line: int | None = None
-    """Line of the file, from 1, in which the row begins; None: the file has none."""
+    """First line of the row in the file, from 1; None: the file has no lines."""
     flags: tuple[str, ...] = ()
-    """What was noticed on reading it: `equal_options`, ..."""
+    """Flags set when the item was read: `equal_options`, ..."""
     quotes: tuple[Quote, ...] = ()
-    """The evidence that the file names."""
+    """Evidence that the file gives."""
     solution: str = ""
-    """The working that leads to what is expected, where the file gives it: shown in examples, and to judges."""
+    """Worked answer from the file, shown in examples and to judges; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a model wrote, as scorers are given it."""
+    """A model's response, as scorers receive it."""
 
     text: str | None
     finish_reason: str | None = None
-    """The provider's word for the end of the text: `stop`, or `length` where it was cut."""
+    """The provider's finish reason: `stop`, or `length` if the text was cut off."""
 
     @property
     def was_cut(self) -> bool:
-        """Whether a limit of tokens ended the text."""
+        """Whether the token limit cut off the text."""
         return self.finish_reason == "length"
 
 
 @dataclass(frozen=True, slots=True)
 class ItemScore:
-    """What a scorer makes of one reply."""
+    """A scorer's result for one reply."""
 
     status: str
     """One of QA_STATUSES."""
     value: float | None = None
-    """0-1: higher is better. None unless the status is `ok`."""
+    """0-1, higher is better; None unless the status is `ok`."""
     how: str | None = None
-    """The rule that read the reply: `statement`, `line`, `option_text`, `boxed`, ...; None: none did."""
+    """Rule that read the reply: `statement`, `line`, `option_text`, `boxed`, ...; None: no rule could."""
     flags: tuple[str, ...] = ()
-    """What was noticed: `multi`, `ambiguous`, `several`, `truncated`, ..."""
+    """Flags: `multi`, `ambiguous`, `several`, `truncated`, ..."""
     own: Mapping[str, Any] = field(default_factory=dict)
-    """What this scorer tells beside it: `letter`, `number`, `raw`, `binary`, `rationale`, ..., as JSON can hold it."""
+    """Further output of the scorer, as JSON values: `letter`, `number`, `raw`, `binary`, `rationale`, ..."""
     reason: str | None = None
-    """Why there is no value, in words; None: there is one, or the status says it all."""
+    """Why there is no value, in words; None: there is a value, or the status says enough."""
 
     @property
     def score(self) -> float | None:
-        """The value as it is published: a reply that cannot be read counts 0, one that is not at fault has none."""
+        """The published value: an unreadable reply counts 0; a reply that is not at fault has no score."""
         return 0.0 if self.status == UNPARSEABLE_STATUS else self.value
 
 
 @dataclass(frozen=True, slots=True)
 class ScorerSettings:
-    """How the scorers of Socioscope's types are set; the others have nothing to set."""
+    """Settings of the scorers for Socioscope's types; other scorers have no settings."""
 
     strict: bool = False
-    """Whether several different values in place of one count 0."""
+    """Whether a response with several different values scores 0 if one is expected."""
     penalty: float = 0.0
-    """Taken off for each item of a list that is no expected value, 0-1."""
+    """Deduction for each listed item that is not expected, 0-1."""
     senses: str = "first"
-    """`first` or `all`: the senses of a word whose synonyms count."""
+    """Senses of a word whose synonyms count: `first` or `all`."""
     synonyms: Mapping[str, Sequence[str]] | None = None
-    """The lexicon: a word, and the words that count as it; None: the one that is shipped."""
+    """The lexicon: for each word its synonyms; None: the shipped lexicon."""
 
 
 ScoreWritten = Callable[[Written], ItemScore]
-"""Scores one reply to the item it was made for."""
+"""Scores one reply to the item that it was prepared for."""
 
 
 class Scorer(Protocol):
@@ -131,7 +131,8 @@ class Scorer(Protocol):
     name: str
     """`exact_choice`, `numeric`, `yes_no`, ..."""
     version: int
-    """Raised whenever a reply could get another score; it stands in every score."""
+    """Version of the scorer, stored with every score; increased whenever a reply could get another score."""
 
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
-        """Reads the reference once, and scores replies by it. Raises ItemError for a reference that is not usable."""
+        """Return a function that scores replies to one item; the reference is parsed only once. Raises ItemError for an unusable
+        reference."""

@@ -1,6 +1,6 @@
-"""From what a model wrote to the program that is run: fences, prose, a lost indent, and what cannot be run at all.
+"""Extracts the program from a model's reply: removes fences and prose, restores a lost indent, and detects what cannot run.
 
-What a model wrote is hostile text: everything here is linear in its length, or bounded by constants.
+Replies are hostile text: all functions are linear in its length, or bounded by constants.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dtef_pipeline.text.plain import strip_thinking
 
 EMPTY_PROGRAM, NOT_PYTHON = "empty", "syntax"
 LONGEST_PROGRAM = 60_000
-"""Characters of a program. What people ask for has a few thousand; compiling costs time that grows with the length."""
+"""Largest length of a program in characters. Requested programs have a few thousand; longer ones take longer to compile."""
 _MOST_COMPILED = 600_000
-"""Characters that are compiled for one program, all tries together."""
+"""Largest number of characters compiled for one program in all attempts."""
 _MOST_CUTS = 60
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n`]*$", re.MULTILINE)
 _PYTHON_LABELS = frozenset({"python", "python3", "py", "py3", "python2"})
@@ -37,12 +37,12 @@ _NAMED_AT_MARGIN = re.compile(
     r"^(?:(?:async[ \t]+)?def[ \t]+(\w+)|class[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]*)?=(?!=)|(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+([\w., \t]+))",
     re.MULTILINE,
 )
-"""Names that a line at the left margin defines, assigns or imports."""
+"""Finds the names that a line at the left margin defines, assigns or imports."""
 _DEFINES_ANY = re.compile(r"^(?:async[ \t]+)?def[ \t]+\w", re.MULTILINE)
 _RETURNS_AT_MARGIN = re.compile(r"^return\b", re.MULTILINE)
 _NAME_USED = re.compile(r"\w+")
 _PYTHON_TAG = re.compile(r"^[ \t]*\[(/?)PYTHON\][ \t]*", re.MULTILINE)
-"""Around the code of Code Llama."""
+"""Tags around the code of Code Llama."""
 _ODD_SPACE = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _NO_WIDTH = "\u200b\u2060\ufeff"
 _STRING_OR_ODD_SPACE = re.compile(
@@ -57,22 +57,22 @@ _INDENTED = re.compile(r"^[ \t]+[^\s]", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class CodeProgram:
-    """The program that a reply comes to, or why there is none."""
+    """The program in a reply, or why there is none."""
 
     source: str
-    """Defines the wanted function when it is run; empty where there is a fault."""
+    """Source that defines the wanted function; empty if there is an error."""
     fault: str | None = None
-    """`empty`: nothing was written; `syntax`: it is no Python; None: it can be run."""
+    """`empty`: there is no text; `syntax`: it is not Python; None: it can be run."""
     detail: str | None = None
-    """What the compiler says to it; None: nothing."""
+    """Message of the compiler; None: no error."""
 
 
 def build_program(text: str | None, prompt: str, entry_point: str) -> CodeProgram:
-    """The program made of a reply to a prompt that ends inside the function `entry_point`. Never raises, whatever the text.
+    """Build the program of a reply to a prompt that ends inside the function `entry_point`. Never raises, whatever the text.
 
-    Thinking and fences are taken off, and what stands behind a mark of the end. Code that defines the function gets the lines
-    of the prompt before it (imports, other functions); anything else follows the prompt as the function's body. Prose after the
-    code is cut off; prose before an indented body is, where the two together are no Python.
+    Thinking, fences and text after an end mark are removed. Code that defines the function follows the prompt's lines before it (imports,
+    other functions); any other code follows the whole prompt as the function's body. Prose after the code is removed; prose before an
+    indented body is removed if the two together are not Python.
     """
     code = extract_code(_normalize_spaces(_normalise_newlines(text or "")), entry_point)
     if not code.strip():
@@ -83,25 +83,25 @@ def build_program(text: str | None, prompt: str, entry_point: str) -> CodeProgra
     for candidate in _iterate_candidate_programs(code):
         if (source := _build_source(candidate, _normalise_newlines(prompt), entry_point, compiler)) is not None:
             return CodeProgram(source)
-    return CodeProgram("", NOT_PYTHON, compiler.first_fault or "no part of it defines the function")
+    return CodeProgram("", NOT_PYTHON, compiler.first_fault or "no part of the code defines the function")
 
 
 def build_helpers(prompt: str) -> str:
-    """The prompt as a program in which the function does nothing, so that tests can use what else the prompt defines."""
+    """Build the prompt as a program with an empty function, so that tests can use the prompt's other definitions."""
     return f"{_normalise_newlines(prompt).rstrip()}\n{_find_indent(prompt)}pass\n"
 
 
 def compile_definition(name: str) -> re.Pattern[str]:
-    """Finds where a function of that name is defined at the left margin, by `def` or by assignment."""
+    """Return a pattern that finds the definition of a function at the left margin, by `def` or by assignment."""
     escaped = re.escape(name)
     return re.compile(rf"^(?:(?:async[ \t]+)?def[ \t]+{escaped}\b|{escaped}[ \t]*(?::[^=\n]*)?=(?!=))", re.MULTILINE)
 
 
 def extract_code(text: str, entry_point: str) -> str:
-    """The code in a text: of its fenced blocks the last Python one that defines the function, else the last such block, else the first.
+    """Return the code in a text: the last fenced Python block that defines the function, else the last Python block, else the first block.
 
-    Blocks that define what that one uses stand with it. A fence that is never closed runs to the end, and one inside a docstring is none.
-    Where no block defines the function but the text before the first fence does, or begins as a body does, that text is the code: its
+    Blocks that define names used by it are included. A fence that is never closed runs to the end, and one inside a docstring does not
+    count. If no block defines the function but the text before the first fence does, or begins like a body, that text is the code: its
     opening fence was lost.
     """
     text = strip_thinking(text)
@@ -122,7 +122,7 @@ def extract_code(text: str, entry_point: str) -> str:
 
 
 def _iterate_candidate_programs(code: str) -> Iterator[str]:
-    """What of the code may be meant, the likeliest first: up to a mark of the end, all of it, the indented body behind prose."""
+    """Yield the programs that the code may mean, the likeliest first: up to an end mark, all of it, the indented body after prose."""
     mark = END_MARK.search(code)
     program = code[: mark.start()] if mark else code
     if program.strip():
@@ -136,7 +136,7 @@ def _iterate_candidate_programs(code: str) -> Iterator[str]:
 
 
 def _build_source(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
-    """The program of the code; None: it is no Python, or does not define the function."""
+    """Build the program of the code; None: it is not Python, or does not define the function."""
     match = compile_definition(entry_point).search(code)
     first_is_indented = code.lstrip("\n")[:1].isspace()
     if (
@@ -150,14 +150,15 @@ def _build_source(code: str, prompt: str, entry_point: str, compiler: _Compiler)
 
 
 def _build_program_of_other_name(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
-    """The program of code that defines a function of another name: it cannot be loaded. None: it may be a body whose indent was lost."""
+    """Build the program of code that defines a function of another name, which cannot be loaded. None: it may be a body whose indent was
+    lost."""
     if _DEFINES_ANY.search(code) is None or _RETURNS_AT_MARGIN.search(code):
         return None
     return _add_preamble(code, prompt, entry_point, compiler, pattern=_DEFINES_ANY)
 
 
 def _normalize_spaces(text: str) -> str:
-    """The text with blanks for spaces that Python does not take, and without those that nobody sees, but inside of strings."""
+    """Replace spaces that Python does not accept by blanks and remove invisible characters, except inside strings."""
     if text.isascii() or not _HAS_ODD_SPACE.search(text):
         return text
     return _STRING_OR_ODD_SPACE.sub(lambda match: " " if match["space"] else "" if match["none"] else match[0], text)
@@ -194,12 +195,12 @@ def _make_code_block(text: str, opening: re.Match[str], end: int) -> _Block:
 
 
 def _is_inside_text(code: str) -> bool:
-    """Whether the end of the code stands in a text in three quotation marks."""
+    """Whether the end of the code is inside a triple-quoted string."""
     return (code.count('"""') + code.count("'''")) % 2 == 1
 
 
 def _add_helpers(main_block: _Block, blocks: Sequence[_Block], entry_point: str) -> str:
-    """The code of a block, with the other Python blocks that define what it uses and does not define itself, and do not call it."""
+    """Return the code of a block with the other Python blocks that define names it uses but does not define, and that do not call it."""
     definitions, references = _find_names_at_margin(main_block.code), set(_NAME_USED.findall(main_block.code))
 
     def is_helpful(block: _Block) -> bool:
@@ -220,17 +221,17 @@ def _is_python(code: str) -> bool:
 
 
 class _Compiler:
-    """Tries whether texts are Python, within a bound of work; remembers what it said first."""
+    """Checks whether texts are Python, with bounded work; remembers the first error."""
 
     def __init__(self) -> None:
         self.first_fault: str | None = None
         self._left = _MOST_COMPILED
 
     def find_bad_line(self, source: str) -> int | None:
-        """Line of the first fault, from 1, or 0 where there is no telling; None: it is Python."""
+        """Return the line of the first error, from 1, or 0 if unknown; None: it is Python."""
         self._left -= len(source)
         if self._left < 0:
-            return self._record_fault("too long to be tried further", 0)
+            return self._record_fault("the code is too long for further attempts", 0)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -242,7 +243,7 @@ class _Compiler:
         return None
 
     def find_longest_prefix(self, head: str, lines: Sequence[str]) -> int:
-        """How many of the lines, from the first, make Python behind `head`. 0: none do."""
+        """Return the largest number of first lines that are Python after `head`; 0: none."""
         above, count = head.count("\n"), len(lines)
         for _ in range(_MOST_CUTS):
             if count <= 0:
@@ -263,9 +264,9 @@ class _Compiler:
 def _add_preamble(
     code: str, prompt: str, entry_point: str, compiler: _Compiler, *, pattern: re.Pattern[str] | None = None
 ) -> str | None:
-    """The lines of the prompt before its function, then the code as far as it is Python. None: no part of it defines what is wanted.
+    """Join the prompt's lines before its function and the code as far as it is Python. None: no part of the code defines the function.
 
-    `pattern`: finds the definition; None: that of the function.
+    `pattern`: finds the definition; None: the pattern of the function.
     """
     matches = list(compile_definition(entry_point).finditer(prompt))
     defines = pattern or compile_definition(entry_point)
@@ -282,7 +283,7 @@ def _add_preamble(
 
 
 def _try_as_body(code: str, prompt: str, compiler: _Compiler) -> str | None:
-    """The prompt with the code as the body of its function, up to the first line at the left margin. None: that is no Python."""
+    """Join the prompt and the code as the body of its function, up to the first line at the left margin. None: the result is not Python."""
     head = prompt.rstrip("\n") + "\n"
     code = code.lstrip("\n") if code[:1] == "\n" else code
     if code[:1].isspace():
@@ -297,7 +298,7 @@ def _try_as_body(code: str, prompt: str, compiler: _Compiler) -> str | None:
 
 
 def _find_body_end(head: str, body: str, compiler: _Compiler) -> str | None:
-    """The shortest body that ends before a line at the left margin, or at the end, and is Python."""
+    """Find the shortest body that ends before a line at the left margin, or at the end, and is Python."""
     for attempt, end in enumerate((*(match.start() for match in _UNINDENTED.finditer(body)), len(body))):
         if attempt >= _MOST_CUTS:
             break
@@ -308,7 +309,7 @@ def _find_body_end(head: str, body: str, compiler: _Compiler) -> str | None:
 
 
 def _find_indent(prompt: str) -> str:
-    """How far the last line of the prompt is indented: as its function's body is."""
+    """Return the indentation of the prompt's last line, which is that of its function's body."""
     last = prompt.rstrip().rpartition("\n")[2]
     return last[: len(last) - len(last.lstrip())] or "    "
 
@@ -323,20 +324,20 @@ _EXECUTED_NAMES = tuple(column.name for column in OF_ONE_RESPONSE)
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One response whose code is to be checked."""
+    """One response whose code is checked."""
 
     response: Mapping[str, Any]
-    """The columns that name it."""
+    """The columns that identify it."""
     task: SandboxTask | None
-    """None: there is nothing to run, and `verdict` says why."""
+    """None: there is no program to run, and `verdict` says why."""
     program_hash: str
     verdict: CheckResult | None = None
 
 
 def plan_executions(responses: pa.Table, items: pa.Table, timeout_s: float) -> list[Execution]:
-    """One per answered response to an item whose scorer runs code, in their order.
+    """Return one execution per answered response to an item whose scorer runs code, in their order.
 
-    `responses`: rows of `qa_responses`; `items`: rows of `qa_items`. What is empty or no Python has its verdict at once.
+    `responses`: rows of `qa_responses`; `items`: rows of `qa_items`. Empty responses and those that are not Python get their verdict here.
     """
     references = _load_code_references(items)
     mask = pc.is_in(responses["item_id"], pa.array(list(references), pa.string()))
@@ -347,7 +348,7 @@ def plan_executions(responses: pa.Table, items: pa.Table, timeout_s: float) -> l
 
 
 def load_known_verdicts(earlier: pa.Table, level: str | None) -> dict[str, CheckResult]:
-    """By program hash what came of programs that were run before at the same level: they are not run again."""
+    """Load by program hash the verdicts of earlier runs at the same level; these programs are not run again."""
     verdicts = earlier.filter(
         pc.and_(
             pc.equal(earlier["isolation"], level or ""),
@@ -363,12 +364,12 @@ def load_known_verdicts(earlier: pa.Table, level: str | None) -> dict[str, Check
 
 
 def select_programs_to_run(runs: Sequence[Execution], verdicts: Mapping[str, CheckResult]) -> dict[str, SandboxTask]:
-    """By program hash the programs that must be run, each once."""
+    """Return by hash the programs that must run, each once."""
     return {run.program_hash: run.task for run in runs if run.task is not None and run.program_hash not in verdicts}
 
 
 def build_execution_rows(runs: Sequence[Execution], results: Mapping[str, CheckResult]) -> pa.Table:
-    """The rows of `qa_executions`, in the order of the executions. `results`: by program hash."""
+    """Return the rows of `qa_executions`, in the order of the executions. `results`: by program hash."""
     rows = []
     for run in runs:
         result = run.verdict or results[run.program_hash]
@@ -388,9 +389,9 @@ def build_execution_rows(runs: Sequence[Execution], results: Mapping[str, CheckR
 
 
 def merge_rows_so_far(runs: Sequence[Execution], results: Mapping[str, CheckResult], earlier: pa.Table | None) -> pa.Table:
-    """One row per response of which anything is known before all programs were run: the new row, else the earlier one.
+    """Return one row per response with a known result before all programs have run: the new row, else the earlier one.
 
-    `results`: by program hash, of the programs that have come to an end. `earlier`: rows of `qa_executions` before this run, of whatever level.
+    `results`: by program hash, of the finished programs. `earlier`: rows of `qa_executions` before this run, at any level.
     """
     flags = [run.verdict is not None or run.program_hash in results for run in runs]
     rows = build_execution_rows([run for run, is_done in zip(runs, flags, strict=True) if is_done], results)

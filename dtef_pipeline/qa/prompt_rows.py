@@ -1,4 +1,4 @@
-"""The rows of `qa_prompts`, and of `qa_context` and `qa_retrieval` where an item is asked about documents."""
+"""The rows of `qa_prompts`, and of `qa_context` and `qa_retrieval` for items about documents."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OPTION_ORDERS = ("file", "rotated-1", "rotated-2", "rotated-3")
 
 @dataclass(frozen=True, slots=True)
 class AskSettings:
-    """How the items of a run are asked, whatever they are: each part takes from it what concerns it."""
+    """How items are shown to models, for all types: each part uses the settings that apply to it."""
 
     template: str = LETTERS
     few_shot: int = 0
@@ -51,12 +51,13 @@ class AskSettings:
     """One of OPTION_ORDERS."""
     retriever: str = RETRIEVERS_KNOWN[0]
     k: int = 10
-    """Chunks of documents that are shown."""
+    """Number of document chunks to show."""
     filter: Mapping[str, str | int] = field(default_factory=dict)
     """Metadata that the documents must have."""
 
     def condition(self, types: Iterable[str], *, about_documents: bool) -> str:
-        """The spelling in the column `condition` for a part with items of these types. Raises ConfigError for settings that do not fit."""
+        """Return the spelling in the column `condition` for a part with items of these types. Raises ConfigError for settings that do not
+        fit them."""
         if about_documents:
             if self.retriever not in RETRIEVERS_KNOWN:
                 raise ConfigError(f"retriever {self.retriever!r}: allowed: {', '.join(RETRIEVERS_KNOWN)}")
@@ -65,13 +66,14 @@ class AskSettings:
         kinds = sorted(set(types))
         if unknown := [kind for kind in kinds if kind not in PROMPTED_TYPES]:
             raise ConfigError(
-                f"items of type {', '.join(unknown)} are asked about documents: add the part again with --corpus, the file or folder of these"
+                f"items of type {', '.join(unknown)} need documents: add the part again with --corpus and the file or folder of its "
+                "documents"
             )
         return str(self.choice(kinds[0])) if kinds else str(self.choice(PROMPTED_TYPES[0]))
 
     @classmethod
     def parse_spelling(cls, text: str) -> Self:
-        """The settings of a spelling that `condition` gives. Raises ConfigError for another one."""
+        """Parse a spelling of `condition`. Raises ConfigError for any other text."""
         if match := _SHOWN_CHUNKS.fullmatch(text):
             return cls(retriever=match["retriever"], k=int(match["k"]), filter=read_filter(match["filter"] or ""))
         condition = QaCondition.parse_text(text)
@@ -79,16 +81,18 @@ class AskSettings:
         return cls(template, condition.shots, "turns" if condition.as_turns else "message", OPTION_ORDERS[condition.rotation])
 
     def refuse_for(self, part: str, types: Iterable[str], examples: int, *, about_documents: bool) -> None:
-        """Raises ConfigError, naming the part, where its items cannot be asked so: for want of examples, options or documents."""
+        """Raise ConfigError, naming the part, if its items lack the examples, options or documents for these settings."""
         try:
             self.condition(types, about_documents=about_documents)
         except ConfigError as error:
             raise ConfigError(f"{part}: {error}") from None
         if not about_documents and self.few_shot > examples:
-            raise ConfigError(f"{part}: few-shot {self.few_shot}: allowed: 0 to {examples}, as many examples as its files have")
+            raise ConfigError(
+                f"{part}: few-shot {self.few_shot}: allowed: 0 to {examples}, the number of examples in its files"
+            )
 
     def choice(self, type: str) -> QaCondition:
-        """The condition of items that are asked without documents."""
+        """Return the condition of items without documents."""
         if self.order not in OPTION_ORDERS:
             raise ConfigError(f"order {self.order!r}: allowed: {', '.join(OPTION_ORDERS)}")
         rotation = OPTION_ORDERS.index(self.order)
@@ -101,11 +105,11 @@ class _Chunk(NamedTuple):
     doc_id: str
     page_content: str
     file: MetadataValue
-    """None: it is not known."""
+    """None: unknown."""
 
 
 class PromptTables(NamedTuple):
-    """What is asked about the items of a part under one condition."""
+    """The prompts of a part under one condition, with their chunks and retrieval scores."""
 
     qa_prompts: pa.Table
     qa_context: pa.Table
@@ -115,10 +119,10 @@ class PromptTables(NamedTuple):
 def build_part_prompts(
     items: pa.Table, examples: pa.Table, documents: pa.Table, how: AskSettings, embed: EmbedTexts, look_up: LookUp
 ) -> PromptTables:
-    """The prompts of a part: about its documents, where it has some.
+    """Build the prompts of a part, with chunks of its documents if it has any.
 
-    Tables: `qa_items`, `qa_examples` and `qa_documents` of the part. `embed`: called for retrievers that go by meaning alone. `look_up`: called
-    once with the texts of all items, where a server finds the chunks.
+    Tables: `qa_items`, `qa_examples` and `qa_documents` of the part. `embed`: called only for retrievers that use embeddings. `look_up`:
+    called once with the texts of all items if a server finds the chunks.
     """
     questions = read_stored_items(items)
     if len(documents) and how.retriever == REMOTE:
@@ -129,7 +133,7 @@ def build_part_prompts(
 
 
 def build_plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], how: AskSettings) -> PromptTables:
-    """The prompts of items that are asked without documents. `examples`: of their part, in file order."""
+    """Build the prompts of items without documents. `examples`: those of their part, in file order."""
     rows = []
     for item in items:
         prompt = build_item_prompt(item, how.choice(item.type), examples)
@@ -149,11 +153,11 @@ def build_plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], how
 
 
 def build_cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskSettings, retriever: Retriever) -> PromptTables:
-    """The prompts of items that are asked about documents, with what was retrieved for each, and how well.
+    """Build the prompts of items about documents, with the chunks retrieved for each and the retrieval scores.
 
-    Retrieval is measured by the chunks that the filter allows. Where none of these holds the evidence, the item has no scores of it. An item for
-    which nothing could be looked up, now or earlier, has a prompt without messages, which nobody is asked. How well a server finds is not known:
-    it does not tell of the chunks that it left out.
+    Retrieval is scored on the chunks that match the filter; an item without evidence among them has no retrieval scores. An item whose
+    look-up failed, now and earlier, has a prompt without messages, which is not sent. A server's retrieval has no scores, because the
+    chunks that it left out are unknown.
     """
     condition = how.condition((), about_documents=True)
     prompts, context, score_rows = [], [], []
@@ -181,7 +185,7 @@ def build_cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskSe
 
 
 def merge_with_other_conditions(earlier: pa.Table, new: pa.Table, conditions: Iterable[str], items: pa.Table) -> pa.Table:
-    """The new rows of these conditions, and the earlier ones of others whose item is still what it was."""
+    """Return the new rows of these conditions, and the earlier rows of other conditions whose item did not change."""
     remainder = earlier.filter(pc.invert(pc.is_in(earlier["condition"], pa.array(list(conditions), pa.string()))))
     if "truth_id" in remainder.column_names:
         item_keys = pc.binary_join_element_wise(items["item_id"], items["truth_id"], "\x1f")
@@ -222,7 +226,7 @@ def _list_shown_chunks(retrieval: Retrieval) -> list[_Chunk]:
 
 
 def _find_relevant_chunks(item: QaItem, chunks: Sequence[_Chunk]) -> set[str]:
-    """The ids of the chunks that hold one of the item's quotes: of the files that these are of, where both are known."""
+    """Return the ids of the chunks that contain one of the item's quotes; only chunks of the quote's file, if both files are known."""
     ids: set[str] = set()
     for file in dict.fromkeys(quote.file for quote in item.quotes):
         quotes = [quote.text for quote in item.quotes if quote.file == file]
@@ -260,9 +264,10 @@ def filter_faults(
     documents: Callable[[str, Sequence[str]], pa.Table],
     given_as: str = OPTION_OF_FILTER,
 ) -> dict[str, str]:
-    """By part what is wrong where the filter leaves no document of it, though others have some. Raises ConfigError where none of the parts has.
+    """Return by part the error of a filter that matches none of its documents. Raises ConfigError if the filter matches documents of no
+    part.
 
-    `documents`: these columns of the rows of `qa_documents` of a part; `given_as`: what users call the filter.
+    `documents`: reads columns of the rows of `qa_documents` of a part; `given_as`: the user's name of the filter.
     """
     if not how.filter:
         return {}
@@ -275,7 +280,8 @@ def filter_faults(
 
 
 def explain_unmatched(documents: pa.Table, how: AskSettings, given_as: str = OPTION_OF_FILTER) -> str | None:
-    """What is wrong with the filter, and what there is; None: it leaves documents, or it is for a server to say. Table: as of `match_filter`."""
+    """Say that the filter matches no document, and list the existing values; None: it matches some, or a server applies it. Table: see
+    `match_filter`."""
     if not how.filter or how.retriever == REMOTE or not len(documents) or match_filter(documents, how.filter).any():
         return None
     return (
@@ -289,7 +295,7 @@ def _format_filter_values(where: Mapping[str, str | int]) -> list[str]:
 
 
 def _list_filter_values(documents: pa.Table, where: Mapping[str, str | int]) -> Iterator[str]:
-    """Of each key the values, of those that are like the given one first."""
+    """List the values of each key, those similar to the given one first."""
     for name, value in where.items():
         values = {str(entry) for entry in documents[METADATA_COLUMNS[name]].to_pylist() if entry is not None}
         yield f"{name} has {list_nearest(str(value), values)}"

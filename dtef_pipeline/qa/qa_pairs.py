@@ -1,4 +1,4 @@
-"""Responses to questions as they may stand in pairs: of one item, asked in one way."""
+"""Responses that can be compared in pairs: to one item under one condition."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""What `dtef qa board --by` shows: each view with its table and its columns for people. Loads nothing heavy."""
+"""The views of `dtef qa board --by`, each with its table and columns. Importing this module loads nothing heavy."""
 
 from __future__ import annotations
 
 from dtef_pipeline.boards.family_views import BoardView, comparisons_view
 
-_NEEDS_QA_SCORES = "a score: `dtef qa run --model MODEL` asks and scores"
+_NEEDS_QA_SCORES = "a score: run `dtef qa run --model MODEL`"
 _BOARD_WAYS = ("condition", "metric", "measured_by")
 RETRIEVAL_STAGE_TABLE = "qa_retrieval"
-"""Not made by a roll-up: its means are taken when they are shown."""
+"""Computed when it is shown, not by a roll-up."""
 
 
 def _make_ranked_view(name: str, shows: str, level: str = "", *beside: str, needs: str = _NEEDS_QA_SCORES) -> BoardView:
@@ -49,12 +49,12 @@ QA_VIEWS = (
         "",
         *("macro_score", "n_parts"),
     ),
-    _make_ranked_view("part", "the same in each part of a suite, such as a subject", "part"),
+    _make_ranked_view("part", "each model's mean score in each part of a suite, such as a subject", "part"),
     _make_ranked_view(
         "cluster",
-        "the same for each transcript or subject",
+        "each model's mean score for each transcript or subject",
         "cluster",
-        needs="items that hang together, such as questions on one transcript",
+        needs="items in clusters, such as questions on one transcript",
     ),
     BoardView(
         ("suite", "part", "condition", "measured_by", "model", "k", "pass_at_k", "interval", "n_items", "n_too_few"),
@@ -62,15 +62,15 @@ QA_VIEWS = (
         ("measured_by", "n_too_few", "condition"),
         name="pass-at-k",
         table="qa_pass_at_k",
-        shows="the chance that of k programs for an item one or more pass its tests",
+        shows="the chance that at least one of k programs for an item passes its tests",
         estimate="pass_at_k",
         ends=("pass_low", "pass_high"),
         who=("part", "model"),
-        needs="a program that was run: `dtef qa run --part 'humaneval/*' --model MODEL --draws 10`",
+        needs="executed programs: run `dtef qa run --part 'humaneval/*' --model MODEL --draws 10`",
     ),
     comparisons_view(
-        "every two models on the items that both have a score for: paired differences, adjusted over all pairs of a suite",
-        "two models with a score for the same item: `dtef qa run --model A --model B` asks both",
+        "every pair of models on the items scored for both: paired differences, adjusted over all pairs of a suite",
+        "two models with a score for the same item: run `dtef qa run --model A --model B`",
         *("suite", *_BOARD_WAYS),
     ),
     BoardView(
@@ -82,7 +82,7 @@ QA_VIEWS = (
         shows="whether scores depend on something other than the answer: order of options, judges' agreement, makers, failures, length",
         estimate="value",
         who=("check", "model"),
-        needs="a judgement, or items asked with rotated options: `dtef qa run --order rotated-1`",
+        needs="a judgement, or responses to rotated options: run `dtef qa run --order rotated-1`",
     ),
     BoardView(
         ("suite", "condition", "model", "metric", "value", "interval", "n", "warn"),
@@ -94,7 +94,7 @@ QA_VIEWS = (
         estimate="value",
         who=("suite", "model"),
         check="position_bias",
-        needs="items asked in several orders: `dtef qa run --order rotated-1`, and a run in the file's order",
+        needs="responses in several orders: run `dtef qa run --order rotated-1`, and once in the file's order",
     ),
     BoardView(
         ("suite", "part", "condition", "recall", "precision", "hit", "mrr", "ndcg", "n_items"),
@@ -104,7 +104,7 @@ QA_VIEWS = (
         table=RETRIEVAL_STAGE_TABLE,
         shows="how well the chunks of documents with the evidence were found: recall, precision, hit, MRR and nDCG",
         who=("suite", "part"),
-        needs="items about documents that name quotes: `dtef qa run` looks for these, also without a model",
-        meanings={"n_items": "Items that name quotes, which the means are over"},
+        needs="items about documents that have quotes: run `dtef qa run`, with or without a model",
+        meanings={"n_items": "Items with quotes, which the means are over"},
     ),
 )

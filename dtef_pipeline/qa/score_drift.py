@@ -1,7 +1,7 @@
-"""What is watched for drift of the qa family: scores of items, night by night, beside the documented rule.
+"""Drift detection for the qa family: scores of items by night, in addition to the documented rule.
 
-A series is a model variant in one condition under one metric and measure, over all parts. An edited item, another expected answer, another
-version of a scorer or another judge makes other items.
+A series is a model variant under one condition, metric and `measured_by`, over all parts. An edited item, a changed expected answer,
+another version of a scorer or another judge counts as different items.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from dtef_pipeline.qa.tables import QA_ANCHOR_ITEMS, QA_ANCHORS
 from dtef_pipeline.tables import convert_to_schema
 
 ANCHORS_CHOSEN_FROM = ("qa_judgements", "qa_responses", "qa_items")
-"""The tables that anchors are chosen from."""
+"""Tables from which anchors are chosen."""
 _FIFTHS = 5
-"""Into so many parts is the range of scores cut that anchors are spread over."""
+"""Number of equal intervals of the score over which anchors are spread."""
 _JUDGED_ANSWERS = """
     WITH judged AS (
         SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id, condition, model, model_variant, temperature, draw,
@@ -53,9 +53,9 @@ _THEIR_ITEMS = """
 
 
 def load_judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """Every answer that a judge gave a score, with what the judge is shown: the columns of QA_ANCHOR_ITEMS but `seed`.
+    """Return every answer with a judge's score and the texts shown to the judge: the columns of QA_ANCHOR_ITEMS except `seed`.
 
-    `connection` has the tables of ANCHORS_CHOSEN_FROM. An answer that is given word for word several times is one.
+    `connection` has the tables of ANCHORS_CHOSEN_FROM. Identical answers count once.
     """
     frame = connection.execute(_JUDGED_ANSWERS).df()
     records: dict[tuple[str, str], JudgedItem] = {}
@@ -78,11 +78,11 @@ def load_judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 
 
 def add_answers(anchors: pa.Table, n: int, seed: int, pool: pd.DataFrame) -> pa.Table:
-    """`qa_anchor_items` filled up to `n` from the `pool` of `load_judged_answers`; fewer where there are fewer. Those that are kept stay
-    as they are.
+    """Return `qa_anchor_items` filled up to `n` from the `pool` of `load_judged_answers`, or fewer if the pool is smaller. Existing anchors
+    stay unchanged.
 
-    They are spread over the scores: one of each fifth of 0-1 in turn, in the order of a hash of the seed and the anchor, so that the choice
-    does not depend on the order of rows, and the first so many are spread too.
+    New anchors are spread over the scores: one of each fifth of 0-1 in turn, in the order of a hash of the seed and the anchor. So the
+    choice does not depend on the order of rows, and any first few anchors are spread too.
     """
     lacking = max(0, n - len(anchors))
     new = pool[~pool["anchor"].isin(anchors["anchor"].to_pylist())]
@@ -99,7 +99,7 @@ def _assign_fifth(scores: pd.Series) -> pd.Series:
 
 
 def iterate_anchor_looks(anchors: pa.Table, arbiter: Arbiter, night: str) -> Iterator[JudgementLook]:
-    """Every look of an evaluator at the anchors, afresh under the label of the night."""
+    """Yield a judgement per evaluator and anchor, with a new request under the label of the night."""
     for row in anchors.to_pylist():
         arguments = (row["text"], row["reference"], row["response"], arbiter, judge_snapshot(night), row["evaluators"])
         for task in iterate_arbitrations(*arguments):
@@ -107,7 +107,7 @@ def iterate_anchor_looks(anchors: pa.Table, arbiter: Arbiter, night: str) -> Ite
 
 
 def build_qa_anchor_rows(night: str, looks: Sequence[JudgementLook], outcomes: Sequence[Played]) -> pa.Table:
-    """The rows of `qa_anchors`, in the order of the looks."""
+    """Return the rows of `qa_anchors`, in the order of `looks`."""
     rows = [
         {**look.response, **make_verdict_row(look.arbitration, outcome, look.response["model_variant"]), "snapshot": night}
         for look, outcome in zip(looks, outcomes, strict=True)
@@ -116,7 +116,7 @@ def build_qa_anchor_rows(night: str, looks: Sequence[JudgementLook], outcomes: S
 
 
 def convert_anchor_points(anchors: pa.Table) -> pd.DataFrame:
-    """The rows of `qa_anchors` as `compute_judge_drifts` takes them: the point is the score."""
+    """Convert rows of `qa_anchors` for `compute_judge_drifts`: the point is the score."""
     frame: pd.DataFrame = anchors.to_pandas().astype({"snapshot": "str", "suite": "str"})
     return frame.assign(
         judge=frame["judge_model"], item=frame["anchor"], point=frame["score"], cluster=frame["suite"] + "/" + frame["item_id"]
@@ -127,11 +127,10 @@ _KEPT_JUDGEMENTS = "an answer that did not change keeps its judgement, so this i
 
 
 def subtract_judge_drifts(rows: Sequence[Row], anchors: pa.Table, options: WatchOptions) -> Iterator[Row]:
-    """Of each series whose judged score moved the judge's part of it and what is left; `judges_note` says what was done.
+    """Split the shift of each series with a judged score into the judge's shift and the rest; `judges_note` explains the result.
 
-    `rows`: of `ModelDrift`. `anchors`: the rows of `qa_anchors`. The judge is compared on the mean of those evaluators that the metric is of:
-    its nights from the first snapshot of the model's shift on with those before it, without the model's outages. A shift without a first
-    snapshot is not netted.
+    `rows`: rows of `ModelDrift`. `anchors`: rows of `qa_anchors`. The judge is compared on the mean of the metric's evaluators, before the
+    first snapshot of the model's shift and from it on, without the model's outages. A shift without a first snapshot stays unchanged.
     """
     return (_subtract_judge_drift(row, anchors, options) for row in rows)
 
@@ -146,7 +145,8 @@ def _subtract_judge_drift(row: Row, anchors: pa.Table, options: WatchOptions) ->
 
 
 def _judge_of(row: Row, anchors: pa.Table, options: WatchOptions) -> JudgeDrift | None:
-    """The drift of the judge behind a judged metric, on anchors with a score by each evaluator that the metric is of; None: there are none."""
+    """Measure the drift of the judge behind a judged metric, on anchors scored by all of the metric's evaluators; None: there are no such
+    anchors."""
     frame = anchors.to_pandas().astype({"snapshot": "str", "suite": "str", "judge_variant": "str", "evaluator": "str"})
     for variant in sorted(set(frame["judge_variant"])):
         before = f"{JUDGE_SCORER} {ARBITER_VERSION}, {variant}, "
@@ -200,4 +200,4 @@ QA_WATCHED = Subject(
     judged_again=AnchorSubject("qa_anchors", convert_anchor_points, subtract_judge_drifts),
     unlike="asked other items",
 )
-"""Scores of items. A part may have too few items for a verdict of its own."""
+"""Drift of item scores, over all parts of a suite, because a part may have too few items for a verdict."""

@@ -1,8 +1,8 @@
-"""Scoring outside the pipeline: answers as JSON lines in, the same lines with their scores out.
+"""Scoring outside the pipeline: reads answers as JSON lines and writes the same lines with their scores.
 
-In:  `{"scorer": "list_one", "response": "by car", "reference": {"car": 1, "bike": 0.5}}`, with optional `options`, `synonyms`, `penalty`,
-`strict`, `senses`, `finish_reason`, `timeout_s` and `task`. `scorer` is the name of a scorer or a type of items; other keys are handed on.
-Out: the same object with `status`, `value`, `score`, `how`, `flags`, `reason` and what the scorer tells beside them.
+In: `{"scorer": "list_one", "response": "by car", "reference": {"car": 1, "bike": 0.5}}`, with optional `options`, `synonyms`, `penalty`,
+`strict`, `senses`, `finish_reason`, `timeout_s` and `task`. `scorer` is the name of a scorer or a type of items; other keys are passed
+through. Out: the same object with `status`, `value`, `score`, `how`, `flags`, `reason` and further output of the scorer.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from dtef_pipeline.text.first_line import shorten_to_line
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
 MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreWritten]
-"""Makes what scores the response of a line; raises ItemError or ConfigError where the line does not say enough."""
+"""Prepares the scoring of a line's response; raises ItemError or ConfigError if the line lacks information."""
 OUTSIDE_SCORERS = ("code_execution", "judge", "verbatim")
-"""Scorers that need more than a text and its reference: a sandbox, a model, documents. Only callers who bring them can use them."""
+"""Scorers that need more than a text and its reference: a sandbox, a model or documents, which the caller must provide."""
 _MANY_BRACKETS = 200
 _MOST_UNKNOWN_NAMED = 10
 _LINE_PLACE = "line"
-"""Where an error is, until file and number are put in its place."""
+"""Placeholder for the place of an error, replaced by file and line number."""
 
 
 def _is_number(value: Any) -> bool:
@@ -46,9 +46,9 @@ def _is_listed(value: Any) -> bool:
 _KINDS_OF_VALUE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "response": (
         lambda value: value is None or isinstance(value, str) or _is_listed(value),
-        "a text, or null where there was none, or a list of texts or numbers",
+        "a text, null for no response, or a list of strings or numbers",
     ),
-    "options": (_is_texts, "a list of texts"),
+    "options": (_is_texts, "a list of strings"),
     "synonyms": (
         lambda value: isinstance(value, dict) and all(map(_is_texts, value.values())),
         'an object of words with lists of words: {"car": ["auto"]}',
@@ -60,12 +60,12 @@ _KINDS_OF_VALUE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "timeout_s": (lambda value: _is_number(value) and value > 0, "a number of seconds above 0"),
     "task": (lambda value: isinstance(value, str), "a text, the name of a program in the file of --tasks"),
 }
-"""What a key of a line may hold, as a test and in words. All but the response may be null, or not there."""
+"""Valid values of a line's keys, as a test and in words. All keys but the response may be null or missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine:
-    """A line that was read, and what scores it."""
+    """A line and the function that scores it."""
 
     item: dict[str, Any]
     written: Written
@@ -75,15 +75,15 @@ class AnswerLine:
 def read_answer_lines(
     lines: Iterable[str], where: str, outside: Mapping[str, MakeScoreWritten] | None = None
 ) -> list[AnswerLine]:
-    """The lines of a file, all checked; blank ones are passed over.
+    """Read and check the lines of a file; blank ones are skipped.
 
     Args:
         lines: each is a JSON object.
-        where: what the file is called in errors.
-        outside: what scores the lines of those of OUTSIDE_SCORERS that can be used.
+        where: the name of the file in errors.
+        outside: scoring functions of the available OUTSIDE_SCORERS.
 
     Raises:
-        ItemError: for the first line that cannot be scored: its number, what was found, what is allowed.
+        ItemError: for the first line that cannot be scored, with its number, the value found and the allowed values.
     """
     reader = _Reader(outside or {})
     answers = []
@@ -100,7 +100,7 @@ def read_answer_lines(
 
 
 def score_answer_lines(lines: Iterable[AnswerLine], statuses: Counter[str] | None = None) -> Iterator[str]:
-    """Each line with its score, as strict JSON, in order. `statuses`: counts what the scores came to."""
+    """Yield each line with its score, as strict JSON, in order. `statuses`: counts the statuses of the scores."""
     for line in lines:
         score = line.score(line.written)
         if statuses is not None:
@@ -109,14 +109,14 @@ def score_answer_lines(lines: Iterable[AnswerLine], statuses: Counter[str] | Non
 
 
 def describe_unknown_scorers(lines: Sequence[AnswerLine], outside: Collection[str]) -> str | None:
-    """A sentence on the lines whose scorers are not known, for people; None: all are. `outside`: the names of what callers brought."""
+    """Describe the lines with unknown scorers in a sentence; None: all are known. `outside`: names of the scorers that callers provide."""
     names = Counter(line.item["scorer"] for line in lines)
     unknown = {name: count for name, count in names.items() if name not in outside and find_scorer(name) is None}
     if not unknown:
         return None
     named = list_first_names([shorten_to_line(name, 40) for name in unknown], _MOST_UNKNOWN_NAMED)
     how_many = f"{sum(unknown.values()):,} of {format_count(len(lines), 'line')}"
-    return f"{how_many} name scorers that are not known: {named}; known: {describe_scorers(tuple(outside))}"
+    return f"{how_many} name unknown scorers: {named}; known: {describe_scorers(tuple(outside))}"
 
 
 def _describe_score(score: ItemScore) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _hash_settings(item: dict[str, Any]) -> str:
 
 def _read_reference(item: dict[str, Any]) -> str:
     if "reference" not in item:
-        _refuse_value("reference", None, "what is expected: a text, or a metric as JSON")
+        _refuse_value("reference", None, "the expected answer: a text, or a metric as JSON")
     reference = item["reference"]
     return reference if isinstance(reference, str) else json.dumps(reference, ensure_ascii=False)
 
@@ -233,4 +233,4 @@ def _refuse_value(key: str, value: Any, form: str) -> NoReturn:
         if value is None or isinstance(value, (bool, float))
         else shorten_to_line(value if isinstance(value, str) else json.dumps(value))
     )
-    raise ItemError(f"{key} is missing or not usable", where=_LINE_PLACE, arrived=excerpt, allowed=form)
+    raise ItemError(f"{key} is missing or invalid", where=_LINE_PLACE, arrived=excerpt, allowed=form)

@@ -1,4 +1,4 @@
-"""The rows of `qa_scores`: what every scorer of an item makes of every response to it. No model is asked, and nothing is run."""
+"""The rows of `qa_scores`: the score of every response by every scorer of its item. Makes no requests and runs no programs."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ _FROM_RESPONSES = (
 )
 _OF_THE_ITEM = ("type", "cluster", "truth_id")
 ANSWERED_CALL = "answered"
-"""The state of a call that brought a response."""
+"""Status of a call with a response."""
 _FILTERED = "content_filter"
 
 
 class Measure(NamedTuple):
-    """What a score is of, and what it rests on."""
+    """A metric, its scorer, and how it was measured."""
 
     scorer: str
     version: int
     metric: str
     measured_by: str
-    """Scores that differ in it are never averaged together: `exact_choice 1`."""
+    """How the score was measured, such as `exact_choice 1`; scores that differ in it are never averaged together."""
     lexicon: str | None = None
 
 
 ScoreOf = Callable[[int, Written], Sequence[tuple[Measure, ItemScore]]]
-"""Given the place of a response in its table and what was written, its scores: one per metric."""
+"""Returns the scores of a response, one per metric, given its place in the table and its text."""
 
 
 @dataclass(slots=True)
 class _Made:
-    """Scores as they are made, column by column; `place`: that of the response in its table."""
+    """Scores, column by column; `place`: that of the response in its table."""
 
     place: list[int] = field(default_factory=list)
     measure: list[Measure] = field(default_factory=list)
@@ -73,11 +73,11 @@ def score_rows(
     measures_of: Mapping[str, Sequence[Measure]],
     left_out: Callable[[int, Measure], bool] = _is_never_left_out,
 ) -> pa.Table:
-    """One row per response, scorer and metric, in the order of the responses.
+    """Return one row per response, scorer and metric, in the order of the responses.
 
-    `responses`: rows of `qa_responses`; `items`: rows of `qa_items`, of which each response has one. `measures_of`: by item what is scored,
-    for responses that there are not: these have the state of their call in place of a score, but where `left_out` says of their place that a
-    judge's sample would have left them out.
+    `responses`: rows of `qa_responses`; `items`: rows of `qa_items`, one for each response. `measures_of`: the measures by item, for calls
+    without a response: they get the status of the call instead of a score, unless `left_out` says that the judge's sample omits their
+    place.
     """
     results = _Made()
     names = ("item_id", "call_status", "response", "finish_reason", "error")
@@ -94,7 +94,7 @@ def score_rows(
 
 
 def _score_without_response(status: str, reason: str | None, error: str | None) -> ItemScore | None:
-    """The score of a call without a response that can be held against the model; None: there is one."""
+    """Return the score of a call that failed or was filtered; None: there is a response to score."""
     if status != ANSWERED_CALL:
         return ItemScore(status, reason=error)
     if reason == _FILTERED:

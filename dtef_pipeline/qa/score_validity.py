@@ -1,4 +1,4 @@
-"""Whether scores of the qa family mean what they say: bias by the order of options, and what a judge's scores rest on besides the answer."""
+"""Validity of scores of the qa family: bias by the order of options, and what a judge's scores depend on besides the answer."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ POSITION, AGAINST_NUMERIC, SELF_JUDGED, FAILURES, LENGTH = (
 QA_VALIDITY_CHECKS = (POSITION, AGAINST_NUMERIC, SELF_JUDGED, FAILURES, LENGTH)
 QA_VALIDITY_READS = ("qa_scores", "qa_judgements", "qa_responses")
 MOST_DISAGREED, MOST_FAILED, MOST_BY_LENGTH = 0.05, 0.02, 0.3
-"""Shares of responses, shares of judgements, and a rank correlation with length, above which one is warned."""
+"""Thresholds for warnings: shares of responses, shares of judgements, and a rank correlation with length."""
 _ROTATED = r"^(.*),rotated-\d+$"
 _WHOSE = ("suite", "condition", "model", "model_variant")
 _ASKED_TEXTS = ("suite", "part", "condition", "model", "model_variant", "snapshot")
 _TEXTS = (*_ASKED_TEXTS, "item_id")
 _LEFT_UNJUDGED = ("skipped_sample", "skipped_budget", "budget")
-"""Reasons without a score that are no failure of the judge."""
+"""Reasons for a missing score that are not failures of the judge."""
 
 
 class ValidityFinding(NamedTuple):
-    """What a check came to."""
+    """The result of a check."""
 
     value: float | None
     low: float | None
@@ -47,7 +47,7 @@ class ValidityFinding(NamedTuple):
 
 
 def qa_validity(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """QA_VALIDITY of the latest snapshots. `connection` has `qa_scores`, and perhaps the other tables of QA_VALIDITY_READS."""
+    """Return QA_VALIDITY of the latest snapshots. `connection` has `qa_scores`, and optionally the other tables of QA_VALIDITY_READS."""
     for name, schema in (("qa_judgements", QA_JUDGEMENTS), ("qa_responses", QA_RESPONSES)):
         if not has_table(connection, name):
             connection.register(name, schema.empty_table())
@@ -142,7 +142,7 @@ def _measure_share(is_so: Flags, most: float, text: str) -> ValidityFinding:
 
 def _measure_disagreement(frame: pd.DataFrame) -> ValidityFinding:
     return _measure_share(
-        frame["disagrees"].to_numpy(dtype=np.bool_), MOST_DISAGREED, "responses are right for one and wrong for the other"
+        frame["disagrees"].to_numpy(dtype=np.bool_), MOST_DISAGREED, "responses are right by one and wrong by the other"
     )
 
 
@@ -171,7 +171,7 @@ def _correlate_with_length(frame: pd.DataFrame) -> ValidityFinding:
     items = frame.groupby("item")[["length", "score"]].mean()
     n = len(items)
     if n < MIN_CLUSTERS or (np.ptp(items.to_numpy(dtype=np.float64), axis=0) == 0).any():
-        alike = "no correlation: all responses are equally long, or have the same score"
+        alike = "no correlation: all responses have the same length or the same score"
         return ValidityFinding(None, None, None, n, False, explain_missing(n, "item", "correlation") or alike)
     r = float(items["length"].corr(items["score"], method="spearman"))
     middle = np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))

@@ -1,4 +1,4 @@
-"""The scorers by name, and which of them scores a type of item. Other packages add theirs by the entry-point group `dtef.scorers`."""
+"""The scorers by name and by type of item. Other packages add theirs by the entry-point group `dtef.scorers`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dtef_pipeline.qa.socioscope.rationale import YesNoRationale
 from dtef_pipeline.qa.socioscope.yes_no import YesNo
 
 SCORER_GROUP = "dtef.scorers"
-"""The entry-point group in which a package names its scorers: each is a class that is called without arguments, and makes a Scorer."""
+"""Entry-point group for scorers of other packages: each is a class that makes a Scorer when called without arguments."""
 SCORER_OF_TYPE = {
     "Yes/No": "yes_no",
     "ListOne": "list_one",
@@ -26,7 +26,7 @@ SCORER_OF_TYPE = {
     "PickMany": "pick_many",
     "Yes/No with Rationale": "yes_no_rationale",
 }
-"""Socioscope's types of items, and who scores them."""
+"""Socioscope's types of items with their scorers."""
 _SCORERS: tuple[Scorer, ...] = (
     YesNo(),
     ListOne(),
@@ -42,9 +42,9 @@ _BY_FOLDED_TYPE = {label.casefold(): name for label, name in SCORER_OF_TYPE.item
 
 
 def find_scorer(name_or_type: str) -> Scorer | None:
-    """The scorer of a name, or of a type, whose case and outer spaces do not matter. None: there is none.
+    """Find the scorer of a name or of a type, ignoring case and outer spaces. None: there is none.
 
-    Scorers of this package come first. Raises ConfigError for one of another package that cannot be loaded.
+    Scorers of this package take precedence. Raises ConfigError for one of another package that cannot be loaded.
     """
     key = name_or_type.strip()
     name = _BY_FOLDED_TYPE.get(key.casefold(), key)
@@ -52,23 +52,23 @@ def find_scorer(name_or_type: str) -> Scorer | None:
 
 
 def list_scorer_names() -> list[str]:
-    """The names of all scorers: those of this package, then those of others."""
+    """Return the names of all scorers: those of this package, then those of others."""
     return [*_BY_SCORER_NAME, *(name for name in sorted(_find_added_scorers()) if name not in _BY_SCORER_NAME)]
 
 
 def describe_scorers(extras: Sequence[str] = ()) -> str:
-    """The types that are scored, and the names of all scorers, in words; `extras`: those that only the caller can use."""
+    """Describe the types that have a scorer and the names of all scorers; `extras`: scorers that only the caller can use."""
     return ", ".join((*SCORER_OF_TYPE, *list_scorer_names(), *extras))
 
 
 def make_unscored_scorer(name_or_type: str, extras: Sequence[str] = ()) -> ScoreWritten:
-    """Scores any reply to an item whose type nothing scores: without a value."""
-    score = ItemScore("no_scorer", reason=f"nothing scores the type {name_or_type}; known: {describe_scorers(extras)}")
+    """Return a scoring function that gives no value, for an item whose type has no scorer."""
+    score = ItemScore("no_scorer", reason=f"the type {name_or_type} has no scorer; known: {describe_scorers(extras)}")
     return lambda response: score
 
 
 def find_lexicon_name(scorer: Scorer, settings: ScorerSettings) -> str | None:
-    """What stands in the scores of a scorer for its synonyms, as in `make_lexicon_fingerprint`; None: it uses none, or there are none."""
+    """Return the fingerprint of a scorer's synonyms, see `make_lexicon_fingerprint`; None: it uses none, or there are none."""
     return make_lexicon_fingerprint(settings) if getattr(scorer, "uses_lexicon", False) else None
 
 

@@ -1,4 +1,4 @@
-"""What the scorers of a part make of its responses: formulas read texts, judges and tests have said what they say in tables of their own."""
+"""Scores of a part's responses: formulas read texts; the results of judges and tests are in their own tables."""
 
 from __future__ import annotations
 
@@ -43,49 +43,49 @@ from dtef_pipeline.qa.transcripts.citation_reply import CitedReply, read_cited
 
 VERBATIM_VERSION = 1
 GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_RELAXED = "score", "judged", "existence", "existence_relaxed"
-"""Further metrics: how much of what is expected is there; what judges say; the share of quotations that stand in their source, to the letter
-or but for case, marks and white space."""
+"""Further metrics: the share of the expected answer that is given; judges' scores; the share of quotations found in their source, exactly
+or apart from case, marks and white space."""
 EXISTENCE_METRICS = (EXISTENCE, EXISTENCE_RELAXED)
 _METRIC_OF = {"exact_choice": RIGHT_METRIC, "numeric": RIGHT_METRIC}
 
 ResponseKey = tuple[str, str, str, int]
-"""Item, condition, model variant and draw: one response of a part's snapshot."""
+"""Key of one response of a part's snapshot: item, condition, model variant and draw."""
 
 
 class ScoringItem(NamedTuple):
-    """What is needed to score responses to an item under a condition."""
+    """The data needed to score responses to an item under a condition."""
 
     scorers: tuple[str, ...]
     reference: str
     options: tuple[str, ...]
     order: tuple[int, ...] | None
-    """Places, in the file's order, of the options as they were shown; None: the file's order."""
+    """Places in the file's order of the options as shown; None: the file's order."""
 
 
 class JudgeRecord(NamedTuple):
-    """A judge whose word on responses of a part is known."""
+    """A judge with judgements on responses of a part."""
 
     variant: str = ""
     snapshot: str = ""
-    """As in the columns `judge_variant` and `judge_snapshot`."""
+    """See the columns `judge_variant` and `judge_snapshot`."""
     evaluators: tuple[str, ...] = ()
-    """What it looked at: each is a metric of its own, beside their mean."""
+    """Its evaluators: each is a metric, in addition to their mean."""
 
     @property
     def scorer_text(self) -> str:
-        """What `measured_by` says of it."""
+        """The judge in the form of `measured_by`."""
         label = self.snapshot if self.snapshot != JUDGE_SNAPSHOT else ""
         return ", ".join(filter(None, (f"{JUDGE_SCORER} {ARBITER_VERSION}", self.variant, "+".join(self.evaluators), label)))
 
     def measures(self) -> list[Measure]:
-        """The mean of its evaluators, and each of them."""
+        """The measures of the judge: the mean of its evaluators, and each of them."""
         return [self.measure(metric) for metric in (JUDGED_METRIC, *self.evaluators)]
 
     def measure(self, metric: str = JUDGED_METRIC) -> Measure:
         return Measure(JUDGE_SCORER, ARBITER_VERSION, metric, self.scorer_text)
 
     def own(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Its rows among those of a response."""
+        """Return the judge's rows among those of a response."""
         return [row for row in rows if (row["judge_variant"], row["judge_snapshot"]) == (self.variant, self.snapshot)]
 
 
@@ -94,28 +94,28 @@ _NO_JUDGE = JudgeRecord()
 
 @dataclass(slots=True)
 class PartScoring:
-    """The scores of the responses of one part and snapshot."""
+    """Scores the responses of one part and snapshot."""
 
     asked: Mapping[tuple[str, str], ScoringItem]
-    """By item and condition."""
+    """Keyed by item and condition."""
     registry: Mapping[str, Scorer]
     settings: ScorerSettings = field(default_factory=ScorerSettings)
     keys: Sequence[ResponseKey] = ()
-    """Of each response, by its place."""
+    """For each response, by its place."""
     judgements: Mapping[ResponseKey, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     executions: Mapping[ResponseKey, Mapping[str, Any]] = field(default_factory=dict)
     citations: Mapping[ResponseKey, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     cites: bool = False
-    """Whether responses are JSON with an answer and citations, of which the answer is scored."""
+    """Whether responses are JSON with an answer and citations; only the answer is scored."""
     judges: Sequence[JudgeRecord] = ()
-    """Whose word on the part is known, the latest first."""
+    """Judges with judgements on the part, the latest first."""
     executed_at: Sequence[str] = ("",)
-    """Levels of the sandbox that programs of the part were run at. At each stand also the responses that needed none."""
+    """Levels of the sandbox at which the part's programs ran. Each also has the responses that needed no run."""
     _ready: dict[tuple[str, str, str], ScoreWritten | ItemScore] = field(default_factory=dict)
     _seen: dict[tuple[str, str, str | None, str | None], list[tuple[Measure, ItemScore]]] = field(default_factory=dict)
 
     def compute_scores_of(self, place: int, response: Written) -> list[tuple[Measure, ItemScore]]:
-        """All scores of a response, one per metric."""
+        """Return all scores of a response, one per metric."""
         key = self.keys[place]
         item, condition = key[:2]
         pairs = [(entry, self._add_rationale(key, score)) for entry, score in self._score_by_formula(item, condition, response)]
@@ -129,7 +129,7 @@ class PartScoring:
         return pairs
 
     def measures(self) -> dict[str, list[Measure]]:
-        """By item what is scored of it where there is no response."""
+        """Return the measures by item, for calls without a response."""
         by_item: dict[str, dict[str, Measure]] = defaultdict(dict)
         for (item, _), question in self.asked.items():
             for name in question.scorers:
@@ -140,7 +140,7 @@ class PartScoring:
         return {item: list(measures.values()) for item, measures in by_item.items()}
 
     def is_left_out(self, place: int, measure: Measure) -> bool:
-        """Whether the sample of the judge that a measure is of leaves out a response that there is not."""
+        """Whether the sample of a measure's judge omits a missing response."""
         judge = next((record for record in self.judges if record.scorer_text == measure.measured_by), None)
         rows = judge.own(self.judgements.get(self.keys[place], ())) if judge else ()
         return bool(rows) and all(row["reason"] == SKIPPED_SAMPLE for row in rows)
@@ -162,7 +162,7 @@ class PartScoring:
         return Measure(name, version, metric, self._describe_grading(), find_lexicon_name(self.registry[name], self.settings))
 
     def _describe_grading(self) -> str:
-        """The same for all scorers that grade by type: items of several types make one mean."""
+        """Return one `measured_by` for all scorers chosen by type, because items of several types share a mean."""
         graders = [scorer for name, scorer in self.registry.items() if name not in _METRIC_OF]
         lexicons = sorted({lexicon for grader in graders if (lexicon := find_lexicon_name(grader, self.settings))})
         reader = next((judge.scorer_text for judge in self.judges if RATIONALE in judge.evaluators), None)
@@ -179,7 +179,7 @@ class PartScoring:
         question = self.asked[item, condition]
         if not any(True for name in question.scorers for _ in self._list_measures_of(name)):
             named = f": {', '.join(question.scorers)}" if question.scorers else ""
-            yield _NO_SCORER, ItemScore("no_scorer", reason=f"nothing scores this type of question{named}")
+            yield _NO_SCORER, ItemScore("no_scorer", reason=f"this type of question has no scorer{named}")
         reply = read_cited(response.text) if self.cites else CitedReply(response.text or "")
         answer = replace(response, text=reply.answer) if self.cites else response
         for name in question.scorers:
@@ -192,7 +192,7 @@ class PartScoring:
                 yield self._measure(name), restore_file_letter(add_reply_flags(score, reply), question)
 
     def _add_rationale(self, key: ResponseKey, score: ItemScore) -> ItemScore:
-        """The score with what a judge said of the reasons, where it waits for that."""
+        """Add the judge's score of the reasons to a score that waits for it."""
         if not is_waiting_for_judge(score):
             return score
         row = next((judgement for judgement in self.judgements.get(key, ()) if judgement["evaluator"] == RATIONALE), None)
@@ -200,7 +200,7 @@ class PartScoring:
             return score
         if row["reason"] in (SKIPPED_SAMPLE, SKIPPED_BUDGET):
             why = NOT_IN_SAMPLE.reason if row["reason"] == SKIPPED_SAMPLE else describe_over_budget(row.get("error"))
-            return replace(score, status=row["reason"], reason=f"a judge reads the reasons, and did not read these: {why}")
+            return replace(score, status=row["reason"], reason=f"a judge reads the reasons, but has not judged these: {why}")
         return add_judged_rationale(score, row["score"], row["reason"])
 
     def _prepare_scorer(self, item: str, condition: str, name: str) -> ScoreWritten | ItemScore:
@@ -241,7 +241,7 @@ class PartScoring:
 def _iterate_judge_scores(
     judge: JudgeRecord, rows: Sequence[Mapping[str, Any]], response: Written
 ) -> Iterator[tuple[Measure, ItemScore]]:
-    """What one judge's rows on a response come to: the mean of its evaluators, and each of them."""
+    """Yield one judge's scores of a response: the mean of its evaluators, and each of them."""
     scores = {row["evaluator"]: row["score"] for row in rows}
     reasons = {row["evaluator"]: row["reason"] for row in rows}
     if (without := _score_not_judged(response, reasons)) is not None:
@@ -257,7 +257,7 @@ def _iterate_judge_scores(
 
 
 def _score_not_judged(response: Written, reasons: Mapping[str, str | None]) -> ItemScore | None:
-    """The score of a response that no evaluator looked at; None: one did."""
+    """Return the score of a response that no evaluator judged; None: one did."""
     if not reasons:
         return ItemScore("missing", reason="nobody judged it") if (response.text or "").strip() else BLANK_ANSWER
     return NOT_IN_SAMPLE if all(reason == SKIPPED_SAMPLE for reason in reasons.values()) else None
@@ -271,7 +271,7 @@ _NO_SCORER = Measure("none", 0, GRADED_METRIC, "no scorer")
 
 
 def select_as_shown(item: ScoringItem) -> tuple[str, tuple[str, ...]]:
-    """The reference and the options as the model saw them."""
+    """Return the reference and the options as the model saw them."""
     if item.order is None:
         return item.reference, item.options
     options = tuple(item.options[place] for place in item.order)
@@ -279,14 +279,14 @@ def select_as_shown(item: ScoringItem) -> tuple[str, tuple[str, ...]]:
 
 
 def add_reply_flags(score: ItemScore, reply: CitedReply) -> ItemScore:
-    """The score of an answer with what was noticed of the reply that it stands in; where none can be read in that, it is unparseable."""
+    """Add the flags of the reply to the score of its answer; a reply without a readable answer is unparseable."""
     if reply.problem is not None and score.status in (OK_STATUS, UNPARSEABLE_STATUS):
         return ItemScore(UNPARSEABLE_STATUS, flags=reply.flags, reason=reply.problem)
     return replace(score, flags=(*score.flags, *reply.flags)) if reply.flags else score
 
 
 def restore_file_letter(score: ItemScore, item: ScoringItem) -> ItemScore:
-    """The score with the letter that the answer has in the file beside the one that was shown."""
+    """Add to the score the letter of the answer in the file, besides the letter that was shown."""
     letter = score.own.get("letter")
     if item.order is None or not letter:
         return score
@@ -294,7 +294,7 @@ def restore_file_letter(score: ItemScore, item: ScoringItem) -> ItemScore:
 
 
 def score_execution(row: Mapping[str, Any]) -> ItemScore:
-    """The score of a row of `qa_executions`: 1 where the tests passed, 0 where the program is at fault, else none."""
+    """Return the score of a row of `qa_executions`: 1 if the tests passed, 0 if the program is at fault, else none."""
     own = {name: row[name] for name in ("verdict", "isolation", "python") if row[name]}
     if row["verdict"] in UNDECIDED_CHECKS:
         return ItemScore(row["verdict"], None, None, tuple(row["flags"]), own, row["message"])
@@ -302,7 +302,7 @@ def score_execution(row: Mapping[str, Any]) -> ItemScore:
 
 
 def load_asked_items(items: pa.Table, prompts: pa.Table) -> dict[tuple[str, str], ScoringItem]:
-    """What is needed to score responses, by item and condition. Tables: `qa_items` and `qa_prompts` of one part."""
+    """Load the data needed to score responses, by item and condition. Tables: `qa_items` and `qa_prompts` of one part."""
     names = ("item_id", "scorers", "reference", "options")
     rows = {item: values for item, *values in zip(*(items[name].to_pylist() for name in names), strict=True)}
     cases = {}
@@ -315,18 +315,18 @@ def load_asked_items(items: pa.Table, prompts: pa.Table) -> dict[tuple[str, str]
 
 
 def select_formulas(items: Iterable[ScoringItem]) -> dict[str, Scorer]:
-    """By name the scorers that read responses by a formula, of those that the items name."""
+    """Return by name those of the items' scorers that read responses by a formula."""
     names = dict.fromkeys(name for item in items for name in item.scorers)
     return {name: scorer for name in names if (scorer := find_scorer(name)) is not None}
 
 
 def list_response_keys(rows: pa.Table) -> list[ResponseKey]:
-    """The key of each row of a table of responses, judgements, executions or citations."""
+    """Return the key of each row of a table of responses, judgements, executions or citations."""
     return list(zip(*(rows[name].to_pylist() for name in QA_RESPONSE_KEY), strict=True))
 
 
 def group_by_response(rows: pa.Table) -> dict[ResponseKey, list[dict[str, Any]]]:
-    """The rows of a table that has several per response."""
+    """Group the rows of a table with several rows per response."""
     groups: dict[ResponseKey, list[dict[str, Any]]] = defaultdict(list)
     for key, row in zip(list_response_keys(rows), rows.to_pylist(), strict=True):
         groups[key].append(row)
@@ -334,7 +334,7 @@ def group_by_response(rows: pa.Table) -> dict[ResponseKey, list[dict[str, Any]]]
 
 
 def list_judges(judgements: pa.Table) -> list[JudgeRecord]:
-    """The judges of rows of `qa_judgements`, in the order in which they first occur."""
+    """Return the judges of rows of `qa_judgements`, in the order of their first occurrence."""
     groups: dict[tuple[str, str], set[str]] = defaultdict(set)
     names = ("judge_variant", "judge_snapshot", "evaluator")
     for variant, snapshot, evaluator in zip(*(judgements[name].to_pylist() for name in names), strict=True):
@@ -343,7 +343,7 @@ def list_judges(judgements: pa.Table) -> list[JudgeRecord]:
 
 
 def list_levels(executions: pa.Table) -> list[str]:
-    """Levels of the sandbox in rows of `qa_executions`, sorted: several where a run was ended before it had come to all; "" alone: none."""
+    """Return the levels of the sandbox in rows of `qa_executions`, sorted: several if a run was interrupted; only "": there are none."""
     return sorted(set(executions["isolation"].to_pylist()) - {None}) or [""]
 
 

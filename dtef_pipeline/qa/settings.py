@@ -1,4 +1,4 @@
-"""The settings of runs of the qa family: which parts are asked, of whom, how, and how answers are judged, run and scored."""
+"""The settings of runs of the qa family: the parts, the models, the prompts, and how responses are judged, executed and scored."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ _NOT_COMMAND = (Door.PANEL, Door.API)
 
 
 def _read_sandbox_level(value: Any) -> Any:
-    """YAML takes a bare off for false."""
+    """Convert a bare `off`, which YAML reads as false."""
     return "off" if value is False else value
 
 
 class QaSettings(RunSettings):
-    """What runs of suites of questions are given."""
+    """Settings of runs of the qa family."""
 
     suites: Annotated[list[str], Setting(option="--suite", metavar="SUITE|PATTERN", unset="all")] = []
     """Suite to evaluate."""
     parts: Annotated[list[str], Setting(option="--part", metavar="PART|SUITE/PART|PATTERN", unset="all")] = []
     """Part to evaluate, by name or pattern, such as 'high_school_*' or 'mmlu/*'."""
-    models: Annotated[list[str], Setting(option="--model", unset="none; what is stored is scored")] = []
-    """Model to ask: a model or collection that `dtef models` lists, a model string of LiteLLM, or `provider:name`."""
+    models: Annotated[list[str], Setting(option="--model", unset="none; only stored responses are scored")] = []
+    """Model to evaluate: a model or collection that `dtef models` lists, a model string of LiteLLM, or `provider:name`."""
     draws: Draws = 1
     """Number of times each item is asked."""
     limit: Annotated[int | None, Field(ge=1, le=1_000_000), Setting(unset="all")] = None
-    """Ask at most so many items of each part, spread over it: the same ones every time."""
+    """Maximum number of items per part, evenly spread over it and the same in every run."""
     template: Literal["letters", "parens", "cot"] = "letters"
     """How options are shown: `A. text`, `(A) text`, or as letters with the request to think first."""
     few_shot: Annotated[int, Field(ge=0, le=MOST_SHOTS)] = 0
     """Number of development items of the subject to show first, with their answers."""
     few_shot_as: Annotated[Literal["message", "turns"], Setting(_NOT_COMMAND)] = "message"
-    """How these are shown: all in one message, or each as a turn of the conversation."""
+    """How to show these items: all in one message, or each as a turn of the conversation."""
     order: Literal["file", "rotated-1", "rotated-2", "rotated-3"] = "file"
     """Order of the options: the file's, or rotated by this number of places; answers are mapped back."""
     retriever: Literal["bm25", "embedding", "hybrid", "remote"] = "bm25"
@@ -64,19 +64,20 @@ class QaSettings(RunSettings):
     k: Annotated[int, Field(ge=1, le=1_000)] = 10
     """Number of chunks of transcripts to show."""
     filter: Annotated[list[str], make_validator(parse_filter, "filter: "), Setting(metavar="KEY=VALUE", unset="all")] = []
-    """Only documents whose metadata has this value, as in PROJECT=US-002 or YEAR=2024. A filter that leaves no document is refused."""
+    """Use only documents with this value in their metadata, such as PROJECT=US-002 or YEAR=2024. A filter that matches no document is an
+    error."""
     judges: Annotated[
         str | None, Field(min_length=1), Setting(NOT_API, metavar="FILE", is_file=True, unset="data/judges.yaml")
     ] = None
     """YAML file with the block `arbiter`: model, evaluators, sample_rate, daily_budget."""
     judge: Annotated[str | None, Field(min_length=1), Setting(metavar="MODEL", unset="the file's")] = None
-    """Judge; `none` turns judging off. It judges all stored responses of the parts that it has not judged yet, of all models."""
+    """Judge; `none` turns judging off. It judges all stored responses of the parts, of all models, that it has not judged yet."""
     sample_rate: Annotated[float | None, Field(ge=0, le=1), Setting(_NOT_COMMAND)] = None
-    """Share of the responses that is judged, in place of the file's."""
+    """Share of the responses that are judged; replaces the value in the file."""
     daily_budget: Annotated[float | None, Field(ge=0), Setting(_NOT_COMMAND)] = None
-    """US dollars for judges per day (UTC), in place of the file's."""
+    """US dollars for judges per day (UTC); replaces the value in the file."""
     allow_unpriced: Annotated[list[str], Setting(_NOT_COMMAND)] = []
-    """Judges that are asked under a daily budget though their price is not known."""
+    """Judges that may run under a daily budget although their price is unknown."""
     rejudge: Annotated[
         str | None, make_validator(lambda label: label and require_safe(label)), Setting(ONLY_COMMAND, metavar="LABEL")
     ] = None
@@ -86,11 +87,11 @@ class QaSettings(RunSettings):
         BeforeValidator(_read_sandbox_level),
         Setting(ONLY_PANEL),
     ] = None
-    """Isolation that code is run in; none: as DTEF_SANDBOX says, else auto."""
+    """Isolation level for running code; none: the value of DTEF_SANDBOX, else auto."""
     timeout_s: Annotated[float, Field(ge=0.1), Setting(_NOT_COMMAND)] = 10.0
-    """Seconds that all tests of a program may take."""
+    """Time limit in seconds for all tests of a program."""
     trust_answers: Annotated[bool, Setting(NOT_API)] = False
-    """Run code with only resource limits: it can read files and use the network."""
+    """Run code with resource limits only, so that it can read files and use the network."""
     strict: Annotated[bool, Setting(_NOT_COMMAND)] = False
     """Score 0 if a response has several different values where one is expected."""
     penalty: Annotated[float, Field(ge=0, le=1), Setting(_NOT_COMMAND)] = 0.0
@@ -98,14 +99,14 @@ class QaSettings(RunSettings):
     senses: Annotated[Literal["first", "all"], Setting(_NOT_COMMAND)] = "first"
     """Senses of a word whose synonyms count."""
     anchors: Annotated[int, Field(ge=0), Setting(ONLY_PANEL)] = 50
-    """Number of judged answers that the judge is shown again, to separate judge drift from model drift."""
+    """Number of judged answers to show the judge again, to separate judge drift from model drift."""
 
     anchor_seed: Annotated[int, Field(ge=0), Setting(doors=())] = SEED
-    """Seed of the choice of those that are new."""
+    """Seed for choosing new ones."""
 
     @property
     def how(self) -> AskSettings:
-        """How items are asked."""
+        """How items are shown to models."""
         from dtef_pipeline.qa.prompt_rows import AskSettings
 
         where = parse_filter(self.filter)
@@ -113,14 +114,14 @@ class QaSettings(RunSettings):
 
     @property
     def scoring(self) -> ScorerSettings:
-        """How strictly answers are scored."""
+        """Settings of the scorers."""
         from dtef_pipeline.qa.model import ScorerSettings
 
         return ScorerSettings(strict=self.strict, penalty=self.penalty, senses=self.senses)
 
     @property
     def names_parts(self) -> bool:
-        """Whether suites or parts are named: a panel or a manifest without any asks nothing."""
+        """Whether suites or parts are named; a panel or manifest without any runs nothing."""
         return bool(self.suites or self.parts)
 
 
@@ -134,17 +135,18 @@ QA_STAGE_SETTINGS = {
     "qa_executions": ("snapshot", "sandbox", "timeout_s", "trust_answers"),
     "qa_scores": ("snapshot", "strict", "penalty", "senses"),
 }
-"""By stage, the settings that it takes."""
+"""Settings by stage."""
 QA_ANCHOR_SETTINGS = (*ASKING_SETTINGS, *_ARBITER, "anchors", "anchor_seed")
 
 
 def choose_parts(
     keys: Sequence[str], suites: Sequence[str], parts: Sequence[str], *, given_as: tuple[str, str] = ("--suite", "--part")
 ) -> list[str]:
-    """The parts among those `keys` whose suite fits any pattern of `suites` and that fit any of `parts`, in their order; all without patterns.
+    """Return the `keys` whose suite matches a pattern of `suites` and that match one of `parts`, in their order; all of them without
+    patterns.
 
-    A pattern of parts is a name (`college_*`), or has its suite before it (`mmlu/*`). Raises ConfigError for a pattern that fits none;
-    `given_as`: what the patterns of suites and of parts are called where they are given.
+    A pattern of parts is a name (`college_*`) or starts with its suite (`mmlu/*`). Raises ConfigError for a pattern without a match;
+    `given_as`: the user's names of the two settings.
     """
     of_suites = set(filter_by_patterns(list(dict.fromkeys(QA_SPACE.split(key)[0] for key in keys)), suites, given_as[0]))
     among = [key for key in keys if QA_SPACE.split(key)[0] in of_suites]
@@ -152,7 +154,7 @@ def choose_parts(
 
 
 def select_panel_parts(panel: QaSettings, keys: Sequence[str]) -> list[str]:
-    """The parts that a panel names among those `keys`, in their order; none where it names none. Raises ConfigError for one that none fits."""
+    """Return the `keys` that a panel names, in their order; empty if it names none. Raises ConfigError for a pattern without a match."""
     if not keys or not panel.names_parts:
         return []
     labels = (f"{QA_PANEL_SECTION}.suites:", f"{QA_PANEL_SECTION}.parts:")

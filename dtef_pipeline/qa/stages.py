@@ -1,4 +1,4 @@
-"""Stages of the qa family that need nothing but tables, settings and responses: what models answered, and the scores of that."""
+"""Stages of the qa family that need only tables, settings and responses: the responses of models and their scores."""
 
 from __future__ import annotations
 
@@ -48,27 +48,30 @@ from dtef_pipeline.qa.tables import QA_CITATIONS, QA_RESPONSE_KEY, QA_RESPONSES
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 
 READABLE_RESPONSES = 0.9
-"""Share of a model's responses that must be readable, lest the check warns."""
+"""The check warns if a smaller share of a model's responses is readable."""
 
 
 def resolve_part_condition(inputs: Inputs, settings: QaSettings) -> str:
-    """The condition of a part under these settings."""
+    """Return the condition of a part under these settings."""
     types = pc.unique(inputs.read("qa_items", ["type"])["type"]).to_pylist()
     return settings.how.condition(types, about_documents=bool(len(inputs.rows("qa_documents", ["doc_id"]))))
 
 
 def plan_responses(inputs: Inputs, settings: QaSettings) -> CallPlan:
-    """What models are asked of a part. Raises ConfigError for a model that is computed, and DtefError where no prompt was made so."""
+    """Plan the requests to models for a part. Raises ConfigError for a computed model, and DtefError if the condition has no prompts."""
     specs = inputs.models.resolve(settings.models) if settings.models else ()
     if names := [spec.name for spec in specs if spec.is_computed]:
-        raise ConfigError(f"model {', '.join(names)}: it is computed from surveys; allowed: a model that is asked")
+        raise ConfigError(
+            f"model {', '.join(names)}: it is computed from survey data and takes no requests; allowed: a language model"
+        )
     every = inputs.read("qa_prompts")
     condition = resolve_part_condition(inputs, settings)
     prompts = select_condition_prompts(every, condition, settings.limit)
     if not len(prompts):
         conditions = ", ".join(pc.unique(every["condition"]).to_pylist())
         raise DtefError(
-            f"{inputs.key}: no prompts of condition {condition!r}; made are: {conditions}; `qa_prompts` makes them, with the same settings"
+            f"{inputs.key}: no prompts of condition {condition!r}; existing conditions: {conditions}. Run `qa_prompts` with the same "
+            "settings first"
         )
     if not_looked_up := _list_not_looked_up(inputs, settings, prompts):
         inputs.describe(not_looked_up=len(not_looked_up))
@@ -86,16 +89,16 @@ def _list_not_looked_up(inputs: Inputs, settings: QaSettings, prompts: pa.Table)
 
 @dataclass(frozen=True)
 class _PartRequests:
-    """What is asked of a part."""
+    """The requests of one part."""
 
     inputs: Inputs
     settings: QaSettings
     specs: Sequence[ModelSpec]
     all_prompts: pa.Table
     prompts: pa.Table
-    """Those of them that are asked now, also where nothing could be looked up, so that nobody is asked, and only what is stored counts."""
+    """The prompts of this run, including those with a failed look-up: these are not sent, and only stored responses count."""
     not_looked_up: Mapping[str, str]
-    """By prompt id why not."""
+    """Reason of each failed look-up by prompt id."""
 
     @cached_property
     def _every_request(self) -> list[Request]:
@@ -115,7 +118,7 @@ class _PartRequests:
         return {"qa_responses": table}
 
     def merge_with_stored(self, new: Tables) -> Tables:
-        """The new rows, and those of models and conditions that were asked earlier."""
+        """Return the new rows and the stored rows of other models and conditions."""
         earlier = self.inputs.earlier("qa_responses")
         before = QA_RESPONSES.empty_table() if earlier is None else earlier
         return {"qa_responses": merge_qa_responses(before, new["qa_responses"], self.all_prompts)}
@@ -123,7 +126,7 @@ class _PartRequests:
 
 QA_RESPONSES_STAGE = Stage(
     "qa_responses",
-    """What the models answered: one row per (item, condition, model variant, draw) of a part and snapshot.
+    """Responses of the models: one row per (item, condition, model variant, draw) of a part and snapshot.
 
     Every response is committed to the response store before it is used, so a rerun continues where a run stopped and asks nothing twice. A call
     that failed for good is a row of status `error` with its message, and so is one that was not made because a look-up failed and no response of
@@ -136,7 +139,7 @@ QA_RESPONSES_STAGE = Stage(
     checks=(
         make_uniqueness_check(
             "qa_responses_unique",
-            "No response counts twice: a draw of an item under a condition by a model variant has one row per snapshot.",
+            "Each draw of an item under a condition by a model variant has only one row per snapshot.",
             "qa_responses",
             (*QA_RESPONSE_KEY, "snapshot"),
         ),
@@ -149,7 +152,7 @@ QA_RESPONSES_STAGE = Stage(
 
 
 def score_part(inputs: Inputs, settings: QaSettings) -> Tables:
-    """The scores of a part's responses, and every quotation in them."""
+    """Return the scores of a part's responses, and every quotation in them."""
     items, responses = inputs.read("qa_items"), inputs.read("qa_responses")
     documents, context = inputs.rows("qa_documents"), inputs.rows("qa_context")
     judgements, executions = inputs.rows("qa_judgements"), inputs.rows("qa_executions")
@@ -198,7 +201,7 @@ def _list_unreadable_models(_: Inputs, rows: pa.Table) -> Iterator[str]:
 
 QA_SCORES_STAGE = Stage(
     "qa_scores",
-    """How right responses are: one row per response, scorer and metric, 0 to 1, with the rule that read it and what was noticed.
+    """Scores of responses: one row per response, scorer and metric, 0 to 1, with the rule that read the response and its flags.
 
     What cannot be read has no value and the score 0; what is no fault of the response (a failed call, a judge or a sandbox that failed, no
     sample) has neither, and says why. Beside it stands `qa_citations`: every quotation of a response, looked up in the source that it names. No
@@ -210,13 +213,13 @@ QA_SCORES_STAGE = Stage(
     checks=(
         make_uniqueness_check(
             "qa_scores_unique",
-            "A response has one score per scorer and metric.",
+            "Each response has only one score per scorer and metric.",
             "qa_scores",
             (*QA_RESPONSE_KEY, "scorer", "metric", "measured_by", "snapshot"),
         ),
         Check(
             "qa_scores_have_reasons",
-            "A score lies in 0 to 1, and a value that is not there has a status that says why.",
+            "Scores are 0 to 1, and a missing value has a status that says why.",
             "qa_scores",
             ("item_id", "model", "status", "value", "score"),
             _list_impossible_scores,
@@ -224,7 +227,7 @@ QA_SCORES_STAGE = Stage(
         ),
         Check(
             "qa_responses_readable",
-            "Warns of models of whose responses more than a tenth could not be read.",
+            "Warns if more than a tenth of a model's responses could not be read.",
             "qa_scores",
             ("model", "metric", "status"),
             _list_unreadable_models,

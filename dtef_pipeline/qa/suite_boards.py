@@ -1,6 +1,6 @@
 """Leaderboards of the qa family: models ranked by their mean score in a suite, a part of it, or a transcript.
 
-What differs in condition, metric or what it was measured by stands on boards of its own.
+Each condition, metric and `measured_by` has its own board.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ BOARD_KEYS: Mapping[str, tuple[str, ...]] = {
     BY_PART: ("suite", "part", *OF_ONE_BOARD[1:]),
     BY_CLUSTER: ("suite", "cluster", *OF_ONE_BOARD[1:]),
 }
-"""Of each view the columns that tell its boards apart."""
+"""By view, the columns that identify a board."""
 
 
 def compute_qa_results(scores: pa.Table) -> pd.DataFrame:
-    """Means of rows of `qa_scores`, as of `latest_scores.qa_scores`, with every part, model variant and snapshot by itself."""
+    """Return the means of rows of `qa_scores` (see `latest_scores.qa_scores`) by part, model variant and snapshot."""
     names = [*BOARD_KEYS[BY_PART], *MODEL, "snapshot"]
     frame = build_means_frame(scores, names)
     group, _ = codes(scores, names)
@@ -55,13 +55,13 @@ def build_suite_board(
     exposure: Mapping[str, str] | None = None,
     order: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """The boards by `by` (a key of BOARD_KEYS), best model first: columns as of QA_BOARD.
+    """Return the boards of the view `by` (a key of BOARD_KEYS), best model first, with the columns of QA_BOARD.
 
-    `scores`: as of `latest_scores`, one snapshot per part. `exposure`: by suite, whether its answers may be in the training data. `order`: the
-    snapshots, the earliest first. Models are ranked by `score`, the mean over items, from RANKED_FROM of the board's items on: an item counts
-    for a model that has a score for it, and one that its random sample leaves out is none of those that it is measured by. The range of ranks
-    follows the verdicts of `compare_grid` among the ranked; a board by cluster has no item that is a cluster by itself. `n_failed` does not
-    count responses that cite nothing: those are `n_uncited`. Raises ConfigError for another view.
+    `scores`: see `latest_scores`, one snapshot per part. `exposure`: by suite, whether its answers may be in the training data. `order`:
+    the snapshots, the earliest first. A model is ranked by `score`, the mean over items, if it has scores for at least the share
+    RANKED_FROM of the board's items, not counting items outside its random sample. The range of ranks follows the verdicts of
+    `compare_grid` among ranked models. A board by cluster omits items that are a cluster by themselves. `n_failed` excludes responses
+    without quotations, which `n_uncited` counts. Raises ConfigError for an unknown view.
     """
     if by not in BOARD_KEYS:
         raise ConfigError(f"board by {by!r}: allowed: {', '.join(BOARD_KEYS)}")
@@ -82,11 +82,11 @@ def build_suite_board(
 
 
 def _write_suite_notes(board: pd.DataFrame, enough: pd.Series[bool], to_be_scored: Codes) -> list[str]:
-    """The note of each row, and why it is not ranked. `board` has beside its columns `uncited`, responses."""
+    """Return the note of each row, and why it is not ranked. `board` has the extra column `uncited`, a number of responses."""
     notes = []
     for row, is_ranked, of in zip(board.to_dict("records"), enough, to_be_scored.tolist(), strict=True):
         if row["uncited"] == row["n_total"]:
-            notes.append("no answer cites anything")
+            notes.append("no answer has a quotation")
         else:
             why = _explain_suite_unranked(row, of) if row["n_items"] and not is_ranked else ""
             notes.append("; ".join(filter(None, (row["note"], why))))
@@ -98,13 +98,13 @@ def _explain_suite_unranked(row: Mapping[Hashable, Any], of: int) -> str:
     n_uncited = row["uncited"]
     if n_uncited and row["n_total"] == row["n_scored"] + n_uncited >= of:
         items = f"{row['n_items']:,} of {format_count(of, 'item')}"
-        return f"not ranked: its answers to {items} cite something, at least 9 of 10 are needed"
-    besides = f", {format_count(n_uncited, 'answer')} cite nothing" if n_uncited else ""
+        return f"not ranked: its answers to {items} have quotations, at least 9 of 10 are needed"
+    besides = f", {format_count(n_uncited, 'answer')} without a quotation" if n_uncited else ""
     return explain_unranked(row["n_items"], of, besides)
 
 
 def _filter_clustered(scores: pa.Table) -> pa.Table:
-    """The rows of items that hang together by something, however few do: not of those that are a cluster by themselves."""
+    """Return the rows of items that are not a cluster by themselves."""
     return scores.filter(pc.not_equal(scores["cluster"].cast(pa.string()), scores["item_id"].cast(pa.string())))
 
 
@@ -117,15 +117,15 @@ def _count_sampled_out(scores: pa.Table, keys: Sequence[str], row: Codes, size: 
 
 
 QA_BOARD_READS = ("qa_scores",)
-"""The tables that results and boards are made of."""
+"""The tables that results and boards read."""
 _PROGRAMS = "code"
 """The type of items whose responses are programs."""
 
 
 def build_qa_boards(connection: duckdb.DuckDBPyConnection, *, exposure: Mapping[str, str] | None = None) -> dict[str, pa.Table]:
-    """`qa_board`, `qa_pass_at_k` and the family's rows of `comparisons`, by name.
+    """Return `qa_board`, `qa_pass_at_k` and the family's rows of `comparisons`, by name.
 
-    `connection` has the tables of QA_BOARD_READS; `exposure`: as of `build_suite_board`.
+    `connection` has the tables of QA_BOARD_READS; `exposure`: see `build_suite_board`.
     """
     latest, order = load_latest_scores(connection), load_qa_snapshot_order(connection)
     boards = {view: build_suite_board(latest, view, exposure=exposure, order=order) for view in BOARD_KEYS}
@@ -155,9 +155,9 @@ RETRIEVAL_COUNT = "n_items"
 
 
 def compute_retrieval_means(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per part and condition: the mean of each score over items, 0-1, higher is better, and the number of items.
+    """Return one row per part and condition: the mean of each score over items, 0-1, higher is better, and the number of items.
 
-    `rows`: of `qa_retrieval`, one per item and condition.
+    `rows`: rows of `qa_retrieval`, one per item and condition.
     """
     groups = rows.astype(dict.fromkeys(_FOUND_BY, str)).groupby(list(_FOUND_BY), sort=True)
     return groups[list(_RETRIEVAL_SCORES)].mean().assign(**{RETRIEVAL_COUNT: groups.size()}).reset_index()

@@ -1,4 +1,4 @@
-"""The document `suites.yaml`: how the files of a suite are written, who scores responses to its items, and since when it is public."""
+"""The document `suites.yaml`: the layout of each suite's files, the scorers of its items, and its date of publication."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class SuiteSpec(Part):
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     layout: Literal["mmlu", "gsm8k", "humaneval", "socioscope"]
-    """How its files are written."""
+    """Layout of its files."""
     scorers: ScorerNames | None = None
-    """Who scores responses to its items; boards rank by the first."""
+    """Scorers of its items; boards rank by the first."""
     scorers_by_type: dict[str, ScorerNames] | None = None
-    """The same for each type of item, where types have their own."""
+    """Scorers by type of item, if types have their own."""
     public_since: YearAndMonth | None = None
-    """Year and month in which its items and answers were published; None: they never were."""
+    """Year and month in which its items and answers were published; None: never."""
     licence: str | None = None
     source: str | None = None
-    """Where its files come from."""
+    """Source of its files."""
 
     @model_validator(mode="after")
     def _has_scorers(self) -> SuiteSpec:
@@ -42,14 +42,14 @@ class SuiteSpec(Part):
         return self
 
     def scorers_of(self, type: str) -> tuple[str, ...]:
-        """The scorers of items of a type, by name, first the one that boards rank by; none: nobody scores the type."""
+        """Return the scorers of a type by name, first the one that boards rank by; empty: the type has no scorer."""
         if self.scorers_by_type is None:
             return tuple(self.scorers or ())
         return tuple(self.scorers_by_type.get(type, ()))
 
     @property
     def exposure(self) -> str | None:
-        """What boards say of models that may know the answers; None: the suite was never published."""
+        """Return the boards' note on models that may know the answers; None: the suite was never published."""
         if self.public_since is None:
             return None
         return f"answers may be in the training data (public since {self.public_since})"
@@ -57,30 +57,30 @@ class SuiteSpec(Part):
 
 @dataclass(frozen=True)
 class Suites:
-    """All suites that are known, by name."""
+    """All known suites, by name."""
 
     specs: Mapping[str, SuiteSpec]
 
     @property
     def exposure(self) -> dict[str, str]:
-        """By suite that may be in training data, why."""
+        """Return the note of each suite that may be in training data."""
         return {name: spec.exposure for name, spec in self.specs.items() if spec.exposure}
 
     def route(self, suite: str) -> SuiteSpec:
-        """How a suite is read and scored. Raises ConfigError for one that is not known, with those that are."""
+        """Return how a suite is read and scored. Raises ConfigError for an unknown suite, with the known ones."""
         if suite not in self.specs:
-            raise ConfigError(f"no suite {suite!r}; known: {list_nearest(suite, self.specs)}")
+            raise ConfigError(f"unknown suite {suite!r}; known: {list_nearest(suite, self.specs)}")
         return self.specs[suite]
 
 
 def load_suites(*sources: str | Path) -> Suites:
-    """Read files of suites in order; a suite in a later file replaces the one of the same name whole.
+    """Read files of suites in order; a suite in a later file completely replaces one of the same name.
 
     Args:
         sources: a `Path` is a file to read, a `str` is YAML text.
 
     Raises:
-        ConfigError: with file, line, suite, what arrived and what is allowed.
+        ConfigError: with file, line, suite, the value found and the allowed values.
     """
     specs: dict[str, SuiteSpec] = {}
     for number, source in enumerate(sources, start=1):

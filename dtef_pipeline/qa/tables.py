@@ -1,7 +1,7 @@
 """The tables between the stages of the qa family: names, types and descriptions of their columns.
 
-Every table has the columns suite and part, and of these what it needs: item_id, condition, model, model_variant, temperature, draw, snapshot.
-Values and scores are 0-1, higher is better; one that could not be made is null, and `status` and `reason` say why.
+Every table has the columns suite and part, and some of item_id, condition, model, model_variant, temperature, draw, snapshot. Values and
+scores are 0-1, higher is better; a missing one is null, and `status` and `reason` say why.
 """
 
 from __future__ import annotations
@@ -259,8 +259,8 @@ QA_SCORES = pa.schema(
         field(
             "measured_by",
             pa.string(),
-            "What the metric was measured by: version, judge, lexicon, level of the sandbox; rows that differ in it are "
-            "never averaged together",
+            "How the metric was measured: version, judge, lexicon and level of the sandbox; rows that differ in it are never averaged "
+            "together",
         ),
         field("status", pa.string(), "Status of the score: ok, unparseable, or why it is missing"),
         field("value", pa.float64(), "Value, 0-1: higher is better; null: the status is not ok"),
@@ -329,18 +329,18 @@ QA_BOARD = pa.schema(
         BOARD_NOTE_FIELD,
     ]
 )
-"""One row per cut, board (condition, metric and what it was measured by, in a suite, a part, or a transcript or subject) and model variant."""
+"""One row per cut, board (condition, metric and `measured_by` in a suite, a part, or a transcript or subject) and model variant."""
 QA_CUTS = {
     "overall": (*(column.name for column in _OF_CLUSTERS), "n_parts", "exposure"),
     "part": ("part",),
     "cluster": ("cluster",),
 }
-"""By the name of each cut of QA_BOARD, the columns that only this cut has."""
+"""Columns that only one cut of QA_BOARD has, by the name of the cut."""
 
 QA_PASS_AT_K = pa.schema(
     [*OF_ONE_PART, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD, *MODEL_FIELDS, *PASS_COLUMNS],
 )
-"""One row per part whose items are programs, condition, metric, what it was measured by, model variant and k."""
+"""One row per part with programs, condition, metric, `measured_by`, model variant and k."""
 
 QA_VALIDITY = pa.schema(
     [
@@ -358,7 +358,7 @@ QA_VALIDITY = pa.schema(
         BOARD_NOTE_FIELD,
     ]
 )  # fmt: skip
-"""One row per suite, condition, model variant, check and what was measured."""
+"""One row per suite, condition, model variant, check, metric and `measured_by`."""
 
 QA_BOARDS = {
     "qa_board": QA_BOARD,
@@ -427,7 +427,7 @@ QA_TABLES: Mapping[str, TableSpec] = {
     "qa_anchors": TableSpec(QA_ANCHORS, levels=("snapshot",), remake=_BY_QA_ANCHORS),
     **{name: TableSpec(schema, remake=_BY_QA_ROLL_UP) for name, schema in QA_ROLLED_UP.items()},
 }
-"""By name. The first of the space is the one that ingest writes: it says which partitions there are."""
+"""The tables by name. The first table of the space is written by ingest and defines the partitions."""
 _ASKED_OF_JUDGES = {"role": "'judge'", "model": "judge_model", "variant": "judge_variant", "purpose": "evaluator"}
 QA_CALL_TABLES = FamilyCalls(
     QA_SPACE,

@@ -1,4 +1,4 @@
-"""Documents with versions and statuses, of files and made over HTTP: made, changed, approved, imported. What personas and scenarios share."""
+"""Documents with versions and statuses, from files and created over HTTP; shared code of personas and scenarios."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ Versioned = Persona | ScenarioManifest
 ByVersion = Mapping[tuple[str, int], Versioned]
 LARGEST_VERSION = 2**31 - 1
 MADE_HERE = ("version", "status")
-"""Fields of a document that nobody sends."""
+"""Fields of a document that are not sent."""
 _ECHOED_OF_BODY, _MOST_FAULTS = 80, 20
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentsOfKind:
-    """What tells personas and scenarios apart here."""
+    """What differs between personas and scenarios."""
 
     kind: GameDocumentKind
     plural: str
     model: type[Versioned]
     statuses: tuple[str, ...]
-    """From the first to the last: each may follow the one before it, and nothing else."""
+    """Statuses from first to last; each may follow only the one before it."""
     known: Callable[[Settings, DocumentSnapshot, dict[str, str]], ByVersion]
-    """All versions, in their order; the last argument takes, by id, what is wrong with a version that a file has."""
+    """Loads all versions, in order; the last argument receives errors of versions in files by id."""
     faults: Callable[[Versioned], list[BodyFault]] = lambda _: []
-    """What else is wrong with a document that fits its model, each with `path` and `message`."""
+    """Finds further errors of a valid document, each with `path` and `message`."""
     most_imported: int | None = None
-    """New versions of one import over HTTP; None: any number."""
+    """Largest number of new versions in one import over HTTP; None: unlimited."""
     place: str = "/{document_id}"
-    """Of one document, below the path of all."""
+    """Path of one document, below that of the list."""
     id_in_path: Callable[..., str] = lambda document_id: document_id
-    """Its id, from the parameters of `place`."""
+    """Builds its id from the parameters of `place`."""
 
     def location(self, document_id: str) -> str:
         return f"/api/{self.plural}/{document_id}"
 
 
 class SpokenStatus(AnswerBody):
-    """What somebody said of the status of a version."""
+    """A status that somebody gave to a version."""
 
     status: str
     who: str
@@ -66,22 +66,22 @@ class SpokenStatus(AnswerBody):
 
 
 class VersionOfDocument(AnswerBody):
-    """A version, and what was said of it."""
+    """A version with its history of statuses."""
 
     version: int
     status: str
     kept_in: Literal["file", "store"] = Field(serialization_alias="from")
-    """store: it was made here."""
+    """store: it was created over HTTP."""
     made_by: str | None
-    """Who made it; null: a file has it."""
+    """Who created it; null: it is from a file."""
     made_at: datetime | None
-    """null: a file has it."""
+    """Null: it is from a file."""
     statuses: list[SpokenStatus]
-    """What was said of its status, the first first."""
+    """History of its status, earliest first."""
 
 
 class AddedRecords(Part):
-    """What an import has added, by kind, and how many records were there already."""
+    """The records that an import has added, by kind, and the number of those that existed already."""
 
     added: dict[str, int]
     known: int
@@ -89,13 +89,13 @@ class AddedRecords(Part):
 
 @dataclass(frozen=True, slots=True)
 class KnownDocuments:
-    """All versions at one moment, of all documents of a kind or of one: of others then those alone that files have."""
+    """All versions at one moment, of all documents of a kind or of one; for other documents then only those from files."""
 
     of: DocumentsOfKind
     versions: ByVersion
     stored: DocumentSnapshot
     conflicts: Mapping[str, str]
-    """By id, what is wrong where a version of a file says something else than the one made before it, which holds."""
+    """Errors by id, for a version in a file that differs from the one created earlier, which takes precedence."""
 
     @classmethod
     def now(cls, of: DocumentsOfKind, services: Services, document_id: str | None = None) -> KnownDocuments:
@@ -109,30 +109,30 @@ class KnownDocuments:
         return cls(of, of.known(settings, snapshot, conflicts), snapshot, conflicts)
 
     def latest(self) -> dict[str, Versioned]:
-        """The latest version of each document, by id, in the order of ids."""
+        """Return the latest version of each document, by id, in the order of ids."""
         return {name: document for (name, _), document in self.versions.items()}
 
     def current_versions(self) -> dict[str, Versioned]:
-        """The version of each document that evaluations take, by id: the latest that is past the first status."""
+        """Return the version of each document that evaluations use, by id: the latest beyond the first status."""
         return select_versions_in_play(self.versions.values(), self.of.statuses[0])
 
     def one(self, document_id: str, version: int | None = None) -> Versioned:
-        """A version; None: the latest. Raises Problem 404."""
+        """Return a version; None: the latest. Raises Problem 404."""
         latest = self.latest().get(document_id)
         if latest is None:
-            raise Problem(404, f"there is no {self.of.kind} {document_id[:80]!r}; those there are: GET /api/{self.of.plural}")
+            raise Problem(404, f"unknown {self.of.kind} {document_id[:80]!r}; those there are: GET /api/{self.of.plural}")
         if version is None:
             return latest
         if (document := self.versions.get((document_id, version))) is None:
             numbers = ", ".join(str(number) for name, number in self.versions if name == document_id)
-            raise Problem(404, f"the {self.of.kind} {document_id} has no version {version}; there are: {numbers}")
+            raise Problem(404, f"the {self.of.kind} {document_id} has no version {version}; existing versions: {numbers}")
         return document
 
     def revision(self, document_id: str) -> int:
         return self.stored.revision(self.of.kind, document_id)
 
     def history(self, document_id: str) -> list[VersionOfDocument]:
-        """All versions of a document, in their order. A version from a file has no author and no time. Raises Problem 404."""
+        """Return all versions of a document, in order. A version from a file has no author and no time. Raises Problem 404."""
         self.one(document_id)
         entries = {entry.version: entry for entry in self.stored.of(self.of.kind) if entry.id == document_id}
         statuses = [status for status in self.stored.statuses if (status.kind, status.id) == (self.of.kind, document_id)]
@@ -155,12 +155,12 @@ class KnownDocuments:
 
 
 def build_document_body(document: Versioned) -> dict[str, Any]:
-    """A document as JSON."""
+    """Return a document as JSON values."""
     return document.model_dump(mode="json")
 
 
 def make(of: DocumentsOfKind, services: Services, body: object, who: str) -> dict[str, Any]:
-    """Store version 1 of what was sent, with the first status. Raises Problem: 422 for faults, 409 for an id that is there."""
+    """Store version 1 of the received document, with the first status. Raises Problem: 422 for errors, 409 for an existing id."""
     document = _parse_document(of, body, 1)
     docs = KnownDocuments.now(of, services, document.id)
     if document.id in docs.latest():
@@ -175,15 +175,15 @@ def make(of: DocumentsOfKind, services: Services, body: object, who: str) -> dic
 
 def _make_conflict(of: DocumentsOfKind, document_id: str) -> Problem:
     where = of.location(document_id)
-    return Problem(409, f"the {of.kind} {document_id} exists already; allowed: another id, or PUT {where} for a new version")
+    return Problem(409, f"the {of.kind} {document_id} already exists; allowed: another id, or PUT {where} for a new version")
 
 
 def change(
     of: DocumentsOfKind, services: Services, document_id: str, body: object, who: str, if_match: str | None
 ) -> dict[str, Any]:
-    """Store what was sent as the next version, with the first status.
+    """Store the received document as the next version, with the first status.
 
-    Raises Problem: 404 unknown, 428 without If-Match, 412 where that names another state than the latest version's, 422 for faults and for
+    Raises Problem: 404 unknown, 428 without If-Match, 412 if it names another state than that of the latest version, 422 for errors and for
     another id.
     """
     docs = KnownDocuments.now(of, services, document_id)
@@ -191,7 +191,7 @@ def change(
     require_match(if_match, compute_weak_etag(build_document_body(before)))
     document = _parse_document(of, body, before.version + 1)
     if document.id != document_id:
-        raise make_fault_problem([BodyFault("id", f"got {document.id!r}; allowed: {document_id}, as the path has it")])
+        raise make_fault_problem([BodyFault("id", f"got {document.id!r}; allowed: {document_id}, the id in the path")])
     _require_playable(of, document)
     try:
         services.documents.add(
@@ -214,11 +214,11 @@ def import_documents(
     source: str | None = None,
     most: int | None = None,
 ) -> AddedRecords:
-    """Store the versions and later statuses that JSON lines have and nothing here has, all of them or none.
+    """Store the new versions and later statuses in JSON lines, all of them or none.
 
-    `where` and `source`: what errors and the record of actions call the lines; None: the same. `most`: new versions; None: any number.
-    Raises DocumentChanged, Problem 503, and SourceError, with the line, for what is no such document, contradicts what is there or cannot be
-    played.
+    `where` and `source`: name of the lines in errors and in the log of actions; None: the same. `most`: largest number of new versions;
+    None: unlimited. Raises DocumentChanged, Problem 503, and SourceError, with the line, for an invalid document, one that contradicts an
+    existing one, or one that cannot be played.
     """
     entries = read_document_lines(of.kind, data, where)
     docs = KnownDocuments.load_documents(of, settings, store)
@@ -232,13 +232,13 @@ def import_documents(
 
 
 def _require_importable(of: DocumentsOfKind, versions: Mapping[int, Versioned], where: str, most: int | None) -> None:
-    """Raises SourceError for the first line with what cannot be stored or played."""
+    """Raise SourceError for the first line that cannot be stored or played."""
     for line, document in versions.items():
         if document.version > LARGEST_VERSION:
             raise SourceError(f"version: got {document.version}", where=where, line=line, allowed=f"at most {LARGEST_VERSION}")
     if most is not None and len(versions) > most:
-        message = f"{of.kind} {most + 1} of those that are new, which all are tried by their engines"
-        raise SourceError(message, where=where, line=sorted(versions)[most], allowed=f"{most} new ones in a request")
+        message = f"new {of.kind} {most + 1}; every new one is tested by its engine"
+        raise SourceError(message, where=where, line=sorted(versions)[most], allowed=f"at most {most} new ones per request")
     for line, document in versions.items():
         if faults := of.faults(document):
             message = "; ".join(f"{fault.path}: {fault.message}" for fault in faults)
@@ -253,9 +253,9 @@ def move(
     who: str,
     if_match: str | None,
 ) -> dict[str, Any]:
-    """Store a status of a version: `step` names both; None: of the latest.
+    """Store a status of a version, both given by `step`; without a version, of the latest.
 
-    Raises Problem: 404 unknown, 409 for a status that does not follow the present one, 412 where an If-Match names another state.
+    Raises Problem: 404 unknown, 409 for a status that does not follow the present one, 412 if an If-Match names another state.
     """
     (status, version), docs = step, KnownDocuments.now(of, services, document_id)
     before = docs.one(document_id, version)
@@ -263,25 +263,25 @@ def move(
         require_match(if_match, compute_weak_etag(build_document_body(before)))
     steps = list_next_statuses(of, before.status)
     if status not in steps:
-        choices = ", ".join(steps) or "none, as this is the last"
+        choices = ", ".join(steps) or "none, because this is the last"
         message = f"the {of.kind} {document_id}, version {before.version}, is {before.status} and cannot become {status}"
         raise Problem(409, f"{message}; allowed: {choices}", allowed=list(steps))
     after = {**build_document_body(before), "status": status}
     try:
         services.documents.say(of.kind, after, who, revision=docs.revision(document_id), before=build_document_body(before))
     except DocumentChanged:
-        raise Problem(409, f"the {of.kind} {document_id} has changed meanwhile; look at it again") from None
+        raise Problem(409, f"the {of.kind} {document_id} has changed in the meantime; read it again") from None
     return after
 
 
 def list_next_statuses(of: DocumentsOfKind, status: str) -> Sequence[str]:
-    """The statuses that may follow one."""
+    """Return the statuses that may follow a status."""
     at = of.statuses.index(status)
     return of.statuses[at + 1 : at + 2]
 
 
 def _parse_document(of: DocumentsOfKind, body: object, version: int) -> Versioned:
-    """The document of a body as `version`, with the first status. Raises Problem 422."""
+    """Parse the document of a body as `version`, with the first status. Raises Problem 422."""
     names = [name for name in of.model.model_fields if name not in MADE_HERE]
     if not isinstance(body, Mapping):
         excerpt = "no JSON" if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False)[:_ECHOED_OF_BODY]
@@ -291,7 +291,7 @@ def _parse_document(of: DocumentsOfKind, body: object, version: int) -> Versione
     fault_message = f"unknown key; known: {', '.join(names)}"
     faults = [BodyFault(name[:_ECHOED_OF_BODY], fault_message) for name in body if name not in names][:_MOST_FAULTS]
     if version > LARGEST_VERSION:
-        raise Problem(409, f"the {of.kind} has version {version - 1}, after which there is no other")
+        raise Problem(409, f"the {of.kind} has version {version - 1}, which is the last one possible")
     values = {name: value for name, value in body.items() if name in names}
     try:
         document = of.model.model_validate({**values, "version": version, "status": of.statuses[0]})

@@ -1,4 +1,4 @@
-"""What tells personas (whom models play) and scenarios (games as manifests, with an id such as `poker/kuhn`) apart over HTTP."""
+"""What differs over HTTP between personas (roles of models) and scenarios (games as manifests, with an id such as `poker/kuhn`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from resources.votes.game_documents import DocumentSnapshot
 LARGEST_FIRST_SEED = 2**31 - 1
 MOST_SEEDS = 100_000
 MOST_SCENARIOS_IMPORTED = 20
-"""New ones in a request: each is tried by its engine, which takes a second."""
+"""Largest number of new ones in a request, because testing each with its engine takes a second."""
 _TURNING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -34,12 +34,10 @@ def _check_persona(persona: Versioned) -> list[BodyFault]:
 
 
 def find_name_faults(name: str) -> list[BodyFault]:
-    """What is wrong with a name that would turn round the words beside it, on a terminal or a page."""
+    """Find names that would reverse the text next to them on a terminal or a page."""
     if not _TURNING.search(name):
         return []
-    message = (
-        f"got {name!r}; allowed: a name without control characters and without characters that turn the direction of writing"
-    )
+    message = f"got {name!r}; allowed: a name without control characters and characters that change the direction of writing"
     return [BodyFault("display_name", message)]
 
 

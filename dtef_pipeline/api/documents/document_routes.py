@@ -1,4 +1,4 @@
-"""`/api/personas` and `/api/scenarios`: the routes that both have, over documents with versions and statuses."""
+"""The routes of `/api/personas` and `/api/scenarios`, over documents with versions and statuses."""
 
 # Annotations are evaluated where they stand: they name what a router is made for.
 from collections.abc import Mapping
@@ -46,11 +46,11 @@ VersionAsked = Annotated[int | None, Query(ge=1, le=LARGEST_VERSION, description
 
 
 class DocumentStep(Part):
-    """What becomes of a version of a document: the status that follows its own."""
+    """A status change of a version of a document."""
 
     status: str
     version: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = None
-    """null, or left out: the latest."""
+    """Null or left out: the latest."""
 
 
 class VersionsOfDocument(AnswerBody):
@@ -61,7 +61,7 @@ class VersionsOfDocument(AnswerBody):
 
 
 def build_document_router(of: DocumentsOfKind) -> APIRouter:
-    """The routes of a kind."""
+    """Build the routes of a kind of document."""
     router = APIRouter(prefix=f"/api/{of.plural}", tags=[of.plural])
     _add_routes_of_all(router, of)
     _add_routes_of_one(router, of)
@@ -78,10 +78,10 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
         services: Used,
         _: Operating,
         status: Annotated[str | None, Query(json_schema_extra={"enum": list(of.statuses)})] = None,
-        cursor: Annotated[str | None, Query(description="`next` of the part of the list before this one.")] = None,
+        cursor: Annotated[str | None, Query(description="Value of `next` in the previous part of the list.")] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> Response:
-        """The latest version of each, of files and made here, in the order of ids."""
+        """The latest version of each, from files and created over HTTP, in the order of ids."""
         require_status(of, status, "query.status")
         documents = [doc for doc in KnownDocuments.now(of, services).latest().values() if status in (None, doc.status)]
         later = [doc for doc in documents if cursor is None or doc.id > cursor]
@@ -96,20 +96,20 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
         openapi_extra={"requestBody": _describe_body(of)},
     )
     def make_document(services: Used, holder: Operating, given: Annotated[Any, Body()]) -> Response:
-        """Make a document: version 1, with the first status. The engine of a scenario has to be able to play it."""
+        """Create a document: version 1, with the first status. The engine of a scenario must be able to play it."""
         body = make(of, services, given, holder.name)
         return _build_changed_response(body, HTTPStatus.CREATED, {"Location": of.location(body["id"])})
 
     @router.get(".jsonl", response_class=Response, responses=LINES_ANSWERED)
     def export_documents(services: Used, _: Operating) -> Response:
-        """All versions of all, of files and made here, the same bytes as of `dtef export`."""
+        """All versions of all, from files and created over HTTP, the same bytes as from `dtef export`."""
         lines = write_document_lines(of.kind, KnownDocuments.now(of, services).versions.values())
         headers = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{of.plural}.jsonl"'}
         return Response(lines, headers=headers, media_type="application/jsonl")
 
     @router.post(".jsonl", status_code=201, response_model=AddedRecords, openapi_extra=LINES_SENT)
     async def add_documents(request: Request, services: Used, holder: Operating) -> Response:
-        """Add those of JSON lines, all or none of them, each with its version and status. 422 names the first line with a fault."""
+        """Add those of JSON lines, all or none of them, each with its version and status. 422 names the first invalid line."""
         data = await request.body()
 
         def add() -> AddedRecords:
@@ -138,7 +138,7 @@ def _add_routes_of_one(router: APIRouter, of: DocumentsOfKind) -> None:
 
     @router.get(f"{of.place}/versions", response_model=VersionsOfDocument, responses=UNCHANGED)
     def show_versions(request: Request, services: Used, _: Operating, document_id: Id) -> Response:
-        """Who made which version, and who said what of its status."""
+        """All versions with their authors and the history of their statuses."""
         versions = KnownDocuments.now(of, services, document_id).history(document_id)
         return build_tagged_response(
             request, convert_to_json({"id": document_id, "versions": [entry.model_dump(by_alias=True) for entry in versions]})
@@ -153,7 +153,7 @@ def _add_routes_of_one(router: APIRouter, of: DocumentsOfKind) -> None:
     def change_document(
         request: Request, services: Used, holder: Operating, document_id: Id, given: Annotated[Any, Body()]
     ) -> Response:
-        """Make the next version, with the first status. If-Match names the ETag of the latest one, which stays readable."""
+        """Make the next version, with the first status. If-Match must have the ETag of the latest one, which stays readable."""
         return _build_changed_response(change(of, services, document_id, given, holder.name, read_header(request, "if-match")))
 
     @router.post(f"{of.place}/status", response_model=of.model, responses={200: _TAGGED})
@@ -171,13 +171,13 @@ def _build_changed_response(
 
 
 def require_status(of: DocumentsOfKind, status: str | None, path: str) -> None:
-    """Raises Problem 422 for a word that is no status."""
+    """Raise Problem 422 for an unknown status."""
     if status is not None and status not in of.statuses:
         raise make_fault_problem([BodyFault(path, f"got {status[:80]!r}; allowed: {', '.join(of.statuses)}")])
 
 
 def _describe_body(of: DocumentsOfKind) -> dict[str, Any]:
-    """A document as it is sent: its fields without those that nobody sends."""
+    """Describe a document in requests: its fields without those that are not sent."""
     schema = resolve_schema_refs(of.model.model_json_schema())
     for name in MADE_HERE:
         del schema["properties"][name]

@@ -1,4 +1,4 @@
-"""Asks engines what they make of a manifest, each time in a process of its own that is ended when it takes too long."""
+"""Checks manifests with their engines, each in its own process with a time limit."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 ENGINE_PATIENCE_S = 20.0
 _ASKED_AT_ONCE = 2
 _WAIT_AT_ONCE = 2
-"""Requests that wait for a place; each keeps a thread of the server, as those that are asked do."""
+"""Largest number of waiting requests; each occupies a thread of the server, like running checks."""
 _WAITED_FOR_A_PLACE_S = 5.0
 _LONGEST_TOLD = 1000
-"""Characters of one message."""
+"""Largest number of characters of one message."""
 _ENGINE_WORKER = (sys.executable, "-P", "-m", "dtef_pipeline.api.documents.engine_worker")
 _places = threading.BoundedSemaphore(_ASKED_AT_ONCE)
 _threads = threading.BoundedSemaphore(_ASKED_AT_ONCE + _WAIT_AT_ONCE)
@@ -32,9 +32,10 @@ _log = logging.getLogger(__name__)
 def check_engine(
     manifest: ScenarioManifest, patience_s: float = ENGINE_PATIENCE_S, worker: Sequence[str] = _ENGINE_WORKER
 ) -> list[BodyFault]:
-    """What the engine finds wrong with a manifest, each with `path` and `message`. Raises Problem 503 when too many are asked at once.
+    """Return the errors that the engine finds in a manifest, each with `path` and `message`. Raises Problem 503 for too many checks at
+    once.
 
-    `worker`: the command, which reads the manifest and writes the faults, as `engine_worker`.
+    `worker`: the command that reads the manifest and writes the errors, see `engine_worker`.
     """
     with _reserve_place():
         return _run_check(manifest, patience_s, worker)
@@ -42,7 +43,7 @@ def check_engine(
 
 @contextmanager
 def _reserve_place() -> Iterator[None]:
-    """Raises Problem 503 at once where enough wait already, else after a while."""
+    """Reserve a place for a check. Raises Problem 503 at once if too many wait, else after a time limit."""
     busy = Problem(503, "other scenarios are being checked; try again", {"Retry-After": "5"})
     if not _threads.acquire(blocking=False):
         raise busy
@@ -62,15 +63,15 @@ def _run_check(manifest: ScenarioManifest, patience_s: float, worker: Sequence[s
         faults = json.loads(_run_worker(json.dumps(manifest.model_dump()).encode(), patience_s, worker))
         return [BodyFault(path, message[:_LONGEST_TOLD]) for path, message in faults]
     except subprocess.TimeoutExpired:
-        reason = f"its engine {manifest.adapter_name} took longer than {patience_s:g} s to be made and to play one seed"
+        reason = f"its engine {manifest.adapter_name} took longer than {patience_s:g} s to start and play one seed"
     except (subprocess.CalledProcessError, ValueError, TypeError) as error:
         _log.warning("the engine %s failed in its own process: %s", manifest.adapter_name, error)
-        reason = f"its engine {manifest.adapter_name} failed while it was made or played one seed"
+        reason = f"its engine {manifest.adapter_name} failed while it started or played one seed"
     return [BodyFault("adapter", f"{reason}; allowed: a manifest that its engine can play")]
 
 
 def _run_worker(data: bytes, patience_s: float, worker: Sequence[str]) -> bytes:
-    """What the process writes. It leads a group, which is ended with it."""
+    """Return the output of the process, whose process group ends with it."""
     with subprocess.Popen(  # noqa: S603 - a command of ours
         worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
     ) as process:

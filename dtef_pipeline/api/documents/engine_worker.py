@@ -1,6 +1,6 @@
-"""`python -m dtef_pipeline.api.documents.engine_worker`: a manifest as JSON comes in, what its engine finds wrong with it goes out.
+"""`python -m dtef_pipeline.api.documents.engine_worker`: reads a manifest as JSON and writes the errors that its engine finds.
 
-A process of its own: whatever an engine does, it ends with the process, and the server goes on.
+Runs in its own process, so that a faulty engine cannot stop the server.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 
 def check_manifest(source: BinaryIO, output: BinaryIO) -> None:
-    """Reads a manifest with version and status, writes a list of [path, message]."""
+    """Read a manifest with version and status, write a list of [path, message]."""
     from dtef_pipeline.documents import format_path
     from dtef_pipeline.games.manifest import ScenarioManifest
     from dtef_pipeline.games.pack_files import check_manifest_engine

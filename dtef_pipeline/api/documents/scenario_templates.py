@@ -1,4 +1,4 @@
-"""The catalog of engines: each with a manifest that it can play, to be changed and sent as a new scenario."""
+"""The catalog of engines, each with a manifest that can be changed and sent as a new scenario."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class ScenarioTemplate(AnswerBody):
     """An engine, with a manifest that it can play."""
 
     adapter: str
-    """The name of the engine."""
+    """Name of the engine."""
     package: str
-    """The package that it comes from, in words."""
+    """Its package, in words."""
     description: str
-    """That of the manifest."""
+    """Description of the manifest."""
     manifest: dict[str, Any]
-    """To start from: as it is sent to make a scenario."""
+    """Template in the form for creating a scenario."""
 
 
 class ScenarioTemplates(AnswerBody):
@@ -43,14 +43,14 @@ class ScenarioTemplates(AnswerBody):
 
 @router.get("/api/scenarios/templates", tags=["scenarios"], response_model=ScenarioTemplates, responses=UNCHANGED)
 def list_templates(request: Request, services: Used, _: Operating) -> Response:
-    """The engines that are installed, each with a manifest to start from."""
+    """The installed engines, each with a manifest to start from."""
     return build_tagged_response(request, {"templates": scenario_templates(services.settings)})
 
 
 def scenario_templates(settings: Settings) -> list[dict[str, Any]]:
-    """By name of the engine: `adapter`, `package` in words, `description`, and `manifest` as it is sent to make a scenario.
+    """Return by name of the engine: `adapter`, `package` in words, `description`, and `manifest` in the form for creating a scenario.
 
-    The manifest is that of a scenario which is known; an engine that no scenario has yet gets one to fill in. No engine is imported.
+    The manifest is that of a known scenario; an engine without a scenario has one to fill in. No engine is imported.
     """
     from assets.games.game_catalog import load_known_scenarios
 
@@ -70,7 +70,7 @@ def scenario_templates(settings: Settings) -> list[dict[str, Any]]:
 
 
 def _make_template(manifest: ScenarioManifest, adapter: str, names: Container[str]) -> dict[str, Any]:
-    """The manifest under an id that is free, with the engine said."""
+    """Return the manifest with a free id and the engine's name."""
     free = next(name for number in count(2) if (name := f"{adapter}-{number}") not in names)
     draft = manifest.model_copy(update={"id": free, "adapter": adapter})
     return {field: value for field, value in build_document_body(draft).items() if field not in MADE_HERE}

@@ -1,1 +1,1 @@
-"""The pages for people: markup, forms, and a module for each page."""
+"""Pages for people: markup, forms, and a module for each page."""

@@ -1,4 +1,4 @@
-"""What administrators and operators did: what each action changed, before and after."""
+"""The log of actions of administrators and operators, with the changes of each."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class ChangedMember(NamedTuple):
 
     name: str
     before: str | None
-    """None: it was not there."""
+    """None: it did not exist."""
     after: str | None
-    """None: it is gone."""
+    """None: it was removed."""
 
 
 @router.get("/actions")
 def actions_page(request: Request, services: Used, held: Administering, before: _Place = None) -> Response:
-    """The log of actions, the last first."""
+    """The log of actions, latest first."""
     rows = list_latest_actions(services.votes.database, _ACTIONS_A_PAGE, before)
     actions = [
         {
@@ -50,7 +50,7 @@ def actions_page(request: Request, services: Used, held: Administering, before: 
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ChangedMember]:
-    """The members of two objects that differ, those of objects in them one by one: `traits.risk`."""
+    """Return the members that differ between two objects, including nested ones: `traits.risk`."""
     old, new = _flatten_document(before), _flatten_document(after)
     return [ChangedMember(name, old.get(name), new.get(name)) for name in {**old, **new} if old.get(name) != new.get(name)]
 

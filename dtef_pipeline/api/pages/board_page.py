@@ -25,7 +25,7 @@ router = build_page_router()
 
 @router.get("/board")
 def board_page(request: Request, services: Used, held: Operating, family: str | None = None) -> Response:
-    """The board of one family; without a name, of the first whose responses were voted on."""
+    """The board of one family; without a name, of the first family with votes."""
     from resources.warehouse import Warehouse
 
     warehouse = Warehouse(services.settings.warehouse)
@@ -44,7 +44,7 @@ def board_page(request: Request, services: Used, held: Operating, family: str | 
 
 
 def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
-    """By family, the sections of its board; of those whose responses were voted on."""
+    """Load the sections of the board by family, for families with votes."""
     # Pandas and DuckDB are loaded by who asks for the board, not by who starts the server.
     from dtef_pipeline.families import FAMILIES
     from dtef_pipeline.preference.paired_csv import ELSEWHERE
@@ -70,7 +70,7 @@ def _names_of(family: str) -> FamilyNames:
 
 
 def _remove_charts(section: Section) -> Section:
-    """The policy of these pages lets no chart evaluate its definition; the report has them."""
+    """Remove charts, because the policy of these pages forbids evaluating their definitions; the report has them."""
     from dtef_pipeline.site.content import Chart, Fold
 
     blocks = [item for item in section.blocks if not isinstance(item, Chart)]
@@ -82,6 +82,6 @@ def _remove_charts(section: Section) -> Section:
 
 
 def _describe_vote_change(warehouse: Warehouse | None, services: Services) -> str | None:
-    """That there are other votes now than those that the board was made of; None where these are the same."""
+    """Say that votes have changed after the board was computed; None if they have not."""
     rows = warehouse.rows("preference_scores", columns=["votes_version"]).to_pylist() if warehouse else []
     return find_stale_reason([row["votes_version"] for row in rows], compute_current_version(services.votes))

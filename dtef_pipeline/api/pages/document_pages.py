@@ -1,4 +1,4 @@
-"""The pages of personas and of scenarios: lists by status, versions, the next step, and forms that notice changes meanwhile."""
+"""The pages of personas and of scenarios: lists by status, versions, the next step, and forms that detect concurrent changes."""
 
 # Annotations are evaluated where they stand: they name what a router is made for.
 from collections.abc import Callable, Mapping, Sequence
@@ -22,32 +22,32 @@ from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.errors import DtefError
 
 _CHANGED_MEANWHILE = (
-    "somebody changed it after you opened this form. Your text is still below: compare it with the latest version, then send it"
+    "it was changed after you opened this form. Your text is kept below: compare it with the latest version and send it again"
 )
 _AFTER_A_STEP = "moved"
-"""In the address of a page that follows a step of the status."""
+"""Part of the address of the page after a status change."""
 _STEP_WORDS = {"approved": "Approve", "production": "Promote to production", "retired": "Retire"}
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentPages:
-    """The pages of a kind of documents, and what tells them from those of another kind."""
+    """The pages of a kind of documents, with what is specific to the kind."""
 
     of: DocumentsOfKind
     is_whole: bool
-    """Whether one field has the whole document, so that what is wrong with any part of it stands beside that field."""
+    """Whether one field has the whole document, so that all errors are shown next to it."""
     name_of: Callable[[Any], str]
     values_of: Callable[[Any], Mapping[str, Any]]
-    """What its page shows of a document: `terms`, and `body_title` with `body`, the text at length."""
+    """Returns the values on a document's page: `terms`, and `body_title` with `body`, the full text."""
     document: Callable[[TypedForm, str | None], object]
-    """The document that a form stands for, of this id where it has one already. Raises Problem."""
+    """Parses a form to a document, with this id if it exists already. Raises Problem."""
     form_fields: Callable[[TypedForm, Any], Sequence[FormField]]
-    """The fields with what was typed, else with what the document before it has."""
+    """Returns the fields with the typed values, else those of the previous version."""
     templates: Callable[[Services], Mapping[str, Any]] = lambda _: {}
-    """Documents to start from, by name."""
+    """Template documents, by name."""
 
     def router(self) -> APIRouter:
-        """The routes of the pages."""
+        """Return the routes of the pages."""
         routes, of = build_page_router(), self.of
         Id = Annotated[str, Depends(of.id_in_path)]
 
@@ -77,7 +77,7 @@ class DocumentPages:
     def list_page(
         self, request: Request, services: Services, status: str | None, form: TypedForm, refusal: Refusal
     ) -> Response:
-        """The list, and the form of a new one."""
+        """Return the list, with the form of a new document."""
         docs = KnownDocuments.now(self.of, services)
         documents, in_play = list(docs.latest().values()), docs.current_versions()
         return page(
@@ -95,7 +95,7 @@ class DocumentPages:
     def one_page(
         self, request: Request, services: Services, document_id: str, version: int | None, form: TypedForm, refusal: Refusal
     ) -> Response:
-        """One document, with the form of its next version."""
+        """Return the page of one document, with the form of its next version."""
         docs = KnownDocuments.now(self.of, services, document_id)
         doc, latest = docs.one(document_id, version), docs.one(document_id)
         return page(
@@ -118,7 +118,7 @@ class DocumentPages:
         )
 
     def _form_values(self, services: Services, form: TypedForm, before: Any, refusal: Refusal) -> dict[str, Any]:
-        """The form of a new document, or of the next version of the one before it."""
+        """Return the form of a new document, or of the next version of an existing one."""
         examples = {} if before else self.templates(services)
         start = before or next(iter(examples.values()), None)
         return {
@@ -129,7 +129,7 @@ class DocumentPages:
         }
 
     def make(self, request: Request, services: Services, form: TypedForm, who: str) -> Response:
-        """A new document, whose page follows; or the form again with why it was not taken."""
+        """Make a new document and redirect to its page, or show the form again with its errors."""
         body: object = None
         try:
             body = self.document(form, None)
@@ -141,7 +141,7 @@ class DocumentPages:
         return redirect_to_page(f"/{self.of.plural}/{document['id']}")
 
     def change(self, request: Request, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
-        """The next version of a document, whose page follows; or the form again with why it was not taken."""
+        """Make the next version of a document and redirect to its page, or show the form again with its errors."""
         try:
             body = self.document(form, document_id)
             document_history.change(self.of, services, document_id, body, who, read_field(form, "seen"))
@@ -154,7 +154,7 @@ class DocumentPages:
 
     def _make_conflict_refusal(self, body: object) -> Refusal:
         document_id = str(body["id"]) if isinstance(body, Mapping) else ""
-        words = f"there is the {self.of.kind} {document_id} already: choose another id, or make its next version on its page"
+        words = f"the {self.of.kind} {document_id} already exists: choose another id, or make its next version on its page"
         see = f"/{self.of.plural}/{document_id}", f"The {self.of.kind} {document_id}"
         return Refusal(409, [BodyFault(self._first_field, words)], see)
 
@@ -168,7 +168,7 @@ class DocumentPages:
         return build_refusal(request, error, tuple(self.of.model.model_fields))
 
     def move(self, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
-        """A step of the status, after which the page follows. Raises Problem."""
+        """Change the status and redirect to the page. Raises Problem."""
         version = read_field(form, "version")
         number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
         step = read_field(form, "status"), number
@@ -177,13 +177,13 @@ class DocumentPages:
         except Problem as error:
             if error.status != HTTPStatus.PRECONDITION_FAILED:
                 raise
-            reason = f"somebody changed the {self.of.kind} {document_id} after you opened its page"
-            raise Problem(412, f"{reason}, so that nothing was done; look at it again") from None
+            reason = f"the {self.of.kind} {document_id} was changed after you opened its page"
+            raise Problem(412, f"{reason}, so nothing was done; check it again") from None
         return redirect_to_page(f"/{self.of.plural}/{document_id}" + (f"?version={number}&{_AFTER_A_STEP}=1" if number else ""))
 
 
 def _choose_etag(document: Versioned, etag: str, refusal: Refusal) -> str:
-    """The ETag of the version that the form was made from, kept when the form is shown again. After a refusal because of a change in the
-    meantime it is that of the present version, which the user has seen."""
+    """Return the ETag of the version that the form was made from, which is kept when the form is shown again. After a conflict it is that
+    of the present version, which the user has seen."""
     was_shown = refusal.status == HTTPStatus.PRECONDITION_FAILED
     return compute_weak_etag(build_document_body(document)) if was_shown or not etag else etag

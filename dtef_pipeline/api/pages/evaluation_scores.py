@@ -1,4 +1,4 @@
-"""Values of models as rows of a table: all of one run, or of the first runs of an evaluation the first of each model."""
+"""Values of models as rows of a table: all values of one run, or the first value of each model in the first runs of an evaluation."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from dtef_pipeline.site.content import Table
 
 RUNS_WITH_VALUES = 8
-"""Runs of an evaluation whose values stand on its page: results of many take long."""
+"""Largest number of runs whose values are shown on an evaluation's page, because results of many runs take long."""
 _MODELS_SHOWN = 5
 _log = logging.getLogger(__name__)
 
 
 def main_values(services: Services, view: EvaluationView) -> Table | None:
-    """Of an evaluation that has ended, the first value of each model in each of its first runs: a row for each run and way to ask."""
+    """Return the first value of each model in each of the first runs of a finished evaluation, one row per run and condition."""
     if not view.is_over:
         return None
     from dtef_pipeline.site.content import Column, Estimate, Link, Table
@@ -43,12 +43,13 @@ def main_values(services: Services, view: EvaluationView) -> Table | None:
     named = [Column(*entry) for entry in (("run", "Partition"), ("persona", "Persona"), ("way", "Asked"))]
     named.append(Column("metric", "Metric", always=True))
     of_models = [Column(name, model, "score", more=at >= _MODELS_SHOWN) for at, (model, name) in enumerate(models.items())]
-    caption = "The first value of each model, with its 95% interval; the page of each run says more"
+    caption = "The first value of each model, with its 95% interval; the page of each run has all values"
     return Table(caption, [*named, *of_models], list(rows.values()), first=24) if rows else None
 
 
 def _select_first_metrics(services: Services, run_id: str) -> list[Mapping[str, Any]]:
-    """The first that has a value of each model in each way. None where the tables cannot be read: the page says all else."""
+    """Return the first metric with a value for each model and condition. None if the tables cannot be read, so that the rest of the page is
+    shown."""
     try:
         metrics = results_kept.get_results(run_context(run_id, services)).metrics
     except Exception:
@@ -62,7 +63,7 @@ def _select_first_metrics(services: Services, run_id: str) -> list[Mapping[str, 
 
 
 def build_value_rows(family: str, metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The metrics of a run of a family as rows of a table."""
+    """Build the metrics of a run as rows of a table."""
     from dtef_pipeline.site.content import Estimate
 
     return [

@@ -1,4 +1,4 @@
-"""What pages say of an evaluation in words: its state, how far it is, what it cost, and what happened, by stage."""
+"""Descriptions of an evaluation for pages: its state, progress, cost, and events by stage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINES_OF_STAGE = 200
 
 
 class Happening(NamedTuple):
-    """Something that happened to an evaluation."""
+    """An event of an evaluation."""
 
     at: datetime
     kind: str
@@ -25,22 +25,22 @@ class Happening(NamedTuple):
 
 
 class StageStory(NamedTuple):
-    """What happened in a stage."""
+    """The events of a stage."""
 
     stage: str
     summary: str
     is_over: bool
     began: datetime
     at: datetime
-    """When it was heard of last."""
+    """Time of the latest event."""
     lines: Sequence[Happening]
-    """The last first."""
+    """Latest first."""
     n_left_out: int
-    """How many came before these."""
+    """Number of earlier events."""
 
 
 class Steps(NamedTuple):
-    """How far an evaluation is."""
+    """Progress of an evaluation."""
 
     value: float
     """Of `of`."""
@@ -49,14 +49,14 @@ class Steps(NamedTuple):
 
 
 def describe_state(view: EvaluationView) -> str | None:
-    """Its place in the queue; None: it waits no more."""
+    """Describe its place in the queue; None: it is no longer waiting."""
     if view.before is None or view.state != "queued":
         return None
     return f"{format_count(view.before, 'evaluation')} before it" if view.before else "the next to start"
 
 
 def steps(view: EvaluationView) -> Steps | None:
-    """How far it is; None: there is nothing to tell yet, or nothing was done."""
+    """Return the progress; None: there is nothing to report."""
     counts = view.progress.steps
     if not counts.of or (view.is_over and not counts.done):
         return None
@@ -77,7 +77,7 @@ def format_calls(calls: Mapping[str, Any]) -> str:
 
 
 def format_calls_by_stage(calls: Mapping[str, Any] | None) -> list[str]:
-    """All calls, then those of each stage where several ask."""
+    """Format all calls, then those of each stage if several make requests."""
     if not calls:
         return []
     stages = calls.get("stages") or {}
@@ -93,7 +93,7 @@ def format_call_cost(cost: Mapping[str, Any]) -> str:
 
 
 def build_story(view: EvaluationView) -> list[Happening | StageStory]:
-    """What happened, the last first: each stage once, where it was heard of last."""
+    """Build the list of events, latest first, with each stage once at its latest event."""
     stages: dict[str, list[Event]] = {}
     story: dict[int, Happening | StageStory] = {}
     for event in view.events:
@@ -133,7 +133,7 @@ def _build_stage_story(stage: str, events: Sequence[Event], view: EvaluationView
 
 
 def _kind_of(event: Event) -> str:
-    """`done` or `failed` of a part; else the kind of the event."""
+    """Return `done` or `failed` for a part, else the kind of the event."""
     status = event.data.get("status")
     return status if status in ("done", "failed") else event.kind
 
@@ -144,7 +144,7 @@ def _describe_event(event: Event, family: str) -> str:
         case "queued":
             return f"Stored with {format_count(int(data.get('runs', 0)), 'run')}"
         case "started":
-            return "The run of Dagster has begun"
+            return "Dagster's run has started"
         case "completed" | "failed" | "cancelled":
             return _describe_end(data)
     if "restarted" in data:
@@ -160,7 +160,7 @@ def _describe_event(event: Event, family: str) -> str:
 
 
 def _describe_end(data: Mapping[str, Any]) -> str:
-    by = f"asked for by {data['by']}" if "by" in data else None
+    by = f"requested by {data['by']}" if "by" in data else None
     calls = format_calls(data["calls"]) if data.get("calls") else None
-    cost = f"bought: {format_call_cost(data['bought'])}" if data.get("bought") else None
+    cost = f"cost: {format_call_cost(data['bought'])}" if data.get("bought") else None
     return "; ".join(str(text) for text in (data.get("reason"), by, calls, data.get("warning"), cost) if text)

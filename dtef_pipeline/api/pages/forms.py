@@ -1,4 +1,4 @@
-"""Forms: what was typed, the fields that ask for it, and what is wrong with each."""
+"""Forms: their fields, typed values and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dtef_pipeline.api.problems import Problem, answer_error
 
 
 async def read_form_lists(request: Request) -> dict[str, list[str]]:
-    """All values of every field of a form; what is not text is replaced."""
+    """Read all values of every field of a form; invalid text is replaced."""
     try:
         return parse_qs((await request.body()).decode("utf-8", "replace"), keep_blank_values=True, errors="replace")
     except ValueError:
@@ -24,14 +24,14 @@ async def read_form_lists(request: Request) -> dict[str, list[str]]:
 
 
 async def read_form_fields(request: Request) -> dict[str, str]:
-    """The last value of every field of a form."""
+    """Read the last value of every field of a form."""
     return {name: values[-1] for name, values in (await read_form_lists(request)).items()}
 
 
 SentForm = Annotated[dict[str, list[str]], Depends(read_form_lists)]
-"""All values of every field, of a request."""
+"""All values of every field of a request."""
 TypedForm = Mapping[str, Sequence[str]]
-"""Likewise; without any, nothing was sent yet."""
+"""All values of every field; empty: nothing was sent yet."""
 FieldKind = Literal["line", "lines", "code", "choice", "boxes", "box"]
 _SHOWN_OF_JSON = 40
 IS_NEEDED = "this is needed"
@@ -43,9 +43,9 @@ class Choice(NamedTuple):
     value: str
     label: str
     mark: str = ""
-    """A word beside it, such as its status."""
+    """A word next to it, such as its status."""
     title: str = ""
-    """What the mark means, in full."""
+    """Full meaning of the mark."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class FormField:
     label: str
     kind: FieldKind = "line"
     values: Sequence[str] = ()
-    """What was typed or chosen, or what is usual."""
+    """Typed or chosen values, or the default."""
     hint: str = ""
     choices: Sequence[Choice] = ()
     rows: int = 4
     path: str = ""
-    """What faults call it; empty: its name."""
+    """Name in errors; empty: the field's own name."""
 
     @property
     def value(self) -> str:
@@ -69,28 +69,28 @@ class FormField:
 
     @property
     def place(self) -> str:
-        """What faults call it."""
+        """Its name in errors."""
         return self.path or self.name
 
 
 class Refusal(NamedTuple):
-    """Why a form was not taken."""
+    """Errors of a refused form."""
 
     status: int
     faults: Sequence[BodyFault]
     see: tuple[str, str] | None = None
-    """Address and words of a page that says more."""
+    """Address and text of a page with details."""
 
     def of(self, place: str) -> list[str]:
-        """What is wrong with a field, and with which part of it where the field has several."""
+        """Return the errors of a field, with the part if the field has several."""
         return [_with_part(fault, place) for fault in self.faults if fault.is_of(place)]
 
     def beside(self, fields: Collection[FormField]) -> list[BodyFault]:
-        """What stands beside none of these fields."""
+        """Return the errors outside these fields."""
         return [fault for fault in self.faults if not any(fault.is_of(field.place) for field in fields)]
 
     def nest_under(self, field: str) -> Refusal:
-        """The same, of a field that has the whole document."""
+        """Return the same errors for a field that has the whole document."""
         parts = {fault: "" if fault.path == "body" else fault.path for fault in self.faults}
         return Refusal(self.status, [BodyFault(f"{field}.{part}".rstrip("."), fault.message) for fault, part in parts.items()])
 
@@ -104,7 +104,7 @@ def _with_part(fault: BodyFault, place: str) -> str:
 
 
 def build_refusal(request: Request, error: Exception, fields: Collection[str]) -> Refusal:
-    """What an error says of the fields. Raises the error again where it is one of the server."""
+    """Return the errors of fields. Raises a server error again."""
     answer = answer_error(request, error)
     if answer.status_code >= 500:
         raise error
@@ -116,19 +116,19 @@ def build_refusal(request: Request, error: Exception, fields: Collection[str]) -
 
 
 def read_field(form: TypedForm, name: str) -> str:
-    """The last value of a field without white space around it; empty where it was not sent."""
+    """Return the last value of a field without outer white space; empty if it was not sent."""
     return form[name][-1].strip() if form.get(name) else ""
 
 
 def parse_number(typed: str) -> Any:
-    """A number that was typed; what is none stays as it was typed, for the check to refuse."""
+    """Parse a typed number; any other text stays unchanged, so that the check refuses it."""
     if re.fullmatch(r"\d{1,15}\.\d{1,15}", typed):
         return float(typed)
     return int(typed) if re.fullmatch(r"[0-9]{1,15}", typed) else typed
 
 
 def read_json(words: str) -> Any:
-    """What a JSON text says. Raises Problem with the line and the column where it is none."""
+    """Parse a JSON text. Raises Problem with line and column if it is invalid."""
     if not words:
         raise Problem(422, IS_NEEDED)
     try:
@@ -137,11 +137,11 @@ def read_json(words: str) -> Any:
     except json.JSONDecodeError as error:
         tail = words[error.pos : error.pos + _SHOWN_OF_JSON].strip()
         place = f"before {tail!r}" if tail else "at the end of the text"
-        raise Problem(422, f"no JSON in line {error.lineno}, column {error.colno}: {error.msg}, {place}") from None
+        raise Problem(422, f"not valid JSON in line {error.lineno}, column {error.colno}: {error.msg}, {place}") from None
     except UnicodeEncodeError:
-        raise Problem(422, "it has half a surrogate pair, which is not text") from None
+        raise Problem(422, "it has an unpaired surrogate, which is not valid text") from None
     except ValueError as error:
         raise Problem(422, f"no JSON: {error}") from None
     except RecursionError:
-        raise Problem(422, "no JSON: too many brackets in one another") from None
+        raise Problem(422, "not valid JSON: nested too deeply") from None
     return value

@@ -1,4 +1,4 @@
-"""Personas and scenarios as pages: what is shown of each, and the forms for a new one and for a new version."""
+"""Pages of personas and scenarios: their values, and the forms for new ones and new versions."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def _build_persona_fields(form: TypedForm, before: Persona | None) -> list[FormF
     of_id = "Lower-case letters, digits, - and _, at most 61 characters, such as cautious."
     return [
         *([] if before else [FormField("id", "Id", values=values("id"), hint=of_id)]),
-        FormField("display_name", "Name", values=values("display_name"), hint="What people call it; reviewers do not see it."),
+        FormField("display_name", "Name", values=values("display_name"), hint="Display name; reviewers do not see it."),
         FormField("system_prompt", "System prompt", "lines", values("system_prompt"), rows=10),
-        FormField("traits", "Traits", "lines", values("traits"), "Each on a line of its own, such as risk: low."),
+        FormField("traits", "Traits", "lines", values("traits"), "One per line, such as risk: low."),
     ]
 
 
@@ -52,7 +52,7 @@ def _format_traits(persona: Persona) -> str:
 
 
 def _parse_persona(form: TypedForm, persona_id: str | None) -> dict[str, Any]:
-    """The document that a form stands for. Raises Problem."""
+    """Parse the document of a form. Raises Problem."""
     texts = {name: read_field(form, name) for name in ("id", "display_name", "system_prompt")}
     texts["system_prompt"] = texts["system_prompt"].replace("\r\n", "\n")
     identity = {"id": persona_id} if persona_id is not None else {}
@@ -65,7 +65,7 @@ def _parse_persona(form: TypedForm, persona_id: str | None) -> dict[str, Any]:
 
 
 def _check_fields(document: dict[str, Any]) -> list[BodyFault]:
-    """What the check of a document would say, which a fault of the form's own comes before."""
+    """Return the errors of a document's check, which follow those of the form itself."""
     try:
         Persona.model_validate({**document, "version": 1})
     except ValidationError as error:
@@ -74,7 +74,8 @@ def _check_fields(document: dict[str, Any]) -> list[BodyFault]:
 
 
 def _parse_traits(words: str) -> tuple[dict[str, Any], list[str]]:
-    """`risk: low` a line: numbers and true or false are what they say, all else is text. With what is wrong with other lines."""
+    """Parse traits, one `risk: low` per line: numbers and true or false as such, all else as text. Also returns the errors of invalid
+    lines."""
     traits: dict[str, Any] = {}
     faults = []
     for number, line in enumerate(words.splitlines(), 1):
@@ -110,11 +111,11 @@ def _scenario_values(scenario: ScenarioManifest) -> dict[str, Any]:
 
 
 def _build_scenario_fields(form: TypedForm, before: ScenarioManifest | Mapping[str, Any] | None) -> list[FormField]:
-    """A text with the whole manifest. `before`: the version before, or a template."""
+    """Build the field with the whole manifest. `before`: the previous version, or a template."""
     start: Mapping[str, Any] = build_document_body(before) if isinstance(before, ScenarioManifest) else before or {}
     fields = {field: value for field, value in start.items() if field not in MADE_HERE}
     words = read_field(form, "manifest") if form else json.dumps(fields, ensure_ascii=False, indent=2)
-    hint = "Its version and status follow by themselves. Its id is LEAGUE/NAME: lower-case letters, digits and -."
+    hint = "Version and status are set automatically. The id is LEAGUE/NAME: lower-case letters, digits and -."
     return [FormField("manifest", "Manifest (JSON)", "code", [words], hint, rows=24)]
 
 

@@ -1,4 +1,4 @@
-"""Whether the service does its work: as a page, as JSON for those who watch it, and for nobody in particular."""
+"""Health of the service: as a page, as JSON for monitoring, and as a check without a token."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ pages_of_health = build_page_router()
 
 @router.get("/healthz", include_in_schema=False)
 async def alive() -> dict[str, str]:
-    """That the process answers, for who holds no token."""
+    """Check that the process responds; requires no token."""
     return {"status": "ok"}
 
 
 @router.get("/api/health", response_model=HealthBody)
 async def health_as_json(look: LookedAt, held: Operating) -> JSONResponse:
-    """What works and what does not: database, daemon, open and failed evaluations."""
+    """Health of the service: database, daemon, open and failed evaluations."""
     return JSONResponse(convert_to_json((await look.now()).model_dump()), headers={"Cache-Control": "no-store"})
 
 
 @pages_of_health.get("/health")
 async def health_page(request: Request, look: LookedAt, held: Operating) -> Response:
-    """The same for people."""
+    """The health page for people."""
     health = await look.now()
     times = (health.daemon.last_heartbeat_at, health.daemon.last_tick_at, health.evaluations.last_event_at)
     return page(
@@ -52,6 +52,6 @@ async def health_page(request: Request, look: LookedAt, held: Operating) -> Resp
 
 
 def format_bytes(number: int) -> str:
-    """`1.4 MB`, in the greatest unit that is in it."""
+    """Format bytes in the largest fitting unit: `1.4 MB`."""
     unit = next((name for name, size in _BYTES_IN.items() if number >= size), None)
     return format_count(number, "byte") if unit is None else f"{number / _BYTES_IN[unit]:.1f} {unit}"

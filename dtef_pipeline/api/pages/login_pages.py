@@ -1,4 +1,4 @@
-"""Logging in to the pages: a cookie that no script can read, and that no other site can use, holds the id of the login."""
+"""Logging in to the pages: a cookie that scripts cannot read and other sites cannot use has the id of the login."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ router = build_page_router()
 # Without async these, which wait for nothing, would wait for a thread of those that wait for the database.
 @router.get("/")
 async def first_page(request: Request) -> Response:
-    """The page that is most used by who asks."""
+    """Redirect to the page that the user needs most."""
     holder = find_holder(request)
     return redirect_to_page(LOGIN_PATH if holder is None else _choose_home(holder))
 
 
 @router.get(LOGIN_PATH)
 async def login_form(request: Request, next: str = "") -> Response:
-    """The form that takes a token."""
+    """The form for a token."""
     return _render_login(request, next)
 
 
 @router.post(LOGIN_PATH)
 async def log_in(request: Request) -> Response:
-    """Takes the token of the form; a wrong one is not said again."""
+    """Log in with the token of the form; a wrong one is not shown again."""
     form = await read_form_fields(request)
     token, target = form.get("token", "").strip(), form.get("next", "")
     services = get_services(request)
     holder = services.tokens.holder(token)
     if holder is None:
         count_failure(request)
-        return _render_login(request, target, "This token is not known here, or was taken back.", status=401)
+        return _render_login(request, target, "This token is unknown or was revoked.", status=401)
     answer = redirect_to_page(target if is_own_path(target) else _choose_home(holder))
     is_secure = request.url.scheme == "https"
     session = services.sessions.begin(holder.sha256)
@@ -57,7 +57,7 @@ async def log_in(request: Request) -> Response:
 
 @router.post("/logout")
 async def log_out(request: Request) -> Response:
-    """Ends the login, here and in the browser."""
+    """End the login, on the server and in the browser."""
     services, answer = get_services(request), redirect_to_page(LOGIN_PATH)
     sha256 = services.sessions.end(request.cookies.get(SESSION_COOKIE, ""))
     if sha256 is not None and (holder := services.tokens.held(sha256)) is not None:
@@ -67,15 +67,15 @@ async def log_out(request: Request) -> Response:
 
 
 def _log_action(services: Services, who: str, action: str) -> None:
-    """A row of the log of actions, made behind the answer: a database that is away keeps nobody from logging in."""
+    """Write a row to the log of actions after the response, so that an unavailable database does not prevent logins."""
     try:
         services.votes.note(who, action)
     except DtefError as error:
-        _log.error("%s of %s is not in the log of actions: %s", action, who, error)
+        _log.error("%s of %s was not written to the log of actions: %s", action, who, error)
 
 
 def is_own_path(path: str) -> bool:
-    """Whether a path is one of this server, whatever a browser makes of it."""
+    """Whether a path is one of this server, however a browser interprets it."""
     if not path.startswith("/") or path.startswith(("//", "/\\")):
         return False
     return path.isascii() and path.isprintable() and "\\" not in path
@@ -86,5 +86,5 @@ def _choose_home(holder: HeldToken) -> str:
 
 
 def _render_login(request: Request, target: str, fault: str = "", status: int = 200) -> Response:
-    """The form. `target`: where to go from it."""
+    """Render the form. `target`: page after the login."""
     return page(request, "login", "Log in", status=status, fault=fault, wanted=target if is_own_path(target) else "")

@@ -1,4 +1,4 @@
-"""The form of a family's manifests, made of their declaration: a field for each member, with its description, its default and its choices."""
+"""The form of a family's manifests, generated from their declaration: a field per member, with its description, default and choices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtef_pipeline.api.plans.manifests import Plans, resolve_schema_refs
 from dtef_pipeline.api.plans.model_choices import compute_default_budget, list_model_choices
 from resources.settings import Settings
 
-_BUDGET = {"max_cost_usd": "At most, in US dollars", "max_calls": "At most, in calls"}
+_BUDGET = {"max_cost_usd": "Budget in US dollars", "max_calls": "Budget in calls"}
 _LABEL_OF_FIELD = {
     "persona_ids": "Personas",
     "scenario_ids": "Scenarios",
@@ -24,11 +24,11 @@ _LABEL_OF_FIELD = {
 _MAIN = frozenset(
     ("models", "snapshot", "draws", "seeds", "opponents", "segments", "context_levels", "conditions", "parts", "limit", "judge", "judges")
 )  # fmt: skip
-"""Settings that stand with those that must be given; the others are folded."""
+"""Settings shown with the required ones; the others are collapsed."""
 _ONLY_BOXES = frozenset(("persona_ids", "scenario_ids", "rounds"))
-"""Lists whose values all have a box; of others more can be typed, such as patterns."""
+"""Lists whose values all have a checkbox; other lists also accept typed values, such as patterns."""
 _TYPED_BESIDE = "further_"
-"""Begins the name of the field for these."""
+"""Prefix of the field for typed values."""
 _WITH_BASELINES = frozenset(("games", "survey"))
 
 
@@ -37,7 +37,7 @@ class ManifestForm(NamedTuple):
 
     main: list[FormField]
     further: list[FormField]
-    """Settings that most evaluations leave as they are."""
+    """Settings that most evaluations leave at their defaults."""
 
     @property
     def fields(self) -> list[FormField]:
@@ -68,7 +68,7 @@ class _Member(NamedTuple):
         return _LABEL_OF_FIELD.get(self.name) or self.name.replace("_", " ").capitalize()
 
     def usual(self) -> list[str]:
-        """Its default as it is typed."""
+        """Its default as typed text."""
         default = self.schema.get("default")
         if default is None or self.is_flag:
             return []
@@ -76,7 +76,7 @@ class _Member(NamedTuple):
 
 
 def _list_members(plans: Plans) -> list[_Member]:
-    """Those that have a field: bounds of single models and roles are left to manifests as JSON."""
+    """Return the members with a field; limits of single models and roles are available only in manifests as JSON."""
     schema = resolve_schema_refs(plans.form.model_json_schema())
     required = schema.get("required", ())
     members = [_Member(name, details, name in required) for name, details in schema["properties"].items() if name != "family"]
@@ -84,7 +84,7 @@ def _list_members(plans: Plans) -> list[_Member]:
 
 
 def read_manifest_form(family: str, plans: Plans, form: TypedForm) -> dict[str, Any]:
-    """The manifest that a form stands for. What is not a number stays as it was typed, for the check to refuse."""
+    """Read the manifest of a form. Invalid numbers stay as typed, so that the check refuses them."""
     manifest: dict[str, Any] = {"family": family}
     for member in _list_members(plans):
         if member.is_list:
@@ -101,12 +101,12 @@ def read_manifest_form(family: str, plans: Plans, form: TypedForm) -> dict[str, 
 
 
 def _read_lines(form: TypedForm, name: str) -> list[str]:
-    """What was ticked, and each line that was typed."""
+    """Read the ticked values and each typed line."""
     return [line.strip() for value in form.get(name, ()) for line in value.splitlines() if line.strip()]
 
 
 def manifest_form(family: str, plans: Plans, settings: Settings, form: TypedForm) -> ManifestForm:
-    """The form with what was typed, or with what is usual. Raises ConfigError where a models file has a fault."""
+    """Build the form with the typed values or the defaults. Raises ConfigError if a models file is invalid."""
     choices = _list_choices(family, plans, settings)
     result = ManifestForm([], [])
     for member in _list_members(plans):
@@ -127,7 +127,7 @@ def _build_fields(member: _Member, choices: Sequence[Choice], form: TypedForm) -
     if member.name in _ONLY_BOXES:
         return [boxes]
     beside, label = f"{_TYPED_BESIDE}{member.name}", f"Further {member.label.lower()}"
-    return [boxes, FormField(beside, label, "lines", list(form.get(beside, ())), f"One a line. {hint}", rows=2, path=beside)]
+    return [boxes, FormField(beside, label, "lines", list(form.get(beside, ())), f"One per line. {hint}", rows=2, path=beside)]
 
 
 def _build_text_field(member: _Member, typed: list[str], hint: str) -> FormField:
@@ -136,7 +136,7 @@ def _build_text_field(member: _Member, typed: list[str], hint: str) -> FormField
     if names := member.schema.get("enum"):
         return FormField(member.name, member.label, "choice", typed, hint, [Choice(str(name), str(name)) for name in names])
     kind: FieldKind = "lines" if member.is_list else "line"
-    return FormField(member.name, member.label, kind, typed, f"{hint} One a line." if member.is_list else hint, rows=2)
+    return FormField(member.name, member.label, kind, typed, f"{hint} One per line." if member.is_list else hint, rows=2)
 
 
 def _build_budget_fields(settings: Settings, form: TypedForm) -> list[FormField]:
@@ -146,7 +146,7 @@ def _build_budget_fields(settings: Settings, form: TypedForm) -> list[FormField]
             name,
             label,
             values=form.get(name, ()) if form else [str(usual[name])] if name in usual else [],
-            hint="Over all runs; empty: no bound.",
+            hint="Over all runs; empty: no limit.",
             path=f"budget.{name}",
         )
         for name, label in _BUDGET.items()
@@ -154,7 +154,7 @@ def _build_budget_fields(settings: Settings, form: TypedForm) -> list[FormField]
 
 
 def _list_choices(family: str, plans: Plans, settings: Settings) -> dict[str, list[Choice]]:
-    """What can be ticked, by member."""
+    """List the choices by member."""
     baselines = [Choice("baselines", "all baselines")] if family in _WITH_BASELINES else []
     models = [Choice(item.spec.name, item.spec.name, item.mark, item.lacks or "") for item in list_model_choices(settings)]
     choices = {"models": [*baselines, *models]}
@@ -169,7 +169,7 @@ def _list_choices(family: str, plans: Plans, settings: Settings) -> dict[str, li
 
 
 def _list_games_choices(settings: Settings) -> dict[str, list[Choice]]:
-    """Personas that are approved, and scenarios that are not retired."""
+    """List approved personas, and scenarios that are not retired."""
     from assets.games.game_catalog import load_known_personas, load_known_scenarios
 
     conflicts = dict[str, str]()

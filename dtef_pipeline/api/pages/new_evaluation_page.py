@@ -1,4 +1,4 @@
-"""Starting an evaluation from a page: by the form of its family, or by a manifest as JSON. Both are checked as the API checks them."""
+"""Starting an evaluation from a page: by the form of its family, or by a manifest as JSON, with the checks of the API."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def new_page(request: Request, services: Used, held: Operating, family: str = FA
 
 @router.post("/new")
 def start_by_form(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
-    """Takes the form of a family."""
+    """Submit the form of a family."""
     family = read_field(form, "family") or FAMILY_OF_UNNAMED
     try:
         return _start(services, held, read_manifest_form(family, _find_plans(family), form), form)
@@ -54,7 +54,7 @@ def start_by_form(request: Request, services: Used, held: Operating, form: SentF
 
 @router.post("/new/manifest")
 def start_by_manifest(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
-    """Takes a manifest as JSON."""
+    """Submit a manifest as JSON."""
     family = read_field(form, "family")
     try:
         return _start(services, held, _parse_object(read_field(form, "manifest")), form)
@@ -63,21 +63,21 @@ def start_by_manifest(request: Request, services: Used, held: Operating, form: S
 
 
 def _find_plans(family: str) -> Any:
-    """Raises Problem 404 for a family that there is not."""
+    """Find the plans of a family. Raises Problem 404 for an unknown family."""
     plans = load_all_plans()
     if family not in plans:
-        raise Problem(404, f"there is no family {family[:80]!r}; allowed: {', '.join(plans)}")
+        raise Problem(404, f"unknown family {family[:80]!r}; allowed: {', '.join(plans)}")
     return plans[family]
 
 
 def _start(services: Services, holder: Operating, values: dict[str, Any], form: TypedForm) -> Response:
-    """The page of the evaluation that was started."""
+    """Redirect to the page of the started evaluation."""
     answer = post_evaluation(services, holder, values, read_field(form, "once") or None)
     return redirect_to_page(f"/queue/{json.loads(bytes(answer.body))['queue_id']}")
 
 
 def _parse_object(words: str) -> dict[str, Any]:
-    """The object of a JSON text. Raises Problem."""
+    """Parse the object of a JSON text. Raises Problem."""
     value = read_json(words)
     if not isinstance(value, dict):
         raise Problem(422, f"got {words[:80]!r}; allowed: an object, such as the example")
@@ -85,13 +85,13 @@ def _parse_object(words: str) -> dict[str, Any]:
 
 
 def _render_new_page(request: Request, services: Services, family: str, form: TypedForm, refusal: Refusal) -> Response:
-    """The form of a family and, beneath it, the manifest of an evaluation of it; the one that was refused with what was typed."""
+    """Render the form of a family and, below it, a manifest as JSON; a refused one keeps the typed values."""
     family = family or FAMILY_OF_UNNAMED
     is_manifest = "manifest" in form
     fields = manifest_form(family, _find_plans(family), services.settings, {} if is_manifest else form)
     example = manifest_examples(services.settings).get(family, {"family": family})
     words = read_field(form, "manifest") if is_manifest else json.dumps(example, indent=2)
-    hint = "What is asked, as a JSON object, with members that the form has no field for, such as bounds by model or role."
+    hint = "The manifest as a JSON object, which may have members without a field in the form, such as limits by model or role."
     return page(
         request,
         "new",

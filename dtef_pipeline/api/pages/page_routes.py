@@ -1,4 +1,4 @@
-"""Routes of pages: their errors are pages, who is not known is asked to log in, and a form counts only from a page of this server."""
+"""Routes of pages: errors are pages, unknown users are redirected to the login, and forms count only from pages of this server."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _OF_PROGRAMS = ("/api/", "/static/", "/healthz")
 _TAKEN_LATER = (401, 429, 500, 503)
 _KEPT_OF_PROBLEM = ("Retry-After", "Allow")
 _OF_THE_API = re.compile(r"[;,] [^;,]*\b(?:GET|PUT|POST) /api/[^;,]*")
-"""What an error says for programs alone, such as `; those there are: GET /api/personas`."""
+"""Part of an error that is only for programs, such as `; those there are: GET /api/personas`."""
 _HEADING_OF_STATUS: Mapping[int, str] = {
-    HTTPStatus.CONFLICT: "That cannot be done now",
+    HTTPStatus.CONFLICT: "That is not possible now",
     HTTPStatus.PRECONDITION_FAILED: "It has changed since",
     HTTPStatus.PRECONDITION_REQUIRED: "It may have changed since",
-    HTTPStatus.UNPROCESSABLE_ENTITY: "That was not taken",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "That was not accepted",
 }
-"""Of error pages, where the words of HTTP say little to people."""
-_LOGIN_HAS_ENDED = "You are logged out, so that nothing was done."
+"""Titles of error pages, in place of unclear HTTP reasons."""
+_LOGIN_HAS_ENDED = "You are logged out, so nothing was done."
 
 
 class PageRoute(APIRoute):
@@ -44,7 +44,7 @@ class PageRoute(APIRoute):
         async def answer(request: Request) -> Response:
             try:
                 if request.method == "POST" and (reason := find_foreign_reason(request)) is not None:
-                    raise Problem(403, f"the form was not taken, and nothing was done: {reason}")
+                    raise Problem(403, f"the form was not accepted, and nothing was done: {reason}")
                 return await handler(request)
             except Exception as error:
                 return await _render_error(request, error)
@@ -53,28 +53,28 @@ class PageRoute(APIRoute):
 
 
 def build_page_router() -> APIRouter:
-    """A router for pages: errors are pages, and nothing of it stands in the description of the API."""
+    """Build a router for pages: errors are pages, and its routes are not in the API's description."""
     return APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 def handle_errors_with_pages(app: FastAPI) -> None:
-    """Have what no route answers be a page, but for programs."""
+    """Make errors outside the routes pages, except for programs."""
     app.add_exception_handler(HTTPException, _answer_error)
 
 
 def build_login_path(request: Request) -> str:
-    """Where who is logged out logs in, and comes back from to the page that was asked for."""
+    """Return the login address, which leads back to the requested page."""
     query = f"?{request.url.query}" if request.url.query else ""
     return f"{LOGIN_PATH}?next={quote(request.url.path + query)}"
 
 
 def redirect_to_page(path: str) -> RedirectResponse:
-    """Where a browser goes after a form."""
+    """Redirect the browser after a form."""
     return RedirectResponse(path, 303, {"Cache-Control": "no-store"})
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    """The answer of an error: a page, but for programs."""
+    """Return the response for an error: a page, except for programs."""
     return await (handle_problem if request.url.path.startswith(_OF_PROGRAMS) else _render_error)(request, error)
 
 
@@ -97,21 +97,21 @@ async def _render_error(request: Request, error: Exception) -> Response:
 
 
 async def _collect_resend_fields(request: Request, status: int) -> dict[str, list[str]] | None:
-    """All that was sent, where that can be taken later; None: it cannot."""
+    """Collect the sent fields if they can be sent again later; None: they cannot."""
     if request.method != "POST" or status not in _TAKEN_LATER or not is_own_page(request) or request.url.path == LOGIN_PATH:
         return None
     return await read_form_lists(request)
 
 
 def _list_ways_back(request: Request) -> dict[str, str]:
-    """By address, what leads to the page that was left, to the part of the pages that the address is of, and to the first page."""
+    """List links by address: to the previous page, to the present area, and to the first page."""
     path, holder = request.url.path, find_holder(request)
     open_to = [entry for entry in NAVIGATION if holder and holder.may(entry.role)]
     area = next((entry for entry in open_to if entry.holds(path)), open_to[0] if len(open_to) == 1 else None)
     referer = urlsplit(request.headers.get("referer", ""))
     is_own = referer.netloc == request.headers.get("host") and referer.path != path
     return {
-        **({referer.path: "Back to the page before"} if is_own else {}),
+        **({referer.path: "Back to the previous page"} if is_own else {}),
         **({area.path: f"To the page {area.title}"} if area and area.path != path else {}),
         "/": "To the first page",
     }

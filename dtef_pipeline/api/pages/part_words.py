@@ -1,4 +1,4 @@
-"""What partitions, personas and what a run was asked are called on pages."""
+"""Labels of partitions, personas and runs on pages."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from dtef_pipeline.site.family_view import FamilySite
 
 ITSELF = "itself"
-"""Of a model that plays as no persona."""
+"""Label of a model without a persona."""
 _AS_NOBODY = ("", "none")
 _LONGEST_ASKED = 200
-"""Characters of what a run was asked."""
+"""Largest number of characters of a run's request."""
 
 
 @cache
 def site_of(family: str) -> FamilySite | None:
-    """The family's place on the site, which knows the words. It brings pandas: the first page loads it, not who starts the server."""
+    """Return the family's part of the site, which has the labels. It imports pandas, so the first page loads it, not the server's start."""
     from dtef_pipeline.sites import load_family_sites
 
     return next((site for site in load_family_sites() if site.family == family), None)
@@ -50,7 +50,7 @@ def metric_words(family: str, metric: str) -> str:
 
 
 def way_words(family: str, row: Mapping[str, Any]) -> str:
-    """How the models of a row were asked; empty where all are asked alike."""
+    """Return the condition of a row's models; empty if all have the same."""
     level, condition = (str(row[name]) if row.get(name) is not None else "" for name in ("context_level", "condition"))
     site = site_of(family)
     return (
@@ -59,12 +59,12 @@ def way_words(family: str, row: Mapping[str, Any]) -> str:
 
 
 def persona_words(names: Sequence[str]) -> list[str]:
-    """Personas, and `itself` of none."""
+    """Return the names of personas, `itself` for none."""
     return [ITSELF if name in _AS_NOBODY else name for name in names]
 
 
 def describe_run_request(family: str, asks: Mapping[str, Any]) -> str:
-    """What a run was asked to do, in one line: `Persona: calm:v2; seeds: 1-40`. Of a long list the beginning; `–`: there is nothing to tell."""
+    """Describe a run's request in one line: `Persona: calm:v2; seeds: 1-40`. Long lists are shortened; `–`: there is nothing to show."""
     texts = {_label(name): words for name, value in asks.items() if (words := _value_words(family, name, value))}
     return "; ".join(f"{name}: {words}" for name, words in texts.items()) or "–"
 

@@ -1,4 +1,4 @@
-"""The queue, and one evaluation of it: live while it runs, by events, with what a reload shows put in place of the old."""
+"""Pages of the queue and of one evaluation, which events update while it runs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ router = build_page_router()
 def queue_page(
     request: Request, services: Used, look: LookedAt, held: Operating, before: str = "", status: _Status = "", q: _Words = ""
 ) -> Response:
-    """The evaluations, newest first: those of a status alone, or those in which words stand."""
+    """The evaluations, newest first; optionally only those of a status, or those that contain the searched words."""
     values = _list_values(services, look, before, status, q)
     return page(
         request,
@@ -65,7 +65,7 @@ def queue_page(
 def queue_now(
     request: Request, services: Used, look: LookedAt, held: Operating, before: str = "", status: _Status = "", q: _Words = ""
 ) -> Response:
-    """What changes on the page of the queue, as it is now."""
+    """The changing part of the queue's page."""
     return part(request, "queue_now", **_list_values(services, look, before, status, q))
 
 
@@ -79,19 +79,19 @@ def evaluation_page(queue_id: QueueId, request: Request, services: Used, look: L
 
 @router.get("/queue/{queue_id}/now")
 def evaluation_now(request: Request, queue_id: QueueId, services: Used, look: LookedAt, held: Operating) -> Response:
-    """What changes on the page of an evaluation, as it is now."""
+    """The changing part of an evaluation's page."""
     return part(request, "evaluation_now", **_evaluation_values(services, queue_id, look))
 
 
 @router.post("/queue/{queue_id}/cancel")
 def cancel(request: Request, queue_id: QueueId, services: Used, held: Operating) -> Response:
-    """Asks for the end of an evaluation."""
+    """Cancel an evaluation."""
     cancel_evaluation(held, request, queue_id, services)
     return redirect_to_page(f"/queue/{queue_id}")
 
 
 def _list_values(services: Services, look: HealthLook, before: str, status: _Status, words: str) -> dict[str, Any]:
-    """The evaluations of one page of the queue."""
+    """Return the evaluations of one page of the queue."""
     evaluations = services.evaluations.latest(
         EVALUATIONS_A_PAGE, before or None, status or None, " ".join(map(find_family, words.split()))
     )
@@ -110,7 +110,7 @@ def _list_values(services: Services, look: HealthLook, before: str, status: _Sta
 
 
 def _find_wait_reason(views: Sequence[EvaluationView], look: HealthLook) -> str | None:
-    """Why those that are queued do not start; None: none is, or nothing is known to be in the way."""
+    """Say why queued evaluations do not start; None: there are none, or no reason is known."""
     return look.find_start_problem() if any(view.progress.status == "queued" for view in views) else None
 
 
@@ -126,13 +126,14 @@ def _build_row(view: EvaluationView) -> dict[str, Any]:
 
 
 def _personas_beside(view: EvaluationView) -> str:
-    """Which personas play; nothing where none does."""
+    """Describe the personas; empty if there are none."""
     names = describe_personas(view.evaluation)
     return "" if names == ["none"] else list_first_names(persona_words(names), _KEYS_NAMED)
 
 
 def _state_values(view: EvaluationView) -> dict[str, Any]:
-    """What a row of the queue and the page of an evaluation both say. The badge is green only where nothing was left unanswered."""
+    """Return the values shared by a row of the queue and the page of an evaluation. The badge is green only if all requests were
+    answered."""
     progress = view.progress
     return {
         "evaluation": view.evaluation,
@@ -176,7 +177,7 @@ def _evaluation_values(services: Services, queue_id: str, look: HealthLook) -> d
 
 
 def _group_failures(view: EvaluationView) -> list[tuple[str, str]]:
-    """Each reason why runs failed, once, with the partitions that it holds for before it."""
+    """Group failed runs by reason, with the partitions before each reason."""
     keys: dict[str, list[str]] = {}
     for run in view.evaluation.runs:
         outcome = view.progress.runs[run.run_id]

@@ -1,4 +1,4 @@
-"""Pages as HTML, made of the templates of the API and, behind these, of the site's, whose macros they use. Everything is escaped."""
+"""HTML pages from the templates of the API and, as a fallback, of the site, whose macros they use. Everything is escaped."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 LONGEST_BRIEF = 240
-"""Characters of a text that are shown before it is opened."""
+"""Number of characters of a text that are shown before it is expanded."""
 
 
 class NavigationEntry(NamedTuple):
-    """A page that the navigation of every page names, for those who may see it."""
+    """An entry of the navigation, for users who may see the page."""
 
     path: str
     title: str
     role: TokenRole
 
     def holds(self, path: str) -> bool:
-        """Whether a path is that of the page, or one below it."""
+        """Whether a path is that of the page or below it."""
         return path == self.path or path.startswith(f"{self.path.rstrip('/')}/")
 
 
@@ -50,7 +50,7 @@ NAVIGATION = (
 
 @cache
 def environment() -> Environment:
-    """The templates. Pandas and Altair, which the site's bring, are loaded by the first page, not by who starts the server."""
+    """Return the templates. The site's import pandas and Altair, so they are loaded by the first page, not at the server's start."""
     from dtef_pipeline.site.content import Column, Table
     from dtef_pipeline.site.rendering import environment as site_environment
 
@@ -63,19 +63,19 @@ def environment() -> Environment:
 
 
 def _format_json_lines(value: Any) -> str:
-    """A document as JSON that is read line by line."""
+    """Format a document as indented JSON."""
     return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
-    """What a template makes of values, without characters that HTML cannot have. `root`: where the site's macros find pages."""
+    """Render a template, without characters that are invalid in HTML. `root`: address of pages for the site's macros."""
     return replace_surrogates(environment().get_template(f"{template}.html.j2").render(root="/", **values))
 
 
 def page(
     request: Request, template: str, title: str, *, status: int = 200, scripts: Sequence[str] = (), **values: Any
 ) -> HTMLResponse:
-    """A page: a template that extends `base.html.j2`, with its values. `scripts`: names of files under `/static/`."""
+    """Render a page: a template that extends `base.html.j2`, with its values. `scripts`: names of files under `/static/`."""
     holder = find_holder(request)
     shared = {
         "title": title,
@@ -89,6 +89,6 @@ def page(
 
 
 def part(request: Request, template: str, **values: Any) -> Response:
-    """A part of a page, or 304 where the script has it already."""
+    """Render a part of a page, or return 304 if the script has it already."""
     markup = render(template, values)
     return apply_etag(request, HTMLResponse(markup), compute_weak_etag(markup))

@@ -1,4 +1,4 @@
-"""The static site of all families, as `dtef report` wrote it into the folder `report` of the warehouse: its files, and nothing else."""
+"""The static site of all families, which `dtef report` wrote into the folder `report` of the warehouse. Only its own files are served."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from dtef_pipeline.site.paths import FRONT_PAGE
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse
 
-_NO_REPORT = "There is no report yet: `dtef report` makes it, and Dagster does after each round of evaluations."
+_NO_REPORT = "There is no report yet. Run `dtef report`, or wait for Dagster to make it after the next round of evaluations."
 _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
-"""As the pages say it themselves: charts evaluate their definitions, and nothing of the API can be asked."""
+"""The policy in the pages themselves: charts may evaluate their definitions, and the API cannot be called."""
 _TYPES_OF_REPORT = {**MEDIA_TYPES, ".json": "application/json", ".csv": "text/csv; charset=utf-8", ".svg": "image/svg+xml"}
 
 router = build_page_router()
@@ -39,7 +39,7 @@ def report(held: Operating) -> Response:
 
 @router.get("/report/{path:path}")
 def report_file(path: str, request: Request, services: Used, held: Operating) -> Response:
-    """A file of the report. Raises Problem 404 for a path that the list of its files does not have, whatever lies there."""
+    """A file of the report. Raises Problem 404 for a path outside the list of its files, even if a file exists there."""
     root = services.settings.warehouse
     hashes = _read_hashes(root)
     if not hashes:
@@ -53,7 +53,7 @@ def report_file(path: str, request: Request, services: Used, held: Operating) ->
 
 
 def _read_hashes(root: str | Path) -> Mapping[str, str]:
-    """By path below the folder, the hash of each file that was written as a part of the report; nothing where there is no report."""
+    """Read the hashes of the report's files by path below the folder; empty if there is no report."""
     from pyarrow.fs import FileType
 
     from resources.site_writer import PAGES_LIST, find_site_folder

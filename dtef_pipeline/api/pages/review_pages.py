@@ -1,4 +1,4 @@
-"""The page on which reviewers vote: one pair after the other, with names hidden, and nothing on it that tells who wrote what."""
+"""The page on which reviewers vote: one pair after the other, with hidden names."""
 
 from __future__ import annotations
 
@@ -30,43 +30,43 @@ from resources.votes.vote_queries import refuse_judge
 
 REVIEW_PATH = "/review"
 CONSENT_PATH = "/review/consent"
-ALL_DONE = "You have voted on every pair there is. Thank you."
+ALL_DONE = "You have voted on all pairs. Thank you."
 MOST_SKIPPED = 100
-"""Pairs that a reviewer can have come later; of more, those that were skipped first come now."""
+"""Largest number of skipped pairs; beyond it, the pair that was skipped first is shown next."""
 _STAYS = (422, 429)
-"""Of these the same pair is shown again, as it was filled in."""
+"""Errors after which the same pair is shown again, with the reviewer's input."""
 _PAIR_ID = re.compile(r"[0-9a-f]{32}")
 _SAID_AFTER = {
     "voted": "Your vote is stored.",
-    "skipped": "This pair comes again later.",
-    "shown": "Kept: exports may show your id.",
-    "hidden": "Kept: exports do not show your id.",
+    "skipped": "You will see this pair again later.",
+    "shown": "Saved: exports may show your id.",
+    "hidden": "Saved: exports do not show your id.",
 }
-"""By the word in the address that a form leads to, what is said there."""
+"""Messages by the word in the address after a form."""
 _INCOMPLETE_VOTE = "Choose A, B or tie, and how certain you are."
-_FIRST_VOTE_STAYS = "You have voted on that pair before: your first vote stays."
-_PAIR_IS_NOT_THERE = "That pair is not there, so that nothing was stored. Here is another one."
+_FIRST_VOTE_STAYS = "You have already voted on that pair; your first vote counts."
+_PAIR_IS_NOT_THERE = "That pair does not exist, so nothing was stored. Here is another one."
 
 router = build_page_router()
 SentForm = Annotated[dict[str, str], Depends(read_form_fields)]
 
 
 class FilledForm(NamedTuple):
-    """What a reviewer has filled in, as texts of a form."""
+    """A reviewer's input, as texts of a form."""
 
     pair_id: str = ""
     choice: str = ""
     confidence: str = ""
     justification: str = ""
     skipped: tuple[str, ...] = ()
-    """Ids of pairs that come later, the one that was skipped first in front."""
+    """Ids of skipped pairs, the one that was skipped first in front."""
 
 
 @router.get(REVIEW_PATH)
 def review_page(
     request: Request, services: Used, feedback: UsedForVotes, held: Reviewing, skipped: str = "", said: str = ""
 ) -> Response:
-    """The next pair of the reviewer; the task and the consent first, where nothing was said of that yet."""
+    """The next pair of the reviewer; if consent is missing, first the task and the consent form."""
     refuse_judge(services.votes.database, held.name)
     review = _Review(request, services, feedback, held)
     if review.consent is None:
@@ -76,7 +76,7 @@ def review_page(
 
 @router.post(CONSENT_PATH)
 def give_consent(request: Request, services: Used, feedback: UsedForVotes, held: Reviewing, fields: SentForm) -> Response:
-    """Notes whether exports may show the id of the reviewer."""
+    """Store whether exports may show the id of the reviewer."""
     refuse_judge(services.votes.database, held.name)
     is_shown = fields.get("consent") == "yes"
     if _Review(request, services, feedback, held).consent is not is_shown:
@@ -86,7 +86,7 @@ def give_consent(request: Request, services: Used, feedback: UsedForVotes, held:
 
 @router.post(REVIEW_PATH)
 def vote_on_page(request: Request, services: Used, feedback: UsedForVotes, held: Reviewing, fields: SentForm) -> Response:
-    """Stores a vote, or has a pair come later. What cannot be stored stays in a form, whatever the reason."""
+    """Store a vote, or skip a pair. A vote that cannot be stored stays in the form."""
     form = read_form(fields)
     if fields.get("do") == "skip":
         return _redirect_to_review("skipped", add_skipped(form.skipped, form.pair_id))
@@ -95,7 +95,7 @@ def vote_on_page(request: Request, services: Used, feedback: UsedForVotes, held:
 
 @dataclass(frozen=True)
 class _Review:
-    """A request of a reviewer, and what it is answered from."""
+    """A request of a reviewer, with the services it needs."""
 
     request: Request
     services: Services
@@ -104,12 +104,12 @@ class _Review:
 
     @cached_property
     def consent(self) -> bool | None:
-        """What the reviewer said, read once; None: nothing yet."""
+        """The reviewer's consent, read once; None: not given yet."""
         reviewer = self.services.votes.reviewer(self.held.name)
         return None if reviewer is None else bool(reviewer["consent"])
 
     def submit_ballot(self, form: FilledForm) -> Response:
-        """Stores the vote, and says what came of it."""
+        """Store the vote, and describe the result."""
         try:
             pair = self._pair(form.pair_id)
             if not (form.choice and form.confidence):
@@ -126,7 +126,7 @@ class _Review:
         return _redirect_to_review("voted", tuple(pair_id for pair_id in form.skipped if pair_id != form.pair_id))
 
     def next_page(self, skipped_ids: tuple[str, ...], message: str, status: int = 200) -> Response:
-        """The next pair, or that there is none."""
+        """Return the page of the next pair, or of none being left."""
         pair = self.feedback.waiting.choose_next(self.held.name, later=skipped_ids)
         if pair is None:
             return self.page(status, skipped=skipped_ids, progress=self._load_progress(), said=f"{message} {ALL_DONE}".strip())
@@ -135,11 +135,12 @@ class _Review:
         return self.pair_page(pair, FilledForm(pair.pair_id, skipped=skipped_ids), message, status)
 
     def pair_page(self, pair: BlindedPair, form: FilledForm, message: str, status: int) -> Response:
-        """One pair with what the reviewer has filled in."""
+        """Return the page of one pair with the reviewer's input."""
         return self.page(status, pair=pair, form=form, skipped=form.skipped, progress=self._load_progress(), said=message)
 
     def page(self, status: int, **values: Any) -> Response:
-        """The page. `pair` and `form`: what is voted on; `progress`: how far the reviewer is; `said`: what became of the vote before."""
+        """Return the page. `pair` and `form`: the pair to vote on; `progress`: the reviewer's progress; `said`: the result of the previous
+        vote."""
         return page(
             self.request,
             "review",
@@ -159,7 +160,7 @@ class _Review:
         return self.feedback.waiting.progress(self.held.name)
 
     def _pair(self, pair_id: str) -> BlindedPair:
-        """Raises UnknownPair, also for what can be no id."""
+        """Load a pair. Raises UnknownPair, also for an invalid id."""
         if not _PAIR_ID.fullmatch(pair_id):
             raise UnknownPair(_PAIR_IS_NOT_THERE)
         return self.feedback.waiting.pair(pair_id)
@@ -168,7 +169,7 @@ class _Review:
         wait = problem.headers.get("Retry-After")
         if problem.status != 429 or wait is None:
             raise problem
-        message = f"You vote faster than votes are taken. Nothing is lost: vote again in {format_count(int(wait), 'second')}."
+        message = f"You are voting too fast. Nothing is lost: vote again in {format_count(int(wait), 'second')}."
         response = self.pair_page(pair, form, message, problem.status)
         response.headers["Retry-After"] = wait
         return response
@@ -181,13 +182,13 @@ def _ballot_values(form: FilledForm, holder: HeldToken) -> Mapping[str, Any]:
 
 
 def _format_vote_error(error: BallotError) -> str:
-    """What is wrong with a vote, each field by its title."""
+    """Describe the errors of a vote, with the titles of fields."""
     field_messages = [f"{VOTE_FIELD_TITLES.get(field, field)}: {message}" for field, message in error.faults]
     return "; ".join(field_messages) or str(error)
 
 
 def read_form(fields: Mapping[str, str]) -> FilledForm:
-    """What a form brought; browsers send an end of a line as two characters, of which one is kept."""
+    """Read the form; browsers send line ends as two characters, of which one is kept."""
     return FilledForm(
         fields.get("pair_id", ""),
         fields.get("choice", ""),
@@ -198,13 +199,13 @@ def read_form(fields: Mapping[str, str]) -> FilledForm:
 
 
 def read_skipped(words: str) -> tuple[str, ...]:
-    """Ids between dots, each once; what is not an id is left out."""
+    """Read ids separated by dots, each once; invalid ids are left out."""
     ids = (pair_id for pair_id in words[-33 * MOST_SKIPPED :].split(".") if _PAIR_ID.fullmatch(pair_id))
     return tuple(dict.fromkeys(ids))[-MOST_SKIPPED:]
 
 
 def add_skipped(skipped_ids: tuple[str, ...], pair_id: str) -> tuple[str, ...]:
-    """The pair comes after all others that were skipped."""
+    """Add the pair after all other skipped ones."""
     return read_skipped(".".join((*(entry for entry in skipped_ids if entry != pair_id), pair_id)))
 
 

@@ -1,4 +1,4 @@
-"""What one run of an evaluation came to, as a page: metrics with intervals, cost, and the texts behind them."""
+"""Results of one run of an evaluation as a page: metrics with intervals, cost, and all texts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from dtef_pipeline.api.services import Used
 from dtef_pipeline.text.quantity_words import format_count
 
 _LONGEST_BESIDE_NAME = 120
-"""Characters of a text that stands beside its name; a longer one stands below it."""
+"""Largest number of characters of a text next to its name; a longer one is below it."""
 _UNIT_OF_ENDING = {"_s": "s", "_usd": "US dollars"}
-"""How names of values end that have a unit."""
+"""Endings of names of values with a unit."""
 _METRICS_SHOWN, _TRACES_SHOWN = 500, 100
-_NOT_KNOWN_YET = "no row of the run is written; the page of the evaluation has what was bought in all"
+_NOT_KNOWN_YET = "no rows of the run have been written yet; see the cost on the evaluation's page"
 
 router = build_page_router()
 
@@ -50,7 +50,7 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
             "Snapshot": asked.snapshot,
             "Outcomes": _format_outcomes(results.outcomes),
             "Cost": f"{cost}, paid by this run or by others" if results.traces else _NOT_KNOWN_YET,
-            "Bought by this evaluation": purchase if results.traces else _NOT_KNOWN_YET,
+            "Paid by this evaluation": purchase if results.traces else _NOT_KNOWN_YET,
         },
         warning=results.outcomes["warning"],
         caption=_format_with_rest(format_count(len(results.metrics), "metric"), len(results.metrics), _METRICS_SHOWN),
@@ -61,7 +61,7 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
 
 
 def _format_with_rest(words: str, number: int, limit: int) -> str:
-    return words if number <= limit else f"{words}; the first {limit} are shown, the JSON has all"
+    return words if number <= limit else f"{words}; the first {limit} are shown, see the JSON for all"
 
 
 def _format_outcomes(outcomes: Mapping[str, Any]) -> str:
@@ -73,7 +73,7 @@ def _format_outcomes(outcomes: Mapping[str, Any]) -> str:
 
 @router.get("/runs/{run_id}/traces/{trace_id}")
 def trace_page(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
-    """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
+    """A trace: for games a whole episode with its turns, otherwise a prompt with its response and scores."""
     run_id, trace = asked.run.run_id, {**load_trace(asked, trace_id)}
     del trace["run_id"]
     members = build_trace_members(format_episode(trace) if "turns" in trace else trace)
@@ -88,7 +88,7 @@ def trace_page(request: Request, held: Operating, asked: Asked, trace_id: str) -
 
 
 def format_episode(episode: Mapping[str, Any]) -> dict[str, Any]:
-    """The episode with its moves as an object, not as JSON, and its turns without what stands beside them."""
+    """Return the episode with its moves as an object instead of JSON text, and its turns without repeated values."""
     turns = episode["turns"]
     names = {name for name in episode if all(turn.get(name) == episode[name] for turn in turns)}
     rows = [{name: value for name, value in turn.items() if name not in names} for turn in turns]
@@ -96,21 +96,21 @@ def format_episode(episode: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class TraceMembers(NamedTuple):
-    """An object as it is read: what is short beside its names, then what is long, each under a heading."""
+    """An object for readers: short values next to their names, then long ones, each under a heading."""
 
     short: Mapping[str, Any]
     parts: Mapping[str, str | TraceMembers | TraceRows | list[TraceMembers]]
 
 
 class TraceRows(NamedTuple):
-    """A list of objects without lists in them, as a table."""
+    """A list of flat objects as a table."""
 
     headings: list[str]
     rows: list[list[Any]]
 
 
 def build_trace_members(values: Mapping[str, Any]) -> TraceMembers:
-    """The members of an object that have a value."""
+    """Return the members of an object that have a value."""
     fields = {name: value for name, value in values.items() if value not in (None, "", [], {})}
     long = {name: value for name, value in fields.items() if _is_part(value)}
     short = {_format_label(name): _format_value(name, value) for name, value in fields.items() if name not in long}
@@ -151,7 +151,7 @@ def _format_label(name: str) -> str:
 
 
 def _format_value(name: str, value: Any) -> str | datetime:
-    """A value in a line: numbers with four digits, lists with commas."""
+    """Format a value in a line: numbers with four digits, lists with commas."""
     if name.endswith("_at") and isinstance(value, str):
         return datetime.fromisoformat(value)
     if isinstance(value, datetime):
@@ -166,7 +166,7 @@ def _format_value(name: str, value: Any) -> str | datetime:
 
 
 def format_four_digits(value: Any) -> str:
-    """`0.0003736`: a number with four digits, and never with an exponent; a dash for none."""
+    """Format a number with four digits, never with an exponent: `0.0003736`; a dash for None."""
     if isinstance(value, int | float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{Decimal(f'{value:.4g}'):f}"
     return "–" if value is None else str(value)

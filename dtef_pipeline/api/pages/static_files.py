@@ -1,4 +1,4 @@
-"""What the pages load beside their markup, for everybody: the site's style sheet and script, and those of the API."""
+"""Static files of the pages, available to everybody: the site's style sheet and script, and those of the API."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MEDIA_TYPES = {
 }
 _OF_THE_SITE = ("site.css", "site.js")
 _REVIEW_STYLE = "review.css"
-"""Begins with the rules of the page on which people vote without a server, so that both look alike."""
+"""Starts with the style rules of the offline voting page, so that both look alike."""
 
 router = APIRouter(include_in_schema=False)
 
 
 class StaticFile(NamedTuple):
-    """A file as it is sent."""
+    """A file ready to send."""
 
     content: bytes
     media_type: str
@@ -34,16 +34,16 @@ class StaticFile(NamedTuple):
 
 @router.get("/static/{name}")
 async def static_file(name: str, request: Request) -> Response:
-    """The file, which browsers keep and ask for again by its tag. Async, so that it waits for no thread."""
+    """The file, which browsers cache and revalidate by its tag. Async, so that it needs no thread."""
     file = static_files().get(name)
     if file is None:
-        raise Problem(404, "there is no such file")
+        raise Problem(404, "no such file")
     return apply_etag(request, Response(file.content, media_type=file.media_type), file.etag)
 
 
 @cache
 def static_files() -> dict[str, StaticFile]:
-    """By name, all there are."""
+    """Return all files by name."""
     paths = [one for one in files("dtef_pipeline.api").joinpath("static").iterdir() if PurePath(one.name).suffix in MEDIA_TYPES]
     shared = [files("dtef_pipeline.site").joinpath("static", name) for name in _OF_THE_SITE]
     texts = {path.name: path.read_text(encoding="utf-8") for path in [*shared, *paths]}

@@ -1,4 +1,4 @@
-"""The votes of reviewers by day and by choice, and a form that makes pairs."""
+"""Votes of reviewers by day and by choice, and a form that makes pairs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def votes_page(request: Request, services: Used, held: Operating, made: _Made = 
 
 @router.post("/votes")
 def make_pairs_by_form(request: Request, services: Used, feedback: UsedForVotes, held: Operating, form: SentForm) -> Response:
-    """Makes pairs, as POST /api/feedback/pairs does."""
+    """Make pairs, as POST /api/feedback/pairs."""
     try:
         result = make_pairs(_parse_pairs_form(form), held, services, feedback)
     except (Problem, DtefError) as error:
@@ -82,7 +82,7 @@ def _render_votes_page(
 
 
 def _parse_pairs_form(form: TypedForm) -> PairsWanted:
-    """What the form stands for. Raises Problem."""
+    """Parse the form. Raises Problem."""
     most = {"most": parse_number(typed)} if (typed := read_field(form, "most")) else {}
     values = {"family": read_field(form, "family"), "baselines": bool(form.get("baselines")), **most}
     try:
@@ -92,15 +92,15 @@ def _parse_pairs_form(form: TypedForm) -> PairsWanted:
 
 
 def _build_pairing_fields(form: TypedForm) -> list[FormField]:
-    """Which stored responses are paired."""
+    """Build the fields that select stored responses."""
     # The families bring pandas, which the API starts without.
     from dtef_pipeline.families import FAMILIES
 
     families = [Choice(family.name, family.name) for family in FAMILIES if family.paired]
-    baselines = Choice("yes", "Pair the answers of baselines too")
+    baselines = Choice("yes", "Pair responses of baselines too")
     return [
         FormField("family", "Family", "choice", form.get("family", ()), choices=families),
-        FormField("most", "At most", values=form.get("most", ("100",)), hint="How many pairs; empty: all that there can be."),
+        FormField("most", "At most", values=form.get("most", ("100",)), hint="Number of pairs; empty: all possible pairs."),
         FormField("baselines", "Baselines", "box", form.get("baselines", ()), choices=[baselines]),
     ]
 
@@ -108,9 +108,9 @@ def _build_pairing_fields(form: TypedForm) -> list[FormField]:
 def _describe_terms(counts: VoteCounts) -> dict[str, str]:
     total = sum(counts.by_side.values())
     votes = [f"{counts.n_votes:,}"]
-    votes += [f"{counts.n_voided:,} of them voided, which the figures below count too"] if counts.n_voided else []
+    votes += [f"{counts.n_voided:,} of them voided, which are included in the figures below"] if counts.n_voided else []
     votes += (
-        [f"{counts.n_without_time:,} without a time, as another tool took them: no day counts these"]
+        [f"{counts.n_without_time:,} without a time (collected by another tool), which no day counts"]
         if counts.n_without_time
         else []
     )
@@ -128,7 +128,7 @@ def _format_share(number: int, of: int) -> str:
 
 
 def _build_reviewer_rows(services: Services, counts: VoteCounts) -> list[dict[str, Any]]:
-    """Who has voted, those with the most votes first: under the own name only who agreed to that."""
+    """Build the list of reviewers, most votes first; only those who consented are shown by name."""
     reviewers = services.votes.reviewers()
     return [
         {
@@ -144,15 +144,15 @@ def _build_reviewer_rows(services: Services, counts: VoteCounts) -> list[dict[st
 
 
 def hash_reviewer(reviewer_id: str, salt: str) -> str:
-    """A name by which a reviewer is known on these pages, and from which nobody learns whose it is."""
+    """Return a pseudonym of a reviewer for these pages."""
     return f"reviewer-{hmac.new(salt.encode(), f'pages {reviewer_id}'.encode('utf-8', 'surrogatepass'), hashlib.sha256).hexdigest()[:12]}"
 
 
 def _build_day_chart(by_day: Mapping[date, int], first: date) -> dict[str, Any] | None:
-    """Votes of each of the last days, from the first on; None: there are none."""
+    """Build the chart of votes on each of the last days; None: there are none."""
     days = {day: by_day.get(day, 0) for day in (first + timedelta(days=n) for n in range(DAYS_OF_VOTES))}
     if not (total := sum(days.values())):
         return None
     most = max(days.values())
-    caption = f"the last {format_count(DAYS_OF_VOTES, 'day')}: {format_count(total, 'vote')}, at most {most:,} a day"
-    return {"caption": f"Votes a day (UTC), {caption}", "days": list(days.items()), "most": most}
+    caption = f"the last {format_count(DAYS_OF_VOTES, 'day')}: {format_count(total, 'vote')}, at most {most:,} per day"
+    return {"caption": f"Votes per day (UTC), {caption}", "days": list(days.items()), "most": most}

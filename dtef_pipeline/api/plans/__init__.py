@@ -1,1 +1,1 @@
-"""What an evaluation that is asked for over HTTP comes to: its manifest is checked, and becomes a run of Dagster."""
+"""Plans of evaluations requested over HTTP: a manifest is checked and becomes a Dagster run."""

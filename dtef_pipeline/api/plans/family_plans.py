@@ -1,4 +1,4 @@
-"""Manifests of evaluations and the runs that they come to, planned the same way for any family from its settings."""
+"""Plans of evaluations for any family, made from the family's settings."""
 
 from __future__ import annotations
 
@@ -37,47 +37,47 @@ if TYPE_CHECKING:
 
 
 class PlanSource(NamedTuple):
-    """What the plans of a family rest on."""
+    """Inputs for the plans of a family."""
 
     name: str
     space: Space
     settings: type[RunSettings]
     stages: Mapping[str, Sequence[str]]
-    """By stage in the order of the pipeline, the settings that it takes; the first makes the items of a partition."""
+    """Settings by stage in the order of the pipeline; the first stage makes the items of a partition."""
     items: str
-    """The table with a row of each item, which the first stages make."""
+    """Table with one row per item, made by the first stages."""
     answers: str
-    """The first table that is kept by snapshot."""
+    """First table with snapshots."""
 
 
 class NamedForRun(NamedTuple):
-    """What the names in a manifest stand for."""
+    """The resolved names of a manifest."""
 
     models: Models
-    """All that are known."""
+    """All known models."""
     keys: list[str]
-    """The partitions that are named."""
+    """Named partitions."""
 
 
 class FamilyPlans:
-    """Plans of a family. What is said here holds for a family that says nothing else."""
+    """Plans of a family, with defaults for families without a class of their own."""
 
     field = "partitions"
-    """Of a manifest, which names partitions."""
-    nothing_added = "nothing of this family was added on this server yet"
+    """Fields of a manifest that name partitions."""
+    nothing_added = "nothing of this family has been added on this server yet"
 
     def __init__(self, source: PlanSource) -> None:
         self.source = source
 
     @classmethod
     def build_for_family(cls, family: Family) -> FamilyPlans:
-        """Of a family that has no more than its record."""
+        """Build the plans of a family from its record."""
         calls, tables = family.calls.tables[0].table, list(family.tables)
         return cls(PlanSource(family.name, family.space, family.settings, family.settings_by_stage, tables[0], calls))
 
     @cached_property
     def form(self) -> type[Part]:
-        """The form of a manifest: partitions, and the settings of the family's runs that the API takes."""
+        """Return the form of a manifest: partitions, and the settings of the family's runs that the API accepts."""
         source = self.source
         members: dict[str, Any] = {
             "family": (Literal[source.name], ...),
@@ -87,9 +87,9 @@ class FamilyPlans:
         return build_manifest_model(base, f"{source.name.capitalize()}Evaluation", source.settings)
 
     def plan(self, manifest: EvaluationAsked, server: Settings) -> PlannedEvaluation:
-        """The run of stages, from the first on that has not made all partitions.
+        """Plan the stages from the first one that has not made all partitions.
 
-        Raises UnknownName for partitions and models that are not there, and UnfitManifest for models and settings that cannot be asked so.
+        Raises UnknownName for unknown partitions and models, and UnfitManifest for invalid models and settings.
         """
         source = self.source
         values, settings = manifest.model_dump(), self.settings(manifest)
@@ -106,11 +106,11 @@ class FamilyPlans:
         )
 
     def refuse_names(self, values: Mapping[str, Any], server: Settings) -> None:
-        """Raises RefusedManifest with all names that are not there, of those fields of a manifest that have their form."""
+        """Raises RefusedManifest with all unknown names in the well-formed fields of a manifest."""
         self.resolve_names(values, self.source.settings.model_construct(**values), server)
 
     def resolve_names(self, values: Mapping[str, Any], settings: Any, server: Settings) -> NamedForRun:
-        """Raises RefusedManifest with all names that cannot be, of models and of partitions. Without any, no partition is meant."""
+        """Raises RefusedManifest with all invalid names of models and partitions. Without names, no partition is selected."""
         refusals, keys = Refusals(), list[str]()
         with refusals.kept():
             models = load_named_models(server, "models", values.get("models") or ())
@@ -122,7 +122,7 @@ class FamilyPlans:
         return NamedForRun(models, keys)
 
     def _choose_partitions(self, values: Mapping[str, Any], settings: Any, server: Settings) -> list[str]:
-        """The partitions that a manifest names. Raises UnknownName, also where Dagster knows none."""
+        """Return the partitions that a manifest names. Raises UnknownName, also if Dagster knows none."""
         source = self.source
         if not (keys := list_known_partitions(server, source.space)):
             partitions = list_made_partitions(server, source.items, source.space)
@@ -137,42 +137,42 @@ class FamilyPlans:
         return bool(values.get(self.field))
 
     def choose(self, values: Mapping[str, Any], settings: Any, keys: Sequence[str]) -> list[str]:
-        """The partitions that are named among those that are known. Raises ConfigError, which begins with the field."""
+        """Return the named partitions among the known ones. Raises ConfigError that begins with the field."""
         return filter_by_patterns(keys, values[self.field], f"{self.field}:")
 
     def require_judges(self, refusals: Refusals, settings: Any, server: Settings) -> None:
-        """Keeps what is refused of the names of judges and of others that are asked beside the models."""
+        """Check the names of judges and other auxiliary models; errors are collected."""
 
     def draws(self, settings: Any) -> Mapping[str, int]:
-        """By field, how often each prompt is asked."""
+        """Return the number of draws by field."""
         return {"draws": getattr(settings, "draws", 1)}
 
     def count_prompts(self, settings: Any, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
-        """By partition, of those that were made."""
+        """Count the existing prompts by partition."""
         for key in keys:
             yield len(warehouse.read_or_empty(self.source.items, **self.source.space.levels(key)))
 
     def settings(self, manifest: EvaluationAsked) -> Any:
-        """What a run of the manifest is given."""
+        """Return the settings of a manifest's run."""
         return manifest.settings(self.source.settings)
 
     def config(self, settings: Any, named: NamedForRun, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
-        """By stage, its configuration: these stages are run. `all_made`: the first stage has made all partitions already."""
+        """Return the configuration of the stages that run. `all_made`: whether the first stage has already made all partitions."""
         return run_config(settings, self.stages(settings, all_made))
 
     def stages(self, settings: Any, all_made: bool) -> Mapping[str, Sequence[str]]:
-        """Those that run, with their settings."""
+        """Return the stages that run, with their settings."""
         first, *_ = self.source.stages
         return {name: names for name, names in self.source.stages.items() if not (all_made and name == first)}
 
     def require_askable(self, settings: Any, named: NamedForRun, server: Settings) -> list[str]:
-        """Refuses models that cannot be asked; the warnings of `manifest_base.require_askable`."""
+        """Refuse models that cannot be used; returns the warnings of `manifest_base.require_askable`."""
         with rejections("models"):
             specs = named.models.resolve(list(getattr(settings, "models", ())))
         return self.require_within_budget({"models": specs}, settings, server)
 
     def require_within_budget(self, specs: Mapping[str, Sequence[ModelSpec]], settings: Any, server: Settings) -> list[str]:
-        """The warnings of `require_askable` of models by the field that names them, all of which the budget of the run is for."""
+        """Return the warnings of `require_askable` for models by the field that names them; all share the budget of the run."""
         budget = Accounts(Budget(max_cost_usd=settings.max_cost_usd), {})
         return [
             line for field, group in specs.items() for line in require_askable(field, group, settings.snapshot, server, budget)
@@ -186,9 +186,8 @@ class FamilyPlans:
 
 
 def _describe_unknown_partitions(partitions: Collection[str]) -> str:
-    """Of partitions that the warehouse has."""
+    """Describe unknown partitions that the warehouse has."""
     return (
-        f"the warehouse of this server holds {list_first_names(sorted(partitions), 3)}, but Dagster's home does not list them: "
-        "they were added with another "
-        "DAGSTER_HOME, or it was begun anew; who runs the server adds them again"
+        f"the warehouse of this server has {list_first_names(sorted(partitions), 3)}, but Dagster's home does not: they were added with "
+        "another DAGSTER_HOME, or it was reset. The server's operator must add them again"
     )

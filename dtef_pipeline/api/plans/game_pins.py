@@ -1,4 +1,4 @@
-"""What a manifest of games stands for on the day it is submitted, whatever becomes of its scenarios and personas afterwards."""
+"""Pins the versions in a games manifest on submission, so that later changes of scenarios and personas do not affect it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from dtef_pipeline.games.settings import GamesSettings
 
 
 class PinnedScenario(NamedTuple):
-    """What is played of one scenario."""
+    """The pinned version, seeds and opponents of one scenario."""
 
     scenario_version: int
     seeds: str
-    """Spelled out, such as `1-40`."""
+    """Seeds in full, such as `1-40`."""
     opponents: list[str]
-    """As items have them; empty: the scenario has one seat."""
+    """Opponents as in items; empty: the scenario has one seat."""
 
 
 def pin_scenario(pack: Pack, seeds: str | None, opponents: Iterable[str]) -> PinnedScenario:
-    """Of a scenario as it is now, and what the manifest gives. Raises ConfigError where a scenario of several seats has no opponents."""
+    """Pin a scenario's present version with the manifest's settings. Raises ConfigError if a scenario with several seats has no
+    opponents."""
     manifest = pack.manifest
     span = f"{manifest.seeds.first}-{manifest.seeds.first + manifest.seeds.count - 1}"
     names = resolve_opponents([name_opponent_item(pack, opponent) for opponent in opponents], manifest)
@@ -31,7 +32,7 @@ def pin_scenario(pack: Pack, seeds: str | None, opponents: Iterable[str]) -> Pin
 
 
 def pin_personas(named: Iterable[str], personas: Mapping[str, Persona]) -> dict[str, int]:
-    """By id, the versions of the personas that players are named with, `calm@model`. A name such as `calm:v2@model` says it already.
+    """Return by id the versions of the personas in players' names, `calm@model`. A name such as `calm:v2@model` already has its version.
 
     The version does not go into the name: an opponent's name is part of item ids.
     """
@@ -40,7 +41,7 @@ def pin_personas(named: Iterable[str], personas: Mapping[str, Persona]) -> dict[
 
 
 def apply_pins(settings: GamesSettings, scenarios: Mapping[str, PinnedScenario], personas: Mapping[str, int]) -> GamesSettings:
-    """The settings with what is pinned."""
+    """Return the settings with the pinned versions."""
     return settings.model_copy(
         update={
             "scenario_versions": {key: pin.scenario_version for key, pin in scenarios.items()},

@@ -1,4 +1,4 @@
-"""Manifests of games: who plays what, checked before anything is stored, and the run that it comes to."""
+"""Manifests of games: players and scenarios, checked before anything is stored, and the resulting run."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ from resources.model_catalog import load_known_models
 from resources.settings import Settings
 
 MOST_ASKED_RUNS = 200
-"""Personas x scenarios of one manifest."""
+"""Largest number of personas times scenarios of one manifest."""
 _LARGEST_ASKED_SEED = 10**12 - 1
 _LONGEST_SEEDS = 2_000
-"""Characters of the text."""
+"""Largest number of characters of the text."""
 
 
 def _validate_seeds(value: Any) -> Any:
@@ -67,7 +67,7 @@ def _validate_seeds(value: Any) -> Any:
     if wrong := [seed for seed in value if not 0 <= seed <= _LARGEST_ASKED_SEED]:
         raise ValueError(f"got {str(wrong[0])[:80]}; allowed: whole numbers from 0 to {_LARGEST_ASKED_SEED}")
     if not value:
-        raise ValueError("got an empty list; allowed: one or more seeds, or none given: those of each scenario")
+        raise ValueError("got an empty list; allowed: one or more seeds, or null for those of each scenario")
     return require_unique(value)
 
 
@@ -82,7 +82,7 @@ def _expand_seeds(text: str) -> str:
         raise ValueError(f"got {repr(text)[:80]}; allowed: {str(error).partition('allowed: ')[2]}") from None
     for (_, last), (first, _) in pairwise(spans):
         if first <= last:
-            raise ValueError(f"got {first} more than once; allowed: each once")
+            raise ValueError(f"got {first} more than once; allowed: each seed only once")
     return text
 
 
@@ -95,23 +95,23 @@ class GamesManifest(Part):
 
     family: Literal["games"] = "games"
     persona_ids: Annotated[Names, Field(min_length=1)]
-    """Ids, `cautious` or `cautious:v2`, or `none`: the model as itself. Only approved ones."""
+    """Ids of approved personas, `cautious` or `cautious:v2`, or `none` for the model as itself."""
     scenario_ids: Annotated[Names, Field(min_length=1)]
-    """Such as `poker/kuhn`."""
+    """Scenarios, such as `poker/kuhn`."""
     models: Annotated[Names, Field(min_length=1)]
-    """Models, collections of them, `baseline/NAME`, or `baselines`: all that a scenario has."""
+    """Models, collections of models, `baseline/NAME`, or `baselines` for all baselines of each scenario."""
     seeds: Annotated[
         Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_SEEDS)] | list[int] | None,
         BeforeValidator(_validate_seeds),
     ] = None
-    """`1-20`, or a list of them; none: those of each scenario."""
+    """Seeds as `1-20` or as a list; null: those of each scenario."""
     draws: Annotated[int, Field(ge=1, le=MOST_ASKED_EPISODES)] = 1
-    """Repetitions of each episode of a model."""
+    """Number of draws of each episode of a model."""
     opponents: Names = []
-    """Baselines, models or persona@model; empty: those of each scenario."""
+    """Baselines, models or persona@model; empty: the opponents of each scenario."""
     budget: EvaluationBudget | None = None
     snapshot: Annotated[str, AfterValidator(validate_snapshot)] = "base"
-    """Label of this evaluation pass: base, a date, or another name; a new one asks everything afresh."""
+    """Label of this evaluation pass: base, a date, or another name; a new label sends every request again."""
 
     @field_validator("budget")
     @classmethod
@@ -125,8 +125,8 @@ class GamesPlans:
     form = GamesManifest
 
     def plan(self, manifest: GamesManifest, server: Settings) -> PlannedEvaluation:
-        """Raises UnknownName for a persona, scenario, model or opponent that there is none of, NotApproved for a persona that is a draft or
-        retired, UnfitManifest for what else cannot be played, and ConfigError where a file of the installation has a fault.
+        """Raises UnknownName for an unknown persona, scenario, model or opponent, NotApproved for a draft or retired persona, UnfitManifest
+        for anything else that cannot be played, and ConfigError for an invalid file of the installation.
         """
         named = _NamedGames(manifest.model_dump(), server)
         packs, names = named.packs, [AS_ITSELF if choice is None else choice.name for choice in named.chosen.values()]
@@ -159,21 +159,21 @@ class GamesPlans:
         )
 
     def refuse_names(self, values: Mapping[str, Any], server: Settings) -> None:
-        """Raises RefusedManifest with all names that cannot be, of those fields of a manifest that have their form."""
+        """Raises RefusedManifest with all invalid names in the well-formed fields of a manifest."""
         _NamedGames(values, server)
 
 
 class _NamedGames:
-    """What the names in a manifest, or in part of one, stand for."""
+    """The resolved names of a manifest, or of a part of one."""
 
     def __init__(self, values: Mapping[str, Any], server: Settings) -> None:
-        """Raises RefusedManifest with all names that cannot be, also those of models and opponents."""
+        """Raises RefusedManifest with all invalid names, including those of models and opponents."""
         # The families bring pandas, which the API starts without.
         from dtef_pipeline.families import COMPUTED_MODELS
 
         self.personas, self.models = load_known_personas(server), load_known_models(server, COMPUTED_MODELS)
         self.chosen: dict[str, Persona | None] = {}
-        """None: the model as itself."""
+        """None: the model plays as itself."""
         self.packs: dict[str, Pack] = {}
         scenarios, refusals = load_known_scenarios(server), Refusals()
         for name in refusals.take_until_full(values.get("persona_ids") or ()):
@@ -191,7 +191,7 @@ class _NamedGames:
         refusals.raise_all()
 
     def _require_player(self, path: str, name: str, server: Settings) -> None:
-        """Raises UnknownName for a player that there is none of, and UnfitManifest for one that cannot be asked so."""
+        """Raise UnknownName for an unknown player, and UnfitManifest for one with invalid settings."""
         before, at, behind = name.partition("@")
         as_persona = bool(at) and before in self.personas
         require_offered(path, behind if as_persona else name, self.models, server)
@@ -213,7 +213,7 @@ def _find_persona(name: str, personas: Mapping[str, Persona]) -> Persona | None:
     if name == AS_ITSELF:
         return None
     if name not in personas:
-        raise UnknownName("persona_ids", f"there is no persona {name!r}; known: {AS_ITSELF}, {list_nearest(name, personas)}")
+        raise UnknownName("persona_ids", f"unknown persona {name!r}; known: {AS_ITSELF}, {list_nearest(name, personas)}")
     persona = personas[name]
     if persona.status != APPROVED:
         raise NotApproved("persona_ids", f"persona {persona.name} is {persona.status}; allowed: an approved persona")
@@ -222,14 +222,14 @@ def _find_persona(name: str, personas: Mapping[str, Persona]) -> Persona | None:
 
 def _find_pack(name: str, scenarios: Mapping[str, ScenarioManifest]) -> Pack:
     if name not in scenarios:
-        raise UnknownName("scenario_ids", f"there is no scenario {name!r}; known: {list_nearest(name, scenarios)}")
+        raise UnknownName("scenario_ids", f"unknown scenario {name!r}; known: {list_nearest(name, scenarios)}")
     if scenarios[name].status == "retired":
         raise NotApproved("scenario_ids", f"scenario {name} is retired; allowed: one that is experimental or in production")
     return pack(name, scenarios)
 
 
 def _build_settings(manifest: GamesManifest, personas: Sequence[str]) -> GamesSettings:
-    """What a run of the manifest is given. `personas`: names with versions, so that what was approved plays."""
+    """Build the settings of a manifest's run. `personas`: names with versions, so that the approved versions play."""
     seeds = manifest.seeds
     bounds = manifest.budget.model_dump(exclude_none=True) if manifest.budget else {}
     return GamesSettings(
@@ -244,25 +244,25 @@ def _build_settings(manifest: GamesManifest, personas: Sequence[str]) -> GamesSe
 
 
 def _require_fitting(manifest: GamesManifest, named: _NamedGames) -> None:
-    """Raises UnfitManifest and UnknownName for names that are known and do not go with each other."""
+    """Raise UnfitManifest or UnknownName for known names that do not fit together."""
     packs = named.packs
     if len({persona and persona.name for persona in named.chosen.values()}) < len(named.chosen):
-        raise UnfitManifest("persona_ids", "a persona stands there twice, once by its id and once by its version")
+        raise UnfitManifest("persona_ids", "got a persona twice, by its id and by its version; allowed: one of them")
     require_weighable(packs.values())
     if (runs := len(manifest.persona_ids) * len(manifest.scenario_ids)) > MOST_ASKED_RUNS:
         raise UnfitManifest(
             "scenario_ids", f"{format_count(runs, 'run')}, one per persona and scenario; allowed: at most {MOST_ASKED_RUNS:,}"
         )
     if manifest.opponents and len(list_solo_scenarios(packs)) == len(packs):
-        raise UnfitManifest("opponents", f"{', '.join(packs)}: one seat and no opponents; allowed: none")
+        raise UnfitManifest("opponents", f"{', '.join(packs)}: it has one seat, so no opponents; allowed: none")
     with rejections("models", UnknownName):
         absent = list_absent_by_scenario(packs, manifest.models)
     if nobody := [key for key, names in absent.items() if len(names) == len(manifest.models)]:
-        raise UnfitManifest("models", f"no player for {', '.join(nobody)}: there is no {' and no '.join(absent[nobody[0]])}")
+        raise UnfitManifest("models", f"no player for {', '.join(nobody)}: it has no {' and no '.join(absent[nobody[0]])}")
 
 
 class _Entry(NamedTuple):
-    """Who plays a scenario."""
+    """The players of a scenario."""
 
     pack: Pack
     players: Sequence[Player]
@@ -270,13 +270,15 @@ class _Entry(NamedTuple):
 
 
 def _resolve_entry(manifest: GamesManifest, game: Pack, named: _NamedGames, personas: Sequence[str]) -> _Entry:
-    """Raises UnfitManifest, UnknownName and NotApproved for who cannot play it."""
+    """Return the players of a scenario. Raises UnfitManifest, UnknownName and NotApproved for those that cannot play it."""
     with rejections("models"):
         players = resolve_entrants(game, named.models, named.personas, manifest.models, personas)
     items = [name_opponent_item(game, opponent) for opponent in manifest.opponents]
     if twice := {item for item in items if items.count(item) > 1}:
         duplicates = [opponent for opponent in manifest.opponents if name_opponent_item(game, opponent) in twice]
-        raise UnfitManifest("opponents", f"got {' and '.join(duplicates)}, the same player more than once; allowed: each once")
+        raise UnfitManifest(
+            "opponents", f"got {' and '.join(duplicates)}, the same player more than once; allowed: each player only once"
+        )
     with rejections("opponents"):
         names = [name for name in resolve_opponents(items, game.manifest) if name != NO_OPPONENT]
     with rejections("opponents", UnknownName):
@@ -288,19 +290,19 @@ def _resolve_entry(manifest: GamesManifest, game: Pack, named: _NamedGames, pers
 
 
 def _count_episodes(manifest: GamesManifest, entry: _Entry, most: int) -> int:
-    """How many are asked for. Raises UnfitManifest for more than `most`."""
+    """Count the requested episodes. Raises UnfitManifest for more than `most`."""
     seats: list[Player | None] = list(entry.opponents) or [None]
     meets = [Match(GameItem(0, 0, NO_OPPONENT), player, opponent) for player in entry.players for opponent in seats]
     per_deal = sum([1 if match.asks_nobody else manifest.draws for match in meets])
     scenario = entry.pack.manifest
     episodes = _count_seeds(manifest, scenario) * len(scenario.seats) * per_deal
     if episodes > most:
-        raise UnfitManifest("seeds", f"more episodes than a manifest may ask for; allowed: at most {MOST_ASKED_EPISODES:,}")
+        raise UnfitManifest("seeds", f"too many episodes for one manifest; allowed: at most {MOST_ASKED_EPISODES:,}")
     return episodes
 
 
 def _count_seeds(manifest: GamesManifest, scenario: ScenarioManifest) -> int:
-    """Counted span by span, so that a short text stands for no list that fills the memory."""
+    """Count the seeds range by range, so that a short text cannot expand to a list that fills the memory."""
     if isinstance(manifest.seeds, list):
         return len(manifest.seeds)
     if manifest.seeds is None:
@@ -309,7 +311,7 @@ def _count_seeds(manifest: GamesManifest, scenario: ScenarioManifest) -> int:
 
 
 def _require_askable(manifest: GamesManifest, entries: Sequence[_Entry], server: Settings) -> list[str]:
-    """The warnings of `require_askable`. Raises UnfitManifest and UnknownName for models that cannot be asked."""
+    """Return the warnings of `require_askable`. Raises UnfitManifest and UnknownName for models that cannot be used."""
     limit = Budget(max_cost_usd=manifest.budget.max_cost_usd if manifest.budget else None)
     by_path = {"models": [entry.players for entry in entries], "opponents": [entry.opponents for entry in entries]}
     warnings: list[str] = []
@@ -320,11 +322,11 @@ def _require_askable(manifest: GamesManifest, entries: Sequence[_Entry], server:
 
 
 def _require_played(names: Sequence[str], players: Sequence[Player]) -> None:
-    """Raises UnfitManifest for a persona that no player plays."""
+    """Raise UnfitManifest for a persona that no player plays."""
     if idle := [name for name in names if name != AS_ITSELF and all(player.persona_name != name for player in players)]:
         raise UnfitManifest(
             "models",
-            f"no player for {', '.join(idle)}: personas are played by models; allowed: a model, or persona_ids: {AS_ITSELF}",
+            f"no player for {', '.join(idle)}: only models can play personas; allowed: a model, or persona_ids: {AS_ITSELF}",
         )
 
 

@@ -1,4 +1,4 @@
-"""What manifests share that ask of stored partitions: snapshot, budget, limits of what is sent, and which partitions there are."""
+"""Shared parts of manifests over stored partitions: snapshot, budget, limits, and the existing partitions."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
     from resources.gateway.budget import Accounts
 
 MOST_PARTITIONS = 2_000
-"""Of one evaluation."""
+"""Largest number of partitions of one evaluation."""
 MOST_ASKED_RESPONSES = 100_000
-"""Of each model, where prompts are asked more than once."""
+"""Largest number of requests per model, if prompts have several draws."""
 MOST_GIVEN = 1_000
-"""Values of a list in a manifest."""
+"""Largest number of values in a list of a manifest."""
 LONGEST_GIVEN = 500
-"""Characters of a text in one."""
+"""Largest number of characters in a text of a manifest."""
 BOUND_BY_COST = "budget.max_cost_usd"
 _ASKS_NO_SERVER = (COMPUTED, IMPORTED, "local/", "stored/")
-"""How models are named that are computed, imported, in this process, or those of the demo: no provider is called `stored`."""
+"""Prefixes of computed, imported, in-process and demo models: no provider has these names."""
 _KEY_NOT_SET = "is not set"
 _opening = threading.Lock()
 
 
 def load_slow_packages(settings: Settings) -> None:
-    """Open Dagster's home, then import litellm and pandas: what pages and checks of manifests need. It takes 5 to 15 seconds."""
+    """Open Dagster's home, then import LiteLLM and pandas, as pages and checks of manifests need them. Takes 5 to 15 seconds."""
     # The health of the service opens the home too: under a lock, so that litellm is not imported meanwhile. It says what is wrong with the home.
     with suppress(Exception):
         list_known_partitions(settings, RUBRIC_SPACE)
@@ -67,10 +67,10 @@ def load_slow_packages(settings: Settings) -> None:
 
 
 class EvaluationAsked(Part):
-    """The part of a manifest that says in which snapshot models are asked, and what that may use."""
+    """The snapshot and the budget of a manifest."""
 
     snapshot: Annotated[str, AfterValidator(validate_snapshot)] = "base"
-    """Label of this evaluation pass: base, a date, or another name; a new one asks everything afresh."""
+    """Label of this evaluation pass: base, a date, or another name; a new label sends every request again."""
     budget: EvaluationBudget = EvaluationBudget()
 
     @field_validator("*", mode="before")
@@ -90,23 +90,23 @@ class EvaluationAsked(Part):
 
     @property
     def bounds(self) -> dict[str, Any]:
-        """What all stages may use together, by the names of the stages' settings."""
+        """Return the budget of all stages together, by the names of the stages' settings."""
         return self.budget.model_dump(exclude_none=True)
 
     def settings(self, model: type[FamilySettings]) -> FamilySettings:
-        """The settings of the family's runs that the manifest asks for."""
+        """Return the manifest's settings for the family's runs."""
         values = self.model_dump(exclude_unset=True, include=set(model.model_fields))
         return build_settings(model, values | self.bounds)
 
 
 def build_manifest_model(base: type[EvaluationAsked], name: str, model: type[RunSettings]) -> type[EvaluationAsked]:
-    """The form of a family's manifests: what `base` has, and the settings of runs that the API takes."""
+    """Build the form of a family's manifests: the fields of `base`, and the settings of runs that the API accepts."""
     names = [setting for setting in list_settings_at(model, Door.API) if setting not in base.model_fields]
     return build_form(base, name, model, names)
 
 
 def list_known_partitions(settings: Settings, space: Space) -> list[str]:
-    """The partitions that Dagster knows, in the order in which they were added; none where there is no home of Dagster yet."""
+    """List Dagster's partitions in the order in which they were added; empty if Dagster's home does not exist yet."""
     home = settings.dagster_home
     if not (home / "dagster.yaml").is_file():
         return []
@@ -117,7 +117,7 @@ def list_known_partitions(settings: Settings, space: Space) -> list[str]:
 
 
 def list_made_partitions(settings: Settings, table: str, space: Space) -> set[str]:
-    """The partitions that a table of the warehouse has rows of."""
+    """List the partitions that have rows in a table of the warehouse."""
     from resources.warehouse import Warehouse
 
     warehouse = Warehouse(settings.warehouse)
@@ -129,7 +129,7 @@ def list_made_partitions(settings: Settings, table: str, space: Space) -> set[st
 
 @contextmanager
 def use_home(home: str) -> Iterator[None]:
-    """The settings file of Dagster may name its folder by the environment alone."""
+    """Set the environment variable that Dagster's settings file needs for its folder."""
     with _opening:
         before = os.environ.get("DAGSTER_HOME")
         os.environ["DAGSTER_HOME"] = home
@@ -143,13 +143,13 @@ def use_home(home: str) -> Iterator[None]:
 
 
 def require_offered(field: str, selector: str, models: Models, settings: Settings) -> None:
-    """Raises UnfitManifest for a model string that is in no models file, unless a setting of the server opens that, and always for an address.
+    """Raise UnfitManifest for a model string that is in no models file, unless a server setting allows it, and always for an address.
 
-    A litellm string alone says where a prompt goes, and with which of the server's credentials. What no file holds and is no such string is for
-    others to refuse.
+    A LiteLLM string determines where a prompt is sent, and with which of the server's credentials. Other unknown names are refused
+    elsewhere.
     """
     if "://" in selector:
-        raise UnfitManifest(field, f"got {selector[:80]!r}, which holds an address; allowed: names of models, without ://")
+        raise UnfitManifest(field, f"got {selector[:80]!r}, which contains an address; allowed: names of models, without ://")
     with rejections(field):
         base = strip_settings(selector)
     names = {*models.specs, *models.collections, *(spec.model for spec in models.specs.values())}
@@ -157,16 +157,15 @@ def require_offered(field: str, selector: str, models: Models, settings: Setting
         return
     raise UnfitManifest(
         field,
-        f"{base[:80]!r} is in no models file of this server; allowed: {list_nearest(base, names)}; who runs the server adds a model to the "
-        f"file that DTEF_MODELS names, or sets {API_ANY_MODEL}=1, and any litellm string is taken",
+        f"{base[:80]!r} is in no models file of this server; allowed: {list_nearest(base, names)}. The server's operator can add it to "
+        f"the file in DTEF_MODELS, or set {API_ANY_MODEL}=1 to allow any LiteLLM string",
     )
 
 
 def load_named_models(settings: Settings, field: str, selectors: Sequence[str]) -> Models:
-    """The known models, those of `selectors` among them.
+    """Load the known models, including those of `selectors`.
 
-    Raises UnknownName for a selector of a model that is not known, and UnfitManifest for settings that it cannot have and for what
-    `require_offered` refuses.
+    Raises UnknownName for an unknown model, and UnfitManifest for invalid settings and for what `require_offered` refuses.
     """
     from dtef_pipeline.families import COMPUTED_MODELS
 
@@ -184,7 +183,7 @@ def load_named_models(settings: Settings, field: str, selectors: Sequence[str]) 
 
 @contextmanager
 def rejections(field: str, kind: type[RefusedManifest] = UnfitManifest) -> Iterator[None]:
-    """A ConfigError or GatewayError inside is about a value of this field that cannot be; raises `kind` in its place."""
+    """Context manager: raise `kind` for this field in place of a ConfigError or GatewayError."""
     try:
         yield
     except (ConfigError, GatewayError) as error:
@@ -192,7 +191,7 @@ def rejections(field: str, kind: type[RefusedManifest] = UnfitManifest) -> Itera
 
 
 def require_label(settings: Settings, table: str, space: Space, keys: Sequence[str], snapshot: str) -> None:
-    """Raises UnfitManifest for a snapshot that cannot be one of these partitions. `table`: where their responses are kept."""
+    """Raise UnfitManifest for a snapshot that these partitions cannot have. `table`: the table of their responses."""
     from assets.stage.snapshots import require_snapshot
     from resources.warehouse import Warehouse
 
@@ -203,11 +202,11 @@ def require_label(settings: Settings, table: str, space: Space, keys: Sequence[s
 def require_askable(
     field: str, specs: Iterable[ModelSpec], snapshot: str, settings: Settings, accounts: Accounts | None = None
 ) -> list[str]:
-    """Refuses what commands refuse before they ask: models without a key, a provider, a price under a limit in dollars, or imported responses.
+    """Refuse what commands refuse before a run: models without a key, a provider, a price under a limit in dollars, or imported responses.
 
-    Returns a line for each sampling setting that is not sent to the provider as it was asked for.
+    Returns a line for each sampling setting that is not sent to the provider as requested.
 
-    Raises UnfitManifest, UnknownName for models of which nothing was imported, and StoreError.
+    Raises UnfitManifest, UnknownName for models without imported responses, and StoreError.
     """
     from resources.gateway.budget import Accounts
     from resources.gateway.model_checks import refuse_absent_imported, refuse_early
@@ -226,7 +225,7 @@ def require_askable(
                 raise UnfitManifest(field, str(error)) from None
             raise UnfitManifest(
                 BOUND_BY_COST,
-                f"cannot be kept without a price of {', '.join(error.names)}; allowed: null, and max_calls in its place",
+                f"cannot be enforced without a price of {', '.join(error.names)}; allowed: null, with max_calls instead",
             ) from None
         except (ConfigError, GatewayError) as error:
             raise UnfitManifest(
@@ -236,7 +235,7 @@ def require_askable(
 
 
 def _format_alternatives(models: Sequence[ModelSpec], settings: Settings) -> str:
-    """What is allowed in place of models without a key: of those that need no look at litellm, which takes seconds."""
+    """List usable models to replace one without a key, among those that can be checked without LiteLLM, which takes seconds to load."""
     from dtef_pipeline.families import COMPUTED_MODELS
     from resources.gateway.model_checks import find_quick_problem
 
@@ -247,13 +246,13 @@ def _format_alternatives(models: Sequence[ModelSpec], settings: Settings) -> str
         if (spec.api_key_env or spec.api_base or spec.is_local) and find_quick_problem(spec, os.environ) is None
     ]
     hint = f", such as {list_nearest(models[0].name, able)}" if able else ""
-    return f"; allowed: a model that can be asked{hint}; or have the variable set on the server"
+    return f"; allowed: a model with a key{hint}; or have the variable set on the server"
 
 
 def require_few_draws(field: str, draws: int, prompts: Iterable[int]) -> None:
-    """Raises UnfitManifest where the draws of all prompts are too many. `prompts`: numbers of them by partition, 0 where that is not known yet.
+    """Raise UnfitManifest if there are too many draws over all prompts. `prompts`: number of prompts by partition, 0 if unknown.
 
-    A single draw of each prompt is never too many. Partitions are looked up no further than needed.
+    A single draw of each prompt is never too many. Only as many partitions as needed are read.
     """
     if draws == 1:
         return
@@ -263,16 +262,16 @@ def require_few_draws(field: str, draws: int, prompts: Iterable[int]) -> None:
         if in_all > MOST_ASKED_RESPONSES:
             raise UnfitManifest(
                 field,
-                f"with so many draws each model would be asked more than {MOST_ASKED_RESPONSES:,} times; allowed: at most that often in one "
-                "evaluation, or 1 draw",
+                f"these draws need more than {MOST_ASKED_RESPONSES:,} requests per model; allowed: at most that many in one evaluation, "
+                "or 1 draw",
             )
 
 
 def build_runs(keys: Sequence[str], field: str) -> list[RunSpec]:
-    """A run of the evaluation per partition. Raises UnfitManifest where they are too many."""
+    """Build a run of the evaluation per partition. Raises UnfitManifest if there are too many."""
     if len(keys) > MOST_PARTITIONS:
         raise UnfitManifest(
             field,
-            f"these come to {format_count(len(keys), 'partition')}; allowed: at most {MOST_PARTITIONS:,} in one evaluation",
+            f"got {format_count(len(keys), 'partition')}; allowed: at most {MOST_PARTITIONS:,} in one evaluation",
         )
     return [RunSpec(key, {"partition": key}) for key in keys]

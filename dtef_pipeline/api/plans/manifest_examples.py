@@ -1,4 +1,4 @@
-"""A manifest of each family to start from, which asks a model that this server can ask."""
+"""An example manifest for each family, with a model that this server can use."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from resources.settings import Settings
 
 
 def manifest_examples(settings: Settings) -> Mapping[str, Mapping[str, Any]]:
-    """By family. What it names beside models is shipped, or added by the demo. Where no model can be asked: baselines, and stored responses.
+    """Return example manifests by family. Their other names are shipped or added by the demo. Without a usable model: baselines, and stored
+    responses.
 
-    Raises ConfigError where a models file has a fault.
+    Raises ConfigError if a models file is invalid.
     """
     model = choose_askable(list_model_choices(settings))
     models = [model.name] if model else []

@@ -1,4 +1,4 @@
-"""Manifests of evaluations, of any family: which form each has, and what each comes to."""
+"""Manifests of evaluations of any family: their form, and the plans made from them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from dtef_pipeline.documents import Part, format_value, reasons
 from resources.settings import Settings
 
 FAMILY_OF_UNNAMED = "games"
-"""Of a manifest that names none."""
+"""Family of a manifest that names none."""
 
 
 class Plans(Protocol):
-    """What the manifests of a family are planned with."""
+    """The interface for planning the manifests of a family."""
 
     @property
     def form(self) -> type[Part]: ...
 
     def plan(self, manifest: Any, server: Settings) -> PlannedEvaluation:
-        """Raises UnknownName, NotApproved or UnfitManifest, and ConfigError where the installation has a fault."""
+        """Raises UnknownName, NotApproved or UnfitManifest, and ConfigError if the installation is misconfigured."""
 
     def refuse_names(self, values: Mapping[str, Any], server: Settings) -> None:
-        """Raises RefusedManifest for names that cannot be in those fields of a manifest that have their form."""
+        """Raises RefusedManifest for invalid names in the well-formed fields of a manifest."""
 
 
 _OWN_PLANS: Mapping[str, Plans] = {"games": GAMES_PLANS, "qa": QA_PLANS, "rubric": RUBRIC_PLANS, "survey": SURVEY_PLANS}
-"""Of families that know more of their manifests than `FamilyPlans`."""
+"""Planning classes of families that need more than `FamilyPlans`."""
 
 
 def load_all_plans() -> dict[str, Plans]:
@@ -48,18 +48,18 @@ def load_all_plans() -> dict[str, Plans]:
 
 
 class ManifestRequest(NamedTuple):
-    """A manifest that has the form of its family."""
+    """A manifest in the form of its family."""
 
     family: str
     manifest: Part
 
     @property
     def values(self) -> dict[str, Any]:
-        """With its defaults spelled out: what is left out, and what is given as it is by default, have the same values."""
+        """The manifest with its defaults filled in, so that an omitted default and an explicit one are equal."""
         return self.manifest.model_dump(mode="json")
 
     def planned(self, settings: Settings) -> PlannedEvaluation:
-        """Raises UnknownName, NotApproved or UnfitManifest, and ConfigError where the installation has a fault."""
+        """Raises UnknownName, NotApproved or UnfitManifest, and ConfigError if the installation is misconfigured."""
         return load_all_plans()[self.family].plan(self.manifest, settings)
 
 
@@ -83,14 +83,14 @@ def read_manifest(values: Mapping[str, Any], settings: Settings) -> ManifestRequ
 
 
 def use_manifest_schema(schema: dict[str, Any]) -> None:
-    """The JSON schema of a manifest: that of any family."""
+    """Return the JSON schema of a manifest of any family."""
     forms = [resolve_schema_refs(plans.form.model_json_schema()) for plans in load_all_plans().values()]
     schema.clear()
     schema |= {"type": "object", "oneOf": forms}
 
 
 def resolve_schema_refs(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema without references: its definitions stand where they are named."""
+    """Return a schema with its references replaced by their definitions."""
     parts = schema.pop("$defs", {})
 
     def fill_references(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The models that a page offers to play or to answer, and whether each can be asked on this server."""
+"""The models that a page offers, and whether each can be used on this server."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from resources.model_catalog import load_known_models
 from resources.settings import Settings
 
 USUAL_CALLS = 2000
-"""Of an evaluation, where nobody says how many."""
+"""Default budget of an evaluation."""
 
 
 class ModelChoice(NamedTuple):
-    """A model of the models files that writes texts."""
+    """A text-generating model of the models files."""
 
     spec: ModelSpec
     lacks: str | None
-    """What is missing before it can be asked, in words; None: nothing, as far as a quick look tells."""
+    """What is missing before it can be used, in words; None: nothing, as far as a quick check shows."""
 
     @property
     def mark(self) -> str:
-        """The same in two words; empty where nothing is missing."""
+        """The missing requirement in two words; empty: none."""
         return "" if self.lacks is None else "not installed" if self.spec.is_local else "no key"
 
 
 def list_model_choices(settings: Settings) -> list[ModelChoice]:
-    """All models of the files, in their order, but those that are computed and those that embed. Raises ConfigError where a file has a fault."""
+    """List all models of the files, in their order, except computed models and embedders. Raises ConfigError if a file is invalid."""
     # These bring pandas and the response store, which the API starts without.
     from dtef_pipeline.families import COMPUTED_MODELS
     from resources.gateway.model_checks import find_quick_problem
@@ -42,18 +42,18 @@ def list_model_choices(settings: Settings) -> list[ModelChoice]:
 
 
 def choose_askable(choices: Iterable[ModelChoice]) -> ModelSpec | None:
-    """The first that can be asked, one of a server before one in this process; None: there is none."""
+    """Return the first usable model, preferring one with a server over one in this process; None: there is none."""
     askable = [choice.spec for choice in choices if choice.lacks is None and not choice.spec.is_imported]
     return next((spec for spec in askable if not spec.is_local), next(iter(askable), None))
 
 
 def compute_default_budget(specs: Iterable[ModelSpec]) -> dict[str, int]:
-    """What asking these models may use where nobody says: dollars, or calls where no bound in dollars can be kept."""
+    """Return the default budget for these models: dollars, or calls if a limit in dollars cannot be enforced."""
     # A model at an address of its own has no price but that of the models file.
     is_priced = all(not spec.api_base or spec.input_price is not None for spec in specs)
     return {"max_cost_usd": 5} if is_priced else {"max_calls": USUAL_CALLS}
 
 
 def _is_embedder(spec: ModelSpec) -> bool:
-    """By its name, as the models files do not say it and the list of litellm takes seconds to load."""
+    """Whether the model's name is that of an embedder; the models files do not say, and LiteLLM's list takes seconds to load."""
     return spec.model == LOCAL_EMBEDDER or "embed" in f"{spec.name} {spec.model}".lower()

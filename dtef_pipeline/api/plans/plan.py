@@ -23,12 +23,12 @@ _MOST_REFUSALS_TOLD = 20
 
 
 def strip_commands(message: str) -> str:
-    """A message for those who may have no shell."""
+    """Remove commands from a message, for readers without a shell."""
     return _FOR_SHELLS.sub("", message)
 
 
 class BodyFault(NamedTuple):
-    """What is wrong with a field of what was sent, or with a part of it; without a path, with the whole form."""
+    """An error in a field of a request, or in a part of it; without a path, in the whole form."""
 
     path: str
     message: str
@@ -38,10 +38,10 @@ class BodyFault(NamedTuple):
 
 
 class RefusedManifest(DtefError):
-    """A manifest that is not carried out.
+    """A manifest that is refused.
 
-    `path`: its part that is at fault; `further`: what else is wrong. The message names no command, as its reader may have no shell, and no
-    option: `--judge X` is `judges: X`.
+    `path`: the invalid part; `further`: other errors. The message names no commands, because its reader may have no shell, and no options:
+    `--judge X` is `judges: X`.
     """
 
     def __init__(self, path: str, message: str, further: Sequence[BodyFault] = ()) -> None:
@@ -51,65 +51,65 @@ class RefusedManifest(DtefError):
 
 
 class UnknownName(RefusedManifest):
-    """It names what is not there: answered with 404."""
+    """It names something that does not exist: status 404."""
 
 
 class NotApproved(RefusedManifest):
-    """It names a persona that nobody approved: answered with 409."""
+    """It names a persona that is not approved: status 409."""
 
 
 class UnfitManifest(RefusedManifest):
-    """It names what cannot be done so: answered with 422."""
+    """It requests something impossible: status 422."""
 
 
 class EvaluationBudget(Part):
-    """What an evaluation may use in all, over all its runs and stages."""
+    """The budget of an evaluation, over all its runs and stages."""
 
     max_cost_usd: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
     max_calls: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
 
 
 class PlannedEvaluation(NamedTuple):
-    """A manifest as it will be carried out."""
+    """The plan of a manifest."""
 
     job: str
-    """The Dagster job whose stages are run."""
+    """Dagster job whose stages run."""
     space: str
-    """The partitions definition."""
+    """Name of the partitions definition."""
     keys: Sequence[str]
     """Partitions of the space."""
     config: Mapping[str, Mapping[str, Any]]
-    """By stage in the order of the pipeline, its configuration: these stages are run."""
+    """Configuration of the stages that run, in the order of the pipeline."""
     snapshot: str
     asked: Sequence[RunSpec]
     new_keys: bool = False
-    """Whether partitions that Dagster does not know yet are made."""
+    """Whether partitions that Dagster does not know yet are added."""
     warnings: Sequence[str] = ()
-    """Sampling settings that are not sent to a provider as they were asked for."""
+    """Sampling settings that are not sent to the provider as requested."""
 
     def build_plan_json(self) -> dict[str, Any]:
-        """What is stored as the plan of an evaluation."""
+        """Return the stored form of an evaluation's plan."""
         base = {name: value for name, value in self._asdict().items() if name not in ("asked", "warnings")}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
         return {**base, **warnings, "keys": list(self.keys), "config": {stage: dict(one) for stage, one in self.config.items()}}
 
 
 class Refusals:
-    """Collects the refusals of independent parts of a manifest, so that they are all reported at once."""
+    """Collects the errors of independent parts of a manifest, to report them all at once."""
 
     def __init__(self) -> None:
         self._found: list[RefusedManifest] = []
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """A RefusedManifest inside is kept for later."""
+        """Context manager: keep a RefusedManifest for later."""
         try:
             yield
         except RefusedManifest as error:
             self._found.append(error)
 
     def take_until_full(self, items: Iterable[Listed]) -> Iterator[Listed]:
-        """These one by one, until there are as many faults as are reported."""
+        """Yield the values until there are as many errors as are reported."""
         return takewhile(lambda _: len(self._found) < _MOST_REFUSALS_TOLD, items)
 
     @property
@@ -117,7 +117,7 @@ class Refusals:
         return [fault for refusal in self._found for fault in refusal.faults]
 
     def raise_all(self) -> None:
-        """Raises all of them as one error: of their own kind where they are of one, else UnfitManifest; nothing where nothing was refused."""
+        """Raise all of them as one error, of their own kind if all have one, else UnfitManifest; does nothing without errors."""
         if self._found:
             kinds = {type(refusal) for refusal in self._found}
             first, *further = self.faults[:_MOST_REFUSALS_TOLD]
@@ -133,7 +133,7 @@ def validate_snapshot(label: str) -> str:
 
 
 def require_unique(values: list[Listed]) -> list[Listed]:
-    """For validators of lists. Raises ValueError for what occurs twice."""
+    """For validators of lists. Raises ValueError for a repeated value."""
     if twice := [value for value, number in Counter(values).items() if number > 1]:
-        raise ValueError(f"got {repr(twice[0])[:80]} more than once; allowed: each once")
+        raise ValueError(f"got {repr(twice[0])[:80]} more than once; allowed: each value only once")
     return values

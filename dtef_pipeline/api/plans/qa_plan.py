@@ -1,4 +1,4 @@
-"""Evaluations by questions with expected answers: models answer the questions of parts of suites."""
+"""Evaluations on questions with expected answers: models answer the questions of parts of suites."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class QaManifest(EvaluationAsked):
 
     family: Literal["qa"]
     models: Annotated[list[str], Field(min_length=1)]
-    """Names or collections of the models files, and litellm strings where the server allows them; settings follow an @."""
+    """Names or collections of the models files, and LiteLLM strings if the server allows them; settings follow an @."""
 
     @model_validator(mode="after")
     def _has_parts(self) -> Self:
         if not self.settings(QaSettings).names_parts:
-            raise ValueError("suites and parts are both empty; allowed: one name or more in either")
+            raise ValueError("suites and parts are both empty; allowed: at least one name in either")
         return self
 
 
@@ -49,10 +49,10 @@ QaEvaluation = build_manifest_model(QaManifest, "QaEvaluation", QaSettings)
 
 
 class QaPlans(FamilyPlans):
-    """The run begins with the items where those of a part were never made."""
+    """The run begins with the items if those of a part were never made."""
 
     field = "suites"
-    nothing_added = "no suite of questions was added on this server yet"
+    nothing_added = "no suite of questions has been added on this server yet"
     form = QaEvaluation
 
     def names_partitions(self, values: Mapping[str, Any]) -> bool:
@@ -66,7 +66,7 @@ class QaPlans(FamilyPlans):
             self._resolve_arbiter(settings, server)
 
     def _resolve_arbiter(self, settings: QaSettings, server: Settings) -> Arbiter | None:
-        """Who judges; None: nobody."""
+        """Return the judge; None: judging is off."""
         from assets.qa.stages import resolve_run_arbiter
 
         models = load_named_models(server, "judge", [settings.judge] if settings.judge and settings.judge != NOBODY else [])
@@ -78,7 +78,7 @@ class QaPlans(FamilyPlans):
             yield items if settings.limit is None else min(items, settings.limit)
 
     def require_askable(self, settings: QaSettings, named: NamedForRun, server: Settings) -> list[str]:
-        """Refuses models, the judge, and ways of asking that a part does not allow whose items are known."""
+        """Refuse invalid models and judges, and settings that do not fit a part whose items are known."""
         warehouse, how, partitions = self.warehouse(server), settings.how, list_made_partitions(server, "qa_items", QA_SPACE)
         keys = [key for key in named.keys if key in partitions]
         is_judged = _require_parts(warehouse, keys, how, server)
@@ -91,7 +91,9 @@ class QaPlans(FamilyPlans):
             )
         specs = named.models.resolve(settings.models)
         if names := [spec.name for spec in specs if spec.is_computed]:
-            raise UnfitManifest("models", f"{', '.join(names)}: it is computed from surveys; allowed: a model that is asked")
+            raise UnfitManifest(
+                "models", f"{', '.join(names)}: computed from survey data, so it takes no requests; allowed: a language model"
+            )
         warnings = self.require_within_budget({"models": specs}, settings, server)
         return [*warnings, *(self._require_judge(settings, server) if is_judged else ())]
 
@@ -110,7 +112,7 @@ class QaPlans(FamilyPlans):
 
 
 def _require_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings, server: Settings) -> bool:
-    """Whether some of the items are for a judge. Raises UnfitManifest where a part cannot be asked so, with the setting that is in its way."""
+    """Return whether some items need a judge. Raises UnfitManifest if a setting does not fit a part, naming the setting."""
     from assets.qa.part_checks import check_parts, require_server
 
     checks = check_parts(warehouse, keys, how)

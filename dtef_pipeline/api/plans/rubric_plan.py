@@ -1,4 +1,4 @@
-"""Evaluations by rubrics: models answer the prompts of blueprints, and judges say which criteria are met."""
+"""Evaluations with rubrics: models answer the prompts of blueprints, and judges decide which criteria are met."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
 
 
 class RubricManifest(EvaluationAsked):
-    """Models answer the prompts of blueprints, and judges say which criteria are met."""
+    """Models answer the prompts of blueprints, and judges decide which criteria are met."""
 
     family: Literal["rubric"]
     blueprints: Annotated[list[str], Field(min_length=1)]
     """Ids, or patterns with * and ?."""
     models: Annotated[list[str], Field(min_length=1)]
-    """Names or collections of the models files, and litellm strings where the server allows them; settings follow an @."""
+    """Names or collections of the models files, and LiteLLM strings if the server allows them; settings follow an @."""
 
 
 RubricEvaluation = build_manifest_model(RubricManifest, "RubricEvaluation", RubricSettings)
 
 
 class RubricPlans(FamilyPlans):
-    """The run begins with the blueprints where one was never made, or criteria are to be extracted."""
+    """The run begins with the blueprints if one was never made, or if criteria must be extracted."""
 
     field = "blueprints"
-    nothing_added = "no blueprint was added on this server yet"
+    nothing_added = "no blueprint has been added on this server yet"
     form = RubricEvaluation
 
     def choose(self, values: Mapping[str, Any], settings: RubricSettings, keys: Sequence[str]) -> list[str]:
         return select_panel_blueprints(settings, keys)
 
     def require_judges(self, refusals: Refusals, settings: RubricSettings, server: Settings) -> None:
-        """Refuses judges that are not written APPROACH=MODEL, or whose model is not known or cannot be, and analysts likewise."""
+        """Refuse judges that are not written APPROACH=MODEL, or whose model is unknown or invalid, and analysts likewise."""
         judges = Refusals()
         for judge in judges.take_until_full(settings.judges):
             with judges.kept():
@@ -60,7 +60,7 @@ class RubricPlans(FamilyPlans):
             load_named_models(server, "analysts", settings.analysts)
 
     def draws(self, settings: RubricSettings) -> Mapping[str, int]:
-        """Responses, and judgements of a criterion by a judge."""
+        """Return the draws of responses, and of judgements of a criterion by a judge."""
         again = {"judge_draws": settings.draws * settings.judge_draws} if settings.judge_draws > 1 else {}
         return {"draws": settings.draws} | again
 
@@ -90,9 +90,9 @@ class RubricPlans(FamilyPlans):
     def _specs(
         self, settings: RubricSettings, named: NamedForRun, candidates: Candidates, warehouse: Warehouse
     ) -> tuple[list[ModelSpec], list[ModelSpec]]:
-        """The models that answer the prompts of these blueprints, at their temperatures, and those that judge; of what was made so far.
+        """Return the models that answer the prompts of these blueprints, at their temperatures, and the judges, as far as known.
 
-        Raises UnfitManifest where nobody is named who judges.
+        Raises UnfitManifest if no judge is named.
         """
         from dtef_pipeline.rubric.summaries.extractions import is_to_be_judged
 

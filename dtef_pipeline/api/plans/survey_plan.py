@@ -1,4 +1,4 @@
-"""Evaluations by surveys: models predict how segments of people answer the questions of survey rounds."""
+"""Evaluations on surveys: models predict how segments of people answer the questions of survey rounds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _require_prompts(conditions: list[str]) -> None:
-    """Raises ConfigError for system prompts in words of one's own: these are given to `dtef run` alone."""
+    """Raise ConfigError for custom system prompts, which only `dtef run` accepts."""
     for condition in conditions:
         BlueprintOptions.parse_condition(condition)
 
@@ -39,21 +39,21 @@ class SurveyManifest(EvaluationAsked):
     family: Literal["survey"]
     rounds: Annotated[list[str], Field(min_length=1)]
     models: Annotated[list[str], Field(min_length=1)]
-    """Names or collections of the models files, and litellm strings where the server allows them; settings follow an @."""
+    """Names or collections of the models files, and LiteLLM strings if the server allows them; settings follow an @."""
     context_levels: Annotated[list[str], Field(min_length=1), BeforeValidator(ContextLevel.convert_numbers)] = ["0"]
     """Numbers of context questions, or `all`."""
     conditions: Annotated[list[str], Field(min_length=1), make_validator(_require_prompts)] = [BlueprintOptions().condition]
-    """Ways of asking, such as shift/narrative+cot."""
+    """Conditions, such as shift/narrative+cot."""
 
 
 SurveyEvaluation = build_manifest_model(SurveyManifest, "SurveyEvaluation", SurveySettings)
 
 
 class SurveyPlans(FamilyPlans):
-    """The run begins with the prompts, which are made where they are not there."""
+    """The run begins with the prompts, which are made if missing."""
 
     field = "rounds"
-    nothing_added = "no round of a survey was ingested on this server yet"
+    nothing_added = "no survey round has been ingested on this server yet"
     form = SurveyEvaluation
 
     def settings(self, manifest: EvaluationAsked) -> SurveySettings:
@@ -67,7 +67,7 @@ class SurveyPlans(FamilyPlans):
         return select_panel_partitions(settings, keys)
 
     def count_prompts(self, settings: SurveySettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
-        """By partition, of the questions that are drawn."""
+        """Count the prompts of the drawn questions, by partition."""
         from dtef_pipeline.survey.question_draw import DRAW_ORDERS
 
         ways = len(settings.conditions) * len(settings.context_levels)
@@ -76,7 +76,7 @@ class SurveyPlans(FamilyPlans):
             yield ways * len(settings.sample.select_questions(survey))
 
     def require_askable(self, settings: SurveySettings, named: NamedForRun, server: Settings) -> list[str]:
-        """Within the budgets of the models, too."""
+        """Check the models' budgets, too."""
         with rejections("budgets"):
             panel = resolve_panel_models(settings, named.models)
         specs = named.models.resolve(panel.models)

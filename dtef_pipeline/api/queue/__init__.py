@@ -1,1 +1,1 @@
-"""Evaluations as they are asked for, wait, run and end."""
+"""Evaluations over HTTP: submission, queue, progress and end."""

@@ -1,4 +1,4 @@
-"""How far an evaluation and each of its runs are, derived from its events in one place: for the API, its streams and its pages."""
+"""Progress of an evaluation and its runs, computed from its events for the API, its streams and its pages."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ ProgressStatus = EvaluationStatus
 
 
 class EvaluationSteps(AnswerBody):
-    """How far an evaluation is."""
+    """Progress of an evaluation."""
 
     stage: str | None
-    """The stage that reported last; null: none yet."""
+    """Stage that reported last; null: none yet."""
     done: int
     """Partitions that the stages reported as done, counted in every stage."""
     of: int
-    """Partitions to do, counted in every stage."""
+    """Planned partitions, counted in every stage."""
     failed: int
-    """Partitions that failed, counted in every stage where they did."""
+    """Failed partitions, counted in every stage in which they failed."""
     answered: int | None
-    """Requests of the present stage that are answered; null: it reported none."""
+    """Answered requests of the present stage; null: none reported."""
     asked: int | None
-    """Requests that are expected of the present stage, likewise: in games they grow, as each move shows whether another follows."""
+    """Expected requests of the present stage; null: none reported. In games the number grows, because each move decides whether another
+    follows."""
 
 
 class PartProgress(NamedTuple):
-    """How far one run of an evaluation is."""
+    """Progress of one run of an evaluation."""
 
     status: ProgressStatus
     reason: str | None = None
@@ -39,30 +40,30 @@ class PartProgress(NamedTuple):
 
 
 class EvaluationProgress(NamedTuple):
-    """How far an evaluation is after its last event."""
+    """Progress of an evaluation after its last event."""
 
     status: ProgressStatus
     last_event: int
-    """Its number; 0 before the first."""
+    """Number of the last event; 0 before the first."""
     started_at: datetime | None
     ended_at: datetime | None
     reason: str | None
     """Why it failed or was cancelled, if a reason was reported."""
     steps: EvaluationSteps
     calls: Mapping[str, Any] | None
-    """What became of all requests: `asked`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not reported."""
+    """Counts of all requests: `asked`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not reported."""
     bought: Mapping[str, Any] | None
-    """At the end, the cost of the calls that were made for it, as `sum_bought_by` returns it; None: not reported."""
+    """At the end, the cost of the calls made for it, see `sum_bought_by`; None: not reported."""
     warning: str | None
-    """At the end, which requests were not answered though others were."""
+    """At the end, the requests without a response, if others have one."""
     restarts: int
-    """How often Dagster has started the run once more."""
+    """Number of times that Dagster has restarted the run."""
     runs: Mapping[str, PartProgress]
     """By run id."""
 
 
 def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationProgress:
-    """What the events of an evaluation, in their order, say of it. Of a partition that is tried again, the last word holds."""
+    """Compute the progress from the events of an evaluation, in order. For a partition that was tried again, the latest report counts."""
     last = events[-1] if events else None
     end = last if last is not None and last.kind in TERMINAL else None
     status = _choose_status(last.kind if last else "queued")
@@ -102,7 +103,7 @@ def _choose_status(kind: EventKind) -> ProgressStatus:
 
 
 def _count_requests(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
-    """The numbers of answered and of expected requests that a stage reported last."""
+    """Return the numbers of answered and expected requests that a stage reported last."""
     expected = max((item["of"] for item in items if "answered" in item and "of" in item), default=0)
     for item in reversed(items):
         if "calls" in item:
@@ -114,7 +115,7 @@ def _count_requests(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int
 
 
 def _sum_calls(end: Event | None, events: Sequence[Event]) -> Mapping[str, Any] | None:
-    """The counts of all requests from the last event; before it, those that the stages have reported so far."""
+    """Return the counts of all requests from the last event; before it, those that the stages have reported so far."""
     if end is not None:
         return end.data.get("calls")
     items_by_key = sum_reported_calls(events)
@@ -128,7 +129,7 @@ def _run_progress(
     reports: Mapping[Any, Mapping[str, Any]],
     stages: Sequence[str],
 ) -> PartProgress:
-    """The state of the run's partition where it is known, else that of the evaluation. `reports`: the reports on its partition, by stage."""
+    """Return the state of the run's partition if known, else that of the evaluation. `reports`: the reports on its partition, by stage."""
     failures = (end.data.get("failed") or {}) if end else {}
     if run.key in failures:
         return PartProgress("failed", str(failures[run.key]))
@@ -146,4 +147,4 @@ def _run_progress(
 def _read_reason(data: Mapping[str, Any]) -> str | None:
     if (reason := data.get("reason")) is not None:
         return str(reason)
-    return f"asked for by {data['by']}" if "by" in data else None
+    return f"requested by {data['by']}" if "by" in data else None

@@ -1,4 +1,4 @@
-"""Evaluations are asked for here; Dagster carries them out."""
+"""Submission of evaluations, which Dagster runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
 
 router = APIRouter()
 MOST_UNENDED = 100
-"""Evaluations of one token that wait or run at the same time."""
+"""Largest number of evaluations of one token that wait or run at the same time."""
 _IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -31,15 +31,15 @@ _IdempotencyKey = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[\x20-\x7e]+$",
-        description="Sent again with the same manifest, it gives the ids of the first time.",
+        description="If it is sent again with the same manifest, the ids of the first request are returned.",
     ),
 ]
 
 
 _Manifest = Annotated[dict[str, Any], Field(json_schema_extra=use_manifest_schema)]
 _TAKEN = {
-    "description": "Stored: Dagster will run it.",
-    "headers": {"Location": {"schema": {"type": "string"}, "description": "Where to follow it."}},
+    "description": "The evaluation is stored and will be run by Dagster.",
+    "headers": {"Location": {"schema": {"type": "string"}, "description": "Path of the evaluation."}},
 }
 
 
@@ -49,18 +49,18 @@ async def _refuse_two_keys(request: Request) -> None:
 
 
 class QueuedEvaluation(AnswerBody):
-    """What was asked for, and where to follow it."""
+    """The submitted evaluation and its paths."""
 
     queue_id: str
     run_ids: list[str]
-    """Those of `runs`, in their order."""
+    """The ids of `runs`, in their order."""
     status: ProgressStatus
     events: str
-    """The path of its events."""
+    """Path of its events."""
     family: FamilyName
     runs: list[QueuedRun]
     warnings: list[str]
-    """Sampling settings that providers are not sent as they were asked for."""
+    """Sampling settings that are not sent to the provider as requested."""
 
 
 @router.post(
@@ -76,7 +76,7 @@ def post_evaluation(
     values: Annotated[_Manifest, Body()],
     idempotency_key: _IdempotencyKey = None,
 ) -> JSONResponse:
-    """Submit a manifest. It is checked now and run by Dagster: follow it at the path in Location."""
+    """Submit a manifest. It is checked now and run by Dagster; the header Location has the path of the evaluation."""
     form, store = read_manifest(values, services.settings), services.evaluations
     entry = None if idempotency_key is None else store.find_submitted(form.family, form.values, holder.name, idempotency_key)
     is_new = False

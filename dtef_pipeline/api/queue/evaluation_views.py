@@ -1,4 +1,4 @@
-"""An evaluation as a page shows it: its state, how far it is, and what it asks, from its manifest and its events."""
+"""An evaluation for a page: its state, progress and subject, from its manifest and its events."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _NAMED_AT_MOST = 3
 
 
 class EvaluationView(NamedTuple):
-    """One evaluation with what became of it."""
+    """One evaluation with its results."""
 
     evaluation: Evaluation
     events: Sequence[Event]
     progress: EvaluationProgress
     cancelled_by: str | None
-    """Who asked for its end; None: nobody."""
+    """Who cancelled it; None: nobody."""
     before: int | None
-    """How many evaluations wait before it; None: it waits no more."""
+    """Number of evaluations waiting before it; None: it is no longer waiting."""
 
     @property
     def is_over(self) -> bool:
@@ -30,7 +30,7 @@ class EvaluationView(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Its status, or `cancelling` where its end was asked for and did not come yet."""
+        """Its status, or `cancelling` if it was cancelled but has not ended yet."""
         return "cancelling" if self.cancelled_by is not None and not self.is_over else self.progress.status
 
     @property
@@ -39,12 +39,12 @@ class EvaluationView(NamedTuple):
 
 
 def load_evaluation_views(store: EvaluationStore, evaluations: Sequence[Evaluation]) -> list[EvaluationView]:
-    """The evaluations with their events, in their order; events of single items, which are many, only of those that run."""
+    """Load the evaluations with their events, in order; the many events of single items only for running ones."""
     return _build_views(store, evaluations, store.list_brief_events([evaluation.queue_id for evaluation in evaluations]))
 
 
 def load_evaluation_view(store: EvaluationStore, queue_id: str) -> EvaluationView:
-    """One evaluation with all its events. Raises UnknownEvaluation."""
+    """Load one evaluation with all its events. Raises UnknownEvaluation."""
     evaluation = store.evaluation(queue_id)
     return _build_views(store, [evaluation], {queue_id: store.events(queue_id)})[0]
 
@@ -65,18 +65,18 @@ def _build_views(
 
 
 def describe_subject(evaluation: Evaluation, words: Callable[[str], str] = str) -> str:
-    """What is asked: scenarios or partitions. `words`: what each is called."""
+    """Describe the subject: scenarios or partitions. `words`: returns the label of each."""
     names = _list_names(evaluation.manifest, "scenario_ids") or sorted({str(key) for key in evaluation.plan.get("keys", ())})
     return list_first_names([words(name) for name in names], _NAMED_AT_MOST)
 
 
 def describe_models(evaluation: Evaluation) -> str:
-    """Which models are asked, as the manifest names them."""
+    """Describe the models, as the manifest names them."""
     return list_first_names(_list_names(evaluation.manifest, "models"), _NAMED_AT_MOST)
 
 
 def describe_personas(evaluation: Evaluation) -> list[str]:
-    """Which personas play, `none` for the model as itself."""
+    """Describe the personas, `none` for the model as itself."""
     return _list_names(evaluation.manifest, "persona_ids")
 
 

@@ -1,4 +1,4 @@
-"""The events of an evaluation as Server-Sent Events, from any number on, and waiting for the next one."""
+"""The events of an evaluation as Server-Sent Events from any number on, including those to come."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from dtef_pipeline.identity import canonical_json
 from resources.evaluations.evaluation_store import TERMINAL, EvaluationStore, Event
 
 EVENTS_EVERY_S = 0.5
-"""Between two looks at the events of an evaluation, by each who waits for one."""
+"""Seconds between two polls of an evaluation's events, per watcher."""
 MOST_WATCHERS = 100
-"""Streams and long polls of one process at once; more are sent away."""
+"""Largest number of open streams and long polls per process."""
 PING_S = 15
-"""Between two comments that keep proxies from closing a stream on which nothing happens."""
+"""Seconds between two comments that keep proxies from closing an idle stream."""
 RECONNECT_MS = 3_000
-"""What a client that lost the stream waits before it connects again."""
+"""Seconds that a client waits before it reconnects."""
 _AWAY_S = 1.0
-"""Between two looks while a database is away."""
+"""Seconds between two polls while a database is unavailable."""
 _UNREAD_S = 60.0
-"""A client that reads nothing for so long loses its place."""
+"""Seconds after which a client that reads nothing loses its place."""
 _EVENT_NUMBER = re.compile(r"[0-9]{1,9}")
 _THREADS = 4
 
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class Watchers:
-    """All who wait in this process."""
+    """All watchers in this process."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -51,9 +51,13 @@ class Watchers:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """A place among them for the time of the block. Raises Problem 503 when all are taken."""
+        """Reserve a place for the time of the block. Raises Problem 503 if all are taken."""
         if self.number >= MOST_WATCHERS:
-            raise Problem(503, f"{MOST_WATCHERS} streams and long polls are open, which is the limit", {"Retry-After": "10"})
+            raise Problem(
+                503,
+                f"the limit of {MOST_WATCHERS} open streams and long polls is reached; try again later",
+                {"Retry-After": "10"},
+            )
         self.number += 1
         try:
             yield
@@ -61,25 +65,25 @@ class Watchers:
             self.number -= 1
 
     async def read(self, work: Callable[[], Found]) -> Found:
-        """In threads of their own: routes that are slow, or wait for a database, do not hold up the streams."""
+        """Read in separate threads, so that slow routes, or those waiting for a database, do not block the streams."""
         return await anyio.to_thread.run_sync(work, limiter=self._threads)
 
 
 def get_watchers(request: Request) -> Watchers:
-    """Those of the application that serves the request."""
+    """Return those of the application that serves the request."""
     watchers: Watchers = request.app.state.watchers
     return watchers
 
 
 def is_server_closing() -> bool:
-    """Whether a signal has asked the server to end: it waits for open connections."""
+    """Whether the server received a signal to stop and waits for open connections."""
     return bool(AppStatus.should_exit)
 
 
 def find_resume_point(evaluations: EvaluationStore, queue_id: str, last_event_id: str | None) -> int | None:
-    """The number after which a stream begins, given the header Last-Event-ID; None: the client has all there will ever be.
+    """Return the number after which a stream begins, given the header Last-Event-ID; None: the client has all events.
 
-    0, so from the start, where the header is not a number or names no event. Raises UnknownEvaluation.
+    0 (the start) if the header is not a number or names no event. Raises UnknownEvaluation.
     """
     header = (last_event_id or "").strip(" \t")
     number = int(header) if _EVENT_NUMBER.fullmatch(header) else 0
@@ -90,12 +94,12 @@ def find_resume_point(evaluations: EvaluationStore, queue_id: str, last_event_id
 
 
 def last_event_id(request: Request) -> str | None:
-    """The header Last-Event-ID."""
+    """Return the header Last-Event-ID."""
     return read_header(request, "last-event-id")
 
 
 class EventStream(EventSourceResponse):
-    """The events with a number above `after`, until the terminal one; each is sent soon after it was written, by whatever process."""
+    """Streams the events with a number above `after` until the last one; each is sent soon after any process wrote it."""
 
     def __init__(self, request: Request, queue_id: str, after: int) -> None:
         super().__init__(
@@ -109,7 +113,7 @@ class EventStream(EventSourceResponse):
         self._place = get_watchers(request).place()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises Problem 503 when all places for watchers are taken."""
+        """Raises Problem 503 if all places for watchers are taken."""
         with self._place:
             try:
                 await super().__call__(scope, receive, send)
@@ -124,7 +128,7 @@ async def _stream_events(request: Request, queue_id: str, after: int) -> AsyncIt
         try:
             events = await get_watchers(request).read(partial(store.events, queue_id, after))
         except StoreError as error:
-            _log.error("events of evaluations cannot be read now; tried again in %s s: %s", _AWAY_S, error)
+            _log.error("events of evaluations cannot be read now, next attempt in %s s: %s", _AWAY_S, error)
             await anyio.sleep(_AWAY_S)
             continue
         if events:
@@ -138,12 +142,12 @@ async def _stream_events(request: Request, queue_id: str, after: int) -> AsyncIt
 
 
 def encode_event(event: Event) -> bytes:
-    """An event as a stream sends it: its number, its kind, its data as JSON in one line."""
+    """Encode an event for a stream: its number, its kind, its data as JSON in one line."""
     return ServerSentEvent(canonical_json(event.data), event=event.kind, id=str(event.seq), sep="\n").encode()
 
 
 def _is_still_allowed(request: Request) -> bool:
-    """A token that was taken out gets no further event."""
+    """Whether the token is still valid; a removed token gets no further events."""
     try:
         require_operator(request)
     except (Problem, DtefError):

@@ -1,4 +1,4 @@
-"""What evaluations look like in answers: in a list, alone, and as events."""
+"""Bodies of evaluations in responses: in a list, by themselves, and as events."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from dtef_pipeline.api.queue.evaluation_progress import EvaluationSteps, Progres
 Asks = Annotated[
     dict[str, Any],
     Field(
-        description="What tells the run from the others of its evaluation: of games `persona_id`, `scenario_id`, `persona` (with its version; "
-        "empty: none) and what is pinned, `scenario_version`, `seeds` and `opponents`; of other families `partition`."
+        description="What distinguishes the run from the others of its evaluation: for games `persona_id`, `scenario_id`, `persona` "
+        "(with its version; empty: none) and the pinned `scenario_version`, `seeds` and `opponents`; for other families "
+        "`partition`."
     ),
 ]
 
@@ -23,33 +24,33 @@ class SpentOnCalls(AnswerBody):
     """Calls and their cost."""
 
     usd: float | None
-    """Sum of the known costs; null: no call has a known one."""
+    """Sum of the known costs; null: no cost is known."""
     calls: int
     prompt_tokens: int
     completion_tokens: int
     unpriced: int
-    """Calls that are not in `usd`: the cost of one of them, or of another call of the same conversation, is not known."""
+    """Calls that are not in `usd`, because their cost, or that of another call of the same conversation, is unknown."""
     unpriced_usd_most: float | None = make_optional()
-    """US dollars that these may have cost at most, beyond `usd`; null: there are none, or no price is known."""
+    """Largest possible cost of these calls in US dollars, in addition to `usd`; null: there are none, or no price is known."""
 
 
 class RequestCounts(AnswerBody):
-    """Requests to models by what became of them, each counted once."""
+    """Requests to models by their outcome, each counted once."""
 
     asked: int
-    """All that were to be asked: the sum of the others."""
+    """All requests: the sum of the other counts."""
     answered: int
-    """With a response, stored before or now."""
+    """Requests with a response, stored before or now."""
     failed: int
     skipped: int
-    """Not sent, because a budget ended."""
+    """Requests that were not sent because a budget was used up."""
 
 
 class EvaluationRequests(RequestCounts):
     """Requests of a whole evaluation."""
 
     stages: dict[str, RequestCounts]
-    """The same by stage."""
+    """The same counts by stage."""
 
 
 class EvaluationLinks(AnswerBody):
@@ -57,9 +58,9 @@ class EvaluationLinks(AnswerBody):
 
     self: str
     events: str
-    """Of the stream of events."""
+    """Path of the stream of events."""
     history: str
-    """Of the events as a list."""
+    """Path of the list of events."""
 
 
 class EvaluationBody(AnswerBody):
@@ -69,7 +70,7 @@ class EvaluationBody(AnswerBody):
     family: FamilyName
     status: ProgressStatus
     waiting_before: int | None
-    """Evaluations that wait before this one; null: it waits no more."""
+    """Number of evaluations waiting before this one; null: it is no longer waiting."""
     submitted_by: str
     """The name of a token."""
     submitted_at: datetime
@@ -78,17 +79,17 @@ class EvaluationBody(AnswerBody):
     ended_at: datetime | None
     """null: not yet."""
     snapshot: str | None
-    """The label that its rows have."""
+    """Label of its rows."""
     last_event: int
     """Number of the last event."""
     reason: str | None
     """Why it failed or was cancelled, if a reason was reported."""
     warning: str | None
-    """At the end, which requests were not answered though others were."""
+    """At the end, the requests without a response, if others have one."""
     calls: EvaluationRequests | None
-    """null: no requests were made, or none are reported yet."""
+    """Null: no requests were made, or none have been reported yet."""
     bought: SpentOnCalls | None
-    """At the end, the cost of the calls that were made for it; responses stored before cost nothing again. null: it has not ended."""
+    """At the end, the cost of the calls made for it; responses stored before cost nothing. Null: it has not ended."""
     links: EvaluationLinks
 
 
@@ -101,11 +102,11 @@ class ListedEvaluation(EvaluationBody):
 
 
 class PageOfEvaluations(AnswerBody):
-    """Evaluations, the newest first."""
+    """Evaluations, newest first."""
 
     evaluations: list[ListedEvaluation]
     next: str | None
-    """The `cursor` of what follows; null: nothing does."""
+    """The `cursor` of the next page; null: this is the last."""
 
 
 class QueuedRun(AnswerBody):
@@ -118,7 +119,7 @@ class QueuedRun(AnswerBody):
 
 
 class RunOfEvaluation(QueuedRun):
-    """A part of an evaluation with a state and results of its own."""
+    """A part of an evaluation with its own state and results."""
 
     status: ProgressStatus
     reason: str | None
@@ -129,62 +130,62 @@ class WholeEvaluation(EvaluationBody):
     """An evaluation with its runs."""
 
     cancel_asked_by: str | None
-    """Who asked for its end; null: nobody."""
+    """Who cancelled it; null: nobody."""
     manifest: dict[str, Any]
-    """As it was sent to `POST /api/evaluations`, with its defaults spelled out."""
+    """The manifest sent to `POST /api/evaluations`, with its defaults filled in."""
     restarts: int
-    """How often Dagster has started its run once more."""
+    """Number of times that Dagster has restarted its run."""
     progress: EvaluationSteps
     runs: list[RunOfEvaluation]
 
 
 class ItemOfPartition(AnswerBody):
-    """A stage is done with a partition."""
+    """A stage has finished a partition."""
 
     stage: str
     key: str
     """The partition."""
     done: int
-    """Partitions that the stage is done with, failed ones too."""
+    """Partitions that the stage has finished, including failed ones."""
     of: int
     status: Literal["done", "failed"]
     reason: str = make_optional()
-    """Where it failed."""
+    """The stage or partition that failed."""
 
 
 class ItemOfAnswers(AnswerBody):
-    """How many requests of a stage are answered so far."""
+    """Number of answered requests of a stage so far."""
 
     stage: str
     answered: int
     failed: int
     skipped: int
     of: int
-    """Those that are expected; in games they grow."""
+    """Number of expected requests; in games it grows."""
 
 
 class ItemOfRequests(AnswerBody):
-    """What became of all requests of a stage so far."""
+    """Counts of all requests of a stage so far."""
 
     stage: str
     calls: RequestCounts
     why_failed: str = make_optional()
-    """The most frequent reason, where some failed."""
+    """The most frequent reason, if some failed."""
     why_skipped: str = make_optional()
-    """The budget that ended, where some were not sent."""
+    """The budget that was used up, if some were not sent."""
 
 
 class ItemOfRestart(AnswerBody):
-    """Dagster has started the run once more."""
+    """Dagster has restarted the run."""
 
     restarted: Literal[True]
     dagster_run_id: str
     reason: str
-    """Why the run before ended."""
+    """Why the previous run ended."""
 
 
 class DataOfQueued(AnswerBody):
-    """What was asked for."""
+    """The submitted evaluation."""
 
     family: FamilyName
     runs: int
@@ -192,32 +193,32 @@ class DataOfQueued(AnswerBody):
 
 
 class DataOfStarted(AnswerBody):
-    """Which run of Dagster has begun."""
+    """The Dagster run that has started."""
 
     dagster_run_id: str
 
 
 class DataOfEnd(AnswerBody):
-    """What an evaluation came to. A member that is not there was not known."""
+    """The result of an evaluation. A missing member is unknown."""
 
     dagster_run_id: str = make_optional()
     calls: EvaluationRequests = make_optional()
-    """Where models were asked."""
+    """Present if requests were made."""
     bought: SpentOnCalls = make_optional()
-    """What the calls cost that were made for it."""
+    """Cost of the calls made for it."""
     warning: str = make_optional()
-    """Which requests were not answered."""
+    """Requests without a response."""
     reason: str = make_optional()
     """Why it failed, or was cancelled in Dagster."""
     failed: dict[str, str] = make_optional()
-    """Why each partition failed that did, by key."""
+    """Reason of each failed partition, by key."""
     by: str = make_optional()
-    """Who asked for its end, where it was cancelled."""
+    """Who cancelled it, if it was cancelled."""
 
 
 class _EventBody(AnswerBody):
     seq: int
-    """Counts from 1 without gaps."""
+    """Number, from 1 without gaps."""
     happened_at: datetime
 
 
@@ -229,21 +230,21 @@ class QueuedEvent(_EventBody):
 
 
 class StartedEvent(_EventBody):
-    """Dagster's run has begun."""
+    """Dagster's run has started."""
 
     kind: Literal["started"]
     data: DataOfStarted
 
 
 class ItemEvent(_EventBody):
-    """Something was done."""
+    """A step was completed."""
 
     kind: Literal["item"]
     data: ItemOfPartition | ItemOfAnswers | ItemOfRequests | ItemOfRestart
 
 
 class LastEvent(_EventBody):
-    """The end: nothing follows."""
+    """The last event."""
 
     kind: Literal["completed", "failed", "cancelled"]
     data: DataOfEnd
@@ -254,4 +255,4 @@ class PageOfEvents(AnswerBody):
 
     events: list[QueuedEvent | StartedEvent | ItemEvent | LastEvent]
     next: int
-    """What to give as `after` the next time."""
+    """Value of `after` for the next request."""

@@ -1,4 +1,4 @@
-"""Evaluations as they are carried out: their list, one of them with its state, its events, and its end before its time."""
+"""Evaluations in the queue: their list, one with its state, its events, and its cancellation."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _LARGEST_SEQ = 2**31 - 1
 router = APIRouter()
 _STREAMED: dict[int | str, dict[str, Any]] = {
     200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
-    204: {"description": "All events were sent, and none will follow."},
+    204: {"description": "All events have been sent; no more will follow."},
 }
 
 
 def _queue_id(queue_id: str) -> str:
     if not _QUEUE_ID.fullmatch(queue_id):
-        raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
+        raise UnknownEvaluation(f"unknown evaluation {queue_id[:80]!r}")
     return queue_id
 
 
@@ -62,9 +62,11 @@ def list_evaluations(
     cursor: Annotated[str | None, Query(max_length=32)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> Response:
-    """The evaluations, the newest first. `next` is the cursor of the following page, or null at the end; `progress` is null after the end.
+    """The evaluations, newest first. `next` is the cursor of the next page, or null on the last; `progress` is null after the end of an
+    evaluation.
 
-    `calls` counts requests to models: asked, answered, failed, and skipped because a budget ended; `warning` says which were not answered.
+    `calls` counts requests to models: asked, answered, failed, and skipped because a budget was used up; `warning` names those without a
+    response.
     """
     evaluations, next_cursor = _list_page(services.evaluations, status, cursor, limit)
     return build_tagged_response(request, {"evaluations": evaluations, "next": next_cursor})
@@ -78,12 +80,13 @@ async def read_evaluation(
     services: Used,
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False)] = 0,
 ) -> Response:
-    """An evaluation with its state. With `wait` and an If-None-Match that matches: as soon as it changes, or 304 after so many seconds.
+    """An evaluation with its state. With `wait` and a matching If-None-Match, the response comes when the state changes, or is 304 after
+    `wait` seconds.
 
-    `calls` counts requests to models: asked, answered, failed, and skipped because a budget ended, and the same by `stages`; null: no
-    requests were made, or none are reported yet. `warning`: which were not answered. `bought`: at the end, the cost of the calls that were
-    made for it; responses stored before cost nothing again. `waiting_before`: how many evaluations wait before this one; null: it is not
-    waiting any more. `restarts`: how often Dagster has restarted its run.
+    `calls` counts requests to models: asked, answered, failed, and skipped because a budget was used up, and the same by `stages`; null: no
+    requests were made, or none have been reported yet. `warning`: those without a response. `bought`: at the end, the cost of the calls
+    made for it; responses stored before cost nothing. `waiting_before`: number of evaluations waiting before this one; null: it is no
+    longer waiting. `restarts`: number of times that Dagster has restarted its run.
     """
     read = partial(build_evaluation_body, services.evaluations, queue_id)
     etag = read_header(request, "if-none-match")
@@ -98,10 +101,10 @@ async def read_evaluation(
     f"{QUEUE_PATH}/{{queue_id}}/cancel",
     status_code=202,
     response_model=WholeEvaluation,
-    responses={202: {"description": "The evaluation as it is now.", "headers": TAG_TOLD}},
+    responses={202: {"description": "The present state of the evaluation.", "headers": TAG_TOLD}},
 )
 def cancel_evaluation(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
-    """Ask for the end of an evaluation; the event `cancelled` tells when it has ended. Asked again, nothing changes."""
+    """Cancel an evaluation; the event `cancelled` reports its end. Repeating it changes nothing."""
     services.evaluations.ask_to_cancel(queue_id, held.name)
     body = build_evaluation_body(services.evaluations, queue_id)
     return JSONResponse(body, 202, {"ETag": compute_weak_etag(body), "Cache-Control": "no-store"})
@@ -109,7 +112,7 @@ def cancel_evaluation(held: Operating, request: Request, queue_id: QueueId, serv
 
 @router.get(f"{QUEUE_PATH}/{{queue_id}}/events", response_class=Response, responses=_STREAMED)
 async def stream_events(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
-    """The events as Server-Sent Events, after the one that the header Last-Event-ID names. 204: all were sent, and none will follow."""
+    """The events as Server-Sent Events, after the one in the header Last-Event-ID. 204: all have been sent, and no more will follow."""
     after = await run_in_threadpool(find_resume_point, services.evaluations, queue_id, last_event_id(request))
     if after is None:
         return Response(status_code=204, headers={"Cache-Control": "no-store"})
@@ -125,14 +128,14 @@ def list_events(
     after: Annotated[int, Query(ge=0, le=_LARGEST_SEQ)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
-    """The events with a number above `after`, in their order. `next` is what to give as `after` the next time."""
+    """The events with a number above `after`, in order. `next` is the value of `after` for the next request."""
     events = services.evaluations.events(queue_id, after, limit)
     rows = [{"seq": one.seq, "kind": one.kind, "data": one.data, "happened_at": one.happened_at.isoformat()} for one in events]
     return build_tagged_response(request, {"events": rows, "next": events[-1].seq if events else after})
 
 
 async def _wait_for_change(request: Request, read: Callable[[], dict[str, Any]], etag: str, wait: float) -> dict[str, Any]:
-    """The evaluation as soon as its tag changes, if `etag` names it; else as it is after `wait` seconds, or when the client has gone."""
+    """Return the evaluation as soon as its tag differs from `etag`, or after `wait` seconds, or when the client has disconnected."""
     watchers, deadline = get_watchers(request), anyio.current_time() + wait
     with watchers.place():
         while True:
@@ -144,7 +147,7 @@ async def _wait_for_change(request: Request, read: Callable[[], dict[str, Any]],
 
 
 def build_evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, Any]:
-    """What is said of one evaluation: the same by every server, whenever it is asked. Raises UnknownEvaluation."""
+    """Build the body of one evaluation, which is the same on every server. Raises UnknownEvaluation."""
     view = load_evaluation_view(evaluations, queue_id)
     parts = view.progress.runs
     runs = [
@@ -194,7 +197,7 @@ def _build_summary(view: EvaluationView) -> dict[str, Any]:
 def _list_page(
     evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """The evaluations of a page, and the cursor of the next."""
+    """Return the evaluations of a page, and the cursor of the next."""
     page = _find_older(evaluations, status, cursor, limit + 1)
     items = page[:limit]
     bodies = []

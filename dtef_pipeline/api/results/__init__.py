@@ -1,1 +1,1 @@
-"""What the runs of an evaluation came to: metrics, costs and traces of any family."""
+"""Results of the runs of an evaluation: metrics, costs and traces of any family."""

@@ -1,4 +1,4 @@
-"""Results of a run, made the same way of the tables of any family. A family with more to say has a class of its own beside this file."""
+"""Results of a run, computed from the tables of any family. Families that need more have their own class."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ Row = dict[str, Any]
 Counts = Mapping[Hashable, OutcomeCounts]
 _USUAL_NAMES = ("item_id", "prompt_id", "model_variant", "draw")
 _LONG_TEXTS = ("response",)
-"""Columns that nobody reads for the cost of a call."""
+"""Columns that are not needed for the cost of a call."""
 
 
 class FamilyResults:
-    """The results of one run of a family. What is said here holds for a family that says nothing else."""
+    """The results of one run of a family, with defaults for families without a class of their own."""
 
     unit = Unit("response", "given")
-    """What is counted."""
+    """The counted unit."""
     answers = ""
-    """The table with a row for each of them, and the stage that asks; empty: the family's first table of calls."""
+    """Table with a row per unit, and the stage that makes requests; empty: the family's first table of calls."""
     status = "call_status"
     named_by: tuple[str, ...] = ()
-    """Columns that name a row of the answers within a partition, here and in the table of scores; empty: the usual ones that both have."""
+    """Key columns of an answer within a partition, here and in the table of scores; empty: the usual ones that both have."""
     way: tuple[str, ...] = ("model",)
-    """Who was asked, and how: what outcomes are counted by."""
+    """Columns of model and condition, by which outcomes are counted."""
     chosen_by: tuple[str, ...] = ("model", "draw")
-    """Columns that tell whether a row is the run's own."""
+    """Columns that decide whether a row belongs to the run."""
     called: tuple[str, ...] = ()
-    """The tables whose calls the run costs; empty: all of the family's."""
+    """Tables whose calls count for the run's cost; empty: all of the family's."""
     further_tables: tuple[str, ...] = ()
-    """What results are made of beside answers, calls and scores."""
+    """Further tables of the results, besides answers, calls and scores."""
     board = ""
-    """The table that publishes the same means of all runs; empty: none does."""
+    """Table that publishes the same means for all runs; empty: none."""
     value, ends, known = "score", ("score_low", "score_high"), "n_items"
-    """In a row of means: the mean, the ends of its interval, and what it is a mean over."""
+    """Columns of a row of means: the mean, the ends of its interval, and its number of units."""
     beside: tuple[str, ...] = ()
-    """Columns of the board that stand in a metric of the run, too."""
+    """Columns of the board that are included in a metric of the run."""
     shared_members: Row = {}
-    """What stands in every metric of the run."""
+    """Columns included in every metric of the run."""
     trace_columns: tuple[str, ...] = ("request_key",)
-    """What the id of a trace is made of."""
+    """Columns of the id of a trace."""
 
     def __init__(self, run: RunContext) -> None:
         self.run, self.family = run, FAMILY_BY_NAME[run.evaluation.family]
@@ -69,12 +69,12 @@ class FamilyResults:
 
     @property
     def source_tables(self) -> tuple[str, ...]:
-        """The tables that results are made of."""
+        """The tables that results read."""
         return tuple(dict.fromkeys((self.answers, *self.called, self.family.scored, *self.further_tables)))
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
-        """What the plan gives the stage that asks."""
+        """The plan's configuration of the stage that makes requests."""
         return self.run.stage_config(self.answers)
 
     @property
@@ -83,34 +83,34 @@ class FamilyResults:
 
     @cached_property
     def models(self) -> set[str]:
-        """Those that the plan names, each by the name that it has in tables."""
+        """The models of the plan, by their names in tables."""
         return self.run.names(self.config.get("models", ()))
 
     def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of a table that the run asked for: of the models and draws of the plan."""
+        """Select the rows of the plan's models and draws."""
         rows = filter_models(self.run.rows(table, self._add_choice_columns(table, columns)), self.models)
         return rows.filter(pc.less(rows["draw"], self.draws)) if "draw" in rows.column_names else rows
 
     def _add_choice_columns(self, table: str, columns: Sequence[str] | None) -> list[str] | None:
-        """The columns, and those that tell whose a row is."""
+        """Add to the columns those that identify a row's run."""
         schema = TABLES[table].schema
         if columns is None or schema is None:
             return None
         return list(dict.fromkeys((*columns, *(name for name in self.chosen_by if name in schema.names))))
 
     def counts(self) -> dict[Hashable, OutcomeCounts]:
-        """What was asked for and what came, by who was asked and how."""
+        """Return the outcome counts by model and condition."""
         names = self.find_scored_names()
         rows = ((self.way_of(row), row[self.status], self.name_of(row) in names) for row in self.read_outcome_rows())
         return count_by_group(rows, self.count_planned())
 
     def read_outcome_rows(self) -> list[Row]:
-        """The answers by what became of them."""
+        """Read the answers with their outcome."""
         rows: list[Row] = self.own(self.answers, (*self.named_by, *self.way, self.status)).to_pylist()
         return rows
 
     def find_scored_names(self) -> set[tuple[Any, ...]]:
-        """The names of rows that have a score."""
+        """Return the keys of rows with a score."""
         rows = self.run.rows(self.family.scored, [*self.named_by, "score"])
         return {self.name_of(row) for row in rows.filter(pc.is_valid(rows["score"])).to_pylist()}
 
@@ -121,18 +121,18 @@ class FamilyResults:
         return tuple(row[name] for name in self.way)
 
     def count_planned(self) -> dict[Hashable, int] | None:
-        """How many answers the run asks for, by who is asked and how; None: not known."""
+        """Count the planned answers by model and condition; None: unknown."""
         return None
 
     def metrics(self, counts: Counts) -> list[Row]:
-        """A member for each model and metric. `counts`: those of `counts`."""
+        """Return a member for each model and metric. `counts`: the outcome counts."""
         return [self._build_metric(row, counts) for row in self.read_means(counts)]
 
     def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
-        """The means of the run as the board of the family has them, a row per model and metric. Here they are over items.
+        """Read the means of the run as on the family's board, one row per model and metric. The default is the mean over items.
 
-        Beside the columns that the class names, a row has `metric`, `n_asked` (what the mean was to be over; None: not known), `reason` (why
-        there is no value or no interval) and `remarks`.
+        In addition to the columns of the class, a row has `metric`, `n_asked` (planned number of units; None: unknown), `reason` (why there
+        is no value or no interval) and `remarks`.
         """
         groups: dict[tuple[str, str], list[Row]] = {}
         for row in self.own(self.family.scored).to_pylist():
@@ -141,7 +141,7 @@ class FamilyResults:
             yield rows[0] | _compute_mean(rows) | {"metric": metric, "n_asked": len(rows), "remarks": ()}
 
     def _build_metric(self, row: Mapping[Any, Any], counts: Counts) -> Row:
-        """NaN and NA are None."""
+        """Build a metric; NaN and NA become None."""
         value, low, high = (convert_to_json(row[name]) for name in (self.value, *self.ends))
         n, n_asked = (None if count is None else int(count) for count in (row[self.known], row["n_asked"]))
         members = {"model": row["model"], "metric": row["metric"], "value": value, "n": n, "n_asked": n_asked}
@@ -156,18 +156,18 @@ class FamilyResults:
         }
 
     def remark(self, counts: Counts, row: Mapping[Any, Any], *further: str | None) -> str | None:
-        """What is missing of the answers of who was asked so, and what else is to be said."""
+        """Return remarks on a model and condition: missing answers and other notes."""
         outcomes = counts.get(self.way_of(row))
         return format_remarks(outcomes.in_words(self.unit) if outcomes else None, *further)
 
     def further(self) -> Counter[tuple[Any, ...]]:
-        """By who was asked and how, answers that the run did not ask for, such as further draws: a board takes them in."""
+        """Count by model and condition the answers of other runs, such as further draws, which a board includes."""
         answers = filter_models(self.run.rows(self.answers, self.way), self.models)
         own_answers = self.own(self.answers, self.way)
         return Counter(map(self.way_of, answers.to_pylist())) - Counter(map(self.way_of, own_answers.to_pylist()))
 
     def cost(self) -> UsageTotals:
-        """What the calls cost that the rows of the run rest on, each once. What a request used may stand at a row of another run."""
+        """Sum the cost of the calls behind the run's rows, each once. The usage of a request may be in a row of another run."""
         keys = self.request_keys()
         with open_tables(**{table: self._filter_keys(table, keys) for table in self.called}) as connection:
             count_calls_once(connection, self.family.calls, self.run.response_finder(), self.run.unknown_costs(keys))
@@ -188,7 +188,7 @@ class FamilyResults:
         return {source.table: source.keys for source in self.family.calls.tables}
 
     def request_keys(self) -> set[str]:
-        """The keys of the calls that the rows of the run rest on."""
+        """Return the keys of the calls behind the run's rows."""
         keys = set[str]()
         for table in self.called:
             column = self._key_columns[table]
@@ -197,45 +197,45 @@ class FamilyResults:
         return keys
 
     def trace_id(self, row: Mapping[str, Any]) -> str | None:
-        """Of a row of the answers; None: there is no trace of it."""
+        """Return the trace id of a row of the answers; None: it has no trace."""
         value: str | None = row[self.trace_columns[0]]
         return value
 
     def traces(self) -> list[str]:
-        """The ids of all traces, sorted."""
+        """Return the ids of all traces, sorted."""
         rows = self.own(self.answers, self.trace_columns).to_pylist()
         return sorted({trace_id for row in rows if (trace_id := self.trace_id(row)) is not None})
 
     def trace(self, trace_id: str) -> Row | None:
-        """What was asked and answered, as JSON; None: it is no trace of the run."""
+        """Return a trace as JSON values; None: the run has no such trace."""
         rows = self.own(self.answers)
         named = [self.trace_id(row) == trace_id for row in rows.select(self.trace_columns).to_pylist()]
         answers = rows.filter(pa.array(named, pa.bool_())).to_pylist()
         return self.build_trace(answers) if answers else None
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
-        """`answers`: the rows that rest on the response."""
+        """Build a trace. `answers`: the rows based on the response."""
         return self.response_of(answers) | {
             "scores": [convert_to_json(score) for row in answers for score in self.find_related_rows(row, self.family.scored)]
         }
 
     def response_of(self, answers: Sequence[Row]) -> Row:
-        """The part of a trace that is about the response. Usage stands at one of the rows that share it."""
+        """Return the response part of a trace. Usage is in one of the rows that share the response."""
         row = max(answers, key=lambda answer: answer["prompt_tokens"] or 0)
         members = {"status": row["call_status"], "text": row["response"], "reason": row["error"]}
         return ResponseOfRun.select_columns(row) | members
 
     def list_related_bodies(self, row: Mapping[str, Any], table: str, body: type[RowBody]) -> list[Row]:
-        """The rows of another table that are about the same answer, as answers have them."""
+        """Return the rows of another table about the same answer, as JSON values."""
         return [body.select_columns(entry) for entry in self.find_related_rows(row, table)]
 
     def find_related_rows(self, row: Mapping[str, Any], table: str) -> list[Row]:
-        """The rows of another table that are about the same answer."""
+        """Return the rows of another table about the same answer."""
         return [entry for entry in self.run.rows(table).to_pylist() if self.name_of(entry) == self.name_of(row)]
 
 
 def _compute_mean(rows: Sequence[Row]) -> Row:
-    """The mean over items, with an interval over clusters, or items where there are none."""
+    """Compute the mean over items, with an interval over clusters, or over items without clusters."""
     sums: dict[Any, list[float]] = {}
     for place, row in enumerate(rows):
         if row["score"] is not None:
@@ -243,14 +243,14 @@ def _compute_mean(rows: Sequence[Row]) -> Row:
     totals = np.array([[sum(scores), len(scores)] for scores in sums.values()]).reshape(-1, 2)
     estimate = estimate_ratios(totals[:, :1], totals[:, 1:])
     (low,), (high,) = estimate.interval()
-    why = None if len(sums) >= MIN_CLUSTERS else f"no interval: {len(sums)} clusters, at least {MIN_CLUSTERS} are needed"
+    why = None if len(sums) >= MIN_CLUSTERS else f"no interval: {len(sums)} clusters, but at least {MIN_CLUSTERS} are needed"
     mean = {"score": estimate.value[0], "score_low": low, "score_high": high, "n_items": int(totals[:, 1].sum())}
     return mean | {"reason": why if sums else None}
 
 
 @contextmanager
 def open_tables(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to these tables. It uses one thread, because the server makes other answers at the same time."""
+    """Open a connection to these tables. It uses one thread, because the server handles other requests at the same time."""
     with duckdb.connect() as connection:
         connection.execute("SET threads = 1")
         for name, rows in tables.items():
@@ -259,16 +259,16 @@ def open_tables(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def filter_models(rows: pa.Table, names: set[str]) -> pa.Table:
-    """The rows of models of these names."""
+    """Return the rows of models with these names."""
     return rows.filter(is_one_of(rows["model"], names))
 
 
 def is_one_of(column: pa.ChunkedArray, values: set[str]) -> pa.ChunkedArray:
-    """Which values of a column of texts are among these."""
+    """Return flags for values of a text column that are among these."""
     return pc.is_in(column.cast(pa.string()), pa.array(sorted(values), pa.string()))
 
 
 def count_different_items(rows: pa.Table, by: Sequence[str], item: str) -> Counter[tuple[str, ...]]:
-    """How many different items the rows have, by these columns."""
+    """Count the distinct items of the rows, by these columns."""
     names = zip(*(rows[name].cast(pa.string()).to_pylist() for name in (*by, item)), strict=True)
     return Counter(name[:-1] for name in set(names))

@@ -1,4 +1,4 @@
-"""What the runs of an evaluation came to: state, metrics, costs, and every text behind them."""
+"""Results of the runs of an evaluation: state, metrics, costs, and all texts."""
 
 from __future__ import annotations
 
@@ -42,80 +42,80 @@ class MetricOfRun(AnswerBody):
     value: float | None
     """null: see `reason`."""
     n: int
-    """What the value is a mean over: episodes, items, prompts or predicted pairs with a score."""
+    """Number of units in the mean: episodes, items, prompts or predicted pairs with a score."""
     n_asked: int | None
-    """What `n` would be if all that was asked for had been answered and scored; null: not known."""
+    """Value of `n` if all requests had a scored response; null: unknown."""
     low: float | None
     """Lower end of the 95 % interval."""
     high: float | None
-    """Upper end of it."""
+    """Upper end of the 95 % interval."""
     reason: str | None
     """Why there is no value or no interval."""
     remark: str | None
-    """What else is to be known of the value: what was not answered, could not be read, or was done in the model's place; null: nothing."""
+    """Notes on the value: missing responses, unreadable ones, or moves made for the model; null: none."""
     direction: Literal["higher", "lower", "none"] = make_optional()
-    """Which side is better."""
+    """Better direction."""
     n_responses: int = make_optional()
     """Responses with a score (rubric)."""
 
 
 class CostOfRun(SpentOnCalls):
-    """What the calls cost that the rows of a run rest on, whoever paid for them; each counts once.
+    """Cost of the calls behind the rows of a run, whoever paid for them; each counts once.
 
-    Two runs of an evaluation that rest on the same call have it both in their costs. Before a run has rows nothing of this is known: `usd` is
-    null, and what the evaluation bought in all stands in `bought` of its last event.
+    If two runs of an evaluation share a call, both include its cost. Before a run has rows, `usd` is null; `bought` in the evaluation's
+    last event has its total.
     """
 
     bought: SpentOnCalls
-    """Those of the calls that were answered while this evaluation ran and because of it. The others were there before."""
+    """Calls made for this evaluation while it ran; the others were stored before."""
 
 
 class OutcomesOfRun(AnswerBody):
-    """How much of what a run asks for came, over all its models."""
+    """Outcomes of a run's planned requests, over all its models."""
 
     unit: Literal["episode", "response", "prediction"]
-    """What is counted."""
+    """The counted unit."""
     asked: int | None
-    """By the plan; null: not known before the prompts are made."""
+    """Planned number; null: unknown until the prompts are made."""
     answered: int
-    """Episodes that were played to their end, responses that came."""
+    """Finished episodes, or responses received."""
     failed: int
-    """Given up, or with nothing to answer from."""
+    """Failed, or without data to predict from."""
     skipped: int
-    """Left out as a budget ended."""
+    """Left out because a budget was used up."""
     scored: int
     """With a score in at least one metric."""
     warning: str | None
-    """What is missing, in words; null: all that was asked for was answered."""
+    """What is missing, in words; null: nothing."""
 
 
 class PageOfTraces(AnswerBody):
-    """URIs of traces in the order of their ids, and that of the next page."""
+    """URIs of traces in the order of their ids, and the URI of the next page."""
 
     traces: list[str]
     traces_next: str | None
-    """null: these are the last."""
+    """Null: this is the last page."""
 
 
 class RunOutcome(PageOfTraces, RunOfEvaluation):
-    """What a run has come to so far."""
+    """Results of a run so far."""
 
     queue_id: str
-    """The evaluation that it is a run of."""
+    """Id of its evaluation."""
     family: FamilyName
     snapshot: str
-    """The label that its rows have."""
+    """Label of its rows."""
     outcomes: OutcomesOfRun
     metrics: list[MetricOfRun]
     cost: CostOfRun
 
 
 def run_context(run_id: str, services: Used) -> RunContext:
-    """A run, and where its rows are. Raises UnknownEvaluation."""
+    """Return a run with the place of its rows. Raises UnknownEvaluation."""
     from resources.warehouse import Warehouse
 
     if not _RUN_ID.fullmatch(run_id):
-        raise UnknownEvaluation(f"there is no evaluation run {run_id[:80]!r}")
+        raise UnknownEvaluation(f"unknown evaluation run {run_id[:80]!r}")
     evaluation, run = services.evaluations.run(run_id)
     return RunContext(evaluation, run, services.settings, Warehouse(services.settings.warehouse))
 
@@ -125,7 +125,7 @@ Asked = Annotated[RunContext, Depends(run_context)]
 
 @router.get(RUN_PATH, response_model=RunOutcome, responses=UNCHANGED)
 def read_run(request: Request, services: Used, held: Operating, asked: Asked) -> Response:
-    """What a run has come to so far. `value` is null, with a reason, where nothing is scored; `traces_next` is the next page of traces."""
+    """Results of a run so far. `value` is null, with a reason, if nothing is scored; `traces_next` is the next page of traces."""
     evaluation, run = asked.evaluation, asked.run
     events = services.evaluations.events(run.queue_id)
     state = compute_progress(evaluation, events).runs[run.run_id]
@@ -159,31 +159,31 @@ def list_traces(
     after: Annotated[str, Query(max_length=_LONGEST_TRACE_ID)] = "",
     limit: Annotated[int, Query(ge=1, le=MOST_TRACES)] = MOST_TRACES,
 ) -> Response:
-    """The URIs of traces in the order of their ids, from the one behind `after` on."""
+    """The URIs of traces in the order of their ids, starting after `after`."""
     return build_tagged_response(request, _build_page(asked, results_kept.get_results(asked).traces, after, limit))
 
 
 @router.get(f"{RUN_PATH}/traces/{{trace_id}}", response_model=TraceBody, responses=UNCHANGED)
 def read_trace(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
-    """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
+    """A trace: for games a whole episode with its turns, otherwise a prompt with its response and scores."""
     return build_tagged_response(request, load_trace(asked, trace_id))
 
 
 def load_trace(context: RunContext, trace_id: str) -> dict[str, Any]:
-    """A trace of the run, as the API tells it. Raises Problem where there is none."""
+    """Load a trace of the run. Raises Problem if it does not exist."""
     trace = load_results(context).trace(trace_id) if len(trace_id) <= _LONGEST_TRACE_ID else None
     if trace is None:
-        raise Problem(404, f"there is no trace {trace_id[:80]!r} of the run {context.run.run_id}")
+        raise Problem(404, f"the run {context.run.run_id} has no trace {trace_id[:80]!r}")
     return {"trace_id": trace_id, "run_id": context.run.run_id, **trace}
 
 
 def build_trace_uri(run_id: str, trace_id: str) -> str:
-    """Where the API tells a trace."""
+    """Return the URI of a trace."""
     return f"/api/evaluations/{run_id}/traces/{quote(trace_id, safe='')}"
 
 
 def _build_page(context: RunContext, traces: list[str], after: str, limit: int) -> dict[str, Any]:
-    """At most `limit` URIs, and that of the next page (None: there is none)."""
+    """Return at most `limit` URIs, and the URI of the next page (None: there is none)."""
     run_id = context.run.run_id
     later = traces[bisect_right(traces, after) :]
     is_last = len(later) <= limit

@@ -1,4 +1,4 @@
-"""A run of an evaluation, what its plan says, and where its rows are."""
+"""A run of an evaluation, with its plan and the place of its rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class UsageTotals(NamedTuple):
-    """Calls, and what is known of their cost: the members of `SpentOnCalls`."""
+    """Calls and their known cost: the members of `SpentOnCalls`."""
 
     usd: float | None = 0.0
     calls: int = 0
@@ -35,7 +35,7 @@ class UsageTotals(NamedTuple):
 
 
 class RunContext(NamedTuple):
-    """A run of an evaluation, and where its rows are."""
+    """A run of an evaluation, and the place of its rows."""
 
     evaluation: Evaluation
     run: EvaluationRun
@@ -47,12 +47,12 @@ class RunContext(NamedTuple):
         return str(self.evaluation.plan.get("snapshot", "base"))
 
     def stage_config(self, stage: str) -> Mapping[str, Any]:
-        """The configuration of a stage in the plan."""
+        """Return the configuration of a stage in the plan."""
         config: Mapping[str, Any] = self.evaluation.plan.get("config", {}).get(stage, {})
         return config
 
     def levels(self, table: str) -> dict[str, str]:
-        """Of the run's partition, and of its snapshot where the table is kept by snapshots."""
+        """Return the levels of the run's partition, and of its snapshot if the table has snapshots."""
         from resources.warehouse import TABLES
 
         spec = TABLES[table]
@@ -60,11 +60,11 @@ class RunContext(NamedTuple):
         return {**levels, "snapshot": self.snapshot} if "snapshot" in spec.levels else levels
 
     def rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of the partition in a table; none where nothing was made yet."""
+        """Return the partition's rows in a table; empty if there are none yet."""
         return self.house.read_or_empty(table, columns=columns, **self.levels(table))
 
     def source_stamp(self, tables: Iterable[str]) -> tuple[Any, ...]:
-        """What tells whether results are still what they were: the run's files in these tables, and models, scenarios and settings."""
+        """Return a stamp that changes with the results: the run's files in these tables, and models, scenarios and settings."""
         from pyarrow import fs
 
         folders = [fs.FileSelector(self.house.folder(table, **self.levels(table)), allow_not_found=True) for table in tables]
@@ -73,11 +73,11 @@ class RunContext(NamedTuple):
 
     @property
     def models(self) -> Models:
-        """The models that are known now."""
+        """The models known at present."""
         return _read_models(self.settings, _read_stamp(self.settings.models))
 
     def find_computed_models(self, selectors: Iterable[str]) -> set[str]:
-        """The names of those of these models that are computed, and not asked."""
+        """Return the names of these models that are computed and take no requests."""
         names = set[str]()
         for selector in selectors:
             with suppress(ConfigError):
@@ -85,7 +85,7 @@ class RunContext(NamedTuple):
         return names
 
     def variants(self, selectors: Iterable[str]) -> Counter[str]:
-        """How many variants of each model the selectors stand for, by the name in tables. One that is no longer known stands for itself."""
+        """Count the variants of each model in the selectors, by the name in tables. An unknown selector stands for itself."""
         models, by_variant = self.models, dict[str, str]()
         for selector in selectors:
             try:
@@ -95,23 +95,23 @@ class RunContext(NamedTuple):
         return Counter(by_variant.values())
 
     def names(self, selectors: Iterable[str]) -> set[str]:
-        """The names that models have in tables which these selectors stand for, and the selectors themselves."""
+        """Return the names in tables of the models of these selectors, and the selectors themselves."""
         texts = list(selectors)
         return {*texts, *self.variants(texts)}
 
     def response_finder(self) -> Callable[[Sequence[str]], pa.Table]:
-        """Finds the stored responses to request keys, where rows share some of their calls."""
+        """Find the stored responses to request keys, for rows that share calls."""
         return lambda keys: self._read_store(lambda store: store.responses(keys))
 
     def sum_bought(self, keys: Iterable[str]) -> UsageTotals:
-        """What those of the calls cost that were answered in a Dagster run of this evaluation."""
+        """Sum the cost of those calls that were made in a Dagster run of this evaluation."""
         totals = self._read_store(lambda store: store.sum_bought(keys, self.run.queue_id))
         return UsageTotals(
             totals.cost_usd, totals.calls, totals.prompt_tokens, totals.completion_tokens, totals.unpriced, totals.most_usd
         )
 
     def unknown_costs(self, keys: Iterable[str]) -> pa.Table:
-        """UNKNOWN_COSTS of these requests."""
+        """Return UNKNOWN_COSTS of these requests."""
         return self._read_store(lambda store: store.unknown_costs(keys))
 
     def _read_store(self, read: Callable[[ResponseStore], Any]) -> Any:
@@ -131,7 +131,7 @@ def _read_stamp(path: Path | None) -> tuple[str, int, int] | None:
 
 @lru_cache(maxsize=4)
 def _read_models(settings: Settings, stamp: object) -> Models:
-    """`stamp`: of the file of models, which is read again when it changes."""
+    """Read the models. `stamp`: that of the models file, which is read again when it changes."""
     from dtef_pipeline.families import COMPUTED_MODELS
 
     return load_known_models(settings, COMPUTED_MODELS)

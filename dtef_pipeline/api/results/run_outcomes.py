@@ -1,4 +1,4 @@
-"""How much of what a run was to ask came, in counts and in words."""
+"""Outcomes of a run's planned requests, as counts and in words."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.shortfall import describe_shortfall
 
 ItemOutcome = Literal["answered", "failed", "skipped"]
-"""`skipped`: a budget ended before it."""
+"""`skipped`: a budget was used up before it."""
 ITEM_OUTCOMES: Mapping[str, ItemOutcome] = {
     **dict.fromkeys(("answered", "played", "ok", "empty"), "answered"),
     **dict.fromkeys(("budget", "skipped_budget"), "skipped"),
 }
-"""By the status that a row has; every other one has failed."""
+"""Outcomes by status; any other status is a failure."""
 
 
 class Unit(NamedTuple):
-    """What a family counts."""
+    """The unit that a family counts."""
 
     noun: str
     done: str
-    """What became of one that was answered, as in `were played`."""
+    """Verb for answered units, as in `were played`."""
 
 
 class OutcomeCounts(NamedTuple):
-    """What was asked for, and what came of it."""
+    """The planned requests and their outcomes."""
 
     asked: int | None
-    """None: not known yet."""
+    """None: unknown until now."""
     answered: int = 0
     failed: int = 0
     skipped: int = 0
     scored: int = 0
 
     def in_words(self, unit: Unit) -> str | None:
-        """How much is missing and why, in words; None where all that was asked for was answered, and something of it is scored."""
+        """Describe how much is missing and why; None if all was answered and at least one is scored."""
         remark = f"none of {format_count(self.answered, unit.noun)} has a score" if self.answered and not self.scored else None
         return format_remarks(describe_shortfall(self.asked or 0, self.answered, self.skipped, self.failed, unit), remark)
 
@@ -45,9 +45,9 @@ class OutcomeCounts(NamedTuple):
 def count_by_group(
     rows: Iterable[tuple[Hashable, str, bool]], plan: Mapping[Hashable, int] | None
 ) -> dict[Hashable, OutcomeCounts]:
-    """Of each group: `rows` are its name, the status of a row, and whether it is scored. `plan`: rows of each group; None: not known.
+    """Count by group. `rows`: group, status, and whether the row is scored. `plan`: planned rows by group; None: unknown.
 
-    More rows than planned were asked for at another time, and count.
+    Rows beyond the plan are from other runs, and count.
     """
     outcomes: dict[Hashable, Counter[str]] = {group: Counter() for group in plan or ()}
     for group, status, is_scored in rows:
@@ -63,35 +63,31 @@ def count_by_group(
 
 
 def sum_counts(counts: Mapping[Hashable, OutcomeCounts]) -> OutcomeCounts:
-    """The sum of the groups."""
+    """Return the sum of the groups."""
     if not counts:
         return OutcomeCounts(None)
     return OutcomeCounts(*(sum(group[place] or 0 for group in counts.values()) for place in range(len(OutcomeCounts._fields))))
 
 
 def build_outcomes_body(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) -> dict[str, Any]:
-    """The member `outcomes` of a run."""
+    """Build the member `outcomes` of a run."""
     total = sum_counts(counts)
-    nothing = (
-        f"no {unit.noun} is asked for here: the sample, or what the models go by, leaves none" if total.asked == 0 else None
-    )
+    nothing = f"no {unit.noun} is planned here: the sample or the data of the models leaves none" if total.asked == 0 else None
     return {"unit": unit.noun, **total._asdict(), "warning": nothing or total.in_words(unit)}
 
 
 def format_further(further: int, noun: str) -> str | None:
-    """That a value rests on more than the run asked for: rows of its models that another run of the snapshot has added."""
+    """Say that a value includes rows that another run of the snapshot added for the same models."""
     return (
-        f"the value takes in {format_count(further, f'further {noun}')} that another run of this snapshot asked for"
-        if further
-        else None
+        f"the value includes {format_count(further, f'further {noun}')} from another run of this snapshot" if further else None
     )
 
 
 def format_remarks(*parts: str | None) -> str | None:
-    """What is to be said, behind each other; None: nothing."""
+    """Join the remarks; None: there are none."""
     return "; ".join(filter(None, parts)) or None
 
 
 def format_percent(share: float) -> str:
-    """`12 %`, with two digits: small shares are not 0."""
+    """Format a share with two digits, so that small shares are not 0: `12 %`."""
     return f"{100 * share:.2g} %" if share < 1 else "100 %"

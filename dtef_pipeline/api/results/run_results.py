@@ -1,4 +1,4 @@
-"""All that is shown of the runs of evaluations, kept until something changes that it is made of."""
+"""Results of the runs of evaluations, cached until their sources change."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from dtef_pipeline.api.results.family_results import FamilyResults
 
 _OWN_CLASSES = {"games": "GamesResults", "qa": "QaResults", "rubric": "RubricResults", "survey": "SurveyResults"}
-"""By family, the class that knows more of its results than `FamilyResults`."""
+"""Classes of families that need more than `FamilyResults`."""
 _MOST_KEPT_MEMBERS = 500_000
-"""Metrics and traces of all runs whose results are kept."""
+"""Largest number of metrics and traces over all cached runs."""
 
 
 def load_results(run: RunContext) -> FamilyResults:
-    """The results of a run. The module of the family is loaded here: it loads what computes them."""
+    """Return the results of a run. The module of the family, which loads large packages, is imported here."""
     return _load_results_class(run.evaluation.family)(run)
 
 
@@ -35,7 +35,7 @@ def _load_results_class(family: str) -> type[FamilyResults]:
 
 
 def add_board_columns(schema: dict[str, Any]) -> None:
-    """Adds to the schema of a metric what the families' boards say of it, as the tables describe it."""
+    """Add the columns of the families' boards to the schema of a metric, with the tables' descriptions."""
     from dtef_pipeline.families import TABLES
 
     columns: dict[str, dict[str, Any]] = {}
@@ -51,13 +51,13 @@ def add_board_columns(schema: dict[str, Any]) -> None:
 
 
 class Results(NamedTuple):
-    """All that is shown of a run."""
+    """The results of a run."""
 
     metrics: list[dict[str, Any]]
     outcomes: dict[str, Any]
     cost: UsageTotals
     bought: UsageTotals
-    """Of these calls, those that were answered in a Dagster run of this evaluation."""
+    """Those of these calls that were made in a Dagster run of this evaluation."""
     traces: list[str]
 
     @property
@@ -67,7 +67,7 @@ class Results(NamedTuple):
 
 
 def make_results(family: FamilyResults) -> Results:
-    """All that is shown of a run, made of the tables as they are now."""
+    """Make the results of a run from the present tables."""
     counts, traces = family.counts(), family.traces()
     # What was bought for rows that are not there yet is nobody's cost: the evaluation as a whole knows it.
     unknown = UsageTotals(usd=None)
@@ -76,16 +76,16 @@ def make_results(family: FamilyResults) -> Results:
 
 
 class ResultsCache:
-    """The results of the runs that were asked for last: made again when something that they are made of changes, and by one caller at a time."""
+    """Cache of the results of the latest requested runs, which one caller at a time recomputes when their sources change."""
 
     def __init__(self, most: int = _MOST_KEPT_MEMBERS, make: Callable[[FamilyResults], Results] = make_results) -> None:
-        """`most`: members of all results that are kept; those of the last run are, however many."""
+        """`most`: largest number of members over all cached results; those of the latest run are always cached."""
         self._most, self._make, self._lock = most, make, threading.Lock()
         self._found: OrderedDict[str, tuple[tuple[Any, ...], Results]] = OrderedDict()
         self._at_work: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
     def get_results(self, run: RunContext) -> Results:
-        """Those of a run."""
+        """Return the results of a run."""
         run_id = run.run.run_id
         with self._lock:
             alone = self._at_work.setdefault(run_id, threading.Lock())

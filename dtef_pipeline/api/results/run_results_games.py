@@ -1,4 +1,4 @@
-"""Results of a run of games: a persona in a scenario, and beside it the baselines that the manifest names."""
+"""Results of a run of games: a persona in a scenario, and the baselines that the manifest names."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _OF_EVERY_EPISODE = (
     *(RED_FLAG_RATE, RED_FLAG_WEIGHTED, "turns", "tokens", "dollars"),
 )
 _FORM_IN_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
-    "default_rate": ("a move was made for the player in {} of its turns, for want of a legal one", format_percent),
-    "forfeit_rate": ("the player forfeited {} of the episodes for want of a legal move", format_percent),
+    "default_rate": ("the game made a move for the player in {} of its turns, because it gave no legal move", format_percent),
+    "forfeit_rate": ("the player forfeited {} of the episodes, because it gave no legal move", format_percent),
     # A turn that is tried again can be declined more than once.
     "refused_rate": ("the player declined to play {} times per turn", lambda rate: f"{rate:.2g}"),
 }
-"""By a rate of BESIDE_METRICS, what is said where it is above 0, and how the rate is spelled in it."""
+"""Sentences for rates of BESIDE_METRICS above 0, with the format of the rate."""
 
 
 class GamesResults(FamilyResults):
@@ -61,7 +61,7 @@ class GamesResults(FamilyResults):
 
     @property
     def persona(self) -> str:
-        """With its version; empty: none is played."""
+        """The persona with its version; empty: no persona."""
         return str(self.run.run.asks["persona"])
 
     @cached_property
@@ -69,14 +69,14 @@ class GamesResults(FamilyResults):
         return self.run.names(self.config.get("players", ()))
 
     def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Those of the persona's play, or of a baseline of the manifest; of its opponents' turns too."""
+        """Select the rows of the persona, or of a baseline of the manifest, including its opponents' turns."""
         if table == "episode_turns":
             turns = self.run.rows(table, None if columns is None else ["episode_id", *columns])
             return turns.filter(is_one_of(turns["episode_id"], set(self.traces())))
         return self._select_played(table, columns, and_all_baselines=False)
 
     def _select_played(self, table: str, columns: Sequence[str] | None, *, and_all_baselines: bool) -> pa.Table:
-        """`and_all_baselines`: others are measured against them."""
+        """Select the played episodes. `and_all_baselines`: include all baselines, as others are measured against them."""
         asks, rows = self.run.run.asks, self.run.rows(table, self._add_choice_columns(table, columns))
         rows = rows.filter(pc.and_(pc.less(rows["draw"], self.draws), pc.equal(rows["version"], asks["scenario_version"])))
         rows = rows.filter(is_one_of(rows["cluster"], set(map(str, parse_seeds(asks["seeds"])))))
@@ -95,7 +95,7 @@ class GamesResults(FamilyResults):
         return {(episode_id,) for episode_id in scores.filter(pc.equal(scores["status"], "scored"))["episode_id"].to_pylist()}
 
     def count_planned(self) -> dict[Hashable, int] | None:
-        """None where a scenario, a persona or a model is no longer known."""
+        """Count the planned episodes; None if a scenario, a persona or a model is no longer known."""
         from assets.games.game_catalog import find_scenario_version, load_known_personas
 
         asks, config, key = self.run.run.asks, self.config, self.run.run.key
@@ -116,7 +116,7 @@ class GamesResults(FamilyResults):
         return dict(episodes)
 
     def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
-        """The means over all opponents, as `dtef games board` has them."""
+        """Read the means over all opponents, as in `dtef games board`."""
         scores = self._select_played("episode_scores", _COLUMNS_OF_RESULTS, and_all_baselines=True)
         if not len(scores):
             return
@@ -132,12 +132,12 @@ class GamesResults(FamilyResults):
         return model in self.models or (model.startswith(BASELINE_PREFIX) and self._all_baselines)
 
     def _count_asked(self, row: Mapping[Any, Any], counts: Counts) -> int | None:
-        """Episodes of the plan; None of a metric that an episode may say nothing of."""
+        """Count the planned episodes; None for a metric that is not defined in every episode."""
         tally = counts.get(self.way_of(row))
         return tally.asked if tally and row["metric"] in _OF_EVERY_EPISODE and row["n_episodes"] == tally.answered else None
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
-        """The episode, the messages before its first text, and its turns in their order."""
+        """Build the episode, the messages before its first text, and its turns in order."""
         (episode,) = answers
         turns = self.find_related_rows(episode, "episode_turns")
         opening = [
@@ -151,7 +151,7 @@ class GamesResults(FamilyResults):
 
 
 def _describe_form(row: Mapping[Any, Any]) -> Iterator[str]:
-    """What the player was not let do, or did not do, by itself."""
+    """Describe illegal, forfeited and refused moves of the player."""
     for name, (words, text_of) in _FORM_IN_WORDS.items():
         if convert_to_json(row[name]):
             yield words.format(text_of(row[name]))

@@ -1,4 +1,4 @@
-"""Results of a run of questions with expected answers: a part of a suite."""
+"""Results of a run of the qa family: a part of a suite."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _READ_OF_SCORES = (
 _SAID_OF_CALLS = ("error", "budget")
 _IN_PLAIN_WORDS = {
     "missing": "with nothing to score",
-    "skipped_sample": "not drawn to be judged",
-    "skipped_budget": "as the budget of judging ended",
+    "skipped_sample": "not in the sample for judging",
+    "skipped_budget": "because the budget for judging was used up",
 }
-"""By status, where its name says little."""
+"""Plain words for statuses with unclear names."""
 _HOW_SHOWN = ("template", "few_shot", "few_shot_as", "order", "retriever", "k")
 
 
@@ -49,14 +49,14 @@ class QaResults(FamilyResults):
     shared_members = {"direction": "higher"}
 
     def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Those asked so and of these items."""
+        """Select the rows of the plan's condition and items."""
         rows, prompts = super().own(table, columns), self.prompts
         rows = rows.filter(is_one_of(rows["condition"], set(prompts["condition"].to_pylist())))
         return rows.filter(is_one_of(rows["item_id"], set(prompts["item_id"].to_pylist())))
 
     @cached_property
     def prompts(self) -> pa.Table:
-        """`item_id` and `condition` of the prompts of the plan; none where they are not made, or the settings fit the part no more."""
+        """Return `item_id` and `condition` of the plan's prompts; empty if they are not made, or the settings no longer fit the part."""
         run, config = self.run, self.config
         prompts, types = run.rows("qa_prompts", ["item_id", "condition"]), run.rows("qa_items", ["type"])
         about_documents = bool(len(run.rows("qa_documents", ["doc_id"])))
@@ -75,7 +75,7 @@ class QaResults(FamilyResults):
         return {(name,): number * count for name, number in self.run.variants(self.config.get("models", ())).items()}
 
     def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
-        """As in `dtef qa board --by part`."""
+        """Read the means as in `dtef qa board --by part`."""
         rows = self.own("qa_scores", _READ_OF_SCORES)
         if not len(rows):
             return
@@ -89,7 +89,7 @@ class QaResults(FamilyResults):
             yield row | {"n_asked": n, "reason": row["note"], "remarks": _describe_unread(row)}
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
-        """The response, and of each item that it answers the scores and what a judge said."""
+        """Build the response, with the scores and judgements of each item that it answers."""
         items = [
             {
                 "item_id": row["item_id"],
@@ -103,7 +103,7 @@ class QaResults(FamilyResults):
 
 
 def _describe_unread(row: Mapping[Any, Any]) -> list[str]:
-    """What counts 0 for want of an answer that can be read, and what has no score."""
+    """Describe the unreadable answers, which count 0, and those without a score."""
     unread, total = int(row[f"n_{UNPARSEABLE_STATUS}"]), format_count(int(row["n_total"]), "response")
     why = {status: int(row[f"n_{status}"]) for status in NULL_STATUSES if status not in _SAID_OF_CALLS}
     reasons = [

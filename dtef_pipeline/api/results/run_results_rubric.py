@@ -26,11 +26,11 @@ from dtef_pipeline.rubric.tables import RUBRIC_RESPONSE, RUBRIC_SCORES
 from dtef_pipeline.text.quantity_words import format_count
 
 _ANALYSTS_TABLES = ("rubric_summaries", "rubric_extractions")
-_ALONE = "no interval is made of this part of the score"
+_ALONE = "no interval is computed for this part of the score"
 
 
 class RubricResults(FamilyResults):
-    """A blueprint. What embedders cost is known of the whole store alone."""
+    """A blueprint. The cost of embedders is known only for the whole store."""
 
     answers = "rubric_responses"
     status = "status"
@@ -44,16 +44,16 @@ class RubricResults(FamilyResults):
 
     @cached_property
     def models(self) -> set[str]:
-        """Those that the manifest names; a litellm string stands for the model of the models file that has it."""
+        """The models that the manifest names; a LiteLLM string stands for the model of the models file that has it."""
         selectors = [str(value) for value in self.config.get("models", ())]
         return self.run.names([*selectors, *(resolve_known_selector(selector, self.run.models) for selector in selectors)])
 
     @cached_property
     def others(self) -> str | None:
-        """Which other judges were the last to judge the responses, in words; None: those of the run did, or nobody judged.
+        """Describe the other judges that judged the responses last; None: the run's own did, or nobody.
 
-        Another run of the same snapshot takes the place of what is stored. Where the manifest names nobody, the run's own judges are those of
-        the blueprint, by the models that are known now. Where these are not known any more, what is stored is taken for the run's own.
+        Another run of the same snapshot replaces the stored judgements. If the manifest names no judges, the run's own are those of the
+        blueprint, among the models known at present; if these are no longer known, the stored judgements count as the run's own.
         """
         draws = dict.fromkeys((judge.name for judge in self.judges or ()), self._judge_draws)
         rows = self.run.rows("rubric_judgements", ["judge", "judge_draw"]).group_by(["judge", "judge_draw"]).aggregate([])
@@ -61,16 +61,18 @@ class RubricResults(FamilyResults):
         if not draws or not counts:
             return None
         if counts != draws:
-            return f"judged by others: what is stored is by {_format_judges(counts)}, not by {_format_judges(draws)}"
+            return (
+                f"judged by other judges: the stored judgements are by {_format_judges(counts)}, not by {_format_judges(draws)}"
+            )
         lists = self.run.rows("rubric_runs", ["judges"])["judges"].to_pylist()
         scorers = {name for names in lists for name in names if name.partition("(")[0] in APPROACHES}
         if scorers and scorers != set(draws):
-            return f"judged by others: the scores are by {', '.join(sorted(scorers))}, not by {_format_judges(draws)}"
+            return f"judged by other judges: the scores are by {', '.join(sorted(scorers))}, not by {_format_judges(draws)}"
         return None
 
     @cached_property
     def judges(self) -> tuple[JudgeConfig, ...] | None:
-        """Those of the plan; None where they are not known any more."""
+        """The judges of the plan; None if they are no longer known."""
         config = self.run.stage_config("rubric_judgements")
         heads = self.run.rows("rubric_blueprints", ["judges"])["judges"].to_pylist()
         named, scale = (heads[0] or ()) if heads else (), config.get("scale", USUAL_SCALE)
@@ -84,21 +86,21 @@ class RubricResults(FamilyResults):
         return int(self.run.stage_config("rubric_judgements").get("judge_draws", 1))
 
     def _find_own_judgement_keys(self) -> set[str]:
-        """The request keys of what the run's own judges said, found in the response store: their rows have gone."""
+        """Find the request keys of the run's own judgements in the response store, because their rows were replaced."""
         tables = [self.run.rows(name) for name in ("rubric_responses", "rubric_criteria", "rubric_prompts")]
         episodes = list(iterate_judgings(tables[0], tables[1], tables[2], self.judges or (), self._judge_draws))
         outcomes = play(episodes, lambda requests: {}, self.run.response_finder())
         return {response.request_key for outcome in outcomes for response in outcome.responses}
 
     def own(self, table: str, columns: Sequence[str] | None = None) -> Any:
-        """Whole tables of analysts, and no judgement where others judged since."""
+        """Select the run's rows: whole tables of analysts, and no judgements if others have judged since."""
         if table in _ANALYSTS_TABLES:
             return self.run.rows(table, columns)
         rows = super().own(table, columns)
         return rows.slice(0, 0) if table == "rubric_judgements" and self.others else rows
 
     def counts(self) -> dict[Hashable, OutcomeCounts]:
-        """Counts by model. `totals` is read from the model rows of `rubric_scores`; 0 where other judges have judged since."""
+        """Count by model. `totals` is read from the model rows of `rubric_scores`; 0 if other judges have judged since."""
         totals = Counter[Hashable]()
         for row in [] if self.others else self._read_model_rows("n_responses_scored"):
             totals[self.way_of(row)] += row["n_responses_scored"]
@@ -112,7 +114,7 @@ class RubricResults(FamilyResults):
         return [row for row in rows if row["level"] == MODEL_LEVEL and row["model"] in self.models]
 
     def count_planned(self) -> dict[Hashable, int] | None:
-        """None where prompts are not made yet, or a model is no longer known."""
+        """Count the planned responses; None if prompts are not made yet, or a model is no longer known."""
         prompts = self.run.rows("rubric_prompts")
         if not len(prompts):
             return None
@@ -124,7 +126,7 @@ class RubricResults(FamilyResults):
         return {(name,): number * self.draws for name, number in Counter(variants).items()}
 
     def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
-        """The hybrid score and its parts, as in `dtef rubric board --by blueprint`."""
+        """Read the hybrid score and its parts, as in `dtef rubric board --by blueprint`."""
         rows = self.run.rows("rubric_scores", [name for name in RUBRIC_SCORES.names if name != "reasons"])
         if not len(rows):
             return
@@ -142,7 +144,7 @@ class RubricResults(FamilyResults):
                 yield from (part | {"remarks": remarks} for part in self._read_parts(row, reasons))
 
     def _read_parts(self, row: dict[Any, Any], reasons: Mapping[str, str]) -> Iterator[dict[Any, Any]]:
-        """A row for the score and for each part of it; without numbers where others judged since."""
+        """Read a row for the score and for each part of it, without numbers if others have judged since."""
         counts = {"n_parts": row["n_parts"], "n_responses": int(row["n_responses_scored"]), "n_asked": row["n_planned"]}
         if self.others:
             counts |= {"n_parts": 0, "n_responses": 0}
@@ -153,15 +155,15 @@ class RubricResults(FamilyResults):
             yield row | counts | ends | {"metric": part, "score": score, "reason": reason}
 
     def request_keys(self) -> set[str]:
-        """Where others judged since, those of what the run's own judges said too."""
+        """Return the request keys; if others have judged since, including those of the run's own judgements."""
         return super().request_keys() | (self._find_own_judgement_keys() if self.others else set())
 
     def trace_id(self, row: Mapping[str, Any]) -> str:
-        """A hash of what names the response."""
+        """Return a hash of the response's key."""
         return digest("response of a rubric", *(row[name] for name in self.named_by))
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
-        """The response with its conversation, its points and what each judge said."""
+        """Build the response with its conversation, its points and the judges' verdicts."""
         (row,) = answers
         response_part = {"status": row["status"], "text": row["text"], "reason": row["error"]}
         response_part |= {name: convert_to_json(row[name]) for name in ("prompt", "system_index", "transcript")}
@@ -181,7 +183,7 @@ def _describe_gap(row: Mapping[Any, Any]) -> str | None:
 
 
 def _find_gap_reason(row: Mapping[Any, Any], part: str, reasons: Mapping[str, str]) -> str | None:
-    """Why there is no value, or no interval. `reasons`: of models whose responses have no score."""
+    """Say why there is no value or no interval. `reasons`: for models whose responses have no score."""
     if convert_to_json(row[part]) is None:
         return reasons.get(row["model"]) or f"there is no {part}"
     return row["note"] if part == "score" else _ALONE

@@ -54,7 +54,7 @@ class SurveyResults(FamilyResults):
     shared_members = {"direction": "higher"}
 
     def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Those of the conditions, context levels and questions of the plan."""
+        """Select the rows of the plan's conditions, context levels and questions."""
         return self._filter_drawn(self._filter_ways(super().own(table, columns)))
 
     def _filter_ways(self, rows: pa.Table) -> pa.Table:
@@ -72,19 +72,19 @@ class SurveyResults(FamilyResults):
 
     @cached_property
     def silent(self) -> list[Row]:
-        """Predictions that a computed model could not make, such as one from the round before where there is none; `error` says why."""
+        """Return the predictions that a computed model could not make, such as one from a missing previous round; `error` says why."""
         rows = self.own("predictions", (*self.way, "call_status", "error"))
         rows = rows.filter(pc.equal(rows["call_status"].cast(pa.string()), _MISSING))
         predictions: list[Row] = filter_models(rows, self.run.find_computed_models(self.config.get("models", ()))).to_pylist()
         return predictions
 
     def read_outcome_rows(self) -> list[Row]:
-        """Where a computed model has nothing to go by, none is asked of it."""
+        """Read the outcomes; a computed model without data has no planned predictions."""
         silent = set(map(self.way_of, self.silent))
         return [row for row in super().read_outcome_rows() if row["call_status"] != _MISSING or self.way_of(row) not in silent]
 
     def count_planned(self) -> dict[Hashable, int] | None:
-        """0 where no question is drawn; None where prompts are not made yet."""
+        """Count the planned predictions: 0 if no question is drawn; None if the prompts are not made yet."""
         blueprints = self._filter_ways(self.run.rows("blueprints", [KEYS.item, *KEYS.asked]))
         if not len(blueprints):
             return None
@@ -97,7 +97,7 @@ class SurveyResults(FamilyResults):
         return {way: number - silent[way] for way, number in totals.items()}
 
     def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
-        """The mean scores of the segment, as `dtef board --by segment --snapshot` shows them."""
+        """Read the mean scores of the segment, as in `dtef board --by segment --snapshot`."""
         if not len(self.run.rows("scores", ["model"])):
             return
         round_id, segment = SPACE.split(self.run.run.key)
@@ -117,23 +117,23 @@ class SurveyResults(FamilyResults):
             yield row | {"metric": options.metric, "n_asked": n_asked.get(way), "reason": reason, "remarks": remarks}
 
     def _read_scored(self, *columns: str) -> pa.Table:
-        """Columns of the scores, but for questions that define the segment itself."""
+        """Read columns of the scores, without questions that define the segment itself."""
         rows = self.run.rows("scores", [*self.way, *columns, str(KEYS.left_out)])
         return rows.filter(pc.invert(rows[KEYS.left_out]))
 
     def _count_asked_questions(self) -> Counter[tuple[str, ...]]:
-        """Questions that are to be scored."""
+        """Count the questions to score."""
         return count_different_items(self._read_scored(KEYS.item), self.way, KEYS.item)
 
     def _count_statuses(self) -> dict[tuple[Any, ...], Counter[str]]:
-        """How many predictions of each model, asked in each way, have each status."""
+        """Count the predictions by model, condition and status."""
         statuses: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
         for row in self._read_scored("status").to_pylist():
             statuses[self.way_of(row)][row["status"]] += 1
         return statuses
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
-        """The response, and of each question that it answers what was read of it and its score."""
+        """Build the response, with the values read and the score of each question that it answers."""
         scores = filter_models(self.run.rows("scores"), {answers[0]["model"]}).to_pylist()
         by_name = {self.name_of(score): score for score in scores}
         named = ("question_id", "condition", "context_level")
@@ -146,13 +146,13 @@ class SurveyResults(FamilyResults):
 
 
 def _find_missing_reason(row: Mapping[Any, Any], silent: str | None) -> str | None:
-    """Why there is no score, or no interval. `silent`: why a computed model could make no prediction."""
+    """Say why there is no score or no interval. `silent`: why a computed model could not predict."""
     if convert_to_json(row["score"]) is None:
-        return silent or "no prediction of the segment has a score"
+        return silent or "no prediction for the segment has a score"
     return _TOO_FEW if convert_to_json(row["score_low"]) is None else None
 
 
 def _describe_unread_answers(statuses: Counter[str]) -> str | None:
-    """What has the score of an answer that could not be read."""
+    """Describe predictions with the score of an unreadable answer."""
     unread = [f"{statuses[name]:,} {words}" for name, words in _UNREAD_IN_WORDS.items() if statuses[name]]
     return f"of {format_count(statuses.total(), 'prediction')} {', '.join(unread)}" if unread else None

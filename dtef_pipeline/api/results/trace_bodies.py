@@ -1,4 +1,4 @@
-"""What traces look like in answers: of games an episode with its turns, elsewhere a response and how it was scored."""
+"""Bodies of traces in responses: for games an episode with its turns, otherwise a response and its scores."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SpokenMessage(AnswerBody):
 
 
 class TurnOfGame(RowBody):
-    """A text of a model in an episode, the opponent's too."""
+    """A text of a model in an episode, opponents included."""
 
     model_config = describe_row(EPISODE_TURNS, never_null=("episode_id", "seat", "turn", "attempt"))
 
@@ -44,26 +44,26 @@ class TraceOfGame(_TraceOfRun):
     model_config = describe_row(EPISODES, never_null=("episode_id", "item_id", "status"))
 
     opening: list[SpokenMessage]
-    """The messages before the first text of the player; none: another seat moves first, or the table does not have them any more."""
+    """Messages before the first text of the player; empty: another seat moves first, or the table no longer has them."""
     turns: list[TurnOfGame]
     """In the order of play."""
 
 
 class ResponseOfRun(_TraceOfRun):
-    """A response of a model, and how it was scored."""
+    """A response of a model with its scores."""
 
     model_config = describe_row(pa.schema(CALL), _TRACED_COLUMNS, never_null=("model", "model_variant", "draw", "snapshot"))
 
     status: str
     """answered or ok: there is a response; empty: it is blank; error, missing or budget: there is none, see `reason`."""
     text: str | None
-    """The response as it was served; null: there is none."""
+    """Text of the response; null: there is none."""
     reason: str | None
     """Why there is no response."""
 
 
 class PredictedQuestion(RowBody):
-    """A question that the response answers: what was read of it, and its score."""
+    """A question that the response answers: the values read, and its score."""
 
     model_config = describe_row(
         SCORES,
@@ -72,7 +72,7 @@ class PredictedQuestion(RowBody):
     )
 
     prompt_id: str | None
-    """Hash of all that the model was sent, and of the target."""
+    """Hash of everything sent to the model, and of the target."""
 
 
 class TraceOfSurvey(ResponseOfRun):
@@ -82,7 +82,7 @@ class TraceOfSurvey(ResponseOfRun):
 
 
 class ScoreOfItem(RowBody):
-    """What one metric says of the response to an item."""
+    """The score of the response to an item on one metric."""
 
     model_config = describe_row(
         QA_SCORES, ("metric", "measured_by", "status", "value", "score", "reason"), never_null=("metric", "status")
@@ -90,7 +90,7 @@ class ScoreOfItem(RowBody):
 
 
 class JudgementOfItem(RowBody):
-    """What a judge said of the response to an item."""
+    """A judge's verdict on the response to an item."""
 
     model_config = describe_row(
         QA_JUDGEMENTS, ("evaluator", "judge_model", "score", "reason", "explanation"), never_null=("evaluator",)
@@ -102,7 +102,7 @@ class AnsweredItem(AnswerBody):
 
     item_id: str
     condition: str
-    """How it was asked."""
+    """Condition of the request."""
     scores: list[ScoreOfItem]
     judgements: list[JudgementOfItem]
 
@@ -114,7 +114,7 @@ class TraceOfQa(ResponseOfRun):
 
 
 class PointOfRubric(RowBody):
-    """A criterion of the response: what its judges agree on, or what its function found."""
+    """A criterion of the response: the consensus of its judges, or the result of its function."""
 
     model_config = describe_row(
         RUBRIC_POINTS,
@@ -124,7 +124,7 @@ class PointOfRubric(RowBody):
 
 
 class VerdictOfRubric(RowBody):
-    """What one judge said of a criterion of the response."""
+    """One judge's verdict on a criterion of the response."""
 
     model_config = describe_row(
         RUBRIC_JUDGEMENTS,
@@ -139,22 +139,22 @@ class TraceOfRubric(ResponseOfRun):
     prompt: str
     """Id of the prompt, unique within its blueprint."""
     system_index: int | None
-    """Place of the system prompt in the list of the prompt's, from 0."""
+    """Place of the system prompt in the prompt's list, from 0."""
     transcript: list[SpokenMessage] | None
-    """The whole conversation as it was sent and answered."""
+    """The whole conversation, with requests and responses."""
     points: list[PointOfRubric]
-    """None where other judges have judged since: see `remark`."""
+    """Null if other judges have judged since; see `remark`."""
     judgements: list[VerdictOfRubric]
     """Likewise."""
     remark: str | None
-    """Why there are no points: other judges have judged the response since. null: its own judges' verdicts are there."""
+    """Why there are no points: other judges have judged the response since. Null: the verdicts of its own judges exist."""
 
 
 class TraceOfOther(ResponseOfRun):
     """A response of another family."""
 
     scores: list[dict[str, Any]]
-    """The rows of the family's table of scores that are about it."""
+    """Its rows in the family's table of scores."""
 
 
 TraceBody = TraceOfGame | TraceOfSurvey | TraceOfQa | TraceOfRubric | TraceOfOther

@@ -1,4 +1,4 @@
-"""What votes look like when they are sent, and scores of votes and the log of actions in answers."""
+"""Bodies of votes in requests, and of scores and the log of actions in responses."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 
 
 class NotedAction(AnswerBody):
-    """Something that an administrator or operator did."""
+    """An action of an administrator or operator."""
 
     place: int
-    """Counts from 1."""
+    """Number, from 1."""
     who: str
-    """The name of a token, or of a user on the server; empty: not known."""
+    """Name of a token, or of a user on the server; empty: unknown."""
     done_at: datetime
     what: str
     """Such as pairs, void, import, export, reviewer, persona_version, scenario_status, cancel evaluation."""
     before: dict[str, Any]
-    """What was there before."""
+    """State before the action."""
     after: dict[str, Any]
-    """What was there afterwards, or what was done."""
+    """State after the action, or what was done."""
 
 
 class PageOfActions(AnswerBody):
-    """Actions, the first first."""
+    """Actions, earliest first."""
 
     actions: list[NotedAction]
     next: int | None
-    """What to give as `after` for those that follow; null: these are all."""
+    """Value of `after` for the next page; null: this is the last."""
 
 
 class PlayerRow(RowBody):
-    """A player by the votes of people, or of one judge, on the responses of a family."""
+    """Scores of a player from the votes of people, or of one judge, on the responses of a family."""
 
     model_config = describe_row(PREFERENCE_SCORES, never_null=("family", "partition", "reviewer_kind", "player"))
 
 
 class PreferenceBoard(AnswerBody):
-    """The rows of the preference board; none before votes were rolled up."""
+    """Rows of the preference board; empty until votes are rolled up."""
 
     scores: list[PlayerRow]
     votes_version: str
-    """That of all votes that count now; each row has that of the votes which it was made of."""
+    """Version of all votes that count now; each row has the version of the votes that it was computed from."""
     note: str | None
-    """That votes have come, or were voided, since the rows were made, or that none were made of them yet; null: neither is so."""
+    """Note that votes were added or voided after the rows were computed, or that there are no rows yet; null: neither."""
 
 
 _Pattern = Annotated[str, StringConstraints(min_length=1, max_length=300)]
@@ -59,14 +59,14 @@ _Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 
 
 def check_family(family: str) -> str:
-    """For validators. Raises ValueError for a name of none."""
+    """For validators. Raises ValueError for an unknown family."""
     from dtef_pipeline.families import FAMILIES
 
     return _require_one_of([record.name for record in FAMILIES], family)
 
 
 def check_voted_family(family: str) -> str:
-    """Likewise, for votes: those of other tools have a family of their own."""
+    """For validators of votes, which may also have the family of other tools' votes."""
     from dtef_pipeline.families import FAMILIES
 
     return _require_one_of([*(record.name for record in FAMILIES), ELSEWHERE], family)
@@ -79,13 +79,13 @@ def _require_one_of(names: list[str], family: str) -> str:
 
 
 class PairsWanted(Part):
-    """Which stored responses are paired, as of `dtef preference pairs`."""
+    """Selection of stored responses to pair, as in `dtef preference pairs`."""
 
     family: Annotated[FamilyName, AfterValidator(check_family)]
     only: Annotated[list[_Pattern], Field(max_length=100)] = []
-    """Patterns of partitions; none: all."""
+    """Patterns of partitions; empty: all."""
     models: Annotated[list[_Pattern], Field(max_length=100)] = []
-    """Names of models; none: all."""
+    """Names of models; empty: all."""
     snapshot: Annotated[str, AfterValidator(validate_snapshot)] = "base"
     baselines: Annotated[bool, Field(strict=True)] = False
     most: _Count | None = None

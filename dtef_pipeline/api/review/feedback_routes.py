@@ -35,7 +35,7 @@ LARGEST_PLACE = 2**31 - 1
 """Of the log of actions."""
 _VOTE_ID = re.compile(r"[0-9a-f]{32}")
 _NOT_KEPT = {"Cache-Control": "no-store"}
-_NONE_LEFT: dict[int | str, dict[str, Any]] = {204: {"description": "There is no pair left."}}
+_NONE_LEFT: dict[int | str, dict[str, Any]] = {204: {"description": "No pair is left."}}
 
 
 FamilyAsked = Annotated[Annotated[VotedFamilyName, AfterValidator(check_voted_family)] | None, Query()]
@@ -43,14 +43,14 @@ FamilyAsked = Annotated[Annotated[VotedFamilyName, AfterValidator(check_voted_fa
 
 
 class NewPairs(Part):
-    """The pairs that were made."""
+    """The new pairs."""
 
     pairs: int
     pair_ids: list[str]
 
 
 class ServedPair(Part):
-    """What a reviewer gets of a pair, and nothing else."""
+    """The part of a pair that a reviewer sees."""
 
     pair_id: str
     prompt: str
@@ -59,7 +59,7 @@ class ServedPair(Part):
 
 
 class TakenVote(Part):
-    """A vote that is stored."""
+    """A stored vote."""
 
     vote_id: str
 
@@ -72,7 +72,7 @@ class VoidReason(Part):
 
 @router.post("/api/feedback/pairs", status_code=201, response_model=NewPairs)
 def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: UsedForVotes) -> NewPairs:
-    """Make pairs of stored responses. 409: nothing is left to pair."""
+    """Make pairs of stored responses. 409: no responses are left to pair."""
     from dtef_pipeline.api.review.paired_responses import pair_stored
     from resources.warehouse import Warehouse
 
@@ -80,8 +80,12 @@ def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: U
     with feedback.pairing:
         done = pair_stored(services.votes, warehouse, services.settings, wanted, held.name)
     if not done.new:
-        count = f"{format_count(done.responses, 'stored response')} found" if done.responses else "no stored response fits"
-        also = "; there are baselines, which are paired with baselines: true" if done.computed and not done.responses else ""
+        count = f"{format_count(done.responses, 'stored response')} found" if done.responses else "no stored response matches"
+        also = (
+            "; to pair the stored responses of baselines too, set baselines: true"
+            if done.computed and not done.responses
+            else ""
+        )
         raise Problem(409, f"nothing is left to pair: {count}{also}")
     return NewPairs(pairs=done.new, pair_ids=list(done.pair_ids))
 
@@ -115,7 +119,7 @@ def store_vote(ballot: Ballot, held: HeldToken, services: Services, feedback: Fe
     """The id of the vote. Raises Problem for the id of another reviewer, and for votes that come too fast."""
     _require_own_id(held, ballot.reviewer_id)
     if wait := feedback.rate.wait_s(ballot.reviewer_id):
-        message = f"at most {feedback.rate.most} votes of a reviewer are taken in a minute; the next in {wait} s"
+        message = f"a reviewer may send at most {feedback.rate.most} votes per minute; send the next in {wait} s"
         raise Problem(429, message, {"Retry-After": str(wait)})
     vote_id = services.votes.take(ballot)
     feedback.waiting.voted(ballot.pair_id, ballot.reviewer_id)
@@ -165,6 +169,7 @@ def list_scores(
 
 
 def _require_own_id(holder: HeldToken, reviewer_id: str) -> None:
-    """An operator's token serves many reviewers, as of a study with pages of its own; a reviewer's is for one."""
+    """Check the reviewer's id. An operator's token may vote for many reviewers, for example in a study with its own pages; a reviewer's
+    token only for one."""
     if not holder.may("operator") and reviewer_id != holder.name:
-        raise Problem(403, f"reviewer_id: the token is of {holder.name}, who can vote only under that id")
+        raise Problem(403, f"reviewer_id: the token belongs to {holder.name}, who can vote only under that id")

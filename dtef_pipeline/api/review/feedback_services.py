@@ -1,4 +1,4 @@
-"""What votes over HTTP need beside the stores: which pair comes next, and how fast a reviewer may vote."""
+"""Services for votes over HTTP: the next pair, and the rate limit of reviewers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from resources.votes.pair_queue import WaitingPairs
 from resources.votes.vote_store import VoteStore
 
 VOTES_A_MINUTE = 60
-"""Of one reviewer: a person reads before voting, and a program that guesses does not."""
+"""Rate limit of a reviewer: people read before they vote, guessing programs do not."""
 
 
 class Feedback:
-    """Made once per application."""
+    """Services of an application, made once."""
 
     def __init__(self, votes: VoteStore) -> None:
         self.waiting = WaitingPairs(votes, _prepare_for_people)
         self.rate = RateLimit(VOTES_A_MINUTE)
         self.pairing = threading.Lock()
-        """Held while pairs are made, so that two requests at once do not both name the same pairs as their own."""
+        """Lock held while pairs are made, so that two concurrent requests do not report the same pairs."""
 
 
 def _prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
@@ -35,7 +35,7 @@ def _prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
 
 
 async def get_feedback(request: Request) -> Feedback:
-    """Those of the application that serves the request."""
+    """Return those of the application that serves the request."""
     state = request.app.state
     if not hasattr(state, "feedback"):
         state.feedback = Feedback(get_services(request).votes)

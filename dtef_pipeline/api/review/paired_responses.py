@@ -1,4 +1,4 @@
-"""Pairs of stored responses, as the command and the API make them, and as people read them."""
+"""Pairs of stored responses: making them for the command and the API, and formatting them for people."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from resources.warehouse import Warehouse
 
 
 class PairingResult(NamedTuple):
-    """What came of it."""
+    """The result of pairing."""
 
     new: int
     pair_ids: tuple[str, ...]
-    """Of the new pairs."""
+    """Ids of the new pairs."""
     responses: int
-    """How many fit, and may stand in pairs."""
+    """Number of responses that match and may be paired."""
     computed: int
-    """How many fit besides, of baselines, which were not let in."""
+    """Number of matching responses of baselines that were left out."""
 
 
 def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, request: PairsWanted, who: str) -> PairingResult:
-    """Make pairs of stored responses. Raises ConfigError, WarehouseError and StoreError for what cannot be read."""
+    """Make pairs of stored responses. Raises ConfigError, WarehouseError and StoreError for unreadable data."""
     every = _read_responses(warehouse, settings, FAMILY_BY_NAME[request.family], request)
     responses = [response for response in every if request.baselines or not is_computed(response.player)]
     left_out = len(every) - len(responses)
@@ -50,7 +50,7 @@ def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, requ
 
 
 def prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
-    """The pair as its family lays it out for people."""
+    """Format the pair in the layout of its family."""
     source = FAMILY_BY_NAME[family].paired if family in FAMILY_BY_NAME else None
     return source.laid_out(pair) if source and source.laid_out else pair
 
@@ -76,7 +76,7 @@ def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, re
 
 
 def _display_names(settings: Settings, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What people call the personas of the rows, by name and version; those that are not known any more are left out."""
+    """Return the display names of the rows' personas, by name and version; unknown ones are left out."""
     if not any(row.get("persona") for row in rows):
         return {}
     return {name: persona.display_name for name, persona in load_known_persona_versions(settings).items()}

@@ -1,4 +1,4 @@
-"""The rows of the preference board, as JSON can say them."""
+"""The rows of the preference board as JSON values."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 _SCORES_TABLE = "preference_scores"
-_SCORES_FOLLOW = "Dagster makes them, usually within a quarter of an hour"
+_SCORES_FOLLOW = "Dagster computes them, usually within 15 minutes"
 
 
 def scores_response(services: Services, family: str | None, partition: str) -> dict[str, Any]:
-    """The rows of `preference_scores`, of one family if it is named, each with a `note` on the limit of its interval.
+    """Return the rows of `preference_scores`, of one family if given, each with a `note` on the limit of its interval.
 
-    `votes_version`: that of the votes that count now; `note`: that the rows were made of others. No rows where no table was made yet. Raises
-    WarehouseError where there is one that cannot be read.
+    `votes_version`: version of the votes that count now; `note`: says if the rows were computed from others. Empty without a table. Raises
+    WarehouseError for an unreadable table.
     """
     rows, now = _read_score_rows(services.settings), compute_current_version(services.votes)
     reason = find_stale_reason([row["votes_version"] for row in rows], now)

@@ -1,4 +1,4 @@
-"""Whether the preference board is made of the votes that there are now."""
+"""Checks whether the preference board includes all present votes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _known: WeakKeyDictionary[VoteStore, tuple[tuple[int, int], str]] = WeakKeyDicti
 
 
 def compute_current_version(store: VoteStore) -> str:
-    """`compute_votes_version` of all that count in the store.
+    """Return `compute_votes_version` of all votes in the store that count.
 
-    Votes and voids are only ever added, so it is made anew where their numbers are others.
+    Votes and voids are append-only, so it is recomputed when their numbers change.
     """
     from dtef_pipeline.preference.vote_selection import compute_votes_version
     from dtef_pipeline.preference.votes import REVIEWER_KINDS
@@ -31,11 +31,11 @@ def compute_current_version(store: VoteStore) -> str:
 
 
 def find_stale_reason(versions: Collection[str | None], now: str) -> str | None:
-    """What is to be known of a board whose rows were made of votes of these versions; None: these are the votes of now, or there are none.
+    """Return a note on a board whose rows have these versions of votes; None: it is up to date, or there are no votes.
 
-    A version is of the votes of all families.
+    A version covers the votes of all families.
     """
     if not versions:
-        return None if now.startswith("0-") else "no scores were made of the votes yet"
-    reason = "votes have come or were voided since these scores were made, perhaps of another family"
+        return None if now.startswith("0-") else "no scores have been computed from the votes yet"
+    reason = "votes were added or voided after these scores were computed, possibly for another family"
     return None if set(versions) <= {now, None} else reason

@@ -1,4 +1,4 @@
-"""Decision points: a request for every information set of a small game, and the strategy that the answers define.
+"""Decision points: a request for every information set of a small game, and the strategy that the responses define.
 
 A player's answers at all decision points are its complete strategy, whose value `games.strategy_values` computes exactly: no cards are dealt,
 so luck plays no part. Kuhn poker has 12 decision points, Leduc poker 936 (288 without suits).
@@ -29,30 +29,30 @@ from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.tables import REPLY
 
 POINTS_AT_MOST_UNASKED = 100
-"""Decision points that are asked where nobody says how many: all of Kuhn poker, a sample of Leduc poker."""
+"""Default number of decision points: all of Kuhn poker, a sample of Leduc poker."""
 _SAMPLE_SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionPoint:
-    """One information set, as it is asked."""
+    """One information set as a request."""
 
     id: str
     """Own card, public card and betting: `K:check,bet`."""
     state: Any
-    """A state that looks so to the seat; what the seat cannot see in it is one of several. For `Scenario.read` and the like."""
+    """A state that looks like this to the seat; its hidden part is one of several. For `Scenario.read` and the like."""
     seat: int
     observation: str
-    """The words that an episode has in this place."""
+    """Text that an episode shows at this place."""
     legal: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DrawCounts:
-    """What the draws of one decision point were. Those that are no legal command are no part of the strategy."""
+    """Counts of the draws of one decision point. Draws without a legal command are not part of the strategy."""
 
     commands: Mapping[str, int]
-    """Readable draws by legal command, all of which are there."""
+    """Number of readable draws for every legal command."""
     draws: int
 
     @property
@@ -61,17 +61,17 @@ class DrawCounts:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Of each legal command, its share of the readable draws. At least one draw is readable."""
+        """Return the share of each legal command among the readable draws. At least one draw must be readable."""
         return {command: number / self.readable for command, number in self.commands.items()}
 
 
 def has_decision_points(scenario: Scenario[Any]) -> TypeGuard[SmallScenario[Any]]:
-    """Whether all states of the scenario can be gone through, so that its decision points can be asked one by one."""
+    """Whether all states of the scenario can be enumerated, so that its decision points can be requested one by one."""
     return all(hasattr(type(scenario), name) for name in ("strategies", "deals", "information"))
 
 
 def list_decision_points(scenario: SmallScenario[Any]) -> tuple[DecisionPoint, ...]:
-    """All information sets, those of the first seat before those of the second, in the order of the deals."""
+    """List all information sets, those of the first seat before those of the second, in the order of the deals."""
     points: dict[str, DecisionPoint] = {}
     for state, seat in iterate_states_to_move(scenario):
         name = scenario.information(state, seat)
@@ -81,10 +81,10 @@ def list_decision_points(scenario: SmallScenario[Any]) -> tuple[DecisionPoint, .
 
 
 def select_points_to_ask(scenario: Scenario[Any], sample: int | None = None) -> tuple[DecisionPoint, ...]:
-    """The decision points that are asked; none where the scenario has none.
+    """Return the decision points to request; empty if the scenario has none.
 
-    `sample`: only so many of them, always the same ones; 0: all; None: all, or POINTS_AT_MOST_UNASKED where there are more. Raises
-    ConfigError for a sample of more than there are.
+    `sample`: their number, the same points every time; 0: all; None: all, but at most POINTS_AT_MOST_UNASKED. Raises ConfigError for a
+    sample larger than the number of points.
     """
     if not has_decision_points(scenario):
         return ()
@@ -100,7 +100,7 @@ def select_points_to_ask(scenario: Scenario[Any], sample: int | None = None) -> 
 
 
 def draw_counts(points: Sequence[DecisionPoint], readings: Mapping[str, Sequence[str | None]]) -> dict[str, DrawCounts]:
-    """Of each point that was asked, what its draws were. `readings`: by point, the command read from each draw; None: no legal one."""
+    """Count the draws of each requested point. `readings`: by point, the command read from each draw; None: no legal command."""
     return {
         point.id: DrawCounts({command: draws.count(command) for command in point.legal}, len(draws))
         for point in points
@@ -114,25 +114,25 @@ _REPLIED = tuple(field.name for field in fields(Response) if field.name in {colu
 
 @dataclass(frozen=True, slots=True)
 class PointRequest:
-    """One draw of one player in one decision point: an episode of a single request (`asking.episodes`)."""
+    """One draw of one player at one decision point: an episode of a single request (`asking.episodes`)."""
 
     point: DecisionPoint
     player: Player
     request: Request
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """The request; None: it was answered."""
+        """Return the request; None: it has a response."""
         return None if history else self.request
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionPlan:
-    """What is to be asked of one scenario."""
+    """The requests for one scenario."""
 
     pack: Pack
     points: Sequence[DecisionPoint]
     players: Sequence[Player]
-    """Models, as themselves or as a persona; baselines are never asked."""
+    """Models, as themselves or as a persona; baselines make no requests."""
     draws: int
     snapshot: str
 
@@ -142,7 +142,8 @@ class DecisionPlan:
         return len(self.points) * self.draws * sum(player.model is not None for player in self.players)
 
     def list_point_requests(self) -> Iterator[PointRequest]:
-        """All requests: of each player draw by draw, so that a budget leaves every point with fewer draws rather than some without any."""
+        """List all requests, draw by draw for each player, so that a budget leaves every point with fewer draws instead of some without
+        any."""
         for player in self.players:
             if player.model is not None:
                 point_prompts = [(point, build_point_messages(self.pack, point, player)) for point in self.points]
@@ -153,7 +154,7 @@ class DecisionPlan:
 
 
 def build_point_messages(pack: Pack, point: DecisionPoint, player: Player) -> tuple[Message, ...]:
-    """The messages that a player gets at a decision point, as in an episode that begins there."""
+    """Build the messages that a player gets at a decision point, as in an episode that begins there."""
     persona = player.persona
     return (
         Message("system", write_system_text(pack.manifest, point.seat, persona)),
@@ -164,7 +165,7 @@ def build_point_messages(pack: Pack, point: DecisionPoint, player: Player) -> tu
 def iterate_answer_rows(
     plan: DecisionPlan, requests: Iterable[PointRequest], outcomes: Iterable[Played]
 ) -> Iterator[dict[str, Any]]:
-    """A row of each request that was asked, with what came of it; what a row does not name is null."""
+    """Yield a row per request with its result; missing values are null."""
     manifest = plan.pack.manifest
     of_scenario = {"league": manifest.league, "scenario": manifest.scenario, "version": manifest.version}
     constant = {**of_scenario, "snapshot": plan.snapshot, "truth_id": truth_id(manifest)}
@@ -177,16 +178,16 @@ def iterate_answer_rows(
 
 
 def build_answer_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """DECISION_ANSWERS of rows as of `iterate_answer_rows`."""
+    """Build DECISION_ANSWERS from rows of `iterate_answer_rows`."""
     arrays = [pa.array([row.get(column.name) for row in rows], column.type) for column in DECISION_ANSWERS]
     return pa.table(arrays, schema=DECISION_ANSWERS)
 
 
 def merge_point_answers(existing: pa.Table, new: pa.Table, plan: DecisionPlan) -> pa.Table:
-    """All rows of a snapshot: the new ones, and those of earlier runs that were asked by the rules of today or by another version's.
+    """Return all rows of a snapshot: the new ones, and those of earlier runs under the present rules or of another version.
 
-    An earlier row goes whose player was asked in the same point with other words now, so that no strategy is read off two prompts. Usage
-    stands once per request. Ordered, so that equal content gives equal bytes.
+    An earlier row is dropped if its player has another prompt for the same point now, so that no strategy mixes two prompts. Usage is
+    counted once per request. Rows are sorted, so that equal content gives equal bytes.
     """
     old = filter_still_valid(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
     old = old.filter(pc.invert(pc.is_in(_join_key(old, _POINT_KEY), _join_key(new, _POINT_KEY).combine_chunks())))
@@ -230,12 +231,12 @@ def _read(pack: Pack, point_request: PointRequest, response: Response) -> dict[s
 
 def _describe_failed_point(outcome: Played) -> dict[str, Any]:
     failure = outcome.failure
-    assert failure is not None, "a request was answered or it failed"
+    assert failure is not None, "a request has either a response or a failure"
     return {"call_status": failure.status, "error": failure.message} | {name: getattr(failure, name) for name in OF_FAILURES}
 
 
 def _keep_usage_once(rows: pa.Table) -> pa.Table:
-    """Tokens and cost of each request at its first row: personas with the same text share their requests."""
+    """Keep tokens and cost of each request only at its first row, because personas with the same text share requests."""
     first = np.zeros(len(rows), dtype=bool)
     first[np.unique(rows["request_key"].to_numpy(), return_index=True)[1]] = True
     is_answered = pc.equal(rows["call_status"], "answered")

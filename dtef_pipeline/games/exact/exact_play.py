@@ -1,9 +1,9 @@
-"""Exact values of small games: what a strategy wins from another, and from it whoever answers it best. No cards are drawn.
+"""Exact values of small games: what a strategy wins against another, and what a best response wins against it. No cards are drawn.
 
-A strategy is written as a vector of weights, one per sequence: all commands that a seat gave on its way to a place, whose weight is the
-product of their probabilities. What two seats win is then one product of matrices (von Stengel, Efficient computation of behavior
-strategies, 1996), and a best response is a maximum per information set, from the last to the first. Functions take one strategy or a
-batch of them: arrays (choices,) or (strategies, choices), written (..., choices).
+A strategy is a vector of weights, one per sequence of commands that a seat gave so far; a weight is the product of their probabilities. The
+winnings of two strategies are then one product of matrices (von Stengel, Efficient computation of behavior strategies, 1996), and a best
+response is a maximum per information set, from the last to the first. Functions take one strategy or a batch: arrays (choices,) or
+(strategies, choices), written (..., choices).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Reals = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.intp]
 _SHARES_TOLERANCE = 1e-6
 _ROOT = 0
-"""The empty sequence: nothing said yet. Sequence n + 1 ends with choice n of the seat."""
+"""The empty sequence, before any command. Sequence n + 1 ends with choice n of the seat."""
 
 
 class ChoicePoint(NamedTuple):
-    """One information set of a seat, and where its commands stand in the vectors of choices."""
+    """One information set of a seat, and the places of its commands in the vectors of choices."""
 
     name: str
     legal: tuple[str, ...]
     start: int
-    """The place of the first command; the others follow."""
+    """Place of the first command; the others follow."""
     before: int
-    """The sequence of the seat that leads here."""
+    """Sequence of the seat that leads here."""
 
     @property
     def places(self) -> slice:
@@ -44,18 +44,18 @@ class ChoicePoint(NamedTuple):
 
 
 class _Level(NamedTuple):
-    """The information sets of a seat that have equally many choices of the seat before them, as arrays."""
+    """The information sets of a seat with the same number of earlier choices of the seat, as arrays."""
 
     points: Whole
-    """Their numbers among all information sets of the seat."""
+    """Numbers among all information sets of the seat."""
     choices: Whole
     """All their choices, in order."""
     starts: Whole
-    """Where each information set begins among them."""
+    """Start of each information set among the choices."""
     owner: Whole
-    """Of each choice, its information set within the level."""
+    """Information set of each choice, within the level."""
     before: Whole
-    """Of each information set, the sequence that leads to it."""
+    """Sequence that leads to each information set."""
 
 
 @dataclass(frozen=True)
@@ -67,44 +67,45 @@ class SeatChoices:
 
     @property
     def size(self) -> int:
-        """Choices: the length of a strategy of this seat."""
+        """Number of choices: the length of a strategy of this seat."""
         return sum(len(point.legal) for point in self.points)
 
 
 @dataclass(frozen=True)
 class ExactGame:
-    """A game of two seats, zero-sum: the choices of both and what seat 0 wins."""
+    """A zero-sum game of two seats: the choices of both and the winnings of seat 0."""
 
     name: str
     seats: tuple[SeatChoices, SeatChoices]
     payoffs: Any
-    """(sequences of seat 0, sequences of seat 1), sparse: what seat 0 wins where both end, times the probability of the deal."""
+    """(sequences of seat 0, sequences of seat 1), sparse: winnings of seat 0 at each pair of sequences, times the probability of the
+    deal."""
 
     def vector(self, strategy: Strategy, seat: int) -> Reals:
-        """(choices,): a strategy's probabilities at one seat. Raises ConfigError where it lacks an information set, where its
-        commands are not legal, and where probabilities are negative, not finite or do not sum to 1."""
+        """Return (choices,): a strategy's probabilities at one seat. Raises ConfigError for a missing information set, illegal commands,
+        and probabilities that are negative, not finite or do not sum to 1."""
         return np.concatenate([_read_probabilities(strategy, point, self.name) for point in self.seats[seat].points])
 
     def weights(self, choices: Reals, seat: int) -> Reals:
-        """(..., sequences): of each sequence of a seat, the product of the probabilities of its choices. The first is 1."""
+        """Return (..., sequences): for each sequence of a seat, the product of the probabilities of its choices. The first is 1."""
         products = np.ones((*choices.shape[:-1], self.seats[seat].size + 1))
         for level in self.seats[seat].levels:
             products[..., level.choices + 1] = choices[..., level.choices] * products[..., level.before[level.owner]]
         return products
 
     def value(self, first: Reals, second: Reals) -> Reals:
-        """(...): chips that seat 0 wins in a hand, where it plays `first` and seat 1 plays `second`, on average over deals."""
+        """Return (...): chips that seat 0 wins per hand if it plays `first` and seat 1 plays `second`, on average over deals."""
         winnings: Reals = np.sum(-self.against(first, 0) * self.weights(second, 1), axis=-1)
         return winnings
 
     def against(self, choices: Reals, seat: int) -> Reals:
-        """(..., sequences of the other seat): what each sequence of the other seat wins from a strategy of this one."""
+        """Return (..., sequences of the other seat): what each sequence of the other seat wins against a strategy of this one."""
         by_other = self.payoffs.T if seat == 0 else self.payoffs
         winnings: Reals = (by_other @ self.weights(choices, seat).T).T
         return -winnings if seat == 0 else winnings
 
     def compute_best_response(self, choices: Reals, seat: int) -> Reals:
-        """(...): what the other seat wins in a hand when it answers a strategy of this seat as well as can be."""
+        """Return (...): what the other seat wins per hand with a best response to a strategy of this seat."""
         winnings = self.against(choices, seat)
         for level in reversed(self.seats[1 - seat].levels):
             _add_at(winnings, level.before, np.maximum.reduceat(winnings[..., level.choices + 1], level.starts, axis=-1))
@@ -112,13 +113,13 @@ class ExactGame:
         return best
 
     def exploitability(self, first: Reals, second: Reals) -> Reals:
-        """(...): the mean of what best responses win from each seat of a player that plays `first` and `second`. 0 is perfect play;
-        lower is better, in chips per hand. Source: OpenSpiel, `exploitability`, which is half of NashConv."""
+        """Return (...): the mean of what best responses win against each seat of a player with the strategies `first` and `second`. 0 is
+        perfect play; lower is better, in chips per hand. Source: OpenSpiel, `exploitability`, which is half of NashConv."""
         return (self.compute_best_response(first, 0) + self.compute_best_response(second, 1)) / 2
 
 
 def _add_at(sums: Reals, places: Whole, values: Reals) -> None:
-    """Adds values to places, some of which are named more than once."""
+    """Add values to places, which may be repeated."""
     order = np.argsort(places, kind="stable")
     named, starts = np.unique(places[order], return_index=True)
     sums[..., named] += np.add.reduceat(values[..., order], starts, axis=-1)
@@ -127,19 +128,19 @@ def _add_at(sums: Reals, places: Whole, values: Reals) -> None:
 def _read_probabilities(strategy: Strategy, point: ChoicePoint, game: str) -> Reals:
     where = f"{game}, information set {point.name}"
     if point.name not in strategy:
-        raise ConfigError(f"{where}: the strategy does not have it; allowed: one that has every information set of the seat")
+        raise ConfigError(f"{where}: missing in the strategy; allowed: a strategy with every information set of the seat")
     weights = strategy[point.name]
     if unknown := set(weights) - set(point.legal):
         raise ConfigError(f"{where}: got {', '.join(sorted(unknown))}; allowed: {', '.join(point.legal)}")
     shares = [weights.get(command, 0.0) for command in point.legal]
     if not all(share >= 0 for share in shares) or not abs(math.fsum(shares) - 1) <= _SHARES_TOLERANCE:
-        raise ConfigError(f"{where}: got probabilities {shares}; allowed: from 0 on, with the sum 1")
+        raise ConfigError(f"{where}: got probabilities {shares}; allowed: 0 or more, with the sum 1")
     return np.array(shares)
 
 
 @lru_cache(maxsize=8)
 def build_exact_game(scenario: SmallScenario[Any]) -> ExactGame:
-    """The game of a scenario, gone through once: all deals and all ways to play them."""
+    """Build the game of a scenario by enumerating all deals and all ways to play them."""
     tree = _Tree(scenario)
     seats = (_build_seat_choices(tree.points[0]), _build_seat_choices(tree.points[1]))
     payoffs = np.array([*tree.won.values()]) / tree.deals
@@ -148,7 +149,7 @@ def build_exact_game(scenario: SmallScenario[Any]) -> ExactGame:
 
 
 class _Tree:
-    """What a walk through all states finds: the information sets of both seats, and what seat 0 wins at each pair of sequences."""
+    """Result of enumerating all states: the information sets of both seats, and the winnings of seat 0 at each pair of sequences."""
 
     def __init__(self, scenario: SmallScenario[Any]) -> None:
         self.points: tuple[dict[str, ChoicePoint], dict[str, ChoicePoint]] = ({}, {})

@@ -1,6 +1,6 @@
-"""Strategies: how often each command is chosen in each information set, and the baselines that play so.
+"""Strategies: the probability of each command in each information set, and the baselines that play them.
 
-An information set is all states that look the same to the seat that is to move. A small game has few of them, each with a name.
+An information set consists of all states that look the same to the seat to move. A small game has few of them, each with a name.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from dtef_pipeline.games.contract import Chooses, Scenario
 
 SmallState = TypeVar("SmallState")
 Strategy = Mapping[str, Mapping[str, float]]
-"""By information set, the probability of each command; of a command left out it is 0. It may cover one seat or both."""
+"""Probability of each command by information set; 0 for a command left out. It may cover one seat or both."""
 
 
 class SmallScenario(Scenario[SmallState], Protocol[SmallState]):
-    """A scenario of two seats, zero-sum, so small that all its states can be gone through. Seats forget nothing."""
+    """A zero-sum scenario of two seats with few enough states to enumerate. Seats forget nothing."""
 
     @property
     def strategies(self) -> Mapping[str, Strategy]:
-        """The strategies of both seats that its baselines play, by name: `nash`, `random` and others."""
+        """Return the strategies of both seats that its baselines play, by name: `nash`, `random` and others."""
 
     def __hash__(self) -> int:
-        """The game of a scenario is gone through once and kept."""
+        """Scenarios are hashable, so that the enumerated game is cached."""
 
     def deals(self) -> Iterator[SmallState]:
-        """All first states, each as likely as any other."""
+        """Return all first states, all equally likely."""
 
     def information(self, state: SmallState, seat: int) -> str:
-        """The name of the information set of a seat that is to move; those of different seats have different names."""
+        """Return the name of the information set of a seat to move; those of different seats have different names."""
 
 
 def iterate_states_to_move(scenario: SmallScenario[SmallState]) -> Iterator[tuple[SmallState, int]]:
-    """All states in which a seat is to move, with the seat: deal by deal, a state before those that follow from it."""
+    """Yield all states in which a seat is to move, with the seat: deal by deal, each state before its successors."""
     for deal in scenario.deals():
         waiting = [deal]
         while waiting:
@@ -49,7 +49,7 @@ def iterate_states_to_move(scenario: SmallScenario[SmallState]) -> Iterator[tupl
 def build_strategy(
     scenario: SmallScenario[SmallState], choose_command: Callable[[tuple[str, ...]], Mapping[str, float]]
 ) -> Strategy:
-    """The strategy of both seats that follows from the legal commands alone."""
+    """Build a strategy of both seats that depends only on the legal commands."""
     return {
         scenario.information(state, seat): choose_command(scenario.legal(state, seat))
         for state, seat in iterate_states_to_move(scenario)
@@ -57,12 +57,12 @@ def build_strategy(
 
 
 def build_uniform_strategy(scenario: SmallScenario[SmallState]) -> Strategy:
-    """The strategy of both seats that plays each legal command equally often."""
+    """Build the strategy of both seats that plays each legal command equally often."""
     return build_strategy(scenario, lambda legal: dict.fromkeys(legal, 1 / len(legal)))
 
 
 def make_strategy_baseline(scenario: SmallScenario[SmallState], name: str) -> Chooses:
-    """The baseline that plays one of the scenario's strategies: it draws a command where more than one has a probability above 0."""
+    """Make the baseline that plays one of the scenario's strategies; it draws a command if more than one has a probability above 0."""
 
     def choose_command(state: SmallState, seat: int, rng: random.Random) -> str:
         shares = scenario.strategies[name][scenario.information(state, seat)]

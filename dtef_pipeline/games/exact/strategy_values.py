@@ -1,7 +1,7 @@
-"""What strategies are worth that were read off decision points, exactly: against each baseline, and how far they can be exploited.
+"""Exact values of strategies from decision points: against each baseline, and their exploitability.
 
-From draws the strategy is known up to chance: 95 % intervals come from drawing anew within each information set. Two things are not left
-to plain resampling, as simulations have shown (docs/scenarios/kuhn.md):
+Draws give the strategy up to chance: 95 % intervals come from resampling within each information set. Plain resampling is corrected in two
+ways, as simulations showed necessary (docs/scenarios/kuhn.md):
 
 - A command that was never drawn would never be drawn anew, so that intervals of players who almost always do the same would be far too
   short. The width comes from shares with half a draw added to every legal command.
@@ -33,9 +33,9 @@ from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
 WON, EXPLOITABLE, EXPLOITABLE_CORRECTED = "value", "exploitability", "exploitability_corrected"
 PARTIAL_STRATEGY = "partial"
-"""Status of what follows from a strategy of which a baseline plays a part."""
+"""Status of values of a strategy that a baseline completes."""
 _ADDED_DRAWS = 0.5
-"""Draws that are added to each legal command where the width of an interval is found: Jeffreys' prior."""
+"""Draws added to each legal command for the width of an interval: Jeffreys' prior."""
 _NORMAL_QUANTILE = 1.959963984540054
 _EXACT_STRATEGY = "no interval: the strategy of a baseline is known"
 _AS_DRAWN = "the interval is that of the corrected value"
@@ -45,44 +45,45 @@ _PLAYER = ("persona", "model", "model_variant")
 
 @dataclass(frozen=True, slots=True)
 class StrategyOptions:
-    """How strategies are valued."""
+    """Options for valuing strategies."""
 
     fill: str | None = None
-    """The baseline that plays in the decision points that nobody asked; None: values are null where one was not asked. A point that was asked
-    is never filled in, whatever the player said there."""
+    """Baseline that plays at decision points that were not requested; None: values are null if any is missing. A requested point is never
+    filled in, whatever the response."""
     resamples: int = STRATEGY_RESAMPLES
     seed: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ExactEstimate:
-    """A number in chips per hand, mean of both seats, with its 95 % interval."""
+    """A value in chips per hand, mean of both seats, with its 95 % interval."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
     reason: str = ""
-    """Why there is no value, or no interval."""
+    """Why there is no value or no interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyValues:
-    """All that a strategy of both seats is worth."""
+    """All values of a strategy of both seats."""
 
     missing: tuple[str, ...]
-    """Decision points without a strategy, as nobody asked there or no draw was readable."""
+    """Decision points without a strategy, because they were not requested or no draw was readable."""
     against: Mapping[str, ExactEstimate]
-    """What it wins from each baseline that has a strategy, where every deal is played in both seats."""
+    """Winnings against each baseline that has a strategy, with every deal played in both seats."""
     exploitability: ExactEstimate
-    """Of the strategy as it stands, from draws too high on average; lower is better, 0 is perfect play. Without an interval."""
+    """Exploitability of the strategy itself; estimates from draws are too high on average. Lower is better, 0 is perfect play. Without an
+    interval."""
     corrected: ExactEstimate
-    """Without the part that the chance of the draws adds on average."""
+    """Exploitability without the average part due to the chance of draws."""
 
 
 def build_strategy_rows(pack: Pack, answers: pa.Table, snapshot: str, options: StrategyOptions) -> pa.Table:
-    """STRATEGY_VALUES of the baselines of a pack and of all players of `answers`, rows of `decision_answers` of one snapshot.
+    """Compute STRATEGY_VALUES of the baselines of a pack and of all players of `answers`, rows of `decision_answers` of one snapshot.
 
-    Only rows of the pack's version and settings count. Empty where the scenario has no decision points. Raises ConfigError for a `fill` that
+    Only rows of the pack's version and settings count. Empty if the scenario has no decision points. Raises ConfigError for a `fill` that
     is not a baseline with a strategy.
     """
     scenario, manifest, truth = pack.scenario, pack.manifest, truth_id(pack.manifest)
@@ -101,14 +102,14 @@ def build_strategy_rows(pack: Pack, answers: pa.Table, snapshot: str, options: S
 
 
 def require_fill(pack: Pack, fill: str | None) -> None:
-    """Raises ConfigError where `fill` is not a baseline of the scenario that has a strategy."""
+    """Raise ConfigError if `fill` is not a baseline of the scenario that has a strategy."""
     strategies = pack.scenario.strategies if has_decision_points(pack.scenario) else {}
     if fill is not None and fill not in strategies:
         raise ConfigError(f"{pack.name}: fill {fill!r}: allowed: {list_nearest(fill, strategies)}")
 
 
 def merge_strategy_values(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> pa.Table:
-    """The new rows, behind those of other versions of the scenario."""
+    """Return the rows of other versions of the scenario, then the new ones."""
     if earlier is None:
         return new
     return pa.concat_tables([earlier.filter(pc.not_equal(earlier["version"], pack.manifest.version)), new])
@@ -117,10 +118,10 @@ def merge_strategy_values(earlier: pa.Table | None, new: pa.Table, pack: Pack) -
 def estimate_values(
     scenario: SmallScenario[Any], counts: Mapping[str, DrawCounts], fill: Strategy, *, resamples: int, seed: int
 ) -> StrategyValues:
-    """What the strategy of some draws per decision point is worth: the share of each legal command among the readable draws of a point.
+    """Estimate the values of the strategy given by draws: the share of each legal command among the readable draws of a decision point.
 
-    A point without a readable draw has no strategy: all values are null then, and their reason names it. `fill`: the strategy of points
-    that were not asked; it counts as known. Raises ConfigError for less than 2 resamples.
+    If a point has no readable draw, all values are null, and their reason names it. `fill`: the strategy, taken as known, at points that
+    were not requested. Raises ConfigError for fewer than 2 resamples.
     """
     if resamples < 2:
         raise ConfigError(f"resamples: got {resamples}; allowed: 2 or more")
@@ -129,7 +130,7 @@ def estimate_values(
 
 
 def compute_exact_values(scenario: SmallScenario[Any], strategy: Strategy) -> StrategyValues:
-    """What a strategy is worth whose probabilities are known. There are no intervals. Raises ConfigError for numbers that are none."""
+    """Compute the values of a strategy with known probabilities, without intervals. Raises ConfigError for invalid probabilities."""
     return _compute_strategy_values(scenario, strategy, None)
 
 
@@ -144,7 +145,7 @@ def _iterate_baseline_rows(scenario: SmallScenario[Any]) -> Iterator[dict[str, A
 
 
 def _group_by_player(answers: pa.Table) -> Iterator[tuple[tuple[str, ...], list[dict[str, Any]]]]:
-    """The rows of each player, in the order of their names."""
+    """Group the rows by player, in the order of their names."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in answers.select([*_PLAYER, "point", "command", "call_status"]).to_pylist():
         groups.setdefault(tuple(row[name] for name in _PLAYER), []).append(row)
@@ -154,7 +155,7 @@ def _group_by_player(answers: pa.Table) -> Iterator[tuple[tuple[str, ...], list[
 def _iterate_player_rows(
     scenario: SmallScenario[Any], answers: Sequence[Mapping[str, Any]], options: StrategyOptions
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a player with its rows of answers."""
+    """Yield the rows of a player with its answers."""
     readings: dict[str, list[str | None]] = {}
     for row in answers:
         draws = readings.setdefault(row["point"], [])
@@ -182,7 +183,7 @@ def _iterate_player_rows(
 def _iterate_quantities(
     values: StrategyValues, scale: float | None, missing: int = 0, status: str = "scored"
 ) -> Iterator[dict[str, Any]]:
-    """The columns of each quantity. `status`: the status where there is a value."""
+    """Yield the columns of each quantity. `status`: the status of existing values."""
     for quantity, estimate in ((EXPLOITABLE, values.exploitability), (EXPLOITABLE_CORRECTED, values.corrected)):
         yield {"quantity": quantity, "scale": scale, **_describe_estimate(estimate, missing, status)}
     for baseline, estimate in values.against.items():
@@ -192,7 +193,7 @@ def _iterate_quantities(
 def _describe_estimate(estimate: ExactEstimate, missing: int, status: str) -> dict[str, Any]:
     reason = estimate.reason
     if estimate.value is None and missing:
-        reason += f"; {format_count(missing, 'request')} got no response: the same command asks again"
+        reason += f"; {format_count(missing, 'request')} got no response; run the same command again to repeat them"
     return {
         "value": estimate.value,
         "low": estimate.low,
@@ -204,14 +205,14 @@ def _describe_estimate(estimate: ExactEstimate, missing: int, status: str) -> di
 
 @dataclass(frozen=True, slots=True)
 class _StrategyResamples:
-    """How draws are drawn anew."""
+    """Resamples the draws of a strategy."""
 
     counts: Mapping[str, DrawCounts]
     resamples: int
     seed: int
 
     def choices(self, game: ExactGame, strategy: Strategy, *, extra: float, fewer: int) -> tuple[Reals, Reals]:
-        """(resamples, choices) of each seat: draws anew, of shares with draws added to each command, with fewer draws than there were."""
+        """Return (resamples, choices) for each seat: resampled draws, with draws added to each command, and fewer draws than observed."""
         return (self._resample_seat(game, 0, strategy, extra, fewer), self._resample_seat(game, 1, strategy, extra, fewer))
 
     def _resample_seat(self, game: ExactGame, seat: int, strategy: Strategy, extra: float, fewer: int) -> Reals:
@@ -227,7 +228,7 @@ class _StrategyResamples:
 
     @property
     def too_few(self) -> bool:
-        """Whether an information set has one readable draw: of it alone nobody can tell how much draws differ."""
+        """Whether an information set has only one readable draw, so that the variation of draws is unknown."""
         return any(draws.readable == 1 for draws in self.counts.values())
 
 
@@ -260,10 +261,10 @@ def _compute_strategy_values(
 
 
 def _compute_winnings(game: ExactGame, player: tuple[Reals, Reals], theirs: tuple[Reals, Reals]) -> Reals:
-    """What a player wins per hand from another, mean of both seats."""
+    """Compute what a player wins per hand against another, mean of both seats."""
     return (game.value(player[0], theirs[1]) - game.value(theirs[0], player[1])) / 2
 
 
 def _estimate_half_width(redrawn: Reals) -> float:
-    """Half of an interval's width."""
+    """Estimate half of an interval's width."""
     return _NORMAL_QUANTILE * float(redrawn.std(ddof=1))

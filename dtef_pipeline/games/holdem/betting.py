@@ -1,8 +1,8 @@
-"""Who may bet what, and what it costs, as a state that never changes.
+"""Legal bets and their costs, as an immutable state.
 
-pokerkit could drive a hand with streets of its own, but its states change in place: a state that stays as it was would have to be played anew
-for each question, at 1 ms for each action. So the betting is written here, and pokerkit says who wins at the showdown. Tests
-play random hands at both tables: the same commands are allowed in every state, and the stacks are the same in the end.
+pokerkit can run whole hands, but its states are mutable: an immutable state would have to be replayed for each query, at 1 ms per action.
+So the betting is implemented here, and pokerkit only compares hands at the showdown. Tests play random hands with both implementations:
+every state allows the same commands, and the final stacks are equal.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Cards = tuple[str, ...]
 
 
 def shuffle_deck(seed: int) -> Cards:
-    """The 52 cards in the order in which they are dealt: all ranks 2..A, within each the suits c d h s, shuffled by `random.Random(seed)`."""
+    """Return the 52 cards in the order of dealing: all ranks 2..A, each with the suits c d h s, shuffled by `random.Random(seed)`."""
     cards = list(SORTED_DECK)
     random.Random(seed).shuffle(cards)  # noqa: S311 - a game's cards, no secret
     return tuple(cards)
 
 
 def take_own_cards(deck: Cards, seat: int) -> Cards:
-    """The two cards of a seat, in the order in which they came."""
+    """Return the two cards of a seat, in the order of dealing."""
     return deck[seat], deck[seat + 2]
 
 
 def shuffle_hidden_cards(deck: Cards, known_places: set[int], rng: random.Random) -> Cards:
-    """The deck with all cards but those at the known places in a new order."""
+    """Return the deck with all cards except those at the known places in a new order."""
     hidden = [place for place in range(len(deck)) if place not in known_places]
     places = dict(zip(hidden, rng.sample(hidden, len(hidden)), strict=True))
     return tuple(deck[places.get(place, place)] for place in range(len(deck)))
@@ -48,19 +48,19 @@ _OF_POKERKIT = dict(zip(SORTED_DECK, Card.parse("".join(SORTED_DECK)), strict=Tr
 
 
 def compare_hands(hand: Cards, rival: Cards, board: Cards) -> int:
-    """1: the first two cards win with the five of the board | -1: the second two win | 0: both have equally good hands."""
+    """Compare two hands with the five cards of the board: 1: the first wins, -1: the second wins, 0: a tie."""
     first, second = _rate_best_five(hand, board), _rate_best_five(rival, board)
     return (first > second) - (first < second)
 
 
 def _rate_best_five(hole: Cards, board: Cards) -> int:
-    """The strength of the best five of seven cards: higher is better."""
+    """Rate the best five of seven cards; higher is better."""
     seven = [_OF_POKERKIT[card] for card in (*hole, *board)]
     return max(StandardHighHand.lookup.get_entry(five).index for five in combinations(seven, 5))
 
 
 def compute_nets(hand: HoldemHand) -> tuple[int, int]:
-    """What each seat won, in chips: a hand that is over. The sum is 0."""
+    """Return the net chips of each seat in a finished hand. The sum is 0."""
     if hand.folded is not None:
         loss = hand.paid[hand.folded]
         return (-loss, loss) if hand.folded == 0 else (loss, -loss)
@@ -69,7 +69,7 @@ def compute_nets(hand: HoldemHand) -> tuple[int, int]:
 
 
 def find_showdown_winner(hand: HoldemHand) -> int:
-    """Of a showdown: 1: seat 0 wins | -1: seat 1 wins | 0: the pot is split."""
+    """Return the winner of a showdown: 1: seat 0 wins, -1: seat 1 wins, 0: the pot is split."""
     return _find_dealt_winner(hand.deck[:DEALT_ENDS])
 
 
@@ -85,9 +85,9 @@ BET_SIZES = (2, 2, 4, 4)
 BLINDS = (1, 2)
 """Chips, by seat: seat 0 has the button and the small blind."""
 BETS_ALLOWED = 4
-"""On a street. The big blind is the first before the flop."""
+"""Largest number of bets on a street. The big blind is the first bet before the flop."""
 STACK = 1000
-"""Chips of each seat at the start of each hand: nobody can run out of them."""
+"""Chips of each seat at the start of each hand, enough for all bets."""
 _BOARD_SIZES = (0, 3, 4, 5)
 
 
@@ -105,7 +105,7 @@ class HoldemHand:
     """One hand so far."""
 
     deck: Cards
-    """All 52 cards in the order in which they are dealt."""
+    """All 52 cards in the order of dealing."""
     actions: tuple[HoldemAction, ...] = ()
     street: int = 0
     """0: before the flop ... 3: river."""
@@ -116,17 +116,17 @@ class HoldemHand:
     acted: int = 0
     """Actions on this street."""
     turn: int | None = 0
-    """The seat that is to act; None: the hand is over."""
+    """The seat to act; None: the hand is over."""
     folded: int | None = None
-    """The seat that gave up; None: nobody did."""
+    """The seat that folded; None: no seat."""
 
     @property
     def board(self) -> Cards:
-        """The cards that lie open."""
+        """The open board cards."""
         return self.take_board_on(self.street)
 
     def take_board_on(self, street: int) -> Cards:
-        """The cards that lay open on a street."""
+        """Return the board cards that were open on a street."""
         return self.deck[BOARD_STARTS : BOARD_STARTS + _BOARD_SIZES[street]]
 
     @property
@@ -136,17 +136,17 @@ class HoldemHand:
 
 
 def deal_new_hand(seed: int) -> HoldemHand:
-    """A hand with both blinds paid. The deal follows from the seed."""
+    """Return a new hand with both blinds paid. The seed determines the deal."""
     return HoldemHand(shuffle_deck(seed))
 
 
 def chips_to_call(hand: HoldemHand, seat: int) -> int:
-    """Chips that the seat has to add to stay in."""
+    """Return the chips that the seat must add to stay in."""
     return max(hand.paid) - hand.paid[seat]
 
 
 def list_allowed_commands(hand: HoldemHand) -> tuple[str, ...]:
-    """What the seat to act may do, in the order of `HOLDEM_COMMANDS`; nothing when the hand is over."""
+    """Return the commands that the seat to act may use, in the order of `HOLDEM_COMMANDS`; empty when the hand is over."""
     if hand.turn is None:
         return ()
     staying = ("fold", "call") if chips_to_call(hand, hand.turn) else ("check",)
@@ -155,7 +155,7 @@ def list_allowed_commands(hand: HoldemHand) -> tuple[str, ...]:
 
 
 def apply_command(hand: HoldemHand, command: str) -> HoldemHand:
-    """The hand after an action of the seat to act. Raises ValueError for a command that is not allowed."""
+    """Return the hand after an action of the seat to act. Raises ValueError for a command that is not allowed."""
     seat = hand.turn
     if seat is None or command not in list_allowed_commands(hand):
         raise ValueError(f"got {command}; allowed: {', '.join(list_allowed_commands(hand)) or 'nothing, as the hand is over'}")

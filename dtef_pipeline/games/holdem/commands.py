@@ -1,4 +1,4 @@
-"""How a command may be spelled, and why one is not allowed.
+"""Spellings of commands, and reasons why a command is not allowed.
 
 With a fixed limit, every command has only one possible amount, so an amount after the command is ignored: `call 2`, `Raise to 8 chips` and
 `bets` are read as call, raise and bet. A command is never replaced by another that is allowed: `bet` when only a raise is possible, `call`
@@ -24,11 +24,11 @@ _COMMAND_REASONS = {
     "bet": "There is a bet on this street already: one more is called a raise",
     "raise": "There is no bet on this street: the first one is called a bet",
 }
-"""Of each command, why it is not allowed where there are not yet as many bets on the street as may be."""
+"""By command, why it is not allowed while more bets on the street are possible."""
 
 
 def normalise_betting_command(text: str) -> str:
-    """A text with each line that is a command as the rules have it, without an amount; other lines as `games.reading` spells them."""
+    """Convert each line that is a command to the form in the rules, without an amount; other lines as in `games.reading`."""
     return _COMMAND_SPELLED.sub(lambda match: match[1] or match[2], normalise_command(text))
 
 

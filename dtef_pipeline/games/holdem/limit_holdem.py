@@ -1,4 +1,4 @@
-"""`poker/limit-holdem`: the scenario that its manifest describes. See `games.contract.Scenario` for what each method promises."""
+"""The scenario `poker/limit-holdem`. See `games.contract.Scenario` for the contract of each method."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _HIGH_RANKS = "TJQKA"
 
 
 def _choose_first_allowed(hand: HoldemHand, wishes: tuple[str, ...]) -> str:
-    """The first wish that is allowed."""
+    """Return the first preferred command that is allowed."""
     return next(wish for wish in wishes if wish in list_allowed_commands(hand))
 
 
@@ -51,7 +51,8 @@ def _make_constant_player(wishes: tuple[str, ...]) -> Chooses:
 
 
 def _play_tight(hand: HoldemHand, seat: int, _: random.Random) -> str:
-    """Raises with a pair or two cards from ten up, calls with one such card, else checks or folds: on every street by its own cards alone."""
+    """Raises with a pair or two cards of rank ten or higher, calls with one such card, else checks or folds; considers only its own cards,
+    on every street."""
     hole = take_own_cards(hand.deck, seat)
     high = sum(card[0] in _HIGH_RANKS for card in hole)
     if hole[0][0] == hole[1][0] or high == len(hole):
@@ -65,7 +66,7 @@ HOLDEM_BASELINES: Mapping[str, Chooses] = {
     "always-fold": _make_constant_player(_MOST_FOLDS),
     "tight": _play_tight,
 }
-"""By name. always-raise calls where no raise is left; always-fold checks where nothing is to be called."""
+"""Baselines by name. always-raise calls if no raise is left; always-fold checks if there is nothing to call."""
 
 
 _POSITIONS = (
@@ -89,7 +90,7 @@ def view(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> str:
 
 
 def describe_end_of_hand(hand: HoldemHand, seats: tuple[str, ...]) -> GameEnding:
-    """What is said of a hand that is over, or that was stopped: cards are shown to the seats where it came to a showdown."""
+    """Describe a finished or stopped hand; cards are shown to the seats only after a showdown."""
     button, opponent = (f"the {name}" for name in seats)
     cards = f"{button} has {_format_cards(take_own_cards(hand.deck, 0))}, {opponent} has {_format_cards(take_own_cards(hand.deck, 1))}."
     reason = "The hand was stopped" if hand.folded is None else f"The {seats[hand.folded]} folded"
@@ -107,14 +108,14 @@ def describe_end_of_hand(hand: HoldemHand, seats: tuple[str, ...]) -> GameEnding
 
 
 def _describe_price(hand: HoldemHand, seat: int) -> Iterator[str]:
-    """What a call and one bet more cost."""
+    """Describe the costs of a call and of one more bet."""
     size = BET_SIZES[hand.street]
     yield f"Bets on this street: {hand.bets} of at most {BETS_ALLOWED}, each of {format_count(size, 'chip')}"
     yield f"To call: {format_count(chips_to_call(hand, seat), 'chip')}"
 
 
 def _describe_streets(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterator[str]:
-    """What was done, one line per street, in the order in which it was done."""
+    """Describe the actions in order, one line per street."""
     names = tuple("you" if place == seat else f"the {name}" for place, name in enumerate(seats))
     for street in range(hand.street + 1):
         actions = [f"{names[action.seat]}: {action.command}" for action in hand.actions if action.street == street]
@@ -127,7 +128,7 @@ def _describe_streets(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> It
 
 
 def _describe_hand_end(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterator[str]:
-    """How the hand ended: the other's cards only where they were shown."""
+    """Describe the end of the hand, with the opponent's cards only if they were shown."""
     opponent = f"the {seats[1 - seat]}"
     if hand.shown:
         yield f"Showdown: {opponent} has {_format_cards(take_own_cards(hand.deck, 1 - seat))}."
@@ -187,11 +188,11 @@ HOLDEM_METRICS = (
         "without a pair, straight or flush with an own card in it and with fewer than 8 outs.",
     ),
 )
-"""Of `count_hand`; exploitation compares players, and no hand says anything of it."""
+"""Metrics of `count_hand`; exploitation compares players, so a single hand does not count for it."""
 
 
 def count_hand(hand: HoldemHand, seat: int) -> Mapping[str, Count]:
-    """One hand's part of each metric, for a seat. A hand that did not come to its end says nothing of what was won."""
+    """Count one hand for each metric, for a seat. An unfinished hand does not count for winnings."""
     actions = [action for action in hand.actions if action.seat == seat]
     before_flop = [action.command in _PUTS_IN for action in actions if action.street == 0]
     raises = [action for action in actions if action.command in _MORE]
@@ -210,12 +211,12 @@ def count_hand(hand: HoldemHand, seat: int) -> Mapping[str, Count]:
 
 
 def is_bluff(hand: HoldemHand, action: HoldemAction) -> bool:
-    """Whether a bet or raise was made with a weak hand, by what lay open at that time."""
+    """Whether a bet or raise was made with a weak hand, given the board at that time."""
     return is_weak_hand(take_own_cards(hand.deck, action.seat), hand.take_board_on(action.street))
 
 
 def _count_showdown(hand: HoldemHand, seat: int) -> Count:
-    """1 for a won showdown, half for a split pot; of no showdown it says nothing."""
+    """Count 1 for a won showdown, half for a split pot; nothing without a showdown."""
     if not hand.shown:
         return Count(0, 0)
     result = find_showdown_winner(hand) if seat == 0 else -find_showdown_winner(hand)
@@ -223,12 +224,12 @@ def _count_showdown(hand: HoldemHand, seat: int) -> Count:
 
 
 def of_manifest(manifest: ScenarioManifest) -> LimitHoldem:
-    """The scenario of a manifest. Raises ConfigError for another number of seats than two and for any settings: there are none."""
+    """Make the scenario of a manifest. Raises ConfigError unless it has two seats and no settings."""
     if len(manifest.seats) != 2:
         raise ConfigError(f"scenario {manifest.id}: got {len(manifest.seats)} seats; allowed: 2, the button first")
     if manifest.settings:
         raise ConfigError(
-            f"scenario {manifest.id}: got settings {', '.join(manifest.settings)}; allowed: none, as the limits are fixed"
+            f"scenario {manifest.id}: got settings {', '.join(manifest.settings)}; allowed: none, because the limits are fixed"
         )
     return LimitHoldem(manifest)
 
@@ -246,7 +247,7 @@ class LimitHoldem:
         self.seats = tuple(manifest.seats)
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> HoldemHand:
-        """A hand with both blinds paid, dealt from the seed, whoever sits where."""
+        """Return a new hand with both blinds paid, dealt from the seed, independent of the seating."""
         return deal_new_hand(seed)
 
     def seat_to_move(self, state: HoldemHand) -> int | None:
@@ -254,15 +255,15 @@ class LimitHoldem:
         return state.turn
 
     def observation(self, state: HoldemHand, seat: int) -> str:
-        """Position, own cards, board, pot, bets to call, and all actions by street; after a showdown also the other's cards."""
+        """Describe position, own cards, board, pot, bets to call, and all actions by street; after a showdown also the opponent's cards."""
         return view(state, seat, self.seats)
 
     def legal(self, state: HoldemHand, seat: int) -> tuple[str, ...]:
-        """The allowed commands in the order fold, check, call, bet, raise; none where it is not the seat's turn."""
+        """Return the allowed commands in the order fold, check, call, bet, raise; empty if it is not the seat's turn."""
         return list_allowed_commands(state) if seat == state.turn else ()
 
     def read(self, text: str, state: HoldemHand, seat: int) -> str | Illegal:
-        """The command that a text gives, else why it is none: see `holdem.commands`."""
+        """Return the command in a text, or why there is none; see `holdem.commands`."""
         legal = self.legal(state, seat)
         if not legal:
             return Illegal("It is not your turn.")
@@ -272,7 +273,7 @@ class LimitHoldem:
         return Illegal(explain_illegal_bet(find_action(text) or "", state))
 
     def step(self, state: HoldemHand, seat: int, command: str) -> HoldemHand:
-        """The hand after an allowed command. Raises ValueError for another one, and for a seat whose turn it is not."""
+        """Return the hand after an allowed command. Raises ValueError for another command, and if it is not the seat's turn."""
         if seat != state.turn:
             raise ValueError(f"{self.name}: got {command!r} from seat {seat}; allowed: seat {state.turn}, whose turn it is")
         return apply_command(state, command)
@@ -282,7 +283,7 @@ class LimitHoldem:
         return None if state.turn is not None else _make_hand_result(compute_nets(state))
 
     def stop_episode(self, state: HoldemHand, seat: int | None) -> GameResult:
-        """A seat that forfeits loses what it has put in, as if it folded; at the limit of turns both get their chips back."""
+        """A seat that forfeits loses the chips it put in, as if it folded; at the turn limit both get their chips back."""
         if seat is None:
             return GameResult((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
         loss = state.paid[seat]
@@ -293,11 +294,11 @@ class LimitHoldem:
         return "check" if "check" in self.legal(state, seat) else "fold"
 
     def measure_seat(self, state: HoldemHand, seat: int) -> Mapping[str, Count]:
-        """One hand's part of each of `metrics`."""
+        """Count one hand for each of `metrics`."""
         return count_hand(state, seat)
 
     def ending(self, state: HoldemHand) -> GameEnding:
-        """Board, pot, who won it, and the cards of a showdown; after a fold nobody is shown any."""
+        """Describe board, pot, winner, and the cards of a showdown; after a fold no cards are shown."""
         return describe_end_of_hand(state, self.seats)
 
     def encode_state(self, state: HoldemHand) -> dict[str, Any]:
@@ -314,7 +315,8 @@ class LimitHoldem:
         }
 
     def permute_hidden(self, state: HoldemHand, seat: int, rng: random.Random) -> HoldemHand:
-        """The same hand with all cards dealt anew that the seat has not seen: the other's, unless they were shown, and those to come."""
+        """Return the same hand with all cards that the seat has not seen dealt again: the opponent's, unless they were shown, and those to
+        come."""
         known_places = {seat, seat + 2, *range(BOARD_STARTS, BOARD_STARTS + len(state.board))}
         if state.shown:
             known_places |= {1 - seat, 3 - seat}

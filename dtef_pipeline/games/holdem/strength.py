@@ -1,11 +1,10 @@
-"""What two cards are worth on a street: whether a bet with them is a bluff.
+"""The strength of two cards on a street, which decides whether a bet with them is a bluff.
 
-After the flop a hand is weak when no own card stands in a pair, straight or flush, and fewer than 8 unseen cards would make a straight or
-flush with an own card in it: a flush draw has 9 such outs, an open straight draw 8, and so have two inside draws at once. On the river no
-card comes, so nobody has outs. A pair, straight or flush counts as made with an own card also where the board alone holds a better one.
-Before the flop a hand is weak when it is below the median of the 169 starting hands, ordered by how they fare against a random hand
-(`starting_hands.csv`, by `data/make_starting_hands.py`: exact counts, so the order has no noise; equal leads are equally strong). The median
-is the 85th of the 169 and is itself not weak.
+After the flop a hand is weak if no own card is part of a pair, straight or flush, and fewer than 8 unseen cards would make a straight or
+flush with an own card: a flush draw has 9 such outs, an open straight draw or a double inside draw has 8. On the river there are no outs. A
+pair, straight or flush with an own card counts even if the board has a better one. Before the flop a hand is weak if it is below the median
+of the 169 starting hands, ordered by their results against a random hand (`starting_hands.csv`, made by `data/make_starting_hands.py` from
+exact counts; equal leads are equally strong). The median is the 85th of the 169 and is itself not weak.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ ENOUGH_OUTS = 8
 BOARD_COMPLETE = 5
 _FIVE = 0b11111
 _STRAIGHTS = (1 << 12 | 0b1111, *(_FIVE << low for low in range(9)))
-"""The ranks of each straight as bits, 2 lowest; the first is that of A 2 3 4 5."""
+"""Ranks of each straight as bits, 2 lowest; the first is A 2 3 4 5."""
 
 
 def is_weak_hand(hole: Cards, board: Cards) -> bool:
@@ -30,7 +29,7 @@ def is_weak_hand(hole: Cards, board: Cards) -> bool:
 
 
 def has_made_hand(hole: Cards, board: Cards) -> bool:
-    """Whether an own card stands in a pair, straight or flush."""
+    """Whether an own card is part of a pair, straight or flush."""
     hole_ranks, lying = _mask_ranks(hole), _mask_ranks(board)
     paired = hole[0][0] == hole[1][0] or hole_ranks & lying
     return (
@@ -41,7 +40,7 @@ def has_made_hand(hole: Cards, board: Cards) -> bool:
 
 
 def count_outs(hole: Cards, board: Cards) -> int:
-    """How many unseen cards would make a straight or a flush in which an own card stands, of a hand that has made neither.
+    """Count the unseen cards that would make a straight or flush with an own card, for a hand that has neither.
 
     >>> outs(("Ah", "Kh"), ("2h", "7h", "9c")), outs(("8c", "9d"), ("Tc", "Jd", "2s")), outs(("8c", "9d"), ("Tc", "Qd", "2s"))
     (9, 8, 4)
@@ -58,7 +57,7 @@ def count_outs(hole: Cards, board: Cards) -> int:
 
 
 def name_starting_hand(hole: Cards) -> str:
-    """What people call two cards: `AKs` of one suit, `AKo` of two, `AA`."""
+    """Return the usual name of two cards: `AKs` for one suit, `AKo` for two, `AA`."""
     high, low = sorted(hole, key=lambda card: HOLDEM_RANKS.index(card[0]), reverse=True)
     if high[0] == low[0]:
         return high[0] + low[0]
@@ -66,13 +65,13 @@ def name_starting_hand(hole: Cards) -> str:
 
 
 def rate_starting_hand(hole: Cards) -> int:
-    """Wins less losses against all hands on all boards, 2,097,572,400 of them: higher is better."""
+    """Return wins minus losses against all hands on all boards, 2,097,572,400 in total; higher is better."""
     return load_starting_leads()[name_starting_hand(hole)]
 
 
 @cache
 def load_starting_leads() -> dict[str, int]:
-    """The lead of each of the 169 starting hands, the best first."""
+    """Return the lead of each of the 169 starting hands, best first."""
     text = files("dtef_pipeline.games.holdem").joinpath("starting_hands.csv").read_text(encoding="utf-8")
     rows = (line.split(",") for line in text.split()[1:])
     return {hand: int(wins) for hand, wins in rows}
@@ -80,13 +79,13 @@ def load_starting_leads() -> dict[str, int]:
 
 @cache
 def find_median_lead() -> int:
-    """The lead of the starting hand in the middle, each of the 169 counted once."""
+    """Return the median lead of the 169 starting hands, each counted once."""
     leads = sorted(load_starting_leads().values())
     return leads[len(leads) // 2]
 
 
 def _mask_ranks(cards: Cards) -> int:
-    """The ranks of cards as bits."""
+    """Return the ranks of cards as bits."""
     mask = 0
     for card in cards:
         mask |= 1 << HOLDEM_RANKS.index(card[0])
@@ -94,6 +93,6 @@ def _mask_ranks(cards: Cards) -> int:
 
 
 def _count_best_suit(hole: Cards, board: Cards) -> int:
-    """The cards of one suit with an own card among them, where most are."""
+    """Return the largest number of cards of one suit that include an own card."""
     suits = [card[1] for card in (*hole, *board)]
     return max(suits.count(card[1]) for card in hole)

@@ -1,1 +1,1 @@
-"""Negotiation: parties that divide items among themselves in words, and bidders who bid once without knowing of each other."""
+"""Negotiation: parties that divide items by messages, and bidders in a sealed-bid auction."""

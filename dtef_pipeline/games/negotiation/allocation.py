@@ -1,4 +1,4 @@
-"""Allocation: parties who value items differently divide them by words, offers and acceptances; without agreement nobody gets any."""
+"""Allocation: parties that value items differently divide them by messages, offers and acceptances; without agreement nobody gets any."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _ITEM_NUMBERS = range(FEWEST_ITEMS, len(ITEM_NAMES) + 1)
 
 
 def of_manifest(manifest: ScenarioManifest) -> Allocation:
-    """The scenario of a manifest. Settings: `values: private|public` (whether parties know what items are worth to others), and `items: 3..6`.
+    """Make the scenario of a manifest. Settings: `values: private|public` (whether parties know others' values), and `items: 3..6`.
 
-    Its limit of turns is the number of messages. Raises ConfigError for other settings, and for what is no 2 to 4 seats.
+    Its turn limit is the number of messages. Raises ConfigError for other settings, or unless it has 2 to 4 seats.
     """
     settings, seats = manifest.settings, tuple(manifest.seats)
     knowledge, n_items = settings.get("values", "private"), settings.get("items")
@@ -70,28 +70,29 @@ class Allocation:
         self._most_messages, self._public, self._n_items = most_messages, knowledge == "public", n_items
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> Bargain:
-        """Items and values as `random.Random(seed)` deals them, whoever sits where."""
+        """Draw items and values from `random.Random(seed)`, independent of the seating."""
         return draw_bargain(random.Random(seed), len(self.seats), self._n_items)  # noqa: S311 - a game's deal, no secret
 
     def seat_to_move(self, state: Bargain) -> int | None:
-        """The parties write in turn; None: they agree, or the last message is written."""
+        """Return the seat to write, in turn; None: the parties agree, or the last message was written."""
         return None if len(state.messages) >= self._most_messages or state.find_agreement() is not None else state.writer
 
     def observation(self, state: Bargain, seat: int) -> str:
-        """The items, their worth to the seat, all messages, and the offer that stands. Others' words stand behind `NAME>` on every line."""
+        """Describe the items, their value to the seat, all messages, and the open offer. Each line of others' words begins with `NAME>`."""
         return describe_bargain(
             state, seat, self.seats, self._most_messages, public=self._public, over=self.seat_to_move(state) is None
         )
 
     def legal(self, state: Bargain, seat: int) -> tuple[str, ...]:
-        """Messages without words: to accept where another's offer stands, all offers (seats ** items, at most 4,096), and to say nothing."""
+        """Return the messages without words: accepting an open offer of another party, all offers (seats ** items, at most 4,096), and
+        saying nothing."""
         if self.seat_to_move(state) != seat:
             return ()
         offers = _list_all_offers(state.items, self.seats)
         return (ACCEPTANCE.command(state.items, self.seats), *offers) if self._can_accept(state, seat) else offers
 
     def read(self, text: str, state: Bargain, seat: int) -> str | Illegal:
-        """The message that a text is, with its words, as canonical JSON; else why it is none."""
+        """Return the message in a text, with its words, as canonical JSON, or why there is none."""
         if self.seat_to_move(state) != seat:
             return Illegal("It is not your turn.")
         offer = state.standing()
@@ -106,7 +107,7 @@ class Allocation:
         return format_choice(command)
 
     def step(self, state: Bargain, seat: int, command: str) -> Bargain:
-        """The state after a message. Raises ValueError for what is none, or not allowed now."""
+        """Return the state after a message. Raises ValueError for an invalid message, or one that is not allowed now."""
         message = self._parse_message(state, command)
         if self.seat_to_move(state) != seat or (message.accepts and not self._can_accept(state, seat)):
             raise ValueError(f"{self.name}: seat {seat} cannot play {command!r} now")
@@ -120,7 +121,7 @@ class Allocation:
         return offer is not None and offer.by != seat and seat not in offer.accepted
 
     def result(self, state: Bargain) -> GameResult | None:
-        """By agreement each gets the worth of its items in points; without one, all 0."""
+        """Return the result: with an agreement, the value of each party's items in points; without one, 0 for all."""
         if self.seat_to_move(state) is not None:
             return None
         owners = state.find_agreement()
@@ -132,12 +133,12 @@ class Allocation:
         return GameResult(tuple(float(state.worth(owners, seat, seat)) for seat in seats), (agreement,) * len(seats))
 
     def stop_episode(self, state: Bargain, seat: int | None) -> GameResult:
-        """Nobody gets anything. Who forfeits has lost."""
+        """Return the result without an agreement: nobody gets anything, and a seat that forfeits has lost."""
         outcomes: list[EpisodeOutcome] = ["loss" if at == seat else "no_agreement" for at in range(len(self.seats))]
         return GameResult((0.0,) * len(self.seats), tuple(outcomes), ("turn_limit" if seat is None else "forfeit",))
 
     def default(self, state: Bargain, seat: int) -> str:
-        """To say nothing."""
+        """Say nothing."""
         return SILENCE.command(state.items, self.seats)
 
     def measure_seat(self, state: Bargain, seat: int) -> Mapping[str, Count]:
@@ -145,11 +146,11 @@ class Allocation:
         return measure_allocation(state, seat, self.seats, public=self._public)
 
     def ending(self, state: Bargain) -> GameEnding:
-        """The agreement, if there is one. The parties see the values and the referee's numbers only if values are public."""
+        """Describe the agreement, if there is one. The parties see the values and the referee's numbers only if values are public."""
         return describe_bargain_end(state, self.seats, public=self._public)
 
     def encode_state(self, state: Bargain) -> dict[str, Any]:
-        """Items, values of all, messages, and what the referee says of an agreement."""
+        """Return items, all values, messages, and the referee's numbers on an agreement."""
         owners = state.find_agreement()
         return {
             "items": list(state.items),
@@ -166,7 +167,7 @@ class Allocation:
         return {"words": message.words, **({"accept": True} if message.accepts else {}), **offer}
 
     def permute_hidden(self, state: Bargain, seat: int, rng: random.Random) -> Bargain:
-        """The others' values dealt anew; the same state where values are public."""
+        """Return the state with the others' values drawn again; unchanged if values are public."""
         if self._public:
             return state
         values = tuple(points if at == seat else draw_values(rng, len(state.items)) for at, points in enumerate(state.values))
@@ -175,14 +176,15 @@ class Allocation:
 
 @lru_cache(maxsize=64)
 def _list_all_offers(items: tuple[str, ...], parties: tuple[str, ...]) -> tuple[str, ...]:
-    """Every offer without words, that which gives all to the first party first, and silence last."""
+    """List every offer without words, first the one that gives all to the first party, and silence last."""
     owners = itertools.product(range(len(parties)), repeat=len(items))
     offers = (NegotiationMessage(offer=division).command(items, parties) for division in owners)
     return (*offers, SILENCE.command(items, parties))
 
 
 def describe_bargain_end(state: Bargain, parties: tuple[str, ...], *, public: bool) -> GameEnding:
-    """The end in sentences. `public`: whether all know all values; otherwise these, and the referee's numbers, are hidden."""
+    """Describe the end in sentences. `public`: whether all parties know all values; otherwise these, and the referee's numbers, are
+    hidden."""
     owners = state.find_agreement()
     outcome = "There was no agreement: nobody gets anything." if owners is None else _conclude_agreement(state, owners, parties)
     worths = [
@@ -200,7 +202,7 @@ def _conclude_agreement(state: Bargain, owners: Owners, parties: tuple[str, ...]
 
 
 def _format_judged_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> Iterator[str]:
-    """The referee's numbers for each party, then for all parties together."""
+    """Format the referee's numbers for each party, then for all parties together."""
     verdict = judge_division(state, owners, parties)
     for party in parties:
         fair = (
@@ -232,11 +234,11 @@ Speaks = Callable[[Bargain, int, StandingOffer | None], NegotiationMessage]
 SILENCE = NegotiationMessage()
 ACCEPTANCE = NegotiationMessage(accepts=True)
 _GREEDY_SHARE = (7, 10)
-"""The greedy one accepts an offer of at least 7/10 of what everything is worth to it."""
+"""The greedy baseline accepts an offer of at least 7/10 of the total value."""
 
 
 def make_negotiators(parties: tuple[str, ...]) -> Mapping[str, Chooses]:
-    """The baselines of negotiations between these parties, by name."""
+    """Return the baselines of negotiations between these parties, by name."""
     speakers: Mapping[str, Speaks] = {
         "equal-split": _offer_equal_split,
         "greedy": _offer_greedily,
@@ -254,13 +256,13 @@ def _make_baseline(speaks: Speaks, parties: tuple[str, ...]) -> Chooses:
 
 
 def _find_open_offer(state: Bargain, seat: int) -> StandingOffer | None:
-    """Another's offer that the seat has not accepted yet."""
+    """Return another party's open offer that the seat has not accepted yet."""
     offer = state.standing()
     return offer if offer and offer.by != seat and seat not in offer.accepted else None
 
 
 def _is_waiting(state: Bargain, seat: int) -> bool:
-    """Whether an offer stands that the seat made or has accepted."""
+    """Whether the seat made or has accepted the open offer."""
     return state.standing() is not None and _find_open_offer(state, seat) is None
 
 
@@ -293,7 +295,7 @@ def _say_nothing(state: Bargain, seat: int, offer: StandingOffer | None) -> Nego
 
 @lru_cache(maxsize=4096)
 def find_most_even(values: tuple[int, ...], n_seats: int, seat: int) -> Owners:
-    """The division whose bundles differ least in worth by the seat's own values; of those, one that is best for the seat."""
+    """Find the division whose bundles differ least in value to the seat; of several, one that is best for the seat."""
 
     def measure_unevenness(owners: Owners) -> tuple[int, int]:
         bundles = [sum(value for value, owner in zip(values, owners, strict=True) if owner == i) for i in range(n_seats)]

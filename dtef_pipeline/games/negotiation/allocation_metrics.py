@@ -1,4 +1,4 @@
-"""What a negotiation measures of each party.
+"""Metrics of a party in a negotiation.
 
 Agreement, utility, Nash welfare and efficiency are counted in every negotiation; the last three are 0 without an agreement. Envy, EF1, Jain's
 index and Pareto describe a division, so they are counted only in negotiations with an agreement.
@@ -36,30 +36,42 @@ ALLOCATION_METRICS = (
         "expected value",
         "share",
         "higher",
-        "Worth of the own items as a share of that of all; 0 without agreement.",
+        "Value of the party's items as a share of the value of all items; 0 without agreement.",
     ),
     GameMetric(
-        "envy", "social", "points", "lower", "By how much the best bundle of another is worth more than the own, in agreements."
+        "envy",
+        "social",
+        "points",
+        "lower",
+        "Value of another party's best bundle minus that of the own one, at least 0, in agreements.",
     ),
     GameMetric(
-        "ef1", "social", "share", "higher", "Agreements in which the party envies nobody by more than one item, as a share."
+        "ef1", "social", "share", "higher", "Share of agreements in which the party envies nobody by more than one item."
     ),
     GameMetric(
-        "jain", "social", "index", "higher", "Jain's index of the parties' shares, 1/n to 1, in agreements that give anything."
+        "jain",
+        "social",
+        "index",
+        "higher",
+        "Jain's index of the parties' shares, 1/n to 1, in agreements in which some party gets a value above 0.",
     ),
     GameMetric("nash", "social", "points", "higher", "Geometric mean of all parties' points; 0 without agreement."),
     GameMetric(
-        "efficiency", "social", "share", "higher", "All points as a share of the most that were possible; 0 without agreement."
+        "efficiency", "social", "share", "higher", "Total points as a share of the maximum possible; 0 without agreement."
     ),
     GameMetric(
-        "pareto", "social", "share", "higher", "Agreements that nobody could improve on without a loss to another, as a share."
+        "pareto",
+        "social",
+        "share",
+        "higher",
+        "Share of agreements that cannot be improved for one party without a loss to another.",
     ),
     GameMetric("messages", "efficiency", "messages", "none", "Messages of all parties together, from the first to the last."),
 )
 
 
 def measure_allocation(state: Bargain, seat: int, parties: tuple[str, ...], *, public: bool) -> Mapping[str, Count]:
-    """What a negotiation counts for each of `ALLOCATION_METRICS`, of one seat. `public`: whether all know all values."""
+    """Count a negotiation for each of `ALLOCATION_METRICS`, for one seat. `public`: whether all parties know all values."""
     owners = state.find_agreement()
     moves = [move for move in state.answers() if move.seat == seat and is_decision_point(move)]
     counts = {
@@ -83,7 +95,7 @@ def measure_allocation(state: Bargain, seat: int, parties: tuple[str, ...], *, p
 
 
 def judge_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> dict[str, Any]:
-    """What the referee says of a division, in JSON values."""
+    """Return the referee's numbers on a division, as JSON values."""
     return asdict(_judge_fairness(Bargain(state.items, state.values), owners, parties))
 
 
@@ -93,7 +105,7 @@ def is_decision_point(move: BargainMove) -> bool:
 
 
 def is_cooperative(state: Bargain, move: BargainMove, *, public: bool) -> bool:
-    """Whether a message is cooperative, as the module says."""
+    """Whether a message is cooperative by the definition of the module."""
     n = len(state.values)
     if move.message.offer is not None:
         seats = (seat for seat in range(n) if seat != move.seat)

@@ -1,7 +1,7 @@
-"""One auction by sealed bids: who wins, at what price, and what a bidder could have had at best.
+"""One sealed-bid auction: the winner, the price, and the best possible surplus of a bidder.
 
-Bids and values are whole points by bidder. The highest bid wins and pays itself (first price) or the highest of the others (second price,
-Vickrey 1961). Of equal highest bids `random.Random(seed).choice` takes one, of the names in order.
+Bids and values are whole points by bidder. The highest bidder wins and pays its bid (first price) or the highest other bid (second price,
+Vickrey 1961). Among equal highest bids `random.Random(seed).choice` picks one from the sorted names.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ class AuctionResult:
 
     winner: str
     price: int
-    """What the winner pays, in points."""
+    """Price that the winner pays, in points."""
     surplus: Mapping[str, int]
-    """By bidder, in points: value - price of the winner, below 0 where it paid too much; 0 of all others."""
+    """By bidder, in points: value minus price for the winner, below 0 if it paid too much; 0 for all others."""
     tied: tuple[str, ...]
-    """The bidders of the highest bid in name order; with more than one, the lot decided."""
+    """Bidders with the highest bid, in name order; if there are several, the lot decided."""
 
 
 def run_auction(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int) -> AuctionResult:
-    """The result of all bids. Raises ValueError for fewer than two bidders, and where bids and values are not of the same bidders."""
+    """Return the result of all bids. Raises ValueError for fewer than two bidders, and if bids and values have different bidders."""
     if len(bids) < 2 or set(bids) != set(values):
         raise ValueError(
             f"got bids of {sorted(bids)}, values of {sorted(values)}; allowed: two or more bidders, each with both"
@@ -43,9 +43,9 @@ def run_auction(bids: Mapping[str, int], values: Mapping[str, int], price: Price
 
 
 def find_best_surplus(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int, bidder: str) -> int:
-    """The highest surplus, in points and 0 or more, that any one whole bid of the bidder would have had against the others' bids.
+    """Return the highest surplus, in points and 0 or more, of any whole bid of the bidder against the others' bids.
 
-    Only three bids can be best: 0, the others' highest, where the lot may decide, and one point more.
+    Only three bids can be best: 0, the others' highest bid, where the lot may decide, and one point more.
     """
     highest = max(bid for name, bid in bids.items() if name != bidder)
     candidates = {0, highest, min(highest + 1, HIGHEST_BID)}
@@ -53,9 +53,9 @@ def find_best_surplus(bids: Mapping[str, int], values: Mapping[str, int], price:
 
 
 def compute_regret(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int, bidder: str) -> int:
-    """Best possible surplus against the others' bids minus the own one, in points: 0 or more, lower is better.
+    """Return the best possible surplus against the others' bids minus the bidder's own, in points: 0 or more, lower is better.
 
-    With the second price it is 0 for a bid of the own value, whatever the others bid.
+    With the second price it is 0 for a bid equal to the bidder's own value, whatever the others bid.
     """
     best = find_best_surplus(bids, values, price, seed, bidder)
     return best - run_auction(bids, values, price, seed).surplus[bidder]

@@ -1,4 +1,4 @@
-"""A negotiation as it stands: what there is to divide, what was said, which offer stands, and who has accepted it."""
+"""State of a negotiation: the items to divide, the messages, the open offer, and who has accepted it."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from dtef_pipeline.games.negotiation.referee import PartyValues
 ITEM_NAMES = ("boat", "clock", "drum", "lamp", "ring", "tent")
 FEWEST_ITEMS = 3
 TOTAL_VALUE = 10
-"""Points that all items together are worth to each party."""
+"""Total value of all items to each party, in points."""
 Owners = tuple[int, ...]
 """By item, the seat that gets it."""
 
 
 class StandingOffer(NamedTuple):
-    """The last offer that was made."""
+    """The latest offer."""
 
     owners: Owners
     by: int
-    """The seat that made it."""
+    """Seat that made the offer."""
     accepted: frozenset[int] = frozenset()
-    """The seats that have accepted it since."""
+    """Seats that have accepted it."""
 
 
 class BargainMove(NamedTuple):
-    """One message, with the offer that stood before it."""
+    """One message, with the offer that was open before it."""
 
     seat: int
     message: NegotiationMessage
@@ -39,32 +39,32 @@ class BargainMove(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bargain:
-    """One negotiation: items, what they are worth, and the messages so far. The seats write in turn, from seat 0 on."""
+    """One negotiation: items, their values, and the messages so far. The seats write in turn, from seat 0 on."""
 
     items: tuple[str, ...]
     values: tuple[tuple[int, ...], ...]
-    """By seat, what each item is worth to it, in points."""
+    """Value of each item in points, by seat."""
     messages: tuple[NegotiationMessage, ...] = ()
 
     @property
     def writer(self) -> int:
-        """The seat that writes next, if anyone does."""
+        """Return the seat that writes next; None: nobody does."""
         return len(self.messages) % len(self.values)
 
     def standing(self) -> StandingOffer | None:
-        """The offer that stands; None: nobody has made one."""
+        """Return the open offer; None: there is none yet."""
         offer = None
         for number, message in enumerate(self.messages):
             offer = _update_offer(offer, message, number % len(self.values))
         return offer
 
     def find_agreement(self) -> Owners | None:
-        """Who gets what, once all others have accepted an offer; None: there is no agreement yet."""
+        """Return who gets what after all others have accepted an offer; None: there is no agreement yet."""
         offer = self.standing()
         return offer.owners if offer and len(offer.accepted) == len(self.values) - 1 else None
 
     def answers(self) -> Iterator[BargainMove]:
-        """Each message with what it may be an answer to."""
+        """Yield each message with the offer that it may answer."""
         offer = None
         for number, message in enumerate(self.messages):
             seat = number % len(self.values)
@@ -72,15 +72,15 @@ class Bargain:
             offer = _update_offer(offer, message, seat)
 
     def worth(self, owners: Owners, whose: int, to: int) -> int:
-        """What a seat's bundle is worth to a seat, in points."""
+        """Return the value of one seat's bundle to a seat, in points."""
         return sum(value for value, owner in zip(self.values[to], owners, strict=True) if owner == whose)
 
     def named_values(self, parties: tuple[str, ...]) -> PartyValues:
-        """The values by party and item."""
+        """Return the values by party and item."""
         return {party: dict(zip(self.items, points, strict=True)) for party, points in zip(parties, self.values, strict=True)}
 
     def named_division(self, owners: Owners, parties: tuple[str, ...]) -> dict[str, list[str]]:
-        """A division by party."""
+        """Return a division by party."""
         return group_by_owner(owners, self.items, parties)
 
 
@@ -93,18 +93,18 @@ def _update_offer(offer: StandingOffer | None, message: NegotiationMessage, seat
 
 
 def is_answer(move: BargainMove) -> bool:
-    """Whether a message answers another's offer, which its writer has not accepted already."""
+    """Whether a message answers another party's offer that its writer has not yet accepted."""
     return move.before is not None and move.before.by != move.seat and move.seat not in move.before.accepted
 
 
 def draw_bargain(rng: random.Random, n_seats: int, n_items: int | None) -> Bargain:
-    """Items and values. `n_items` None: 3 to 6, each as likely as any other."""
+    """Draw items and values. `n_items` None: 3 to 6 items, all equally likely."""
     items = ITEM_NAMES[: n_items or rng.randint(FEWEST_ITEMS, len(ITEM_NAMES))]
     return Bargain(items, tuple(draw_values(rng, len(items)) for _ in range(n_seats)))
 
 
 def draw_values(rng: random.Random, n_items: int) -> tuple[int, ...]:
-    """Whole values of 0 or more that sum to `TOTAL_VALUE`: each such list is as likely as any other (stars and bars)."""
+    """Draw whole values of 0 or more that sum to `TOTAL_VALUE`, all such lists equally likely (stars and bars)."""
     bars = sorted(rng.sample(range(TOTAL_VALUE + n_items - 1), n_items - 1))
     edges = (-1, *bars, TOTAL_VALUE + n_items - 1)
     return tuple(after - before - 1 for before, after in itertools.pairwise(edges))
@@ -113,7 +113,7 @@ def draw_values(rng: random.Random, n_items: int) -> tuple[int, ...]:
 def describe_bargain(
     state: Bargain, seat: int, parties: tuple[str, ...], most_messages: int, *, public: bool, over: bool
 ) -> str:
-    """All that a seat may know of a negotiation. `public`: with what the items are worth to the others."""
+    """Describe all that a seat may know of a negotiation. `public`: including the values of the other parties."""
     rivals = [at for at in range(len(parties)) if at != seat]
     subject = "party is" if len(rivals) == 1 else "parties are"
     lines = [

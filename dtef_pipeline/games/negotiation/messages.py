@@ -1,4 +1,4 @@
-"""Messages of a negotiation: words, and with them at most one offer or an acceptance; as commands, and as other parties read them.
+"""Messages of a negotiation, which have words and at most one offer or acceptance: as commands, and as other parties read them.
 
 The command of a message is canonical JSON: `{"propose":{"A":["boat"],"B":["clock"]},"words":"..."}`, `{"accept":true}`, `{"words":"..."}`.
 """
@@ -14,23 +14,23 @@ from dtef_pipeline.text.printable import escape_terminal
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 LONGEST_SHOWN_WORDS = 1_000
-"""Characters of one message that others read; what is longer ends in an ellipsis."""
+"""Largest number of characters of a message that others read; a longer one ends in an ellipsis."""
 _CUT_OFF = "…"
 _canonical_command = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
 @dataclass(frozen=True, slots=True)
 class NegotiationMessage:
-    """What one party said in its turn."""
+    """The message of one party in its turn."""
 
     words: str = ""
-    """As `clean_words` makes them."""
+    """In the form of `clean_words`."""
     offer: tuple[int, ...] | None = None
-    """By item, the seat that is to have it; None: it offers nothing."""
+    """By item, the seat that is to get it; None: there is no offer."""
     accepts: bool = False
 
     def command(self, items: Sequence[str], parties: Sequence[str]) -> str:
-        """The message as a canonical command."""
+        """Return the message as a canonical command."""
         values: dict[str, Any] = {"words": self.words} if self.words or (self.offer is None and not self.accepts) else {}
         if self.accepts:
             values["accept"] = True
@@ -40,20 +40,20 @@ class NegotiationMessage:
 
 
 def group_by_owner(owners: Sequence[int], items: Sequence[str], parties: Sequence[str]) -> dict[str, list[str]]:
-    """By party, the items that it gets, in the order of the items."""
+    """Return by party the items that it gets, in the order of the items."""
     return {
         party: [item for item, owner in zip(items, owners, strict=True) if owner == seat] for seat, party in enumerate(parties)
     }
 
 
 def list_owners(bundles: dict[str, list[str]], items: Sequence[str], parties: Sequence[str]) -> tuple[int, ...]:
-    """By item, the seat that gets it: of a proposal that has each item once."""
+    """Return by item the seat that gets it, for a proposal that has each item once."""
     owner = {item: parties.index(party) for party, bundle in bundles.items() for item in bundle}
     return tuple(owner[item] for item in items)
 
 
 def clean_words(text: str) -> str:
-    """A player's words as others may read them: no character that a terminal would obey, no blank line, cut at `LONGEST_SHOWN_WORDS`."""
+    """Clean a player's words for others: without control characters and blank lines, cut off at `LONGEST_SHOWN_WORDS`."""
     lines = (line.strip() for line in escape_terminal(replace_surrogates(text)[: 8 * LONGEST_SHOWN_WORDS]).split("\n"))
     shown_words = "\n".join(line for line in lines if line)
     return (
@@ -62,12 +62,12 @@ def clean_words(text: str) -> str:
 
 
 def quote_words(words: str, party: str) -> list[str]:
-    """The words line by line, each with the party's name in front: no line of theirs can be taken for one of the referee."""
+    """Prefix each line of the words with the party's name, so that no line can be mistaken for one of the referee."""
     return [f"{party}> {line}" for line in words.split("\n") if line]
 
 
 def parse_message(command: str, items: Sequence[str], parties: Sequence[str]) -> NegotiationMessage:
-    """The message of a canonical command. Raises ValueError for a text that is none."""
+    """Parse a canonical command. Raises ValueError for any other text."""
     try:
         values = json.loads(command)
         offer = list_owners(values["propose"], items, parties) if "propose" in values else None
@@ -84,7 +84,7 @@ def parse_message(command: str, items: Sequence[str], parties: Sequence[str]) ->
 
 
 def format_choice(command: str) -> str:
-    """A canonical command without words, as people read it: `accept`, `A: boat, drum; B: nothing`, `say nothing`."""
+    """Format a canonical command without words for people: `accept`, `A: boat, drum; B: nothing`, `say nothing`."""
     values = json.loads(command)
     if "propose" not in values:
         return "accept" if values.get("accept") else values.get("words") or "say nothing"

@@ -1,8 +1,8 @@
-"""What a text of a negotiation says: the one JSON object that counts, as an offer or an acceptance, and the words around it.
+"""Reads a text of a negotiation: the one JSON object that counts, as an offer or an acceptance, and the words around it.
 
-The last object outside the thinking with the key `propose` or `accept` counts, wherever it stands. What says neither is talk, unless it
-speaks of a proposal that cannot be read. Looked at are the last `_LOOKED_AT` characters for objects, and at most `_MOST_OPENINGS` openings of
-objects, so that no text takes long.
+The last object outside the thinking with the key `propose` or `accept` counts, wherever it is. A text without one is talk, unless it
+contains an unreadable proposal. Objects are searched for in the last `_LOOKED_AT` characters, with at most `_MOST_OPENINGS` openings of
+objects, so that the time is bounded.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _BEFORE_AN_OBJECT = re.compile(r"(?:```(?:json)?|[*_]{0,3}action[*_]{0,3}\s{0,3}
 
 @dataclass(frozen=True, slots=True)
 class NegotiationTable:
-    """What a message can be about: the items, the parties, and whether its writer may accept now."""
+    """Context of a message: the items, the parties, and whether its writer may accept now."""
 
     items: tuple[str, ...]
     parties: tuple[str, ...]
     seat: int
     offered_by: int | None
-    """The seat whose offer stands."""
+    """Seat whose offer is open."""
     has_accepted: bool = False
-    """Whether the writer has accepted this offer already."""
+    """Whether the writer has already accepted this offer."""
 
 
 class _PlacedObject(NamedTuple):
-    """A JSON object of a text, and where it stands."""
+    """A JSON object in a text, and its place."""
 
     pairs: Pairs
     start: int
@@ -58,7 +58,7 @@ class _PlacedObject(NamedTuple):
 
 
 def read_message(text: str, table: NegotiationTable) -> NegotiationMessage | Illegal:
-    """The message that a text is, else why it is none. A text without an object of JSON is talk; a blank one says nothing."""
+    """Return the message in a text, or why there is none. A text without a JSON object is talk; a blank one is an error."""
     reply = strip_thinking(text)
     placed_object = _find_counting_object(reply)
     if placed_object is None:
@@ -77,7 +77,7 @@ def read_message(text: str, table: NegotiationTable) -> NegotiationMessage | Ill
 
 
 def _find_counting_object(text: str) -> _PlacedObject | None:
-    """The last object with a key that counts; without one the last outermost object; None: there is no object."""
+    """Find the last object with a key that counts, else the last outermost object; None: there is no object."""
     first = max(0, len(text) - _LOOKED_AT)
     best: _PlacedObject | None = None
     openings = [match.start() for match in _OPENING.finditer(text, first)]
@@ -131,7 +131,7 @@ def _read_offer(value: Any, words: str, table: NegotiationTable) -> NegotiationM
 
 
 def _normalise_names(value: Any, table: NegotiationTable) -> Any:
-    """The proposal with parties and items spelled as they are called here, whatever their case."""
+    """Return the proposal with the canonical spelling of parties and items, ignoring case."""
     if not isinstance(value, Pairs):
         return value
     parties = {party.casefold(): party for party in table.parties}
@@ -165,7 +165,7 @@ def _reject_proposal(why: str) -> Illegal:
 
 
 def _strip_label(before: str) -> str:
-    """The words in front of an object without the fence and the `ACTION:` that lead to it."""
+    """Return the words before an object without the code fence and the `ACTION:` that introduce it."""
     before = before.rstrip()
     for _ in range(4):
         match = _BEFORE_AN_OBJECT.search(before, max(0, len(before) - 80))

@@ -1,7 +1,7 @@
-"""The referee of a division of items: whether a proposal is one, and how well off and how fair everybody is with it.
+"""The referee of a division of items: validity of a proposal, and its values and fairness for all parties.
 
-`values` has, by party, what each item is worth to it: whole numbers of 0 or more, which add up over the items of a bundle. A `Division` has,
-by party, the items that it gets. All formulas are pure functions; none needs a language model.
+`values` has the value of each item by party: whole numbers of 0 or more, which add up over the items of a bundle. A `Division` has the
+items of each party. All formulas are pure functions; none needs a language model.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ MISSING_ITEM = "missing item"
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """What the referee says of one division, by party where it is about a party."""
+    """The referee's numbers on one division, some of them by party."""
 
     utility: Mapping[str, int]
     """Points, 0 or more; higher is better."""
     normalised: Mapping[str, float | None]
-    """Share of what all items together are worth to the party, 0 to 1; higher is better; None where they are worth nothing."""
+    """Share of the total value of all items to the party, 0 to 1; higher is better; None if the total is 0."""
     envy: Mapping[str, int]
     """Points, 0 or more; lower is better."""
     ef1: Mapping[str, bool]
     """Whether the party envies nobody by more than one item."""
     jain: float | None
-    """1/n to 1; higher is more even; None where nobody gets anything of worth."""
+    """1/n to 1; higher is more even; None if all utilities are 0."""
     nash: float
     """Points, 0 or more; higher is better."""
     efficiency: float | None
-    """0 to 1; higher is better; None where no item is worth anything to anybody."""
+    """0 to 1; higher is better; None if all values are 0."""
     pareto: bool
-    """Whether nobody could have more without somebody having less."""
+    """Whether no party could get more without another getting less."""
 
 
 def measure_fairness(values: PartyValues, division: Division) -> Fairness:
-    """All that the referee says of a division. Raises ValueError for one that is no division of the items among the parties."""
+    """Compute all numbers on a division. Raises ValueError if it is not a division of the items among the parties."""
     items = list(next(iter(values.values())))
     if fault := find_proposal_fault({party: list(bundle) for party, bundle in division.items()}, items, list(values)):
         raise ValueError(f"{fault}: {division}")
@@ -62,9 +62,9 @@ def measure_fairness(values: PartyValues, division: Division) -> Fairness:
 
 
 def find_proposal_fault(proposal: Any, items: Sequence[str], parties: Sequence[str]) -> str | None:
-    """Why a decoded JSON value is no proposal; None: it is one.
+    """Say why a decoded JSON value is not a proposal; None: it is one.
 
-    A proposal is an object that has, by party, the list of its items, and each item exactly once. A party that is left out gets nothing.
+    A proposal is an object with a list of items by party, and each item exactly once. A party that is left out gets nothing.
     """
     if not isinstance(proposal, Mapping) or not proposal:
         return NO_PROPOSAL
@@ -82,51 +82,51 @@ def find_proposal_fault(proposal: Any, items: Sequence[str], parties: Sequence[s
 
 
 def worth(values: Mapping[str, int], bundle: Collection[str]) -> int:
-    """Sum of the values of the items of a bundle, in points."""
+    """Return the sum of the values of the items of a bundle, in points."""
     return sum(values[item] for item in bundle)
 
 
 def compute_utilities(values: PartyValues, division: Division) -> dict[str, int]:
-    """Worth of each party's own bundle to it, in points; higher is better."""
+    """Return the value of each party's own bundle, in points; higher is better."""
     return {party: worth(points, division.get(party, ())) for party, points in values.items()}
 
 
 def compute_share(part: int, total: int) -> float | None:
-    """part / whole, from 0 to 1; None where the whole is 0."""
+    """Return part / whole, from 0 to 1; None if the whole is 0."""
     return part / total if total else None
 
 
 def compute_envy(values: Mapping[str, int], division: Division, party: str) -> int:
-    """max(0, worth of the best bundle of another - worth of the own bundle), in points by the party's own values; 0 is best."""
+    """Return max(0, value of another party's best bundle - value of the own bundle), in points by the party's own values; 0 is best."""
     return max(0, *(worth(values, bundle) for bundle in division.values())) - worth(values, division.get(party, ()))
 
 
 def is_envy_free_but_one(values: Mapping[str, int], division: Division, party: str) -> bool:
-    """EF1: of every other's bundle there is one item without which the party likes its own at least as much. (Budish 2011.)"""
+    """EF1: every other party's bundle has one item without which the party values its own at least as much. (Budish 2011.)"""
     mine = worth(values, division.get(party, ()))
     bundles = (bundle for owner, bundle in division.items() if owner != party and bundle)
     return all(mine >= worth(values, bundle) - max(values[item] for item in bundle) for bundle in bundles)
 
 
 def compute_jain_index(shares: Sequence[float]) -> float | None:
-    """(sum u)^2 / (n sum u^2), 1/n (one has all) to 1 (all have alike); None where all are 0. (Jain, Chiu and Hawe 1984.)"""
+    """Return (sum u)^2 / (n sum u^2), 1/n (one has all) to 1 (all are equal); None if all are 0. (Jain, Chiu and Hawe 1984.)"""
     squares = sum(share * share for share in shares)
     return sum(shares) ** 2 / (len(shares) * squares) if squares else None
 
 
 def compute_nash_welfare(points: Sequence[int]) -> float:
-    """Geometric mean of the utilities, in points: 0 as soon as one party has nothing; higher is better."""
+    """Return the geometric mean of the utilities, in points, 0 if one party has nothing; higher is better."""
     return math.pow(math.prod(points), 1 / len(points))
 
 
 def compute_best_sum(values: PartyValues) -> int:
-    """Highest sum of all utilities, in points: each item goes to whom it is worth most."""
+    """Return the highest sum of all utilities, in points: each item goes to the party that values it most."""
     items = next(iter(values.values()))
     return sum(max(points[item] for points in values.values()) for item in items)
 
 
 def is_pareto(values: PartyValues, points: Sequence[int]) -> bool:
-    """Whether no other division gives everybody at least these utilities and somebody more: by trying all of them, n ** items."""
+    """Whether no other division gives all parties at least these utilities and one party more; tries all n ** items divisions."""
     least = tuple(points)
     totals = {(0,) * len(least)}
     for item in next(iter(values.values())):

@@ -1,4 +1,4 @@
-"""Sealed bids: everyone names one whole number without knowing the others', the highest wins, and what it pays is the rule of the auction."""
+"""Sealed bids: each seat names one whole number without knowing the others', the highest wins, and the auction's rule sets the price."""
 
 from __future__ import annotations
 
@@ -18,37 +18,41 @@ from dtef_pipeline.text.first_line import shorten_to_line
 from dtef_pipeline.text.plain import strip_thinking
 
 SEALED_BID_METRICS = (
-    GameMetric("win_share", "efficacy", "share", "none", "Auctions that the bidder won, as a share of all that were held."),
+    GameMetric("win_share", "efficacy", "share", "none", "Auctions that the bidder won, as a share of all completed auctions."),
     GameMetric(
         "surplus",
         "expected value",
         "points",
         "higher",
-        "Value minus price where the bidder won, else 0: the mean over auctions.",
+        "Value minus price if the bidder won, else 0; mean over auctions.",
     ),
     GameMetric(
         "regret",
         "efficiency",
         "points",
         "lower",
-        "Best surplus that any bid would have had against the others', minus the own one.",
+        "Best surplus of any bid against the others' bids, minus the bidder's own surplus.",
     ),
-    GameMetric("overbid", "risk", "points", "lower", "By how much the bid was above the bidder's value; 0 where it was not."),
-    GameMetric("underbid", "risk", "points", "none", "By how much the bid was below the bidder's value; 0 where it was not."),
+    GameMetric("overbid", "risk", "points", "lower", "Amount of the bid above the bidder's value; 0 if it was not above."),
+    GameMetric("underbid", "risk", "points", "none", "Amount of the bid below the bidder's value; 0 if it was not below."),
     GameMetric(
-        "efficiency", "social", "share", "higher", "Auctions that a bidder with the highest value won, as a share of all held."
+        "efficiency",
+        "social",
+        "share",
+        "higher",
+        "Auctions won by a bidder with the highest value, as a share of all completed auctions.",
     ),
 )
 OVERBID_FLAG = "overbid"
-"""Of the result, where somebody bid above its value and the manifest gives this a severity."""
+"""Flag of a result in which a seat bid above its value, if the manifest gives it a severity."""
 _PRICES = ("first", "second")
 _NUMBERS_FOR_LOTS = 64
-"""So many of a seed's first numbers are left to the lot between equal bids: no value says how the lot falls."""
+"""Number of a seed's first random numbers reserved for the lot between equal bids, so that values reveal nothing about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SealedBids:
-    """One auction: what the object is worth to each seat, and the bids so far, in the order of the seats."""
+    """One auction: the object's value to each seat, and the bids so far, in the order of the seats."""
 
     seed: int
     values: tuple[int, ...]
@@ -56,7 +60,8 @@ class SealedBids:
 
 
 def of_manifest(manifest: ScenarioManifest) -> SealedBid:
-    """The scenario of a manifest, with the setting `price: first|second`. Raises ConfigError for other settings, and not 2 to 4 seats."""
+    """Make the scenario of a manifest, with the setting `price: first|second`. Raises ConfigError for other settings, or unless it has 2 to
+    4 seats."""
     price = manifest.settings.get("price", "second")
     if set(manifest.settings) - {"price"} or price not in _PRICES:
         raise ConfigError(f"{manifest.id}: settings: got {manifest.settings}; allowed: price: {' or '.join(_PRICES)}")
@@ -90,7 +95,7 @@ class SealedBid:
         self._bids = {command: bid for bid, command in enumerate(self._commands)}
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> SealedBids:
-        """Values of 0 to 100 points, each as likely as any other, drawn apart for each seat."""
+        """Draw independent values for the seats, 0 to 100 points, all equally likely."""
         rng = random.Random(seed)  # noqa: S311 - a game's values, no secret
         rng.getrandbits(32 * _NUMBERS_FOR_LOTS)
         return SealedBids(seed, tuple(rng.randint(0, HIGHEST_BID) for _ in self.seats))
@@ -100,7 +105,7 @@ class SealedBid:
         return len(state.bids) if len(state.bids) < len(self.seats) else None
 
     def observation(self, state: SealedBids, seat: int) -> str:
-        """The own value and the rule of the price; of the others' bids nothing until all have bid, of their values never anything."""
+        """Describe the seat's own value and the price rule; the others' bids only after all have bid, their values never."""
         rivals = [name for at, name in enumerate(self.seats) if at != seat]
         subject = "bidder is" if len(rivals) == 1 else "bidders are"
         lines = [
@@ -118,7 +123,7 @@ class SealedBid:
         return [*self._describe_auction(state), f"Your surplus: {self._auction(state).surplus[self.seats[seat]]}."]
 
     def _describe_auction(self, state: SealedBids) -> list[str]:
-        """The result of an auction that was held, as all bidders see it."""
+        """Describe the result of a completed auction, as all bidders see it."""
         auction = self._auction(state)
         lot = f" The lot decided between the equal bids of {' and '.join(auction.tied)}." if len(auction.tied) > 1 else ""
         return [f"The bids: {self._format_by_seat(state.bids)}.", f"{auction.winner} wins and pays {auction.price}.{lot}"]
@@ -131,19 +136,19 @@ class SealedBid:
         return self._commands if self.seat_to_move(state) == seat else ()
 
     def read(self, text: str, state: SealedBids, seat: int) -> str | Illegal:
-        """The bid that a text gives: `ACTION: bid 37`, `37`, `I bid 37`; else why it is none."""
+        """Return the bid in a text (`ACTION: bid 37`, `37`, `I bid 37`), or why there is none."""
         if self.seat_to_move(state) != seat:
             return Illegal("It is not your turn.")
         return read_bid(text, self._commands)
 
     def step(self, state: SealedBids, seat: int, command: str) -> SealedBids:
-        """The state after a bid. Raises ValueError for what is none, or not of the seat whose turn it is."""
+        """Return the state after a bid. Raises ValueError for an invalid bid, or if it is not the seat's turn."""
         if self.seat_to_move(state) != seat or command not in self._bids:
             raise ValueError(f"{self.name}: seat {seat} cannot play {command!r} now")
         return replace(state, bids=(*state.bids, self._bids[command]))
 
     def result(self, state: SealedBids) -> GameResult | None:
-        """The winner's outcome is a win, even where it paid too much; what it was worth is the reward, the surplus in points."""
+        """Return the result: the highest bidder's outcome is a win even if it paid too much; the reward is the surplus in points."""
         if self.seat_to_move(state) is not None:
             return None
         auction = self._auction(state)
@@ -155,7 +160,7 @@ class SealedBid:
         )
 
     def stop_episode(self, state: SealedBids, seat: int | None) -> GameResult:
-        """No auction is held: nobody has a surplus. Who forfeits has lost, the others have drawn."""
+        """Return the result without an auction: no surplus; a seat that forfeits has lost, the others have drawn."""
         outcomes = tuple("loss" if at == seat else "draw" for at in range(len(self.seats)))
         return GameResult((0.0,) * len(self.seats), cast(Any, outcomes), ("turn_limit" if seat is None else "forfeit",))
 
@@ -164,7 +169,7 @@ class SealedBid:
         return format_bid(0)
 
     def measure_seat(self, state: SealedBids, seat: int) -> Mapping[str, Count]:
-        """Of a bid, how far it was from the value; the rest of auctions that were held, where everybody bid."""
+        """Count for a bid its distance from the value; the other metrics only for completed auctions, in which all seats bid."""
         if seat >= len(state.bids):
             return {}
         bid, value = state.bids[seat], state.values[seat]
@@ -182,7 +187,8 @@ class SealedBid:
         }
 
     def ending(self, state: SealedBids) -> GameEnding:
-        """All bids, the winner, the price, and whether the lot decided. Values, surpluses and regret are hidden from the bidders."""
+        """Describe all bids, the winner, the price, and whether the lot decided. Values, surpluses and regret are hidden from the
+        bidders."""
         values = f"Worth of the object: {self._format_by_seat(state.values)}."
         if self.seat_to_move(state) is not None:
             text = f"The bids so far: {self._format_by_seat(state.bids)}." if state.bids else "Nobody had bid."
@@ -197,7 +203,7 @@ class SealedBid:
         return GameEnding(tuple(self._describe_auction(state)), (values, surplus_text))
 
     def encode_state(self, state: SealedBids) -> dict[str, Any]:
-        """Values and bids by bidder; if the auction was held, also its result, with the bidders between whom the lot decided."""
+        """Return values and bids by bidder; for a completed auction also its result, with the bidders between whom the lot decided."""
         data: dict[str, Any] = {
             "price_rule": self.price,
             "values": self._map_by_name(state.values),
@@ -210,7 +216,7 @@ class SealedBid:
         return data
 
     def permute_hidden(self, state: SealedBids, seat: int, rng: random.Random) -> SealedBids:
-        """The others' values dealt anew, and their bids too until they are opened."""
+        """Return the state with the others' values drawn again, and their bids too until they are opened."""
         is_open = self.seat_to_move(state) is None
         return SealedBids(
             state.seed if is_open else rng.getrandbits(32),
@@ -243,10 +249,10 @@ _BEHIND_AMOUNT = (
     r"(?: ?(?:points?|pts))?[\"'\])}>|]{0,4}"
     rf"(?:\Z|(?: ?[.!;:,]{{1,3}}(?= |\Z)| ?—| (?=[(\[])[(\[]| {_WORDS_BEHIND}){_SAYS_NO_OTHER_AMOUNT})"
 )
-"""The end, or words that leave the number what it is: neither `bid 20 more than 30` nor `bid 5k` is a bid of the number it begins with."""
+"""The end, or words that do not change the number: neither `bid 20 more than 30` nor `bid 5k` is a bid of its first number."""
 _SPOKEN_BID = re.compile(rf"(?:(?:i|my) )?(?:bid )?(?:(?:is|of) )?{_AMOUNT} ?(?:points?)?")
 _BID_IN_WORDS = re.compile(rf"\bbid (?:(?:is|of|:) ?)?{_AMOUNT}(?:(?={_BEHIND_AMOUNT})())?")
-"""An amount that is called a bid; its second group is there where what follows leaves it what it is."""
+"""An amount that is called a bid; the second group matches if the following text does not change it."""
 _BEFORE_BID = re.compile(
     r"(?:(?:i|my|we|our|the|a|final|sealed|will|would|shall|ll|now|hereby|place|submit|make|to|so|therefore|thus|then|ok|okay|answer|command"
     r"|d|like|want|am|m|going|decide|let|me|us|just|simply|finally|here|is|this|player|bidder|party|boxed|text|[a-d])[ ':,{]{1,3}){0,9}"
@@ -254,22 +260,23 @@ _BEFORE_BID = re.compile(
 _ANY_NUMBER = re.compile(r"[0-9][0-9.,]*")
 _ANY_NUMBER_WORD = re.compile(rf"\b{_NUMBER_WORDS}\b")
 _EMPHASIS = re.compile(r"(?<![\w.)])[*`]+|[*`]++(?![\w.($-])")
-"""Not what stands between two numbers: `70*5` is no 705."""
+"""Emphasis, but not between two numbers: `70*5` is not 705."""
 _LONGEST_BID_LINE = 60
 _LONGEST_BID_TEXT = 20_000
 
 
 def format_bid(bid: int) -> str:
-    """The canonical command of a bid."""
+    """Return the canonical command of a bid."""
     return f"bid {bid}"
 
 
 def read_bid(text: str, legal: Sequence[str]) -> str | Illegal:
-    """The bid of a text as a canonical command, else why there is none. What is no whole number of 0 to 100 points is never cut to one.
+    """Return the bid in a text as a canonical command, or why there is none. Anything but a whole number of 0 to 100 points is never
+    truncated to one.
 
-    Nor is a number taken out of a sum, a range or a larger number: `50-60`, `37/2`, `1 000` and `5k` are no bids.
+    No number is taken out of a sum, a range or a larger number: `50-60`, `37/2`, `1 000` and `5k` are not bids.
 
-    It is the last `ACTION:`, else the last line that is a bid, else the only bid that the text speaks of.
+    The last `ACTION:` counts, else the last line that is a bid, else the only bid that the text mentions.
     """
     action_text = find_action(text)
     if action_text is not None:
@@ -294,7 +301,7 @@ def read_bid(text: str, legal: Sequence[str]) -> str | Illegal:
 
 
 def _read_bid_action(action_text: str, text: str) -> str | Illegal:
-    """The bid behind `ACTION:`, with or without words behind it that name no other number."""
+    """Read the bid after `ACTION:`, optionally followed by words without another number."""
     words = _normalise_line(action_text).strip(" {<[(\"'")
     amount = _read_amount(action_text)
     if amount is not None:
@@ -315,12 +322,12 @@ def _has_several_numbers(words: str) -> bool:
 
 
 def _quote_bids(bids: list[re.Match[str]]) -> str:
-    """Bids that leave it open which number is meant, with some of what follows them."""
+    """Quote ambiguous bids with some of the text after them."""
     return ", ".join(dict.fromkeys(bid.string[bid.start() : bid.end() + 8] for bid in bids[-2:]))
 
 
 def _read_amount(line: str) -> str | None:
-    """The number of a line that is nothing but a bid; None: the line is something else."""
+    """Return the number of a line that is only a bid; None: the line is something else."""
     if len(line) > _LONGEST_BID_LINE:
         return None
     match = _SPOKEN_BID.fullmatch(_normalise_line(line).lstrip(" !*`\"'").rstrip(" .!*`\"'"))
@@ -342,5 +349,5 @@ def _explain_no_bid(bid_text: str) -> str:
 
 
 def _normalise_line(text: str) -> str:
-    """Small letters, plain digits, single spaces, without emphasis."""
+    """Normalise a line: lower case, plain digits, single spaces, without emphasis."""
     return " ".join(_EMPHASIS.sub("", align_lower(text).replace("\\", " ")).split()).replace("bid: ", "bid ")

@@ -22,16 +22,18 @@ from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
 GAME_BOARD_HOW = (
     "A score is the mean reward over all episodes, against all opponents. Its interval treats the games of one deal as one observation. "
-    "Models are ranked on the same games: a model that lacks games of the other models has no rank. Baselines cost nothing and may have played "
-    "more games: the caption says how many."
+    "Models are ranked on the same games: a model that lacks games of the other models has no rank. Baselines cost nothing and may have "
+    "played more games; the caption gives their number."
 )
 _GAME_COLUMNS = (
     Column("won", "Won", "percent", "Episodes won, of all episodes"),
-    Column("illegal", "Illegal texts", "number", "Texts that were no legal move, per turn; lower is better", always=True),
-    Column("forfeited", "Forfeited", "percent", "Episodes lost for want of a legal move; lower is better", more=True),
+    Column("illegal", "Illegal texts", "number", "Texts that were not a legal move, per turn; lower is better", always=True),
+    Column(
+        "forfeited", "Forfeited", "percent", "Episodes lost because the player gave no legal move; lower is better", more=True
+    ),
     Column("n_games", "Games", "count", "Seeds, each seen from one seat, against one opponent"),
     Column("n_episodes", "Episodes", "count", more=True),
-    Column("n_clusters", "Seeds", "count", "Deals, which the interval goes by", more=True),
+    Column("n_clusters", "Seeds", "count", "Deals, the clusters of the interval", more=True),
 )
 
 

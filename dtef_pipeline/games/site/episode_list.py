@@ -25,15 +25,15 @@ _ID_DIGITS = 12
 _EXTREME_EPISODES = 2
 """Best and worst episodes of each player that are always listed."""
 _EPISODES_HOW = (
-    "Choose an episode to follow it move by move. The table before a move shows the whole state, including what players cannot see; what a "
-    "player did see stands with its text."
+    "Choose an episode to follow it move by move. The table before a move shows the whole state, including what players cannot see; what "
+    "a player saw is shown with its text."
 )
 _EPISODE_COLUMNS = (
     Column("episode", "Episode"),
     Column("player", "Player", "model", always=True),
     Column("outcome", "Outcome", always=True),
     Column("reward", "Reward", "number"),
-    Column("above", "Above the mean", "signed", "Reward less the mean of all players on the same game"),
+    Column("above", "Above the mean", "signed", "Reward minus the mean of all players on the same game"),
     Column("n_turns", "Turns", "count", more=True),
     Column("illegal", "Illegal texts", "count", more=True),
     Column("noticed", "Noticed", more=True),

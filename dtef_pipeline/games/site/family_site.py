@@ -44,7 +44,7 @@ _SCENARIO_COLUMNS = (
     Column("mean", "Its mean reward", "score"),
     Column("unit", "Unit", more=True),
     Column("episodes", "Episodes", "count", more=True),
-    Column("seeds", "Seeds", "count", "Most seeds that a player has", more=True),
+    Column("seeds", "Seeds", "count", "Largest number of seeds of a player", more=True),
     Column("version", "Version", "count", more=True),
     Column("status", "Status", more=True),
 )
@@ -73,9 +73,10 @@ _GAME_METHOD = (
     "do not overlap.",
     "Models are ranked on the same games: a model that lacks games of the other models has no rank. The page of a scenario compares all players "
     "on the games that all of them have.",
-    "The composite score is the arithmetic mean of metrics on 0-1, each turned so that higher is better, with the weights of the manifest. A "
-    "missing part makes it missing, except of a player that forfeited every episode, for whom it counts as the worst.",
-    "Exploitability is what the best possible opponent wins per hand from a strategy that was read off all decision points, mean of both seats.",
+    "The composite score is the arithmetic mean of metrics on 0-1, each turned so that higher is better, with the weights of the "
+    "manifest. If a part is missing, the composite is missing, except for a player that forfeited every episode, whose missing parts "
+    "count as the worst.",
+    "Exploitability is what the best possible opponent wins per hand against a strategy given by all decision points, mean of both seats.",
 )
 
 
@@ -174,7 +175,7 @@ def _build_scenario_row(scenario: ScenarioResults, boards: Sequence[BoardPage]) 
     players, manifest = scenario.filter_by_metric(), scenario.pack.manifest if scenario.pack else None
     return {
         "link": scenario.link,
-        "description": manifest.description if manifest else "It is not installed any more.",
+        "description": manifest.description if manifest else "It is no longer installed.",
         "status": manifest.status if manifest else None,
         "players": len(players),
         "best": best.model if best else None,

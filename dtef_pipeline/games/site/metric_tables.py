@@ -30,13 +30,13 @@ from dtef_pipeline.site.number_text import show
 from dtef_pipeline.text.quantity_words import format_count
 
 _METRIC_COLUMNS_SHOWN = 4
-"""Metrics of a family that stand in its table at first."""
+"""Number of metrics shown at first in a family's table."""
 _ARROWS = {"higher": "↑", "lower": "↓"}
 _PLAYER_COLUMNS_SHOWN = (
     Column("player", "Player", "model"),
     Column("mean", "Mean reward", "score", always=True, ends=("low", "high")),
     Column("won", "Won", "percent", "Episodes won, of all episodes"),
-    Column("illegal", "Illegal texts", "number", "Texts that were no legal move, per turn; lower is better", always=True),
+    Column("illegal", "Illegal texts", "number", "Texts that were not a legal move, per turn; lower is better", always=True),
     Column("n_clusters", "Seeds", "count"),
     Column("n_episodes", "Episodes", "count", more=True),
     Column("lowest", "Lowest seed", "number", "The lowest mean reward of a seed", more=True),
@@ -99,7 +99,7 @@ def build_metrics_section(scenario: ScenarioResults) -> Section:
     families = [name for name in FAMILY_ORDER if name != FORM_FAMILY and (overall["family"] == name).any()]
     tables = {name: block for name in families if (block := _build_family_table(scenario, name))}
     blocks: list[Block] = [Fold(name.capitalize(), [block], at == 0) for at, (name, block) in enumerate(tables.items())]
-    how = "Players stand in the order of their mean reward. ↑: higher is better, ↓: lower is better."
+    how = "Players are sorted by their mean reward. ↑: higher is better, ↓: lower is better."
     return Section("metrics", "Other metrics", blocks, how=how)
 
 

@@ -37,7 +37,7 @@ _BASELINE_COLUMNS = (
     Column("scenario", "Scenario"),
     Column("baseline", "Baseline", always=True),
     Column("persona", "As"),
-    Column("difference", "Difference", "signed", "Mean reward of the model less that of the baseline, on the same games"),
+    Column("difference", "Difference", "signed", "Mean reward of the model minus that of the baseline, on the same games"),
     Column("verdict", "The model is", always=True),
     Column("unit", "Unit"),
 )
@@ -47,7 +47,7 @@ _WORST_COLUMNS = (
     Column("persona", "As"),
     Column("outcome", "Outcome", always=True),
     Column("reward", "Reward", "number"),
-    Column("above", "Above the mean", "signed", "Reward less the mean of all players on the same game"),
+    Column("above", "Above the mean", "signed", "Reward minus the mean of all players on the same game"),
     Column("illegal", "Illegal texts", "count", more=True),
 )
 

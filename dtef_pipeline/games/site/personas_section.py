@@ -22,9 +22,9 @@ _PERSONA_COLUMNS = (
     Column("model", "Model", "model", always=True),
     Column("persona", "Persona", always=True),
     Column("mean", "Mean reward", "score"),
-    Column("difference", "Change", "signed", "Mean reward as the persona less that as itself, on the same games"),
+    Column("difference", "Change", "signed", "Mean reward as the persona minus that as itself, on the same games"),
     Column("verdict", "Verdict", always=True),
-    Column("status", "Status", meaning="What the file of the persona says of it today"),
+    Column("status", "Status", meaning="Present status in the file of the persona"),
 )
 
 

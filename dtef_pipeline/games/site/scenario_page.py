@@ -47,7 +47,7 @@ def build_scenario_pages(
         build_episodes_section(scenario, episodes),
         _build_rules_section(scenario),
     ]
-    text = scenario.pack.manifest.description if scenario.pack else "This scenario is not installed any more."
+    text = scenario.pack.manifest.description if scenario.pack else "This scenario is no longer installed."
     yield Page(
         scenario.path, scenario.title, _summarize_scenario(scenario, boards), sections, CRUMBS, text, scripts=("games.js",)
     )
@@ -60,7 +60,7 @@ def _summarize_scenario(scenario: ScenarioResults, boards: Sequence[BoardPage]) 
     if boards:
         return describe_board(boards[0])
     if not len(rows):
-        return build_strategies_section(scenario).answer or "No results yet: `dtef games board --refresh` makes them."
+        return build_strategies_section(scenario).answer or "No results yet. Run `dtef games board --refresh` to make them."
     best = rows.iloc[0].to_dict()
     among, mean = format_count(len(rows), "baseline"), show(build_mean_estimate(best))
     return (

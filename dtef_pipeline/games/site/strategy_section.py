@@ -13,9 +13,9 @@ from dtef_pipeline.site.content import Column, Estimate, Section, Table, is_unkn
 from dtef_pipeline.site.number_text import show
 
 _STRATEGIES_HOW = (
-    "Players were asked at every decision point. Exploitability is what the best opponent wins per hand, averaged over both seats: lower is "
-    "better, 0 is perfect play. Intervals cover other draws of the same player. In a partial strategy a baseline plays where the player was not "
-    "asked; it says little about the player and stands last."
+    "Every decision point was sent to the players. Exploitability is what the best opponent wins per hand, averaged over both seats: "
+    "lower is better, 0 is perfect play. Intervals cover other draws of the same player. In a partial strategy a baseline plays at the "
+    "decision points that were not sent; it says little about the player and comes last."
 )
 _STRATEGY_KEYS = ("persona", "model", "model_variant", "snapshot")
 _STRATEGY_READ = (
@@ -87,9 +87,9 @@ def _summarize_strategies(lines: Sequence[Mapping[str, Any]], unit: str) -> str:
     among = (
         f"the least of {len(models)} models"
         if len(models) > 1
-        else "the only model asked"
+        else "the only model"
         if models
-        else "a baseline; no model was asked"
+        else "a baseline; no model has responses"
     )
     return f"{best['player']} loses at most {show(best['exploitability'])} {unit} to the best opponent{share}: {among}."
 
@@ -115,4 +115,4 @@ def _build_line(scenario: ScenarioResults, key: tuple[Any, ...], rows: Sequence[
 def _describe_filling(row: StoredRow) -> str:
     """Who plays how much of a strategy in place of the player."""
     points = row["n_points"] + row["n_filled"]
-    return f"{row['n_points']:,} of {points:,} decision points were asked, {row['filled_by']} plays in the others"
+    return f"{row['n_points']:,} of {points:,} decision points were sent, {row['filled_by']} plays at the others"

@@ -1,1 +1,1 @@
-"""Solitaire with thirteen cards of one suit: the table, the shortest solutions, and the scenario that players meet."""
+"""Solitaire with thirteen cards of one suit: the table, the shortest solutions, and the scenario."""

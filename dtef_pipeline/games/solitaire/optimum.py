@@ -1,12 +1,11 @@
 """Shortest solutions of `solitaire/thirteen`.
 
-The search takes up tables in the order of how long a solution through them is at least (A*): the commands so far, and
-`count_commands_to_come`. A
-command never lowers that bound by more than itself, so that the first solved table is reached by a shortest way, as in a search breadth
-first. Two things more keep the search small. Tables that differ only in the order of their columns are equally far from the end, so that one
-of them is looked at. And the next card of the foundation goes there at once where it can: no other card may be put onto it in a column (that
-would be the card below, which is home already), so that it is only in the way, and a solution that moves it later gets no longer when it
-moves now.
+The search (A*) visits tables in the order of the minimum length of a solution through them: the commands so far plus
+`count_commands_to_come`. A command lowers that bound by at most one, so that the first solved table is reached by a shortest path, as in a
+breadth-first search. Two rules keep the search small. Tables that differ only in the order of their columns are equally far from the end,
+so only one of them is visited. And the next card of the foundation is moved there at once if possible: no card can be put onto it in a
+column (that would be the card below, which is already on the foundation), so a solution that moves it later is not longer if it moves it
+now.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from dtef_pipeline.games.solitaire.tableau import CARDS, Tableau, apply_card_com
 class _SearchNode(NamedTuple):
     table: Tableau
     before: int
-    """Place, in the list of what was reached, of the table before this one."""
+    """Index of the previous table in the list of reached tables."""
     command: str
-    """What led here from there."""
+    """Command that led here from the previous table."""
 
 
 def optimum(seed: int) -> int | None:
-    """The fewest commands that solve the deal of a seed; None: nothing solves it. It takes some milliseconds."""
+    """Return the fewest commands that solve the deal of a seed; None: it has no solution. Takes a few milliseconds."""
     solution = find_solution(deal_tableau(seed))
     return None if solution is None else len(solution)
 
 
 @lru_cache(maxsize=4096)
 def find_solution(table: Tableau) -> tuple[str, ...] | None:
-    """A shortest list of commands that solves a table, empty where it is solved; None: nothing does."""
+    """Return a shortest list of commands that solves a table, empty if it is solved; None: it has no solution."""
     nodes = [_SearchNode(table, -1, "")]
     fewest = {_sort_columns(table): 0}
     waiting = [(count_commands_to_come(table), 0, 0)]
@@ -53,10 +52,10 @@ def find_solution(table: Tableau) -> tuple[str, ...] | None:
 
 
 def count_commands_to_come(table: Tableau) -> int:
-    """At least so many commands solve a table.
+    """Return a lower bound for the number of commands that solve a table.
 
-    Each card that is not home takes one to go there, each card of the stock one to be drawn, and each card that lies above a lower one in
-    its column one to get out of its way.
+    Each card outside the foundation needs one command to get there, each card of the stock one to be drawn, and each card above a lower one
+    in its column one to move out of its way.
     """
     above_lower = sum(card != min(column[: place + 1]) for column in table.columns for place, card in enumerate(column))
     return CARDS - table.foundation + len(table.stock) + above_lower

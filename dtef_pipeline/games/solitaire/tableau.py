@@ -1,4 +1,4 @@
-"""The table of `solitaire/thirteen`: thirteen cards, four columns, a stock, a waste and one foundation; and what may be done there.
+"""The table of `solitaire/thirteen`: thirteen cards, four columns, a stock, a waste and one foundation; and its legal commands.
 
 Cards are the numbers 1 to 13. The last card of a column and of the waste is the one on top; the first of the stock is drawn next.
 """
@@ -18,15 +18,15 @@ _MOVE = re.compile(r"move (\d{1,3})->(?:foundation|c(\d{1,3}))")
 
 
 class Tableau(NamedTuple):
-    """What lies where."""
+    """The places of all cards."""
 
     foundation: int
-    """The highest card on the foundation, which is built up from 1; 0: it is empty."""
+    """Highest card on the foundation, which is built up from 1; 0: it is empty."""
     columns: tuple[tuple[int, ...], ...]
     stock: tuple[int, ...]
     waste: tuple[int, ...]
     recycles: int
-    """How often the waste may still become the stock."""
+    """Number of times that the waste may still become the stock."""
 
     @property
     def is_solved(self) -> bool:
@@ -34,7 +34,7 @@ class Tableau(NamedTuple):
 
 
 def deal_tableau(seed: int) -> Tableau:
-    """The first table of a seed: two cards to each column, then five to the stock, of 1 to 13 shuffled by `random.Random(seed)`."""
+    """Return the first table of a seed: the cards 1 to 13 shuffled by `random.Random(seed)`, two to each column, then five to the stock."""
     cards = list(range(1, CARDS + 1))
     random.Random(seed).shuffle(cards)  # noqa: S311 - a game's cards, no secret
     columns = tuple(tuple(cards[2 * place : 2 * place + 2]) for place in range(FOUR_COLUMNS))
@@ -42,10 +42,10 @@ def deal_tableau(seed: int) -> Tableau:
 
 
 def list_legal_commands(table: Tableau) -> tuple[str, ...]:
-    """What may be done with the cards: moves to the foundation, moves to columns, then `draw` or `recycle`.
+    """Return the legal commands: moves to the foundation, moves to columns, then `draw` or `recycle`.
 
-    Moves are in the order of where the card comes from (columns from left to right, then the waste), then of where it goes. None is left
-    when the game is solved or stuck.
+    Moves are ordered by the source of the card (columns from left to right, then the waste), then by its target. The list is empty when the
+    game is solved or stuck.
     """
     tops = [(column[-1], len(column)) for column in table.columns if column]
     if table.waste:
@@ -62,7 +62,7 @@ def list_legal_commands(table: Tableau) -> tuple[str, ...]:
 
 
 def apply_card_command(table: Tableau, command: str) -> Tableau:
-    """The table after one of its legal commands."""
+    """Return the table after one of its legal commands."""
     if command == DRAW:
         return table._replace(stock=table.stock[1:], waste=(*table.waste, table.stock[0]))
     if command == RECYCLE:
@@ -83,7 +83,7 @@ def _take_top(table: Tableau, card: int) -> Tableau:
 
 
 def explain_illegal_command(table: Tableau, command: str) -> str:
-    """Why a command in canonical spelling may not be played now, for the player. It tells nothing of cards that lie face down."""
+    """Explain to the player why a command in canonical spelling is not allowed now, without information on face-down cards."""
     if command == DRAW:
         return "the stock is empty"
     if command == RECYCLE:

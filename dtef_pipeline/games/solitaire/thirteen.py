@@ -1,8 +1,8 @@
-"""`solitaire/thirteen`: one player brings thirteen cards of one suit to the foundation in order, with as few commands as it can.
+"""`solitaire/thirteen`: one player moves thirteen cards of one suit to the foundation in order, with as few commands as possible.
 
-A step is a command that changes the table: the game ends after 60 of them. A hint is no step, but it is counted, and it is a turn of the
-episode: the manifest's limit of turns is above 60 so that it leaves room for hints. `hint` and `resign` may be said at any time and are not
-among the legal commands, which are those for cards; without one of these the game is over.
+A step is a command that changes the table: the game ends after 60 of them. A hint is not a step, but it is counted and is a turn of the
+episode: the manifest's turn limit is above 60 to leave room for hints. `hint` and `resign` are allowed at any time and are not among the
+legal commands, which are those for cards; without a legal command the game is over.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dtef_pipeline.text.quantity_words import format_count
 
 HINT, RESIGN = "hint", "resign"
 STEP_LIMIT = 60
-"""Commands that change the table, after which an unsolved game is over."""
+"""Number of commands that change the table after which an unsolved game is over."""
 
 _LOOSE_CARD = (
     r"(?:the )?(?:card )?(1[0-3]|[1-9]|ace|jack|queen|king|[2-9atjqk][cdhs]|[atjqk])"
@@ -41,7 +41,8 @@ _LOOSE_CARD = (
 _LOOSE_PLACE = r"(?: from (?:the )?(?:c(?:olumn)? ?\d|waste))? ?(?:->|(?:on)?to )(?:the )?(?:(foundation)|c(?:ol(?:umn)?)? ?(\d{1,3}))(?!\w|->)"
 _LOOSE_MOVE = re.compile(rf"(?<!\w)move {_LOOSE_CARD}{_LOOSE_PLACE}")
 _MOVE_ALONE = re.compile(rf"^{_LOOSE_CARD}{_LOOSE_PLACE}(?=[ .!]{{0,3}}$)", re.MULTILINE)
-"""A card and a place that are a whole line, without the word `move`. Within a sentence they are no command: who weighs a move names it too."""
+"""A card and a place that are a whole line, without the word `move`. Within a sentence they are not a command, because players also name
+moves that they consider."""
 _RANK_NUMBERS = {"a": "1", "t": "10", "j": "11", "q": "12", "k": "13"}
 _OF_CARDS = re.compile(rf"(?:move \d{{1,3}}->(?:foundation|c\d{{1,3}})|{DRAW}|{RECYCLE})(?!\w|->)")
 _OF_A_GAME = (
@@ -50,30 +51,31 @@ _OF_A_GAME = (
         "efficacy",
         "share",
         "higher",
-        "Solved games among the deals that have a solution; the others are left out.",
+        "Solved games, as a share of the deals that have a solution.",
     ),
     GameMetric(
         "steps_over_optimal",
         "efficiency",
         "commands",
         "lower",
-        "Commands above the fewest that solve the deal, mean of the solved games; hints are no commands.",
+        "Commands above the fewest that solve the deal, mean over solved games; hints do not count as commands.",
     ),
     GameMetric(
         "steps_over_optimal_charged",
         "efficiency",
         "commands",
         "lower",
-        f"The same over all deals that have a solution, with {STEP_LIMIT} commands for every game that was not solved.",
+        f"Commands above the fewest that solve the deal, mean over all deals with a solution; an unsolved game counts {STEP_LIMIT} "
+        "commands.",
     ),
-    GameMetric("moves", "form", "commands", "none", "Commands that changed the table, mean of all games."),
-    GameMetric("hints", "form", "hints", "lower", "Hints that were taken, mean of all games."),
+    GameMetric("moves", "form", "commands", "none", "Commands that changed the table, mean over all games."),
+    GameMetric("hints", "form", "hints", "lower", "Hints, mean over all games."),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ThirteenState:
-    """One game of solitaire so far."""
+    """The state of one game of solitaire."""
 
     table: Tableau
     start: Tableau
@@ -81,12 +83,12 @@ class ThirteenState:
     steps: int = 0
     hints: int = 0
     hint: str = ""
-    """What a hint has answered since the last step; nothing: none was asked for."""
+    """Reply to a hint since the last step; empty: no hint was requested."""
     resigned: bool = False
 
 
 class Thirteen:
-    """See the module, and `games.contract.Scenario` for what each method is."""
+    """See the module, and `games.contract.Scenario` for the contract of each method."""
 
     name = "solitaire/thirteen"
     unit = "solved"
@@ -94,7 +96,7 @@ class Thirteen:
     metrics: tuple[GameMetric, ...] = _OF_A_GAME
     flags = ("resigned", "stuck")
     oracles = ("optimal",)
-    """Baselines that know the cards that lie face down: yardsticks, which the information test leaves out."""
+    """Baselines that know the face-down cards: yardsticks, which the information test skips."""
 
     def __init__(self, seats: tuple[str, ...]) -> None:
         self.seats = seats
@@ -109,7 +111,8 @@ class Thirteen:
         return ThirteenState(table, table)
 
     def optimum(self, seed: int) -> int | None:
-        """The fewest commands that solve the deal of a seed; None: it has no solution. Stored with the item and never shown to players."""
+        """Return the fewest commands that solve the deal of a seed; None: it has no solution. Stored with the item and never shown to
+        players."""
         return optimum(seed)
 
     def seat_to_move(self, state: ThirteenState) -> int | None:
@@ -185,7 +188,7 @@ class Thirteen:
         return {**always, "completion_rate": Count(int(is_solved)), **over, "steps_over_optimal_charged": charge}
 
     def ending(self, state: ThirteenState) -> GameEnding:
-        """Cards home, commands and hints. The fewest commands that solve the deal are hidden from the player."""
+        """Describe the cards on the foundation, commands and hints. The fewest commands that solve the deal are hidden from the player."""
         best = find_solution(state.start)
         fewest = "No commands solve this deal." if best is None else f"The fewest commands that solve this deal: {len(best)}."
         lines = (
@@ -216,7 +219,8 @@ class Thirteen:
 
 
 def of_manifest(manifest: ScenarioManifest) -> Thirteen:
-    """The scenario of its manifest. Raises ConfigError where that has settings, more than one seat, or fewer turns than the game has steps."""
+    """Make the scenario of a manifest. Raises ConfigError if it has settings, more than one seat, or fewer turns than the game has
+    steps."""
     if manifest.settings:
         raise ConfigError(f"{manifest.id}: settings: got {', '.join(manifest.settings)}; allowed: none")
     if len(manifest.seats) != 1:
@@ -229,7 +233,8 @@ def of_manifest(manifest: ScenarioManifest) -> Thirteen:
 
 
 def normalise_cards_command(text: str) -> str:
-    """A text with its commands in canonical spelling: `Move 10♠ → column 3` and `move T to c3` as `move 10->c3`, and so a line `10♠ → c3`."""
+    """Convert the commands of a text to canonical spelling: `Move 10♠ → column 3`, `move T to c3` and a line `10♠ → c3` to `move
+    10->c3`."""
     words = normalise_cards(normalise_command(text)).casefold()
     return _MOVE_ALONE.sub(_format_move, _LOOSE_MOVE.sub(_format_move, words))
 
@@ -266,18 +271,19 @@ def _describe_hint(state: ThirteenState) -> str:
 
 
 def _play_greedily(state: ThirteenState, seat: int, rng: random.Random) -> str:
-    """The first that is possible: a card to the foundation, a card to a column, the stock. It may move a card to and fro until the end."""
+    """Plays the first possible command: a card to the foundation, a card to a column, the stock. It may move a card back and forth until
+    the end."""
     return list_legal_commands(state.table)[0]
 
 
 def _play_patiently(state: ThirteenState, seat: int, rng: random.Random) -> str:
-    """A card to the foundation if one goes there, else the stock, and a card to a column only where the stock is done."""
+    """Plays a card to the foundation if possible, else the stock, and a card to a column only after the stock."""
     commands = list_legal_commands(state.table)
     stock_moves = [command for command in commands if command in (DRAW, RECYCLE)]
     return commands[0] if commands[0].endswith("foundation") or not stock_moves else stock_moves[0]
 
 
 def _play_optimally(state: ThirteenState, seat: int, rng: random.Random) -> str:
-    """A shortest solution, which takes knowledge of the stock; it resigns where there is none."""
+    """Plays a shortest solution, with knowledge of the stock; resigns if there is none."""
     solution = find_solution(state.table)
     return solution[0] if solution else RESIGN

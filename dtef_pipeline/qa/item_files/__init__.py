@@ -1,1 +1,1 @@
-"""Files of items as they are published: each layout is read into items, and a row that is not usable is named and left out."""
+"""Files of items as they are published: each layout is read into items; unusable rows are reported and left out."""

@@ -1,4 +1,4 @@
-"""Answers that models gave elsewhere: rows of published files, each of which names an item that is known here."""
+"""Import of answers that models gave elsewhere: rows of published files, each of which names a known item."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.text.name_matching import list_nearest
 
 ITEM_NAMED_BY = ("item_id", "task_id", "id", "index")
-"""What names the item in a row: the first of them that is there."""
+"""Keys that name the item of a row; the first that exists counts."""
 ANSWER_UNDER = ("text", "response", "completion")
-"""What holds the answer: the first of them that is there. Several draws are a list under `samples`."""
+"""Keys of the answer; the first that exists counts. Several draws are a list under `samples`."""
 SAMPLES_KEY = "samples"
 _ROW_PROMPT_KEY = "prompt"
-"""What the model was shown, in files that say it."""
+"""Keys of the prompt, in files that have it."""
 _SUBJECT_KEYS = ("subject", "category")
 _ALLOWED_ROW = "an item (item_id, task_id, or index and subject), a text (text, response or completion; or samples) and a model"
 _MODEL_NAME = re.compile(r"[^\s=,]{1,200}")
 _MOST_DRAWS, _MOST_COUNT, _MOST_AMOUNT = 100_000, 2**31 - 1, 1e15
 Numbers = Sequence[int] | Mapping[str, Sequence[int]]
-"""At each place of the items, the number that answers call the item by: of all, or by subject."""
+"""The number that answers use for the item at each place: one list, or one per subject."""
 
 
 class ImportedAnswer(NamedTuple):
-    """One answer, by whichever model."""
+    """One answer of a model."""
 
     item_id: str
     model: str
-    """Without `imported/`."""
+    """The model's name, without `imported/`."""
     draw: int
     text: str
     used: Mapping[str, Any]
-    """`finish_reason`, `prompt_tokens`, `completion_tokens`, `cost_usd` and `latency_s`, as far as the row tells them."""
+    """`finish_reason`, `prompt_tokens`, `completion_tokens`, `cost_usd` and `latency_s`, as far as the row has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +52,15 @@ class ImportRules:
     """How the rows of a file are read."""
 
     key: str | None = None
-    """What names the item; None: one of ITEM_NAMED_BY."""
+    """Key that names the item; None: one of ITEM_NAMED_BY."""
     model: str | None = None
-    """Model of rows that name none."""
+    """Model of rows without a model name."""
     numbers: Numbers | None = None
-    """None: numbers are those of the items here."""
+    """None: the numbers are places of the items here."""
     repeats_are_draws: bool = False
-    """Whether rows of one model and item are its draws, in the order of the file."""
+    """Whether several rows of one model and item are its draws, in the order of the file."""
     skips_unknown: bool = False
-    """Whether rows of items that are not known are passed over."""
+    """Whether rows of unknown items are skipped."""
 
 
 class ImportedFile(NamedTuple):
@@ -68,29 +68,29 @@ class ImportedFile(NamedTuple):
 
     answers: list[ImportedAnswer]
     skipped: int
-    """Rows of items that are not known, where these are passed over."""
+    """Number of skipped rows of unknown items."""
     other_prompts: int = 0
-    """Rows that name a prompt in which the text of their item does not stand: it is not used."""
+    """Number of rows whose prompt does not contain the text of their item; such a prompt is not used."""
 
 
 class ImportedResponses(NamedTuple):
-    """Answers as they are stored."""
+    """Imported answers in the form of stored responses."""
 
     responses: list[Response]
     outvoted: int
-    """Answers that have no response of their own: another item is asked in the same words, and was answered otherwise before it."""
+    """Number of answers that are not stored, because an earlier item with the same prompt has another answer."""
 
 
 class _UnknownItem(RowFault):
-    """A row is about an item that is not known."""
+    """A row names an unknown item."""
 
 
 def read_imported(
     path: Path, suite: str, item_ids: Sequence[str], rules: ImportRules, texts: Mapping[str, str] | None = None
 ) -> ImportedFile:
-    """The answers of a file: lines of JSON, also packed with gzip, or Parquet.
+    """Read the answers of a file: lines of JSON, also gzipped, or Parquet.
 
-    `item_ids`: of the suite, or of some parts of it. `texts`: by item, what is asked; None: prompts of rows are not looked at. Raises
+    `item_ids`: of the suite, or of some parts of it. `texts`: the question by item; None: prompts of rows are not checked. Raises
     ItemError, with file and line, for the first row that names no item or an unknown one, that has no text, or that repeats the model, item
     and draw of another.
     """
@@ -110,7 +110,7 @@ def read_imported(
 
 
 def read_numbers(path: Path) -> Numbers:
-    """A JSON list of whole numbers, or an object of such lists by subject. Raises ItemError for another file."""
+    """Read a JSON list of whole numbers, or an object of such lists by subject. Raises ItemError for any other file."""
     form = "a JSON list of whole numbers, or an object of such lists by subject"
     try:
         content = read_whole_json(path).value
@@ -118,14 +118,14 @@ def read_numbers(path: Path) -> Numbers:
         raise ItemError(fault.text, where=str(path), arrived=fault.found, allowed=form) from None
     for numbers in content.values() if isinstance(content, dict) else [content]:
         if not isinstance(numbers, list) or not all(type(n) is int for n in numbers) or len(set(numbers)) < len(numbers):
-            raise ItemError("no numbers of items, each once", where=str(path), allowed=form)
+            raise ItemError("the file does not list distinct item numbers", where=str(path), allowed=form)
     return content  # type: ignore[no-any-return]
 
 
 def build_imported_responses(
     answers: Sequence[ImportedAnswer], prompt_ids: Mapping[str, str], snapshot: str, at: datetime
 ) -> ImportedResponses:
-    """Each answer under the request key of its item's prompt. `prompt_ids`: by item. `at`: when they are added."""
+    """Build a response for each answer, under the request key of its item's prompt. `prompt_ids`: by item. `at`: time of the import."""
     specs = {name: build_imported_model(name) for name in dict.fromkeys(answer.model for answer in answers)}
     responses: dict[str, Response] = {}
     n_outvoted = 0
@@ -141,7 +141,7 @@ def build_imported_responses(
 
 
 def build_imported_model(name: str) -> ModelSpec:
-    """The model that stands for answers made elsewhere."""
+    """Build the model record of imported answers."""
     return ModelSpec(name=f"{IMPORTED}{name}", model=f"{IMPORTED}{name}")
 
 
@@ -151,7 +151,7 @@ def _refuse_row(log: ItemLog, fault: RowFault, path: Path, row: SourceRow) -> No
 
 @dataclass(slots=True)
 class _Items:
-    """The items that rows can name."""
+    """The items that rows may name."""
 
     suite: str
     ids: Sequence[str]
@@ -170,7 +170,7 @@ class _Items:
         self._places = {group: {number: place for place, number in enumerate(numbers)} for group, numbers in groups.items()}
 
     def named(self, values: Mapping[str, Any], key: str | None) -> str:
-        """The id of the item that a row is about. Raises RowFault where it names none that is known."""
+        """Return the id of a row's item. Raises RowFault if it names no known item."""
         name = key or next((column for column in ITEM_NAMED_BY if values.get(column) is not None), ITEM_NAMED_BY[0])
         value = values.get(name)
         if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
@@ -189,7 +189,7 @@ class _Items:
             return value
         places = self._places.get(subject if isinstance(self.numbers, Mapping) else None, {})
         if value not in places:
-            raise self._make_unknown_item(f"{details}, which is not among the given numbers")
+            raise self._make_unknown_item(f"{details} (not among the given numbers)")
         return places[value]
 
     def _make_unknown_item(self, details: str) -> _UnknownItem:
@@ -224,15 +224,15 @@ class _RowReader:
         name = self._rules.model if name is None else name
         name = name.removeprefix(IMPORTED) if isinstance(name, str) else name
         if not isinstance(name, str) or not _MODEL_NAME.fullmatch(name) or not name.isprintable():
-            form = "a name without blanks, commas and =; for rows that name no model, --model NAME"
-            raise RowFault("model", "model is not a name of a model", found=name, allowed=form)
+            form = "a name without blanks, commas and =; --model NAME is used for rows without a model"
+            raise RowFault("model", "model is not a valid model name", found=name, allowed=form)
         return name
 
     def _find_first_draw(self, values: Mapping[str, Any], model: str, item: str, number: int) -> int:
         if (draw := values.get("draw")) is not None:
             if type(draw) is not int or not 0 <= draw <= _MOST_DRAWS:
                 raise RowFault(
-                    "draw", "draw is not a number of a draw", found=draw, allowed=f"a whole number from 0 to {_MOST_DRAWS:,}"
+                    "draw", "draw is not a valid draw number", found=draw, allowed=f"a whole number from 0 to {_MOST_DRAWS:,}"
                 )
             return draw
         if not self._rules.repeats_are_draws:
@@ -249,23 +249,23 @@ class _RowReader:
 
 
 def _read_texts(values: Mapping[str, Any]) -> list[str]:
-    """The texts of a row, one per draw."""
+    """Return the texts of a row, one per draw."""
     if (samples := values.get(SAMPLES_KEY)) is not None:
         if not isinstance(samples, list) or not samples or not all(isinstance(sample, str) for sample in samples):
             raise RowFault(
-                "text", f"{SAMPLES_KEY} is not a list of texts", found=samples, allowed="a list of texts, one per draw"
+                "text", f"{SAMPLES_KEY} is not a list of strings", found=samples, allowed="a list of strings, one per draw"
             )
         return samples
     name = next((key for key in ANSWER_UNDER if key in values), None)
     if name is None or not isinstance(values[name], str):
         content = sorted(map(str, values)) if name is None else values[name]
-        form = f"a text under {', '.join(ANSWER_UNDER)}, also an empty one; or a list of texts under {SAMPLES_KEY}"
+        form = f"a text (it may be empty) under {', '.join(ANSWER_UNDER)}, or a list of strings under {SAMPLES_KEY}"
         raise RowFault("text", "the row has no text" if name is None else f"{name} is not text", found=content, allowed=form)
     return [values[name]]
 
 
 def _read_usage(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row tells beside the text."""
+    """Return the usage in a row."""
     return dict(_iterate_usage(values))
 
 
@@ -273,7 +273,7 @@ def _iterate_usage(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, (is_allowed, form) in _BESIDE_TEXT.items():
         if (value := values.get(name)) is not None:
             if not is_allowed(value):
-                raise RowFault(name, f"{name} is not usable", found=value, allowed=f"{form}, or null")
+                raise RowFault(name, f"{name} has an invalid value", found=value, allowed=f"{form}, or null")
             yield name, value
 
 

@@ -14,17 +14,17 @@ from dtef_pipeline.qa.model import QaItem
 
 NUMBER_TYPE = "number"
 FINAL_MARK = "####"
-"""Stands before the number that a solution ends in."""
+"""Marks the number at the end of a solution."""
 _STATED_NUMBER = re.compile(r"[-\u2212]?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|[-\u2212]?\$?\.\d+", re.ASCII)
 _ALLOWED_ANSWER = f"working, then {FINAL_MARK} and a number, once"
 
 
 def load_gsm8k(path: Path, *, suite: str = "gsm8k", strict: bool = False) -> LoadedItems:
-    """The items of a file, or of a folder with a `test` file; the rows of a `train` file beside it are the examples.
+    """Load the items of a file, or of a folder with a `test` file; the rows of a `train` file beside it are the examples.
 
-    There is one part, `all`; an item is named after its line, from 0, or after the `id` or `index` that its row states: `gsm8k/17`. It is
-    its own cluster. The reference is the number without commas and signs of currency, the solution the working before it. With `strict`
-    the first row that is not usable raises ItemError, as does a path where nothing is.
+    There is one part, `all`. An item's id is its line, from 0, or the `id` or `index` of its row: `gsm8k/17`. It is its own cluster. The
+    reference is the number without commas and currency signs, the solution the working before it. Raises ItemError for a path that does not
+    exist, and with `strict` for the first unusable row.
     """
     log, item_ids = ItemLog(strict), set[str]()
     files = find_split_files(require_path(path), log, examples=("train", "dev"))
@@ -35,7 +35,7 @@ def load_gsm8k(path: Path, *, suite: str = "gsm8k", strict: bool = False) -> Loa
 
 @dataclass(frozen=True, slots=True)
 class _NumberLayout:
-    """The rows of one file. `of`: stands before the row's number in the ids of examples."""
+    """The rows of one file. `of`: prefix of the row number in the ids of examples."""
 
     suite: str
     of: str = ""
@@ -63,12 +63,12 @@ class _NumberLayout:
 
 
 def _split_answer(answer: str) -> tuple[str, str]:
-    """(working, number) of an answer."""
+    """Return (working, number) of an answer."""
     working, mark, number = answer.partition(FINAL_MARK)
     number = number.strip()
     if not mark or FINAL_MARK in number:
-        count = f"{answer.count(FINAL_MARK)} of them"
-        raise RowFault("mark", f"the answer does not hold {FINAL_MARK} once", found=count, allowed=_ALLOWED_ANSWER)
+        count = f"{answer.count(FINAL_MARK)} times"
+        raise RowFault("mark", f"the answer does not contain {FINAL_MARK} exactly once", found=count, allowed=_ALLOWED_ANSWER)
     if not _STATED_NUMBER.fullmatch(number):
-        raise RowFault("number", f"what follows {FINAL_MARK} is not a number", found=number, allowed=_ALLOWED_ANSWER)
+        raise RowFault("number", f"the text after {FINAL_MARK} is not a number", found=number, allowed=_ALLOWED_ANSWER)
     return working.strip(), number.replace(",", "").replace("$", "").replace("\u2212", "-")

@@ -24,17 +24,17 @@ CODE_TYPE = "code"
 _TASK_KEYS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
 _SOLUTION_KEY = "canonical_solution"
 _LONGEST_TASK_TEXT = 200_000
-"""Characters: the longest published one has a hundredth of it."""
+"""Largest length of a program in characters; the longest published one has a hundredth of it."""
 _BODY = "\n    pass\n"
 _LONGEST_FUNCTION = 100
 
 
 def load_humaneval(path: Path, *, suite: str = "humaneval", strict: bool = False) -> LoadedItems:
-    """The items of a file, also packed with gzip, or of a folder with one.
+    """Load the items of a file, also gzipped, or of a folder with one.
 
-    There is one part, `all`. An item is named by its `task_id` (names of functions occur twice) and is its own cluster. The reference is
-    JSON of prompt, entry_point, test and, where it is given, canonical_solution. With `strict` the first row that is not usable raises
-    ItemError, as does a path where nothing is.
+    There is one part, `all`. An item's id is its `task_id` (names of functions occur twice), and it is its own cluster. The reference is
+    JSON of prompt, entry_point, test and, if given, canonical_solution. Raises ItemError for a path that does not exist, and with `strict`
+    for the first unusable row.
     """
     log, item_ids = ItemLog(strict), set[str]()
     files = find_split_files(require_path(path), log, examples=())
@@ -76,10 +76,10 @@ class _CodeLayout:
 
 
 def _check_defines(code: str, function: str, field: str) -> None:
-    """Raises RowFault unless a program, or the beginning of one, defines a function. Nothing of it is run."""
+    """Raise RowFault unless a program, or the beginning of one, defines a function. The program is not run."""
     functions = find_defined_functions(code)
     if function not in functions:
-        names = sorted(functions) or "no function, or no Python"
+        names = sorted(functions) or "no function, or not Python"
         raise RowFault(
             field,
             f"{field} does not define {function[:_LONGEST_FUNCTION]}",
@@ -89,7 +89,8 @@ def _check_defines(code: str, function: str, field: str) -> None:
 
 
 def find_defined_functions(code: str) -> set[str]:
-    """The functions that a program defines at its outermost level; none of what is no Python. A last function may lack its body."""
+    """Return the functions that a program defines at its outermost level; empty if it is not Python. The last function may lack its
+    body."""
     for text in (code, code.rstrip() + _BODY):
         try:
             with warnings.catch_warnings():

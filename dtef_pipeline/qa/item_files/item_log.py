@@ -1,4 +1,4 @@
-"""What a file of items gives: the items, what was wrong with the others, and what else the file holds for them."""
+"""The content of an item file: the items, findings on rows, and answers and examples in the file."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from dtef_pipeline.qa.model import ItemError, QaItem
 from dtef_pipeline.text.quantity_words import format_count
 
 ANSWERS_CODE = "answers"
-"""The kind of finding that leaves out an answer that the file holds, and keeps its item."""
+"""Code of findings that leave out an answer in the file but keep its item."""
 ERROR_LEVEL, WARNING_LEVEL = "error", "warning"
-"""What is left out, and what is kept though it surprises."""
+"""Levels of findings: the row is left out, or it is kept with a warning."""
 MOST_FINDINGS = 10_000
-"""Of one load: further ones are counted."""
+"""Largest number of findings kept per load; further ones are only counted."""
 _LONGEST_FOUND = 80
 
 
 @dataclass(frozen=True, slots=True)
 class ItemFinding:
-    """What is wrong or surprising with a row of an item file, or with the whole file."""
+    """An error or warning on a row of an item file, or on the whole file."""
 
     level: str
-    """`error`: the row is left out; `warning`: it is kept."""
+    """`error`: the row was left out; `warning`: it was kept."""
     code: str
-    """One word for the kind: `options`, `letter`, `equal_options`, `duplicate_id`, ..."""
+    """Kind of finding: `options`, `letter`, `equal_options`, `duplicate_id`, ..."""
     file: str
     line: int | None
-    """Line in which the row begins, from 1; None: the whole file is meant, or it has no lines."""
+    """First line of the row, from 1; None: the whole file, or a file without lines."""
     item_id: str | None
     found: str | None
-    """What arrived, shortened; None: nothing did."""
+    """The value found, shortened; None: no value."""
     allowed: str | None
     text: str
     """What is wrong, in words."""
     part: str | None = None
-    """The part that it concerns; None: all that are read from the file or folder."""
+    """Part with the finding; None: all parts of the file or folder."""
 
     def __str__(self) -> str:
         """`file:line: item: text; got ...; allowed: ...`"""
@@ -49,44 +49,44 @@ class ItemFinding:
 
 @dataclass(frozen=True, slots=True)
 class GivenAnswer:
-    """An answer that stands in the item file itself, made elsewhere."""
+    """An answer in the item file itself, produced elsewhere."""
 
     item_id: str
     number: int
-    """Its place among the item's answers, from 0."""
+    """Place among the item's answers, from 0."""
     text: str | None
-    """None: nothing was answered."""
+    """None: there is no answer."""
     source: str | None = None
-    """What the file says of where it comes from."""
+    """Source of the answer as the file names it."""
     context: tuple[Any, ...] = ()
-    """The documents that were shown, in order, as the file has them: usually mappings with `page_content`."""
+    """Documents that were shown, in order, unchecked: usually mappings with `page_content`."""
     citations: tuple[Any, ...] = ()
-    """As the file has them: usually mappings with `source_index` and `quote`. A fault in one is for the check of citations to name."""
+    """Citations, unchecked: usually mappings with `source_index` and `quote`; `check_citations` finds faults in them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedItems:
-    """What was read at a path."""
+    """The items, findings, answers and examples read from a path."""
 
     items: tuple[QaItem, ...] = ()
-    """In the order of the file; of a folder, file by file in the order of their names."""
+    """Items in the order of the file; for a folder, file by file in the order of their names."""
     findings: tuple[ItemFinding, ...] = ()
     examples: tuple[QaItem, ...] = ()
-    """The development items that lie beside the others, in file order: what prompts show as examples. Never asked."""
+    """Development items in file order, which prompts show as examples but never ask."""
     answers: tuple[GivenAnswer, ...] = ()
 
     @property
     def errors(self) -> tuple[ItemFinding, ...]:
-        """What was left out."""
+        """The findings on rows that were left out."""
         return tuple(finding for finding in self.findings if finding.level == ERROR_LEVEL)
 
     def select_examples(self, part: str) -> tuple[QaItem, ...]:
-        """The examples of one part, in file order."""
+        """Return the examples of one part, in file order."""
         return tuple(example for example in self.examples if example.part == part)
 
 
 class RowFault(ValueError):
-    """Why a row is not usable: where it stands is added by whoever reads the file."""
+    """Why a row is not usable; the reader of the file adds its place."""
 
     def __init__(self, code: str, text: str, *, found: object = None, allowed: Iterable[object] | str | None = None) -> None:
         super().__init__(text)
@@ -96,18 +96,18 @@ class RowFault(ValueError):
 
 @dataclass
 class ItemLog:
-    """Collects what is found. `strict`: the first error is raised as ItemError in place of being kept."""
+    """Collects findings. `strict`: the first error is raised as ItemError instead of being kept."""
 
     strict: bool = False
     found: list[ItemFinding] = field(default_factory=list)
     part: str | None = None
-    """The part that is being read: what is found concerns it."""
+    """Part that is being read, for findings."""
     unlisted: int = 0
-    """How many more were found than are kept."""
+    """Number of findings beyond those kept."""
 
     @property
     def findings(self) -> tuple[ItemFinding, ...]:
-        """All that was found, or the first MOST_FINDINGS and how many more there are."""
+        """Return the findings: all, or the first MOST_FINDINGS and the number of further ones."""
         if not self.unlisted:
             return tuple(self.found)
         last = self.found[-1]
@@ -116,11 +116,11 @@ class ItemLog:
 
     @property
     def total(self) -> int:
-        """How much was found so far."""
+        """Number of findings so far."""
         return len(self.found) + self.unlisted
 
     def error(self, fault: RowFault, file: Path, line: int | None = None, item_id: str | None = None) -> None:
-        """What is left out, and why."""
+        """Log a row that is left out."""
         if self.strict:
             text = f"{item_id}: {fault.text}" if item_id else fault.text
             value = None if fault.found is None else _Shortened(fault.found)
@@ -128,7 +128,7 @@ class ItemLog:
         self._add(ERROR_LEVEL, fault, file, line, item_id)
 
     def warning(self, fault: RowFault, file: Path, line: int | None = None, item_id: str | None = None) -> None:
-        """What is kept though it surprises."""
+        """Log a warning on a row that is kept."""
         self._add(WARNING_LEVEL, fault, file, line, item_id)
 
     def _add(self, level: str, fault: RowFault, file: Path, line: int | None, item_id: str | None) -> None:
@@ -150,7 +150,7 @@ class _Shortened:
 
 
 def format_shortened(value: object) -> str:
-    """A value as messages show it: at most 80 characters, with every character that a terminal would obey escaped."""
+    """Format a value for messages: at most 80 characters, with control characters escaped."""
     if isinstance(value, str) and len(value) > _LONGEST_FOUND:
         return f"{value[:_LONGEST_FOUND]!r}..."
     if isinstance(value, (list, tuple, dict)) and len(value) > _LONGEST_FOUND:

@@ -14,7 +14,7 @@ from dtef_pipeline.qa.tables import QA_EXAMPLES, QA_FINDINGS, QA_ITEMS
 
 
 class ItemTables(NamedTuple):
-    """What a part's file holds."""
+    """The tables of a part's file."""
 
     qa_items: pa.Table
     qa_examples: pa.Table
@@ -22,9 +22,9 @@ class ItemTables(NamedTuple):
 
 
 def build_item_tables(suite: str, part: str, source: LoadedItems, scorers_of: Callable[[QaItem], Sequence[str]]) -> ItemTables:
-    """The rows of one part of what was loaded; findings that are about no item in particular stand in every part.
+    """Build the tables of one part; findings that are about no single item are included in every part.
 
-    `scorers_of`: the scorers of an item, by name.
+    `scorers_of`: returns the names of an item's scorers.
     """
     items = [item for item in source.items if item.part == part]
     findings = [finding for finding in source.findings if finding.part in (None, part)]
@@ -41,12 +41,12 @@ def build_item_tables(suite: str, part: str, source: LoadedItems, scorers_of: Ca
 
 
 def truth_id(item: QaItem) -> str:
-    """Hash of the type, the options and what is expected: equal where responses are scored alike."""
+    """Return a hash of the type, the options and the expected answer: equal if responses are scored alike."""
     return digest("truth", item.type, item.options, item.reference)
 
 
 def read_stored_items(rows: pa.Table) -> list[QaItem]:
-    """The items of rows of `qa_items`, in their order."""
+    """Return the items of rows of `qa_items`, in their order."""
     return [
         QaItem(
             item_id=row["item_id"],
@@ -67,7 +67,7 @@ def read_stored_items(rows: pa.Table) -> list[QaItem]:
 
 
 def read_stored_examples(rows: pa.Table, type: str) -> list[QaItem]:
-    """The examples of rows of `qa_examples`, as items of a type."""
+    """Return the examples of rows of `qa_examples`, as items of a type."""
     return [
         QaItem(
             item_id=f"example/{row['position']}",

@@ -1,4 +1,4 @@
-"""What the layouts share: from rows to items, each of which is named, checked and taken once."""
+"""Shared code of the layouts: turns rows into checked items with unique ids."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from dtef_pipeline.qa.item_files.splits import is_later_shard
 from dtef_pipeline.qa.model import ItemError, QaItem
 
 ITEM_LETTERS = "ABCDEFGHIJ"
-"""What options are called in prompts and references, in order."""
+"""Letters of the options in prompts and references, in order."""
 FEWEST_OPTIONS, MOST_OPTIONS = 2, len(ITEM_LETTERS)
 REPEATED_TEXT = "repeated"
-"""The kind of finding on an item that asks the same as an earlier one."""
+"""Code of findings on items with the same question and options as an earlier one."""
 EQUAL_OPTIONS, EMPTY_OPTION = "equal_options", "empty_option"
-"""Flags of items: two options are the same text, white space and case aside; one has no text."""
-_FLAG_TEXTS = {EQUAL_OPTIONS: "two options are the same text", EMPTY_OPTION: "an option has no text"}
+"""Flags of items: two options are equal apart from white space and case; an option has no text."""
+_FLAG_TEXTS = {EQUAL_OPTIONS: "two options are equal", EMPTY_OPTION: "an option has no text"}
 _NUMBER_KEYS = ("id", "index", "question_id")
 _LONGEST_PART_NAME = 100
 
 
 class ItemLayout(Protocol):
-    """How the rows of one file become items. All raise RowFault for a row that is not usable."""
+    """How the rows of one file become items. All methods raise RowFault for an unusable row."""
 
     def part(self, row: SourceRow | None) -> str | None:
-        """The part that a row belongs to; of no row, the one part of the whole file; None: it has several."""
+        """Return the part of a row, or without a row the part of the whole file; None: the file has several parts."""
 
     def item_id(self, row: SourceRow) -> str:
-        """Who the row is about, before it is looked at closely."""
+        """Return the id of the row's item, before the row is checked."""
 
     def item(self, row: SourceRow, item_id: str) -> QaItem:
-        """The item of the row."""
+        """Return the item of the row."""
 
 
 def iterate_items_of_files(
     files: Iterable[Path], layout_of: Callable[[Path], ItemLayout], log: ItemLog, item_ids: set[str], *, warn: bool = True
 ) -> Iterator[QaItem]:
-    """The items of files, one file after the other; what is wrong with the others is logged. The rows of shards are counted on.
+    """Yield the items of files, one file after the other; unusable rows are logged. Row numbers continue over the shards of a table.
 
-    `item_ids`: ids that were given before, which grows. `warn`: whether what is noticed about items that are kept is logged too.
+    `item_ids`: ids used so far; new ones are added to it. `warn`: whether warnings on kept items are logged.
     """
     before, counted_on = None, 0
     for file in files:
@@ -54,7 +54,7 @@ def iterate_items_of_files(
 def _iterate_items_of_file(
     path: Path, layout: ItemLayout, log: ItemLog, item_ids: set[str], first: int, *, warn: bool
 ) -> Generator[QaItem, None, int]:
-    """The items of a file whose first row has this number; gives back the number that a row behind its last one would have."""
+    """Yield the items of a file whose first row has this number; returns the number after that of its last row."""
     part = log.part = layout.part(None)
     questions: dict[tuple[str, ...], QaItem] = {}
     behind = first
@@ -78,16 +78,14 @@ def _iterate_items_of_file(
 
 
 def take(item_id: str, item_ids: set[str]) -> None:
-    """Notes that an id is given. Raises RowFault when it was given before: the first row keeps it."""
+    """Add an id to those in use. Raises RowFault if it is in use: the first row keeps it."""
     if item_id in item_ids:
-        raise RowFault(
-            "duplicate_id", "the id was given before; the first row with it is kept", found=item_id, allowed="each id once"
-        )
+        raise RowFault("duplicate_id", "the id occurs twice; its first row is kept", found=item_id, allowed="each id once")
     item_ids.add(item_id)
 
 
 def warn_of_flags(item: QaItem, path: Path, log: ItemLog) -> None:
-    """Logs what was noticed about the options of an item."""
+    """Log the flags of an item's options."""
     for flag in item.flags:
         if flag in _FLAG_TEXTS:
             log.warning(
@@ -99,32 +97,34 @@ def warn_of_flags(item: QaItem, path: Path, log: ItemLog) -> None:
 
 
 def _warn_of_repeat(item: QaItem, questions: dict[tuple[str, ...], QaItem], path: Path, log: ItemLog) -> None:
-    """Logs an item that asks what an earlier one of the file asks: the same text and options. Both are kept."""
+    """Log an item with the same text and options as an earlier one of the file. Both are kept."""
     first = questions.setdefault((normalize_text(item.text), *map(normalize_text, item.options)), item)
     if first is not item:
         place = first.item_id if first.source_line is None else f"{first.item_id} in line {first.source_line}"
-        fault = RowFault(REPEATED_TEXT, "an earlier row asks the same; both are kept, and count twice", found=place)
+        fault = RowFault(
+            REPEATED_TEXT, "an earlier row has the same question and options; both are kept, and count twice", found=place
+        )
         log.warning(fault, path, item.source_line, item.item_id)
 
 
 def _find_repeated_option(options: Sequence[str]) -> str:
-    """The option without a text, else the first that stands before."""
+    """Return the option without a text, else the first that equals an earlier one."""
     alike = [normalize_text(option) for option in options]
     return next(option for place, option in enumerate(options) if not alike[place] or alike[place] in alike[:place])
 
 
 def require_path(path: Path) -> Path:
-    """The path. Raises ItemError when neither a file nor a folder is there, or nobody may look."""
+    """Return the path. Raises ItemError if it does not exist or cannot be read."""
     try:
         if path.is_file() or path.is_dir():
             return path
     except OSError as error:
         raise ItemError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    raise ItemError("there is no such file or folder", where=str(path))
+    raise ItemError("no such file or folder", where=str(path))
 
 
 def require_mapping(row: SourceRow, keys: Iterable[str]) -> Mapping[str, Any]:
-    """The values of a row by their names. Raises RowFault for a row that is not a mapping, and for a name that occurs twice."""
+    """Return the values of a row by their names. Raises RowFault for a row that is not a mapping, and for a name that occurs twice."""
     if not isinstance(row.values, dict):
         raise RowFault("no_object", "the row is not an object", found=row.values, allowed=f"an object with {', '.join(keys)}")
     if isinstance(row.values, DoubledKeys):
@@ -133,7 +133,7 @@ def require_mapping(row: SourceRow, keys: Iterable[str]) -> Mapping[str, Any]:
 
 
 def require_text(values: Mapping[str, Any], *names: str) -> str:
-    """The text under the first of the names that is there. Raises RowFault for what is not text, or a blank one."""
+    """Return the text under the first of the names that exists. Raises RowFault for a blank text or another type."""
     name = next((name for name in names if name in values), names[0])
     if name not in values:
         raise RowFault("missing", f"{name} is missing", found=sorted(map(str, values)), allowed=f"a row with {name}")
@@ -144,14 +144,14 @@ def require_text(values: Mapping[str, Any], *names: str) -> str:
 
 
 def require_readable(text: str, name: str) -> str:
-    """The text. Raises RowFault for one with what no text can hold."""
+    """Return the text. Raises RowFault for an unpaired surrogate or NUL in it."""
     if has_invalid_text(text):
-        raise RowFault("encoding", f"{name} holds what is not UTF-8 text", found=text, allowed="UTF-8 without NUL")
+        raise RowFault("encoding", f"{name} contains text that is not valid UTF-8", found=text, allowed="UTF-8 without NUL")
     return text
 
 
 def number_row(row: SourceRow, values: Mapping[str, Any]) -> str:
-    """What tells a row apart within its file or part: an `id`, `index` or `question_id` that it states, else its place, from 0."""
+    """Return the row's identifier within its file or part: its `id`, `index` or `question_id`, else its place, from 0."""
     name = next((name for name in _NUMBER_KEYS if values.get(name) is not None), None)
     if name is None:
         return str(row.number)
@@ -162,34 +162,34 @@ def number_row(row: SourceRow, values: Mapping[str, Any]) -> str:
 
 
 def read_part_name(text: object, fallback: str) -> str:
-    """The name of a part as a row states it, else the fallback. Raises RowFault for what cannot be a name."""
+    """Return the name of the part in a row, else the fallback. Raises RowFault for an invalid name."""
     if text is None or (isinstance(text, str) and not text.strip()):
         return fallback
     if not isinstance(text, str) or not text.strip().isprintable() or len(text) > _LONGEST_PART_NAME:
-        raise RowFault("part", "the subject is not a name", found=text, allowed="one line of at most 100 characters")
+        raise RowFault("part", "the subject is not a valid name", found=text, allowed="one line of at most 100 characters")
     return text.strip()
 
 
 def read_options(values: object) -> tuple[str, ...]:
-    """The options of a row. Raises RowFault for what is not a list of 2 to 10 texts."""
-    form = f"a list of texts, {FEWEST_OPTIONS} to {MOST_OPTIONS} of them"
+    """Return the options of a row. Raises RowFault for anything but a list of 2 to 10 texts."""
+    form = f"a list of strings, {FEWEST_OPTIONS} to {MOST_OPTIONS} of them"
     if not isinstance(values, (list, tuple)) or not all(isinstance(option, str) for option in values):
-        raise RowFault("options", "the options are no list of texts", found=values, allowed=form)
+        raise RowFault("options", "the options are not a list of strings", found=values, allowed=form)
     if not FEWEST_OPTIONS <= len(values) <= MOST_OPTIONS:
         raise RowFault("options", "too few or too many options", found=len(values), allowed=form)
     return tuple(require_readable(option, "an option") for option in values)
 
 
 def flag_options(options: Sequence[str]) -> tuple[str, ...]:
-    """What is noticed about options: `empty_option`, `equal_options`."""
+    """Return the flags of options: `empty_option`, `equal_options`."""
     alike = {normalize_text(option) for option in options}
     return (*([EMPTY_OPTION] if "" in alike else []), *([EQUAL_OPTIONS] if len(alike) < len(options) else []))
 
 
 def read_option_letter(answer: object, options: int, *, digits_count: bool = False) -> str:
-    """The letter of an answer that is a letter, or a place from 0. Raises RowFault for one outside the options.
+    """Return the letter of an answer that is a letter or a place from 0. Raises RowFault for an answer outside the options.
 
-    `digits_count`: whether a text of digits is a place, as in tables in which everything is text.
+    `digits_count`: whether a text of digits is a place, as in tables with text cells only.
     """
     letters = ITEM_LETTERS[:options]
     if isinstance(answer, str):
@@ -201,5 +201,8 @@ def read_option_letter(answer: object, options: int, *, digits_count: bool = Fal
     if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < options:
         return letters[answer]
     raise RowFault(
-        "letter", "the answer is none of the options", found=answer, allowed=f"{letters[0]}-{letters[-1]}, or 0-{options - 1}"
+        "letter",
+        "the answer is not one of the options",
+        found=answer,
+        allowed=f"{letters[0]}-{letters[-1]}, or 0-{options - 1}",
     )

@@ -1,4 +1,4 @@
-"""The layouts that are known, by name."""
+"""The known layouts of item files, by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtef_pipeline.qa.item_files.mmlu import load_mmlu
 from dtef_pipeline.qa.item_files.socioscope import CheckMetric, TurnText, load_socioscope
 
 TABLE_LAYOUTS = {"mmlu": load_mmlu, "gsm8k": load_gsm8k, "humaneval": load_humaneval}
-"""Those of one row per item, each with what reads it."""
+"""Layouts with one row per item, each with its reader."""
 INTERVIEW_LAYOUT = "socioscope"
 ITEM_LAYOUTS = (*TABLE_LAYOUTS, INTERVIEW_LAYOUT)
 
@@ -27,20 +27,20 @@ def load_items(
     check_metric: CheckMetric | None = None,
     turn_text: TurnText | None = None,
 ) -> LoadedItems:
-    """The items at a path, which is a file or a folder in one of ITEM_LAYOUTS.
+    """Load the items at a path, a file or a folder in one of ITEM_LAYOUTS.
 
     Args:
         layout: one of ITEM_LAYOUTS.
-        path: a file, or a folder where the layout has folders.
-        suite: what the items belong to.
-        part: of Socioscope's layout, as `load_socioscope` takes it; in other layouts the files say it.
-        strict: whether the first row that is not usable raises ItemError.
-        check_metric: of Socioscope's layout, as `load_socioscope` takes it; other layouts have no metrics.
+        path: a file, or a folder if the layout supports folders.
+        suite: the suite of the items.
+        part: for Socioscope's layout, see `load_socioscope`; in other layouts the files name the parts.
+        strict: whether the first unusable row raises ItemError.
+        check_metric: for Socioscope's layout, see `load_socioscope`; other layouts have no metrics.
         turn_text: the same.
 
     Raises:
-        ItemError: for a path where nothing is.
-        ConfigError: for another layout.
+        ItemError: for a path that does not exist.
+        ConfigError: for an unknown layout.
     """
     if layout == INTERVIEW_LAYOUT:
         return load_socioscope(path, suite=suite, part=part, strict=strict, check_metric=check_metric, turn_text=turn_text)

@@ -29,20 +29,20 @@ from dtef_pipeline.qa.model import QaItem
 
 CHOICE_TYPE = "choice"
 _BARE_CELLS = 6
-"""Of a row without a header: question, four options, letter."""
+"""Number of cells of a row without a header: question, four options, letter."""
 _CHOICE_COLUMN = re.compile(r"choice_?([0-9])|([a-j])")
 _BARE_LAYOUT = "question, A, B, C, D, letter"
 _CHOICE_HEADERS = "question,A,B,C,D,answer or question,choice0,choice1,choice2,choice3,answer"
 _OBJECT_KEYS = ("question", "subject", "choices", "answer")
 _LIST_KEYS, _PART_KEYS = ("choices", "options"), ("subject", "category")
-"""Of MMLU, and of MMLU-Pro."""
+"""Keys of the options and of the part, in MMLU and in MMLU-Pro."""
 
 
 def load_mmlu(path: Path, *, suite: str = "mmlu", strict: bool = False) -> LoadedItems:
-    """The items of a file, or of a folder (`test/` and `dev/` in it, or the files themselves).
+    """Load the items of a file, or of a folder with files or the folders `test/` and `dev/`.
 
-    A subject is a part and a cluster; an item is named after it and its row in the file, from 0: `college_physics/17`. The rows of `dev`
-    files beside are the examples. With `strict` the first row that is not usable raises ItemError, as does a path where nothing is.
+    A subject is a part and a cluster; an item's id is the subject and its row in the file, from 0: `college_physics/17`. The rows of `dev`
+    files are the examples. Raises ItemError for a path that does not exist, and with `strict` for the first unusable row.
     """
     log, item_ids = ItemLog(strict), set[str]()
     files = find_split_files(require_path(path), log)
@@ -55,7 +55,7 @@ def load_mmlu(path: Path, *, suite: str = "mmlu", strict: bool = False) -> Loade
 
 @dataclass(frozen=True, slots=True)
 class _ChoiceLayout:
-    """The rows of one file. `of`: stands before the row's number in the ids of examples."""
+    """The rows of one file. `of`: prefix of the row number in the ids of examples."""
 
     file: Path
     suite: str

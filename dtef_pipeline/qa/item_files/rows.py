@@ -1,4 +1,4 @@
-"""Rows of files in bounded memory: lines of JSON (also packed with gzip), CSV and Parquet. Whatever a file holds, no error but these."""
+"""Rows of files in bounded memory: lines of JSON (also gzipped), CSV and Parquet. No file content raises any other error than RowFault."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dtef_pipeline.text.quantity_words import format_count
 JSON_LINES, CSV_ENDING, PARQUET_ENDING = (".jsonl", ".jsonl.gz"), ".csv", ".parquet"
 TABLE_ENDINGS = (*JSON_LINES, CSV_ENDING, PARQUET_ENDING)
 MOST_UNPACKED_BYTES = 200_000_000
-"""Of one file, unpacked: the largest published set has a tenth of it."""
+"""Largest size of an uncompressed file; the largest published set has a tenth of it."""
 LONGEST_ROW = 1_000_000
-"""Bytes of one line of JSON."""
+"""Largest size of one line of JSON, in bytes."""
 _MOST_PARQUET_ROWS, _PARQUET_BATCH = 1_000_000, 1_000
 _HEADER_CELLS = {"question", "answer"}
 _NEVER_IN_TEXT = re.compile("[\x00\ud800-\udfff]")
@@ -31,11 +31,11 @@ class SourceRow(NamedTuple):
     """One row of a file."""
 
     number: int
-    """From 0, in the file; a header is not a row. Of lines of JSON: the line."""
+    """Number of the row in the file, from 0, without the header; for lines of JSON, the number of the line."""
     line: int | None
-    """Line in which it begins, from 1; None: the file has no lines."""
+    """First line of the row, from 1; None: the file has no lines."""
     values: Any
-    """A list of cells of a CSV file without a header, else whatever the row holds: a mapping where it is as it should be."""
+    """Cells of a CSV file without a header, else the row's value: a mapping if it is valid."""
 
 
 class DoubledKeys(dict[str, Any]):
@@ -45,12 +45,12 @@ class DoubledKeys(dict[str, Any]):
 
 
 def has_invalid_text(text: str) -> bool:
-    """Whether a text holds what no text can: half of a character, a byte that is not UTF-8, or the character NUL."""
+    """Whether a text contains an unpaired surrogate, a byte that is not UTF-8, or the character NUL."""
     return bool(_NEVER_IN_TEXT.search(text))
 
 
 def read_json_lines(path: Path, log: ItemLog) -> Iterator[SourceRow]:
-    """The objects of a file with one JSON value per line; blank lines are passed over, and lines that are none are logged."""
+    """Yield the objects of a file with one JSON value per line; blank lines are skipped, invalid ones are logged."""
     with _open_rows(path) as file:
         for number, line in enumerate(_iterate_lines(file)):
             if isinstance(line, RowFault):
@@ -63,7 +63,8 @@ def read_json_lines(path: Path, log: ItemLog) -> Iterator[SourceRow]:
 
 
 def parse_json_value(data: bytes, line: int | None = None) -> Any:
-    """A JSON value. Raises RowFault for other bytes. `line`: what errors of the parser are counted from is one line of many."""
+    """Parse a JSON value. Raises RowFault for other bytes. `line`: whether the data is one line of many, so that errors give its column
+    only."""
     try:
         return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_mark_doubled_keys)
     except UnicodeDecodeError as error:
@@ -76,7 +77,7 @@ def parse_json_value(data: bytes, line: int | None = None) -> Any:
         problem = error.msg.removesuffix(" at")  # `Invalid control character at`
         raise RowFault("json", f"not readable as JSON ({problem} at {place})", found=around, allowed="JSON") from error
     except (ValueError, RecursionError) as error:
-        reason = "lists within lists are too deep" if isinstance(error, RecursionError) else "a number has too many digits"
+        reason = "lists are nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
         raise RowFault("json", f"not readable as JSON: {reason}", allowed="JSON") from error
 
 
@@ -91,9 +92,9 @@ def _mark_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_csv_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
-    """The rows of a CSV file, cells as text whatever they say. Rows without any cell are passed over and not counted.
+    """Yield the rows of a CSV file with all cells as text. Rows without cells are skipped and not counted.
 
-    A first row with the cells `question` and `answer` is a header: each row is then a mapping of its names, in small letters.
+    A first row with the cells `question` and `answer` is a header: each row is then a mapping by its names, in lower case.
     """
     header: list[str] = []
     for number, (line, cells) in enumerate(_read_csv_cells(path, log)):
@@ -125,7 +126,7 @@ def _read_csv_cells(path: Path, log: ItemLog) -> Iterator[tuple[int, list[str]]]
         except StopIteration:
             return
         except csv.Error as error:
-            text = "a row that is not CSV; is a quotation mark never closed?"
+            text = "the row is not valid CSV, perhaps because a quotation mark is never closed"
             log.error(RowFault("csv", text, found=str(error), allowed="cells of at most 131,072 characters"), path, line)
             yield line, []
         else:
@@ -135,7 +136,7 @@ def _read_csv_cells(path: Path, log: ItemLog) -> Iterator[tuple[int, list[str]]]
 
 
 def read_parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
-    """The rows of a Parquet file as mappings. Raises RowFault for a file that is none, or is too large."""
+    """Yield the rows of a Parquet file as mappings. Raises RowFault for a file that is not Parquet or is too large."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -159,7 +160,7 @@ def read_parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
 
 
 def read_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
-    """The rows of a file of any of the endings. What keeps the file, or the rest of it, from being read is logged."""
+    """Yield the rows of a file with any of the known endings. An error that ends the reading is logged."""
     total, is_empty = log.total, True
     try:
         for row in choose_reader(path)(path, log):
@@ -174,7 +175,7 @@ def read_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
 
 
 def choose_reader(path: Path) -> Callable[[Path, ItemLog], Iterator[SourceRow]]:
-    """How the rows of a file are read, by the ending of its name, in capitals too. Raises RowFault for another one."""
+    """Return the reader of a file by the ending of its name, in any case. Raises RowFault for an unknown ending."""
     name = path.name.lower()
     if name.endswith(JSON_LINES):
         return read_json_lines
@@ -182,7 +183,7 @@ def choose_reader(path: Path) -> Callable[[Path, ItemLog], Iterator[SourceRow]]:
         return read_csv_rows
     if name.endswith(PARQUET_ENDING):
         return read_parquet_rows
-    raise RowFault("ending", "a file of another kind", found=path.name, allowed=TABLE_ENDINGS)
+    raise RowFault("ending", "the ending of the file name is unknown", found=path.name, allowed=TABLE_ENDINGS)
 
 
 class JsonFile(NamedTuple):
@@ -193,7 +194,7 @@ class JsonFile(NamedTuple):
 
 
 def read_whole_json(path: Path) -> JsonFile:
-    """The JSON value that a file is. Raises RowFault for what is none."""
+    """Read a file that is one JSON value. Raises RowFault for any other file."""
     try:
         with _open_rows(path) as file:
             data = file.read(MOST_UNPACKED_BYTES + 1)
@@ -207,7 +208,7 @@ def read_whole_json(path: Path) -> JsonFile:
 
 
 def make_unreadable_fault(error: Exception) -> RowFault:
-    """The system cannot read a file, or it is packed and damaged."""
+    """Return the fault of a file that the system cannot read, or whose compressed data is damaged."""
     return RowFault("unreadable", f"the file cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
@@ -237,4 +238,4 @@ def _iterate_lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes | RowFault
 
 
 def _make_size_fault() -> RowFault:
-    return RowFault("too_large", "the file is too large, unpacked", allowed=f"{MOST_UNPACKED_BYTES:,} bytes")
+    return RowFault("too_large", "the uncompressed file is too large", allowed=f"{MOST_UNPACKED_BYTES:,} bytes")

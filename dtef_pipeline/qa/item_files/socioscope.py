@@ -1,4 +1,4 @@
-"""Questions about interviews as Socioscope writes them: `{"qa_pairs": [{id?, question, answers?, evidence?, quotes?}]}`."""
+"""Questions about interviews in Socioscope's format: `{"qa_pairs": [{id?, question, answers?, evidence?, quotes?}]}`."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 
 SOCIOSCOPE_TYPES = ("Yes/No", "ListOne", "ListMany", "PickOne", "PickMany", "Yes/No with Rationale")
 PICKING_TYPES = ("PickOne", "PickMany")
-"""The types that choose from options."""
+"""Types that choose from options."""
 UNKNOWN_TYPE, EMPTY_METRIC = "unknown_type", "empty_metric"
-"""Flags of items that nothing can score: nobody scores the type; nothing is expected."""
+"""Flags of items that cannot be scored: the type has no scorer; the metric is empty."""
 _TYPE_SPELLED = {name.casefold(): name for name in SOCIOSCOPE_TYPES}
 _PAIR_KEYS = ("question", "id", "answers", "evidence", "quotes")
 _ANSWER_ALLOWED = "{answer, source?, context?, citations?}, with context and citations lists"
 _EVIDENCE_ALLOWED = "a list of {file, turn}, with turn a whole number"
 
 CheckMetric = Callable[[QaItem], None]
-"""Raises ItemError for an item whose reference its scorer cannot read, or names a value that is none of the options."""
+"""Raises ItemError for an item whose reference its scorer cannot read or names a value outside the options."""
 TurnText = Callable[[str, int | None], str | None]
-"""The text of a turn of a transcript, given the file's name and the turn; of the whole transcript, for no turn; None: there is none."""
+"""Returns the text of a turn given the file's name and the turn, or of the whole transcript if the turn is None; None: it does not
+exist."""
 
 
 def load_socioscope(
@@ -50,21 +51,21 @@ def load_socioscope(
     check_metric: CheckMetric | None = None,
     turn_text: TurnText | None = None,
 ) -> LoadedItems:
-    """The items of a file, and the answers that stand in it.
+    """Load the items of a file and the answers in it.
 
-    An item is named after its part and its `id`, else its place in the file, from 0: `questions/s01`. Its cluster is the transcript that
-    its evidence names first, else the item itself. Its reference is the metric: a text as it stands, anything else as JSON.
+    An item's id is its part and its `id`, else its place in the file, from 0: `questions/s01`. Its cluster is the first transcript of its
+    evidence, else the item itself. Its reference is the metric: text unchanged, anything else as JSON.
 
     Args:
         path: a JSON file.
-        suite: what the items belong to.
-        part: the part of it. None: the file's name, less its ending.
-        strict: whether the first question that is not usable raises ItemError.
-        check_metric: says whether a metric can be read. None: metrics are not looked at.
-        turn_text: the transcripts, in which quotes must stand. None: quotes are not looked for.
+        suite: the suite of the items.
+        part: the part of the suite. None: the file's name without its ending.
+        strict: whether the first unusable question raises ItemError.
+        check_metric: raises ItemError for an unreadable metric. None: metrics are not checked.
+        turn_text: the transcripts, which must contain the quotes. None: quotes are not checked.
 
     Raises:
-        ItemError: for a path where no file is.
+        ItemError: for a path that is not a file.
     """
     if require_path(path).is_dir():
         raise ItemError("a folder", where=str(path), allowed="a JSON file with qa_pairs")
@@ -87,9 +88,9 @@ def _list_pairs(file: JsonFile) -> list[SourceRow]:
     value = file.value
     pairs = value.get("qa_pairs") if isinstance(value, dict) and not isinstance(value, DoubledKeys) else None
     if not isinstance(pairs, list):
-        raise RowFault("qa_pairs", "there are no qa_pairs", found=value, allowed=form)
+        raise RowFault("qa_pairs", "qa_pairs is missing or not a list", found=value, allowed=form)
     if not pairs:
-        raise RowFault("empty", "the file has no questions", allowed=form)
+        raise RowFault("empty", "qa_pairs is empty", allowed=form)
     lines = find_member_lines(file.text, "qa_pairs")
     return [SourceRow(number, line, pair) for number, (line, pair) in enumerate(zip(lines, pairs, strict=True))]
 
@@ -106,7 +107,7 @@ class _PairReader:
         self._absent: set[str] = set()
 
     def read(self, row: SourceRow) -> Iterator[tuple[QaItem, list[GivenAnswer]]]:
-        """The item of a pair and its answers; nothing where the pair is not usable, which is logged."""
+        """Read the item of a pair and its answers; an unusable pair is logged and gives nothing."""
         item_id = f"{self._part}/{row.number}"
         try:
             pair = require_mapping(row, _PAIR_KEYS)
@@ -146,12 +147,12 @@ class _PairReader:
     def _warn(self, item: QaItem) -> None:
         warn_of_flags(item, self._path, self._log)
         if UNKNOWN_TYPE in item.flags:
-            text = "no scorer for this type; the item is kept without scores"
+            text = "this type has no scorer; the item is kept without scores"
             self._log_warning(item, RowFault(UNKNOWN_TYPE, text, found=item.type, allowed=SOCIOSCOPE_TYPES))
         if EMPTY_METRIC in item.flags:
             self._log_warning(
                 item,
-                RowFault(EMPTY_METRIC, "the metric is empty; the item is kept, without scores", allowed="what is expected"),
+                RowFault(EMPTY_METRIC, "the metric is empty; the item is kept without scores", allowed="what is expected"),
             )
         if self._turn_text is not None:
             for quote in item.quotes:
@@ -159,12 +160,12 @@ class _PairReader:
                     self._log_warning(item, fault)
 
     def _warn_of_source(self, answer: GivenAnswer, item: QaItem) -> None:
-        """Of a transcript that is not there, the first time that an answer names it."""
+        """Warn of a missing transcript the first time that an answer names it."""
         if not answer.source or self._turn_text is None or answer.source in self._absent:
             return
         if self._turn_text(answer.source, None) is None:
             self._absent.add(answer.source)
-            text = f"answer {answer.number} is of a source that is not among the transcripts"
+            text = f"the source of answer {answer.number} is not among the transcripts"
             self._log_warning(item, RowFault("no_such_source", text, found=answer.source, allowed="a file of the transcripts"))
 
     def _quote_fault(self, quote: Quote, turn_text: TurnText) -> RowFault | None:
@@ -200,7 +201,7 @@ def _require_question(value: object) -> Mapping[str, Any]:
             "question",
             "question is not an object",
             found=value,
-            allowed="an object with text, type, metric and, to pick from, options",
+            allowed="an object with text, type, metric and, for types that choose, options",
         )
     if isinstance(value, DoubledKeys):
         raise RowFault("doubled_key", "a key of the question occurs twice", found=value.doubled, allowed="each key once")
@@ -250,10 +251,10 @@ def _read_evidence(value: object) -> list[tuple[str, int | None]]:
 def _read_quotes(value: object, evidence: Sequence[tuple[str, int | None]]) -> tuple[Quote, ...]:
     """The quotes with their places: one each, or all in the one that is given; else in the first file, in whichever turn."""
     if not isinstance(value, list | None) or not all(isinstance(quote, str) and quote.strip() for quote in value or ()):
-        raise RowFault("quotes", "the quotes cannot be read", found=value, allowed="a list of texts that are not blank")
+        raise RowFault("quotes", "the quotes cannot be read", found=value, allowed="a list of strings that are not blank")
     quotes = [require_readable(quote, "a quote") for quote in value or ()]
     if quotes and not evidence:
-        raise RowFault("quotes", "there are quotes without evidence", found=quotes, allowed=f"evidence: {_EVIDENCE_ALLOWED}")
+        raise RowFault("quotes", "quotes without evidence", found=quotes, allowed=f"evidence: {_EVIDENCE_ALLOWED}")
     if len(quotes) == len(evidence):
         places = list(evidence)
     else:
@@ -268,12 +269,14 @@ def _quote_fault(quote: Quote, turn_text: TurnText) -> RowFault | None:
     if text is None:
         return RowFault(
             "no_such_turn",
-            "the evidence names what the transcripts do not have",
+            "the evidence names a file or turn that the transcripts do not have",
             found=place,
             allowed="a file and a turn of the transcripts",
         )
     if quote.text.strip() not in text:
-        return RowFault("quote_not_found", f"the quote is not in {place}", found=quote.text, allowed="words as they are in it")
+        return RowFault(
+            "quote_not_found", f"the quote is not in {place}", found=quote.text, allowed="text exactly as in the transcript"
+        )
     return None
 
 
@@ -297,7 +300,7 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DO
 
 
 def find_member_lines(text: str, key: str) -> list[int]:
-    """The lines, from 1, in which the members of the list begin that stands under a key of the outermost object. The text must be JSON."""
+    """Return the first line, from 1, of each member of the list under a key of the outermost object. The text must be JSON."""
     starts, depth, before, latest, inside = [], 0, "", "", False
     for token in _JSON_TOKEN.finditer(text):
         mark = token[0]

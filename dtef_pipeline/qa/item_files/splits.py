@@ -1,4 +1,4 @@
-"""Finds the files of a folder that hold items and those with examples for prompts, by `test`, `dev` and the like in their names."""
+"""Finds the files of a folder with items and those with examples for prompts, by `test`, `dev` and the like in their names."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from dtef_pipeline.qa.item_files.item_log import ItemLog, RowFault
 from dtef_pipeline.qa.item_files.rows import TABLE_ENDINGS, make_unreadable_fault
 
 ONE_PART = "all"
-"""The part of items that are not divided."""
+"""Part of suites without subjects."""
 _SPLIT_NAME = re.compile(r"(?:(?P<name>.*)[_-])?(?P<split>test|dev|val|validation|train)", re.IGNORECASE)
 _SHARD = re.compile(r"[-_.](?P<number>\d{1,9})-of-(?P<count>\d{1,9})(?:-[0-9a-f]{8,40})?\Z", re.IGNORECASE)
-"""The end of the name of one of several files that are one table: `test-00000-of-00002`, perhaps with a hash behind it."""
+"""End of the name of one of several files of one table: `test-00000-of-00002`, optionally followed by a hash."""
 _TEST = "test"
 
 
 class SplitFiles(NamedTuple):
-    """The files of a folder, in the order of their names."""
+    """Files of a folder, in the order of their names."""
 
     items: list[Path]
     examples: list[Path]
 
 
 def find_split_files(path: Path, log: ItemLog, *, examples: Sequence[str] = ("dev", "validation")) -> SplitFiles:
-    """The files at a path: those of the folder `test` in it, else those in the folder itself that are of no other split; or the one file.
+    """Find the files at a path: a single file, those of its folder `test`, or those in the folder itself that are of no other split.
 
     Args:
         path: a file, or a folder.
-        log: gets an error when the folder has no such file.
-        examples: the splits that are shown as examples; the first that is there counts.
+        log: receives an error if the folder has no such file.
+        examples: splits to use as examples; the first that exists counts.
     """
     if path.is_dir():
         try:
@@ -41,7 +41,7 @@ def find_split_files(path: Path, log: ItemLog, *, examples: Sequence[str] = ("de
             log.error(make_unreadable_fault(error), path)
             return SplitFiles([], [])
         if not files.items:
-            log.error(RowFault("no_files", "the folder has no file of items", allowed=TABLE_ENDINGS), path)
+            log.error(RowFault("no_files", "the folder has no item files", allowed=TABLE_ENDINGS), path)
         _warn_of_missing_shards(files.items, log)
         return files
     try:
@@ -56,12 +56,12 @@ def find_split_files(path: Path, log: ItemLog, *, examples: Sequence[str] = ("de
 
 
 def name_without_split(path: Path) -> str:
-    """What a file is called less its split and its ending: `abstract_algebra` of `abstract_algebra_test.csv`, `all` of `test.jsonl`."""
+    """Return a file's name without its split and ending: `abstract_algebra` for `abstract_algebra_test.csv`, `all` for `test.jsonl`."""
     return _split_file_name(path)[0] or ONE_PART
 
 
 def is_later_shard(file: Path, before: Path) -> bool:
-    """Whether a file is a further shard of the table that the other one is a shard of."""
+    """Whether a file is a further shard of the other file's table."""
     shard, prior = _read_shard(file), _read_shard(before)
     is_same = file.parent == before.parent and _split_file_name(file) == _split_file_name(before)
     return shard is not None and prior is not None and is_same and shard.total == prior.total and shard.number > prior.number
@@ -97,7 +97,7 @@ def _warn_of_missing_shards(files: Sequence[Path], log: ItemLog) -> None:
     for (_, count), shards in present.items():
         if len(shards) < count:
             fault = RowFault(
-                "shards", "other files of the same table are missing", found=f"{len(shards)} of {count}", allowed="all"
+                "shards", "further files of the same table are missing", found=f"{len(shards)} of {count}", allowed="all"
             )
             log.warning(fault, shards[0])
 

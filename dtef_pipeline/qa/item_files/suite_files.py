@@ -1,4 +1,4 @@
-"""What the files of a suite come to: its items, and the documents that they are about."""
+"""The files of a suite: its items and their documents."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from dtef_pipeline.text.name_matching import list_nearest
 
 @dataclass(frozen=True)
 class AddedFiles:
-    """The files of a suite as they were read."""
+    """The loaded files of a suite."""
 
     loaded: LoadedItems
     scorers_of: Callable[[QaItem], Sequence[str]]
-    """The scorers of an item, by name."""
+    """Names of an item's scorers."""
     documents: pa.Table | None = None
-    """The chunks of the documents that items are about; None: they are about none."""
+    """Chunks of the documents that items are about; None: the suite has no documents."""
 
     @property
     def parts(self) -> list[str]:
-        """The parts that items are of, in the order in which they first occur."""
+        """The parts of the items, in the order of their first occurrence."""
         return list(dict.fromkeys(item.part for item in self.loaded.items))
 
 
@@ -42,14 +42,14 @@ def read_added(
 ) -> AddedFiles:
     """Read the items at a path in the layout of their suite, and the documents that they are about.
 
-    Rows that are not usable are findings, also of documents. With `strict` the first one raises ItemError. `part`: the name of the part, where a
-    file is one; None: its own. Raises ItemError for a path where nothing is, and ConfigError for a suite with a scorer that there is not, and
-    for a `part` where the files say which parts they have.
+    Unusable rows become findings, also those of documents; with `strict` the first one raises ItemError. `part`: a name for the part of a
+    file; None: its own name. Raises ItemError for a path that does not exist, and ConfigError for a suite with an unknown scorer, or for a
+    `part` if the files name their own parts.
     """
     _require_scorers(spec)
     if part is not None and spec.layout != INTERVIEW_LAYOUT:
         raise ConfigError(
-            f"part {part}: the files of {spec.name} say which parts they have: a suite of your own (--suites) keeps other files apart"
+            f"part {part}: the files of {spec.name} name their own parts. Add other files as a suite of your own (--suites)"
         )
     documents = load_corpus(corpus, strict=strict) if corpus and spec.layout == INTERVIEW_LAYOUT else None
     items = load_items(
@@ -76,16 +76,16 @@ def _require_scorers(spec: SuiteSpec) -> None:
     kinds = (*list_scorer_names(), *OUTSIDE_SCORERS)
     for name in (*(spec.scorers or ()), *(scorer for names in (spec.scorers_by_type or {}).values() for scorer in names)):
         if name not in kinds and find_scorer(name) is None:
-            raise ConfigError(f"suite {spec.name}: there is no scorer {name!r}; known: {list_nearest(name, kinds, len(kinds))}")
+            raise ConfigError(f"suite {spec.name}: unknown scorer {name!r}; known: {list_nearest(name, kinds, len(kinds))}")
 
 
 def _add_quotation_scorer(scorers: Sequence[str]) -> tuple[str, ...]:
-    """Whoever is asked about documents cites them, and the quotations are checked."""
+    """Add the scorer that checks quotations, for items about documents."""
     return (*scorers, VERBATIM_SCORER) if scorers else ()
 
 
 def _check_metric(spec: SuiteSpec, item: QaItem) -> None:
-    """Raises ItemError for an item whose metric its scorer cannot read."""
+    """Raise ItemError for an item whose metric its scorer cannot read."""
     for name in spec.scorers_of(item.type):
         if scorer := find_scorer(name):
             scorer.prepare_item(item.reference, item.options, ScorerSettings())

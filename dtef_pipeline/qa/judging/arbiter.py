@@ -1,4 +1,4 @@
-"""Who judges answers that no rule can score: the document `judges.yaml`, and which answers are in the sample.
+"""The judge of answers that no rule can score: the document `judges.yaml`, and which answers are in the sample.
 
 arbiter: {sample_rate: 0.1, daily_budget: 10.0, model: gpt-5.4-mini, evaluators: [semantic, factuality]}
 """
@@ -24,15 +24,15 @@ from dtef_pipeline.errors import ConfigError
 SEMANTIC: Final = "semantic"
 FACTUALITY: Final = "factuality"
 RATIONALE: Final = "rationale"
-"""What a judge looks at where an item has a judge read the reasons of an answer."""
+"""The evaluator for items whose reasons a judge reads."""
 EVALUATORS = (SEMANTIC, FACTUALITY)
-"""What a judge looks at, each in a call of its own: whether the answer addresses what was asked, and whether it agrees with the reference."""
+"""The evaluators, one call each: does the answer address the question, and does it agree with the reference?"""
 ARBITER_SETTINGS = {"temperature": 0.0, "max_tokens": 1024}
-"""Sampling of a judge whose selector says nothing else. A model whose entry sets `temperature: null` refuses the parameter: it gets none."""
+"""Default sampling of a judge. The temperature is not sent to a model whose entry sets `temperature: null`."""
 JUDGE_SNAPSHOT = "judge"
-"""The snapshot of judgements, whatever that of the answer: the same answer is never judged twice by the same judge."""
+"""The snapshot of judgements, whatever the answer's snapshot, so that a judge judges equal answers only once."""
 NOBODY = "none"
-"""In place of a judge: nothing is judged."""
+"""Setting that turns judging off."""
 _ALL_HASHES = 2.0**64
 
 
@@ -40,11 +40,11 @@ class ArbiterConfig(Part):
     """The block `arbiter` of the document."""
 
     sample_rate: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Share of the answers that is judged."""
+    """Share of the answers that are judged, 0-1."""
     daily_budget: Annotated[float, Field(ge=0)] | None = None
     """US dollars per day (UTC) over all runs that share the response store; None: no limit."""
     model: Annotated[str, Field(min_length=1)]
-    """A model of the models files, or a litellm string."""
+    """A model of the models files, or a LiteLLM string."""
     evaluators: Annotated[list[Literal["semantic", "factuality"]], Field(min_length=1)] = [SEMANTIC, FACTUALITY]
     """Each is one call."""
 
@@ -52,7 +52,7 @@ class ArbiterConfig(Part):
     @classmethod
     def _require_distinct(cls, evaluators: list[str]) -> list[str]:
         if len(set(evaluators)) < len(evaluators):
-            raise ValueError(f"got {', '.join(evaluators)}; allowed: each once")
+            raise ValueError(f"got {', '.join(evaluators)}; allowed: each evaluator at most once")
         return evaluators
 
 
@@ -62,31 +62,31 @@ class _JudgesDocument(Part):
 
 @dataclass(frozen=True, slots=True)
 class Arbiter:
-    """A judge that can be asked."""
+    """A judge that is ready to receive requests."""
 
     model: ModelSpec
-    """With the temperature and the tokens that it judges with."""
+    """The judge's model with its temperature and token limit."""
     evaluators: tuple[str, ...] = EVALUATORS
     sample_rate: float = 1.0
     daily_budget: float | None = None
 
 
 def load_arbiter(source: str | Path) -> ArbiterConfig:
-    """The arbiter of a document: a `Path` is a file to read, a `str` is YAML text.
+    """Load the arbiter of a document: a `Path` is a file to read, a `str` is YAML text.
 
-    Raises ConfigError with the file, the line and what is allowed, also for unknown keys.
+    Raises ConfigError with file, line and allowed values, also for unknown keys.
     """
     document = read_document(source, "judges file", ("arbiter",), label="judges text")
     return document.validate_as(_JudgesDocument).arbiter
 
 
 def resolve_arbiter(config: ArbiterConfig, models: Models) -> Arbiter:
-    """The judge that a configuration names. Raises ConfigError for an unknown model, several ones, or one that cannot judge."""
+    """Return the judge that a configuration names. Raises ConfigError for an unknown model, several models, or one that cannot judge."""
     suffix = config.model.removeprefix(strip_settings(config.model))
     (named, *extras) = models.resolve([config.model])
     if extras or named.is_computed or named.is_local or named.is_imported:
         names = ", ".join(candidate.name for candidate in (named, *extras))
-        raise ConfigError(f"arbiter: model {config.model!r}: got {names}; allowed: one language model with a server")
+        raise ConfigError(f"arbiter: model {config.model!r}: got {names}; allowed: one language model with a provider")
     settings = {
         key: value
         for key, value in ARBITER_SETTINGS.items()
@@ -103,7 +103,7 @@ def resolve_arbiter(config: ArbiterConfig, models: Models) -> Arbiter:
 def choose_arbiter(
     source: str | Path, models: Models, *, judge: str | None, sample_rate: float | None, daily_budget: float | None
 ) -> Arbiter | None:
-    """The judge of a document, as `load_arbiter` takes it, with what a run says in place of it; None: the run says NOBODY.
+    """Return the judge of a document (see `load_arbiter`) with the run's own settings applied; None: the run says NOBODY.
 
     Raises ConfigError as `load_arbiter` and `resolve_arbiter`.
     """
@@ -115,15 +115,15 @@ def choose_arbiter(
 
 
 def judge_snapshot(label: str | None = None) -> str:
-    """`judge`, or `judge/LABEL` where everything is judged anew under a label. Raises ConfigError for one that is not allowed."""
+    """Return `judge`, or `judge/LABEL` if everything is judged again under a label. Raises ConfigError for an invalid label."""
     return JUDGE_SNAPSHOT if label is None else f"{JUDGE_SNAPSHOT}/{require_safe(label)}"
 
 
 def is_in_sample(item_ids: Iterable[str], variants: Iterable[str], rate: float) -> npt.NDArray[np.bool_]:
-    """(n,) whether the answer of each model variant to each item is judged, at a rate of 0-1.
+    """Return (n,) flags: whether the answer of each model variant to each item is judged, at a rate of 0-1.
 
-    It is where the first 64 bits of the SHA-256 of (item, variant), taken as a number, lie below `rate` of all. So the same answers are judged
-    at every run, whatever else there is, and a lower rate judges a part of what a higher one does. Raises ConfigError for another rate.
+    An answer is judged if the first 64 bits of the SHA-256 of (item, variant), as a number, are below `rate` times 2^64. So every run
+    judges the same answers, and a lower rate judges a subset of those of a higher rate. Raises ConfigError for a rate outside 0-1.
     """
     if not 0 <= rate <= 1:
         raise ConfigError(f"sample_rate: got {rate:g}; allowed: 0 to 1")

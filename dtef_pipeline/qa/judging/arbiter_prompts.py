@@ -1,6 +1,6 @@
-"""What the arbiter is shown: the question, the reference and the answer, and nothing of who wrote it.
+"""The messages to the arbiter: the question, the reference and the answer, without the name of the judged model.
 
-Wording and form are part of a judgement's identity: a changed letter here buys every judgement again.
+The wording is part of a judgement's identity: a changed letter requests every judgement again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ARBITER_REPLY_SCHEMA = (
     '{"type":"object","properties":{"score":{"type":"number","description":"0 to 1"},"reason":{"type":"string"}},'
     '"required":["score","reason"],"additionalProperties":false}'
 )
-"""What a reply is to be, for models that can be made to."""
+"""JSON schema of a reply, for models that support schemas."""
 ARBITER_VERSION = 1
-"""Raised whenever the words shown or the rules of reading change so that an answer could get another score."""
+"""Increased whenever the wording or the reading of replies changes so that an answer could get another score."""
 MOST_ANSWER_SHOWN = 60_000
-"""Characters of an answer that a judge is shown: of a longer one both ends."""
+"""Characters of an answer that a judge sees; a longer one is shortened to both ends."""
 
 _EXAMINER = "You are an experienced examiner. You judge one answer to one question, strictly by the task, and reply in the form asked for."
 _LOOKS_AT = {
@@ -52,9 +52,9 @@ _MIDDLE_GONE = "\n[... {number:,} characters are left out here ...]\n"
 
 
 def build_arbiter_messages(evaluator: str, question: str, reference: str, answer: str) -> tuple[Message, ...]:
-    """The system and the user message by which a judge is asked about an answer. `evaluator`: one of EVALUATORS.
+    """Build the system and user message to a judge about an answer. `evaluator`: one of EVALUATORS.
 
-    The texts are fenced by a mark that is made of a hash of all three, so that none of them can hold it. Thinking is no part of an answer.
+    A mark derived from a hash of all three texts encloses them, so that no text can contain it. Thinking is removed from the answer.
     """
     texts = {
         "QUESTION": replace_surrogates(question),
@@ -67,7 +67,7 @@ def build_arbiter_messages(evaluator: str, question: str, reference: str, answer
 
 
 def prepare_answer_for_judge(answer: str) -> str:
-    """What a judge sees of an answer: all but its thinking; of a very long one both ends."""
+    """Return the answer as a judge sees it: without thinking, and a very long one shortened to both ends."""
     text = replace_surrogates(strip_thinking(answer)).strip()
     if len(text) <= MOST_ANSWER_SHOWN:
         return text

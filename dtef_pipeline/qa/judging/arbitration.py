@@ -1,4 +1,4 @@
-"""One judgement of the arbiter: the request, the one further request after a reply that cannot be read, and what judgements come to."""
+"""One judgement of the arbiter: its request, one more after an unreadable reply, and the score of an answer from its judgements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PARTIAL_FLAG, SELF_JUDGED = "partial", "self_judged"
 
 @dataclass(slots=True)
 class Arbitration:
-    """One judgement to be had, by one evaluator: an episode."""
+    """One judgement by one evaluator, an episode of requests."""
 
     evaluator: str
     question: str
@@ -35,11 +35,11 @@ class Arbitration:
     answer: str
     judge: ModelSpec
     snapshot: str = JUDGE_SNAPSHOT
-    """`judge`, or that of `judge_snapshot`."""
+    """`judge`, or a value of `judge_snapshot`."""
     _first: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """The first request; then, after a reply that cannot be read, once more the same as another draw; None: it is over."""
+        """Return the first request, or after an unreadable reply the same request once more as another draw; None: the episode is over."""
         if self._first is None:
             self._first = self._build_judge_request(self.judge, 0)
         if not history:
@@ -63,9 +63,9 @@ def iterate_arbitrations(
     snapshot: str = JUDGE_SNAPSHOT,
     evaluators: Sequence[str] = (),
 ) -> Iterator[Arbitration]:
-    """The judgements of one answer, one for each evaluator; none where it is blank but for thinking, which needs no judge: BLANK_ANSWER.
+    """Yield the judgements of one answer, one per evaluator; none for an answer that is blank apart from thinking: BLANK_ANSWER.
 
-    `evaluators`: in place of the arbiter's, where there are any.
+    `evaluators`: replace the arbiter's own unless empty.
     """
     if not prepare_answer_for_judge(answer):
         return
@@ -75,21 +75,21 @@ def iterate_arbitrations(
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorVerdict:
-    """What an evaluator said of an answer."""
+    """An evaluator's verdict on an answer."""
 
     evaluator: str
     score: float | None
-    """0 to 1: higher is better; None: there is none, for the reason given."""
+    """0 to 1, higher is better; None: no score, see the reason."""
     reason: str | None
-    """unreadable | empty | cut | error | skipped_budget; None: there is a score."""
+    """Why there is no score: unreadable, empty, cut, error or skipped_budget; None: there is one."""
     explanation: str | None
     """The judge's own reason."""
     error: str | None
-    """Why there is no reply; None: there is one."""
+    """Why there is no reply; None: there is a reply."""
 
 
 def read_verdict(task: Arbitration, result: Played) -> EvaluatorVerdict:
-    """What came of a judgement: its last reply decides."""
+    """Read the verdict of a judgement from its last reply."""
     if result.failure is not None or not result.responses:
         budget = result.failure is not None and result.failure.status == OVER_BUDGET
         error = result.failure.message if result.failure else "was not asked"
@@ -101,8 +101,8 @@ def read_verdict(task: Arbitration, result: Played) -> EvaluatorVerdict:
 
 
 def make_verdict_row(task: Arbitration, result: Played, judged_model: str, own_servers: Collection[str] = ()) -> dict[str, Any]:
-    """The columns of `qa_judgements` that the judgement fills; `judged_model`: model string or variant of who answered; `own_servers`: as of
-    `is_self_judged`."""
+    """Return the columns of `qa_judgements` that a judgement fills; `judged_model`: model string or variant of the judged model;
+    `own_servers`: see `is_self_judged`."""
     verdict = read_verdict(task, result)
     outcomes: list[Response | Failure] = [*result.responses, *([result.failure] if result.failure else [])]
     costs = [response.cost_usd for response in result.responses if response.cost_usd is not None]
@@ -131,10 +131,10 @@ def compute_arbiter_score(
     self_judged: bool = False,
     errors: Mapping[str, str | None] | None = None,
 ) -> ItemScore:
-    """What the judgements of one answer come to, by evaluator: the mean of those that gave a score, 0-1, `partial` where one is missing.
+    """Return the mean of the evaluators' scores of one answer, 0-1; flagged `partial` if an evaluator gave no score.
 
-    Without any the score is null, never a middle value: `skipped_budget` where a budget kept every evaluator from being asked, else
-    `judge_failed`. `reasons`: why an evaluator gave none. `errors`: by evaluator, which budget kept it from being asked.
+    Without any score the result is null: `skipped_budget` if a budget stopped every evaluator, else `judge_failed`. `reasons`: by
+    evaluator, why it gave no score. `errors`: by evaluator, the budget that stopped it.
     """
     why = {name: (reasons or {}).get(name) or "no score" for name, score in scores.items() if score is None}
     numbers = [score for score in scores.values() if score is not None]
@@ -148,18 +148,20 @@ def compute_arbiter_score(
         # That of an evaluator whose call failed before the budget ended says what it was spent on.
         limit = max(limits, key=lambda error: LAST_ERROR in error, default=None)
         return ItemScore(SKIPPED_BUDGET, None, None, flags, details, describe_over_budget(limit))
-    return ItemScore(JUDGE_FAILED, None, None, flags, details, explanations or "no evaluator was asked")
+    return ItemScore(JUDGE_FAILED, None, None, flags, details, explanations or "no evaluator was used")
 
 
 def describe_over_budget(limit: str | None) -> str:
-    """Why an answer was not judged, and how it is. `limit`: the error that names the budget."""
-    return f"{limit or 'a budget was reached'}; the same command goes on, where the budget is that of a day from the next day (UTC)"
+    """Say why an answer was not judged and how to continue. `limit`: the error that names the budget."""
+    return (
+        f"{limit or 'a budget was reached'}; run the same command again to continue, for a daily budget on the next day (UTC)"
+    )
 
 
 BLANK_ANSWER = ItemScore(UNPARSEABLE_STATUS, reason="the response is empty")
-"""The score of an answer that has nothing to judge."""
+"""Score of a blank answer, which needs no judge."""
 NOT_IN_SAMPLE = ItemScore(SKIPPED_SAMPLE, reason="the answer is not in the sample that is judged (sample_rate)")
-"""The score of an answer that is left out by `is_in_sample`."""
+"""Score of an answer that `is_in_sample` leaves out."""
 
 
 def _read(response: Response) -> ArbiterReply:
@@ -171,7 +173,7 @@ def _is_cut(response: Response) -> bool:
 
 
 def _double_room(judge: ModelSpec) -> ModelSpec:
-    """The judge with twice the tokens, after a reply that its limit cut."""
+    """Return the judge with twice the token limit, for use after a reply that was cut off."""
     return judge if judge.max_tokens is None else replace_sampling(judge, {"max_tokens": 2 * judge.max_tokens})
 
 
@@ -181,28 +183,28 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
 
 
 LONGEST_REASON = 4_000
-"""Characters of a judge's reason that are kept; the reply is stored whole."""
+"""Characters of a judge's reason that are kept; the response store has the whole reply."""
 _OPENS_AN_OBJECT = re.compile(r'\{\s*+"')
 
 
 @dataclass(frozen=True, slots=True)
 class ArbiterReply:
-    """What one reply says."""
+    """The content of one reply."""
 
     score: float | None
-    """0 to 1: higher is better; None: there is none, for the reason given."""
+    """0 to 1, higher is better; None: no score, see the reason."""
     reason: str | None
-    """unreadable | empty; None: there is a score."""
+    """Why there is no score: unreadable or empty; None: there is one."""
     explanation: str | None = None
-    """What the judge gave as its reason; None: it gave none."""
+    """The judge's reason; None: it gave no reason."""
 
 
 def read_arbiter_reply(text: str) -> ArbiterReply:
-    """The score of the last JSON object with a key `score` that is a number from 0 to 1.
+    """Return the score of the last JSON object whose key `score` is a number from 0 to 1.
 
-    Thinking is dropped first. A number out of 0-1, as text, true, NaN, given twice, and one in prose are no scores. An object that begins and
-    is not JSON makes the whole reply unreadable: what looks like an object behind its beginning may be a quotation in it. Takes any text, in
-    time linear in its length.
+    Thinking is dropped first. A number outside 0-1, as text or in prose, true, NaN, and a doubled key are not scores. A broken JSON object
+    makes the whole reply unreadable, because an object that follows may be a quotation inside it. Accepts any text, in time linear in its
+    length.
     """
     content = strip_thinking(text).strip()
     if not content:
@@ -228,7 +230,7 @@ def _read_score(value: Any) -> ArbiterReply | None:
 
 
 def _reject_doubled_score(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object, without a score where it names several."""
+    """Return the object, without its score if it has several."""
     mapping = dict(pairs)
     if sum(name == "score" for name, _ in pairs) > 1:
         del mapping["score"]
@@ -236,7 +238,7 @@ def _reject_doubled_score(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _reject_constant(name: str) -> None:
-    """NaN and infinities, which JSON does not have."""
+    """Reject NaN and infinities, which JSON does not have."""
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_reject_doubled_score, strict=False, parse_constant=_reject_constant)

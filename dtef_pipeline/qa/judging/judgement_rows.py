@@ -1,4 +1,4 @@
-"""The rows of `qa_judgements`: which responses a judge is shown, and what it said of them."""
+"""The rows of `qa_judgements`: which responses a judge sees, and its verdicts."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _JUDGED_NAMES = tuple(column.name for column in OF_ONE_RESPONSE)
 
 @dataclass(slots=True)
 class JudgementLook:
-    """One evaluator's look at one response: an episode."""
+    """One evaluator's judgement of one response, an episode."""
 
     response: Mapping[str, Any]
-    """The columns that name it."""
+    """The columns that identify it."""
     arbitration: Arbitration
     answer_key: str
     """Key of the response in the store."""
@@ -44,22 +44,22 @@ class JudgementLook:
 
 
 def make_verdict_stand_in(_: JudgementLook, __: Request, text: str) -> str:
-    """A reply that can be read, with the text as its reason."""
+    """Return a readable reply with the text as its reason."""
     return json.dumps({"score": 0.5, "reason": text})
 
 
 class JudgedItem(NamedTuple):
-    """What a judge is shown beside a response, and by which evaluators it looks at it."""
+    """What a judge sees in addition to a response, and the evaluators that it applies."""
 
     question: str
     reference: str
     evaluators: tuple[str, ...]
-    """Empty: those of the arbiter."""
+    """Empty: the arbiter's own."""
     cites: bool
-    """Whether responses are JSON with an answer and citations, of which the judge is shown the answer."""
+    """Whether responses are JSON with an answer and citations; the judge sees only the answer."""
 
     def extract_answer_for_judge(self, response: str) -> str:
-        """What of a response the judge is shown."""
+        """Return the part of a response that the judge sees."""
         if not self.cites:
             return response
         reply = read_cited(response)
@@ -67,9 +67,9 @@ class JudgedItem(NamedTuple):
 
 
 def select_to_judge(responses: pa.Table, items: Collection[str], rate: float) -> tuple[pa.Table, pa.Table]:
-    """Of the responses to items that a judge scores: those answered that are in the sample, and all that are not, also where a call failed.
+    """Split the responses to judged items: the answered ones in the sample, and all outside the sample, including failed calls.
 
-    The same ones at every run. `items`: their ids, as of `select_judged_items`.
+    The sample is the same in every run. `items`: ids of the judged items, see `select_judged_items`.
     """
     rows = responses.filter(pc.is_in(responses["item_id"], pa.array(list(items), pa.string())))
     sample, left_out = split_by_sample(rows, rate)
@@ -77,7 +77,7 @@ def select_to_judge(responses: pa.Table, items: Collection[str], rate: float) ->
 
 
 def split_by_sample(responses: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
-    """The responses that are in the sample, and those that are not."""
+    """Return the responses inside and outside the sample."""
     mask = is_in_sample(responses["item_id"].to_pylist(), responses["model_variant"].to_pylist(), rate)
     return responses.filter(pa.array(mask, pa.bool_())), responses.filter(pa.array(~mask, pa.bool_()))
 
@@ -85,7 +85,8 @@ def split_by_sample(responses: pa.Table, rate: float) -> tuple[pa.Table, pa.Tabl
 def iterate_looks(
     responses: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str
 ) -> Iterator[JudgementLook]:
-    """Every look of an evaluator at the responses, in their order; blank ones need none. `items`: as of `select_judged_items`."""
+    """Yield a judgement per evaluator and response, in the order of the responses; blank ones need none. `items`: see
+    `select_judged_items`."""
     named = responses.select(list(_JUDGED_NAMES)).to_pylist()
     texts, keys = responses["response"].to_pylist(), responses["request_key"].to_pylist()
     for row, response, key in zip(named, texts, keys, strict=True):
@@ -94,14 +95,14 @@ def iterate_looks(
 
 
 def iterate_looks_at(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
-    """Every look of an evaluator at one response; none at a blank one."""
+    """Yield a judgement per evaluator of one response; none for a blank one."""
     return iterate_arbitrations(
         item.question, item.reference, item.extract_answer_for_judge(response), arbiter, snapshot, item.evaluators
     )
 
 
 def select_judged_items(items: pa.Table) -> dict[str, JudgedItem]:
-    """By item, what a judge is shown beside a response, of the items that a judge scores, or the reasons of whose answers one reads.
+    """Return by item what a judge sees in addition to a response, for items with judged answers or judged reasons.
 
     `items`: rows of `qa_items`.
     """
@@ -118,7 +119,7 @@ def select_judged_items(items: pa.Table) -> dict[str, JudgedItem]:
 
 
 def _read_metric(reference: str) -> RationaleMetric | None:
-    """As `read_rationale_metric`; None also for one that cannot be read, of an item that was stored when it could: it is unscorable."""
+    """As `read_rationale_metric`, but None for an unreadable metric too: the stored item cannot be scored."""
     try:
         return read_rationale_metric(reference)
     except ItemError:
@@ -128,7 +129,7 @@ def _read_metric(reference: str) -> RationaleMetric | None:
 def merge_with_other_judges(
     earlier: pa.Table, new: pa.Table, responses: pa.Table, arbiter: Arbiter | None, snapshot: str
 ) -> pa.Table:
-    """The new rows first, then what other judges said, or this one under another label, of responses that still stand.
+    """Return the new rows, then those of other judges or labels for responses that still exist.
 
     `earlier`: rows of `qa_judgements`; `responses`: rows of `qa_responses` of the same part and snapshot.
     """
@@ -140,14 +141,14 @@ def merge_with_other_judges(
 
 
 def format_reference(solution: str, reference: str) -> str:
-    """The reference as a judge is shown it: with the worked answer, where there is one."""
+    """Return the reference as a judge sees it: with the worked answer if there is one."""
     return f"{solution.strip()}\n{FINAL_MARK} {reference}" if solution.strip() else reference
 
 
 def build_judgement_rows(
     looks: Sequence[JudgementLook], outcomes: Sequence[Played], own_servers: Collection[str] = ()
 ) -> pa.Table:
-    """The rows of `qa_judgements`, in the order of the looks. `own_servers`: as of `is_self_judged`."""
+    """Return the rows of `qa_judgements`, in the order of `looks`. `own_servers`: see `is_self_judged`."""
     rows = [
         {
             **look.response,
@@ -163,7 +164,7 @@ def build_judgement_rows(
 def build_skipped_rows(
     left_out: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str, own_servers: Collection[str] = ()
 ) -> pa.Table:
-    """The rows of responses that are not in the sample, one per evaluator. `items`: as of `select_judged_items`; `own_servers`: of
+    """Return the rows of responses outside the sample, one per evaluator. `items`: see `select_judged_items`; `own_servers`: see
     `is_self_judged`.
     """
     named = left_out.select(list(_JUDGED_NAMES)).to_pylist()
@@ -199,11 +200,10 @@ def count_judgements_of_others(
     label: str,
     named: Collection[str],
 ) -> Counter[str]:
-    """By model the judgements that a judge has yet to give of stored responses of models whose variant is not `named`.
+    """Return by model the number of missing judgements for stored responses of models whose variant is not `named`.
 
-    `responses`, `judgements`: rows of `qa_responses` and `qa_judgements` of one part and snapshot; `items`: as of `select_judged_items`;
-    `label`: the
-    snapshot of the judgements. Answers that read the same are judged once, so a run asks for so many at most.
+    `responses`, `judgements`: rows of `qa_responses` and `qa_judgements` of one part and snapshot; `items`: see `select_judged_items`;
+    `label`: the snapshot of the judgements. Equal answers are judged only once, so this is an upper bound for the requests of a run.
     """
     sample, _ = select_to_judge(responses, items, arbiter.sample_rate)
     remainder = sample.filter(pc.invert(pc.is_in(sample["model_variant"], pa.array(list(named), pa.string()))))
@@ -220,22 +220,22 @@ def count_judgements_of_others(
 
 
 VERBATIM_SCORER = "verbatim"
-"""Scores the quotations of responses about documents."""
+"""Name of the scorer that checks quotations in responses about documents."""
 _CITED_BY = tuple(column.name for column in OF_ONE_RESPONSE)
 
 
 class ShownSource(NamedTuple):
-    """A chunk as a prompt showed it."""
+    """A chunk as shown in a prompt."""
 
     doc_id: str
     page_content: str | None
-    """None: the documents that there are now have no such chunk."""
+    """None: the present documents have no such chunk."""
 
 
 def load_shown_sources(context: pa.Table, documents: pa.Table) -> dict[tuple[str, str], list[ShownSource]]:
-    """By item and condition the chunks that were shown, in the order of their numbers.
+    """Return the shown chunks by item and condition, in the order of their numbers.
 
-    Tables: `qa_context` and `qa_documents` of one part; the text of a chunk that a remote server found stands in the context itself.
+    Tables: `qa_context` and `qa_documents` of one part; `qa_context` itself has the text of chunks that a remote server found.
     """
     texts = dict(zip(documents["doc_id"].to_pylist(), documents["page_content"].to_pylist(), strict=True))
     sources: dict[tuple[str, str], list[ShownSource]] = defaultdict(list)
@@ -247,7 +247,7 @@ def load_shown_sources(context: pa.Table, documents: pa.Table) -> dict[tuple[str
 
 
 def build_citation_rows(responses: pa.Table, chunks: Mapping[tuple[str, str], Sequence[ShownSource]]) -> pa.Table:
-    """One row per citation of an answered response, in their order. `responses`: rows of `qa_responses`."""
+    """Return one row per citation of an answered response, in their order. `responses`: rows of `qa_responses`."""
     replies = responses.filter(pc.equal(responses["call_status"], "answered"))
     named = replies.select(list(_CITED_BY)).to_pylist()
     rows: list[dict[str, Any]] = []

@@ -1,29 +1,28 @@
-r"""The letter that a free reply chooses, and the `exact_choice` scorer.
+r"""Reading the letter that a free reply chooses, and the `exact_choice` scorer.
 
-In order; the first rule that applies decides (`how` names it):
+The first rule that applies decides (`how` names it):
 
 1. `statement`: the last explicit statement. Strong ones are `answer is X`, `Answer: X`, `answer (X)`, `X is the answer`,
-   `\boxed{X}` (`boxed`), `closest ... is (X)`, and `answer is` with the text of exactly one option (`option_text`). Only where
-   there is none of these, weak ones count: `the correct option is X`, `which is choice (X)`, `I choose X`, `so X` at the end of a
-   line. The last one counts because models that are shown examples answer those first; different ones are flagged `several`.
-   Several letters in one statement (`(A) and (B)`, `not only A but also B`) make the reply unparseable (`multi`), negated ones (`not
-   A`, `neither A nor B`, `cannot be A`) are passed over, and what follows them counts (`not A, it is B`, `not A, B or C. D`). A letter
-   that a later statement negates is flagged `denied`;
-2. `line`: a letter with a bracket, dot or colon at the start of a line, or alone in it, if all such lines have the same letter
-   (a small one only at the beginning of a short reply); or the one behind a list of all options;
+   `\boxed{X}` (`boxed`), `closest ... is (X)`, and `answer is` with the text of exactly one option (`option_text`). Without
+   a strong statement weak ones count: `the correct option is X`, `which is choice (X)`, `I choose X`, `so X` at the end of a line.
+   The last one counts because models that see examples answer those first; different ones are flagged `several`. Several letters in
+   one statement (`(A) and (B)`, `not only A but also B`) make the reply unparseable (`multi`). Negated letters (`not A`, `neither A
+   nor B`, `cannot be A`) are skipped, and the letter after them counts (`not A, it is B`, `not A, B or C. D`). A letter that a later
+   statement negates is flagged `denied`;
+2. `line`: a letter with a bracket, dot or colon at the start of a line, or alone on it, if all such lines have the same letter
+   (a lower-case letter only at the beginning of a short reply); or the one after a list of all options;
 3. `alone`: the whole reply is a letter;
-4. only in replies below 200 characters, where it is more than chance: `lone`, a capital that stands alone, if there is one
-   (`A` and `I` before a small letter are words), or one behind negated ones that is a sentence of its own (`Not A. B.`); then
-   `option_text`, the text of exactly one option, if it is not negated (`Not London`).
+4. only in replies below 200 characters, where a match is rarely chance: `lone`, a single isolated capital (`A` and `I` before a
+   lower-case letter are words), or a capital after negated ones that is a sentence by itself (`Not A. B.`); then `option_text`,
+   the text of exactly one option, if it is not negated (`Not London`).
 
-`Antwort ist C`, `答案是C` and their like (`find_foreign_cues.py`) are strong statements, `it is not A, it is B` is a weak one. What is taken
-back
-(`A. Wait, no, it is C`, `nicht A, sondern C`) does not count (`corrections.py`).
-Thinking is left out first. A reply ends where the model asks itself the next question, flagged `run_on`. A letter beyond the options is
-no answer: a reply that ends in such a statement is unparseable (`outside`). Where letter and text disagree (`A) 4` where 4 is B) the
-letter counts, flagged `text_mismatch`. In a reply that was cut by the limit of tokens only rules 1 and 2 count, and only where text
-follows. Without options the letters are A-D, or go on to the expected one. Cues are found by plain search, and a bounded stretch around
-each is looked at, so that reading is linear in the length of the text.
+`Antwort ist C`, `答案是C` and the like (`foreign_cues.py`) are strong statements, `it is not A, it is B` is a weak one. Statements that the
+reply corrects (`A. Wait, no, it is C`, `nicht A, sondern C`) do not count (`corrections.py`). Thinking is removed first. A reply ends
+before the next question that the model asks itself, flagged `run_on`. A letter beyond the options is not an answer: a reply that ends in
+such a statement is unparseable (`outside`). If letter and text disagree (`A) 4`, but 4 is B) the letter counts, flagged `text_mismatch`. In
+a reply that the token limit cut off only rules 1 and 2 apply, and only if text follows the letter. Without options the letters are A-D, or
+extend to the expected one. Cues are found by plain search and only a bounded stretch around each is examined, so that reading is linear in
+the length of the text.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ _DANGLING = re.compile(r"answer(?: is|:)\W*\Z")
 
 
 class LetterReading(NamedTuple):
-    """What a reply chooses; None: it could not be read."""
+    """The letter that a reply chooses; None: the reply could not be read."""
 
     letter: str | None
     how: str | None = None
@@ -82,13 +81,13 @@ class _LetteredLine(NamedTuple):
 
 
 class ExactChoice:
-    """1 where the letter that a reply chooses is the expected one, else 0."""
+    """1 if the reply chooses the expected letter, else 0."""
 
     name = "exact_choice"
     version = 2
 
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
-        """As in `Scorer`; the reference is a letter among those of the options."""
+        """See `Scorer`; the reference is the letter of an option."""
         expected = reference.strip().upper()
         choices = LETTERS_OF_OPTIONS[: len(options)] if options else LETTERS_OF_OPTIONS
         if expected in NO_REFERENCE or reference.strip() in NO_REFERENCE:

@@ -1,4 +1,4 @@
-"""What a reply takes back: `5. Wait, no, it is 7`, and `not 5 but 7` in other languages than English."""
+"""Corrections within a reply: `5. Wait, no, it is 7`, and `not 5 but 7` in other languages than English."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _WORDS_OF_DENIAL = re.compile(r"nicht|n'est|no es|не\s|不是|では|じゃ", 
 
 
 def find_corrections(lower: str, begins: int) -> Iterator[tuple[int, bool]]:
-    """Where behind a place something else follows words that take back: `wait, no, it is `; and whether the words name it (`it is`)."""
+    """Return where a corrected value begins after correcting words (`wait, no, it is `), and whether these words introduce it (`it is`)."""
     for opening in islice(_BEGIN_OF_CORRECTION.finditer(lower, begins), _MOST_CORRECTIONS):
         end = opening.end()
         subject = _SUBJECT_OF_STATEMENT.match(lower, end)
@@ -57,7 +57,7 @@ def find_corrections(lower: str, begins: int) -> Iterator[tuple[int, bool]]:
 
 
 def drop_denials(text: str) -> str:
-    """The text with `ist nicht 5, sondern 7` as `ist 7`, and so in the other languages of `find_foreign_cues.py`."""
+    """Convert `ist nicht 5, sondern 7` to `ist 7`, also in the other languages of `foreign_cues.py`."""
     if not _WORDS_OF_DENIAL.search(text):
         return text
     for pattern, replacement in _DENIAL_PATTERNS:

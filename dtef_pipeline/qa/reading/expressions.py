@@ -36,7 +36,7 @@ _MOST_TOKENS, _MOST_BRACKETS, _LONGEST_FIGURES, _LARGEST_FACTORIAL = 60, 12, 300
 
 
 class ExpressionValue(NamedTuple):
-    """What arithmetic comes to; None: it is none that can be worked out."""
+    """The value of an arithmetic expression; None: it cannot be evaluated."""
 
     value: Fraction | None
 
@@ -46,11 +46,10 @@ class _NoValue(Exception):
 
 
 def evaluate(text: str, *, as_formula: bool) -> ExpressionValue | None:
-    """The value of a text that is arithmetic with an operation, and perhaps a unit behind it; None: the text is something else.
+    """Evaluate a text that is arithmetic with an operation and an optional unit; None: the text is something else.
 
-    `as_formula`: the text stands where a formula does, in a box, so that `5!` is a factorial and `5-3` a difference. Elsewhere a `-`
-    needs blanks around it, and a `!` that no operation follows is an exclamation.
-    A lone `a - b` that goes upwards is a range, and no arithmetic.
+    `as_formula`: the text is a formula, for example in a box, so that `5!` is a factorial and `5-3` a difference. Otherwise a `-` needs
+    blanks around it, and a `!` without a following operation is an exclamation mark. A lone `a - b` with a < b is a range.
     """
     tokens, end = _tokenize_expression(text, as_formula=as_formula)
     signs = [token for token in tokens[1:] if isinstance(token, str) and token not in ("(", ")", "{", "}", "\\frac")]

@@ -1,4 +1,4 @@
-"""`The answer is` in German, French, Spanish, Russian, Chinese and Japanese, and figures as they are written there."""
+"""`The answer is` in German, French, Spanish, Russian, Chinese and Japanese, and the number formats of these languages."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _EUROS = re.compile(
 
 
 class ForeignCue(NamedTuple):
-    """Where a statement of another language than English begins, and where what it states does."""
+    """The start of a statement in another language than English, and the start of the value that it states."""
 
     start: int
     end: int
     has_commas: bool
-    """Whether the language has a comma before decimals, and points between thousands."""
+    """Whether the language uses decimal commas and points between thousands."""
 
 
 def find_foreign_cues(lower: str) -> Iterator[ForeignCue]:
-    """The statements of a text in lower case, from left to right."""
+    """Return the statements of a text in lower case, from left to right."""
     for match in _CUES.finditer(lower):
         yield ForeignCue(match.start(), match.end(), match[0][0] < _FIRST_IDEOGRAPH)
 
 
 def normalize_points(sentence: str) -> str:
-    """A sentence of those languages with figures as English has them: `1.319` as 1319, `1.319,50` as 1319.50, `12,5` as 12.5."""
+    """Convert the numbers of a sentence to English form: `1.319` to 1319, `1.319,50` to 1319.50, `12,5` to 12.5."""
     return _WITH_COMMA.sub(r"\1.\2", _WITH_POINTS.sub(_strip_grouping, sentence))
 
 
 def normalize_euros(text: str) -> str:
-    """The text with `1.319 Euro` as `1319 Euro`: no sum of money has three decimals."""
+    """Convert `1.319 Euro` to `1319 Euro`, because no sum of money has three decimals."""
     return _EUROS.sub(_strip_grouping, text) if "€" in text or "eur" in text.lower() else text
 
 

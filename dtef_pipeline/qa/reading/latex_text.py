@@ -1,4 +1,4 @@
-r"""What LaTeX and programs do to a reply: `\boxed{}`, `\frac`, `1{,}234`, fenced code."""
+r"""LaTeX and programs in replies: `\boxed{}`, `\frac`, `1{,}234`, fenced code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REWRITTEN = (
 
 
 class Box(NamedTuple):
-    """What stands in a `\\boxed{}`, and the places where the box begins and ends in the text."""
+    """The content of a `\\boxed{}`, and the start and end of the box in the text."""
 
     content: str
     start: int
@@ -38,7 +38,7 @@ class Box(NamedTuple):
 
 
 def find_boxes(text: str) -> Iterator[Box]:
-    r"""The closed `\boxed{}` and `\fbox{}` of a text, from left to right: of the last 60, those of at most 300 characters."""
+    r"""Return the closed `\boxed{}` and `\fbox{}` of a text, from left to right: among the last 60, those of at most 300 characters."""
     for match in deque(_BOX.finditer(text), maxlen=_LAST_BOXES) if "box" in text or "oxed" in text else ():
         depth = 1
         for brace in _BRACE.finditer(text, match.end(), match.end() + _LONGEST_BOX):
@@ -49,7 +49,7 @@ def find_boxes(text: str) -> Iterator[Box]:
 
 
 def strip_latex(text: str) -> str:
-    r"""The text with `\frac{3}{4}` as `3/4`, `1{,}234` as `1,234`, `\text{dollars}` as its words, and other commands as spaces."""
+    r"""Replace `\frac{3}{4}` by `3/4`, `1{,}234` by `1,234`, `\text{dollars}` by its words, and other commands by spaces."""
     if "\\" not in text and "{" not in text and "\x0c" not in text:
         return text
     for pattern, replacement in _REWRITTEN:
@@ -58,5 +58,5 @@ def strip_latex(text: str) -> str:
 
 
 def strip_programs(text: str) -> str:
-    """The text without fenced blocks that are labelled as code of a programming language: a program is not its own output."""
+    """Remove fenced blocks labelled as code of a programming language: a program is not its own output."""
     return _FENCED_PROGRAM.sub("\n", text) if "```" in text else text

@@ -1,27 +1,26 @@
-r"""The number that a free reply gives as its answer, beside the `numeric` scorer.
+r"""Reading the number that a free reply gives as its answer, and the `numeric` scorer.
 
-In order; the first rule that applies decides (`how` names it):
+The first rule that applies decides (`how` names it):
 
 1. `marker`: the last `####` with a number in its line;
 2. `boxed`: the last `\boxed{}` or `\fbox{}` with a number;
 3. `statement`: the last `answer is`, `answer:`, `final answer|number|result is`, or line `A:`. The number after the last `=` of
-   that sentence, else its first number (`4 + 2 = 6 bolts` is 6; equations in brackets behind the number, and behind `because`, are
-   reasons). Where the last statement is prose without a number, the one before it counts. Statements of which none has a number
-   (`The answer is ____`) make the reply unparseable: a number of the working is never taken. `Answer:` with a whole working behind
-   it is a heading, no statement. `not 5 but 7` states 7, and behind a correction (`Wait`) `it is 7` is a statement (`corrections.py`). German,
-   French, Spanish, Russian, Chinese and Japanese have statements of their own (`find_foreign_cues.py`), other languages none;
-4. `last`: the last number of the text. The word `one`, numbers of steps and of list items count only where there is no other.
+   that sentence, else its first number (`4 + 2 = 6 bolts` is 6; equations in brackets after the number, and after `because`, are
+   reasons). If the last statement is prose without a number, the one before it counts. If no statement has a number (`The answer is
+   ____`) the reply is unparseable: a number of the working is never used. `Answer:` followed by a whole working is a heading, not a
+   statement. `not 5 but 7` states 7, and after a correction (`Wait`) `it is 7` is a statement (`corrections.py`). Statements are also
+   found in German, French, Spanish, Russian, Chinese and Japanese (`foreign_cues.py`), but in no other language;
+4. `last`: the last number of the text. The word `one` and numbers of steps and list items count only if there is no other.
 
-Thinking is left out first, and fenced programs (not their output). A reply that was cut by the limit of tokens is read only by
-rules 1-3, and only where something follows the number. What is a number: `dtef_pipeline/text/numbers.py`.
-A number that is one of two (`between 3 and 5`, `10 - 15`, `3 or 5`, `twenty twenty-four`), and one whose value is not clear (`1,23`,
-`5,000,00`, `two dozen`), make the reply unparseable, and no other number is taken in its place, but for one that says what it is
-(`two dozen (24)`, `between 5 and 10: 7`; see `read_sentence_number.py`). `3 dozen` in figures is 3: items of GSM8K expect dozens.
-In rules 1-3 plain arithmetic is worked out (`3 \times 4` is 12: `expressions.py`); several values (`3, 5`) behind a marker or in a box,
-and variables in a box (`3x + 4`), are not clear. A reply ends where the model asks itself the next question (`run_on.py`).
-Flags: `run_on` (it went on), `several` (the statements, boxes or markers gave different numbers), `ambiguous` (one of two, or
-not clear), `truncated` (cut).
-All patterns look at a bounded stretch behind each cue, so that reading is linear in the length of the text.
+Thinking and fenced programs (not their output) are removed first. A reply that the token limit cut off is read only by rules 1-3, and only
+if text follows the number. `dtef_pipeline/text/numbers.py` defines what a number is. A number that is one of two (`between 3 and 5`, `10 -
+15`, `3 or 5`, `twenty twenty-four`), or whose value is not clear (`1,23`, `5,000,00`, `two dozen`), makes the reply unparseable; only a number
+that explains it can replace it (`two dozen (24)`, `between 5 and 10: 7`; see `sentence_numbers.py`).
+`3 dozen` in digits is 3, because items of GSM8K expect dozens. In rules 1-3 plain arithmetic is evaluated (`3 \times 4` is 12:
+`expressions.py`); several values (`3, 5`) after a marker or in a box, and variables in a box (`3x + 4`), are not clear. A reply ends before
+the next question that the model asks itself (`reply_end.py`). Flags: `run_on` (it went on), `several` (the statements, boxes or markers
+gave different numbers), `ambiguous` (one of two, or not clear), `truncated` (cut). All patterns examine a bounded stretch after each cue,
+so that reading is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -49,13 +48,13 @@ from dtef_pipeline.text.numbers import FoundNumber, convert_to_json_number, find
 from dtef_pipeline.text.plain import strip_thinking
 
 _SENTENCE = 400
-"""Characters behind a cue that are looked at."""
+"""Characters after a cue that are examined."""
 _LAST_CUES = 60
-"""So many cues from the end are looked at: a bound for hostile text."""
+"""Number of cues that are examined, counted from the end: a bound for hostile text."""
 _PIECE_LENGTH = 4_000
-"""The last number is looked for in pieces of this length, from the end, ..."""
+"""The last number is searched for in pieces of this length, from the end, ..."""
 _LOOKED_BACK = 40_000
-"""... and so far back."""
+"""... and at most this far back."""
 _MARKER = re.compile(r"#{4,}[ \t]*\n?")
 _HEADING = re.compile(r"[\s*_]*[0-9]{1,2}[.)]\s+[*_]*[^\W\d]")
 _BEFORE_MARKED = re.compile(r"[^\w\n]*(?:(?:the|my|final|correct|answer|result|total|is)\b[^\w\n]*){0,5}\Z")
@@ -86,18 +85,18 @@ _LIST_NUMBER = re.compile(r"[.)]\s+[*_]*[^\W\d]")
 _AFTER_STEP = re.compile(r"\bsteps? *#?\Z")
 
 NO_REFERENCE = ("", "null")
-"""References that expect nothing: replies to such items have no value."""
+"""References that expect nothing: replies to these items get no value."""
 NOTHING_EXPECTED = "there is no reference"
 
 
 class Numeric:
-    """1 where the number that a reply gives is the expected one, up to a millionth, else 0."""
+    """1 if a reply gives the expected number, within one millionth, else 0."""
 
     name = "numeric"
     version = 2
 
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
-        """As in `Scorer`; the reference is a number, or a solution that ends in `#### number`; `null`: replies are only read."""
+        """See `Scorer`; the reference is a number or a solution that ends in `#### number`; `null`: replies are read but not scored."""
         expected = _parse_expected_number(reference)
 
         def score(response: Written) -> ItemScore:
@@ -108,7 +107,9 @@ class Numeric:
             if read.number is None:
                 return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=details)
             if expected is None:
-                return ItemScore(OK_STATUS, None, read.how, read.flags, details, f"{NOTHING_EXPECTED}: the number is only read")
+                return ItemScore(
+                    OK_STATUS, None, read.how, read.flags, details, f"{NOTHING_EXPECTED}: the number is read but not scored"
+                )
             return ItemScore(OK_STATUS, float(is_same_number(read.number, expected)), read.how, read.flags, details)
 
         return score
@@ -129,7 +130,7 @@ def _parse_expected_number(reference: str) -> Fraction | None:
 
 
 class NumberReading(NamedTuple):
-    """What a reply says: `number` is exact; None: it could not be read."""
+    """The number in a reply, exact; None: it could not be read."""
 
     number: Fraction | None
     how: str | None = None
@@ -147,7 +148,7 @@ class _GivenNumber(NamedTuple):
 
 
 def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
-    """The number a reply gives as its answer, by the rules at the top of this file. Never raises, whatever the text."""
+    """Read the number that a reply gives as its answer, by the rules at the top of this file. Never raises, whatever the text."""
     reply = cut_at_end(strip_thinking(text or ""))
     outside = drop_denials(align_text(normalize_euros(strip_programs(reply.text))))
     before = cut_before_next_turn(outside)
@@ -344,18 +345,18 @@ _ENDS_IN_VALUE = re.compile(
 
 
 class NumberCue(NamedTuple):
-    """Words that open a statement, and what is known of them."""
+    """Words that open a statement, with their properties."""
 
     start: int
     end: int
     is_heading: bool
-    """Whether it may be one: `Answer:`."""
+    """Whether it may be a heading: `Answer:`."""
     has_commas: bool = False
-    """Whether figures behind it have a comma before their decimals."""
+    """Whether numbers after it use decimal commas."""
 
 
 def find_number_cues(text: str, lower: str) -> Iterator[NumberCue]:
-    """The cues of a text, from left to right; `lower` is the text in lower case, as long as it."""
+    """Return the cues of a text, from left to right; `lower` is the text in lower case, of the same length."""
     return _merge_cues(sorted(_iterate_cues(text, lower)))
 
 

@@ -1,4 +1,4 @@
-"""Which options a stretch of a reply names by their texts."""
+"""The options that a stretch of a reply names by their texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IN_A_NUMBER = "-^/*+.,"
 
 
 class OptionTexts:
-    """The texts of an item's options, compared without regard to case, quotes, emphasis and outer punctuation; signs inside count."""
+    """The texts of an item's options, compared without case, quotes, emphasis and outer punctuation; inner punctuation counts."""
 
     def __init__(self, options: Sequence[str]) -> None:
         self._options = tuple(options)
@@ -27,7 +27,7 @@ class OptionTexts:
         return sorted(((text, number) for text, number in texts if text), key=lambda pair: -len(pair[0]))
 
     def find_named_options(self, stretch: str) -> set[int]:
-        """Numbers of the options whose whole texts stand in the stretch; a place belongs to the longest text there."""
+        """Return the numbers of the options whose whole texts occur in the stretch; the longest text wins a place."""
         remainder = normalise_text(stretch)
         named: set[int] = set()
         for text, number in self._texts:
@@ -40,9 +40,9 @@ class OptionTexts:
         return named
 
     def match_start(self, stretch: str, *, whole: bool = False) -> set[int]:
-        """Numbers of the options with the longest text that the stretch begins with, and of one that `or` joins to it.
+        """Return the numbers of the options with the longest text at the start of the stretch, and of an option that `or` joins to it.
 
-        `whole`: only where a sentence or line ends behind the text.
+        `whole`: only if a sentence or line ends after the text.
         """
         tail = normalise_text(stretch).lstrip(_MARKS + "(")
         for text, _ in self._texts:
@@ -84,7 +84,7 @@ def _find_whole_words(text: str, stretch: str) -> int:
 
 
 LETTER_OPENING = r"(?:[\s*_\"'`$(\[{<]|\\(?:text|textbf|mathrm|mathbf|boxed|rm|bf)?\s?\{|\\[(\[]){0,12}"
-"""What may stand between a cue and its letter."""
+"""Characters that may separate a cue and its letter."""
 LETTER_CLOSING = r"[)\]}>*_\"'`$]{0,6}"
 _ONE_LETTER = re.compile(
     rf"({LETTER_OPENING})([A-J](?!(?![\u3040-\u30ff\u4e00-\u9fff])\w|['-]\w)|[a-j](?=[)\]}}*.,;:!\"'$]|\s*\Z|\s*\n))({LETTER_CLOSING})"
@@ -103,7 +103,7 @@ _MOST_LETTERS = 12
 
 
 class NamedLetters(NamedTuple):
-    """The letters that one place names, in capitals, and where they begin and end with their brackets."""
+    """The letters that one place names, in capitals, and their start and end including brackets."""
 
     letters: tuple[str, ...]
     start: int
@@ -113,7 +113,7 @@ class NamedLetters(NamedTuple):
 
 
 def read_letters_at(text: str, place: int) -> NamedLetters | None:
-    """The letters A-J at a place, brackets and emphasis before them passed over; several where they are joined; None: none."""
+    """Return the letters A-J at a place after optional brackets and emphasis; several if they are joined; None: no letter."""
     first = _match_letter_at(text, place)
     if first is None:
         return None
@@ -133,7 +133,7 @@ def _match_letter_at(text: str, place: int) -> re.Match[str] | None:
 
 
 def is_a_word(text: str, match: re.Match[str]) -> bool:
-    """Whether the `A` or `I` of a match is no letter of an option: a word in small letters follows it that none is followed by."""
+    """Whether the `A` or `I` of a match is a word: the lower-case word after it does not follow an option's letter."""
     if match[2] not in "AI" or match[3]:
         return False
     following = _GOES_ON_SMALL.match(text, match.end(2))

@@ -1,4 +1,4 @@
-"""Where a reply ends, although the model went on: at the mark of an end, at another speaker's turn, at a next question of its own."""
+"""Where a reply ends although the model went on: at an end mark, at another speaker's turn, or at a next question that it asks itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ END_MARK = re.compile(
     r"|</s>(?=[ \t]*(?:<s>|\[INST\]|(?:Question|Problem|User|Human|Q):))",
     re.MULTILINE | re.IGNORECASE,
 )
-"""What models and their templates write behind the last word of a reply. One that ends a literal is a word of a program."""
+"""End marks that models and their templates write after a reply. A mark at the end of a string literal belongs to a program."""
 _TURN_HEAD = re.compile(
     r"\s*(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|)(?:assistant|model)(?:<\|end_header_id\|>|\|>)?\s*",
     re.IGNORECASE,
@@ -29,14 +29,14 @@ _ENDS_IN_COLON = re.compile(r":[*_\s]*\Z")
 
 
 class ReplyEnd(NamedTuple):
-    """A reply up to the mark of its end, and whether it had one."""
+    """A reply up to its end mark, and whether it had one."""
 
     text: str
     has_mark: bool
 
 
 def cut_at_end(text: str) -> ReplyEnd:
-    """The reply up to the first mark of an end that stands behind a word, without the template's head of a turn before it."""
+    """Return the reply up to the first end mark after a word, without a leading turn header of the template."""
     if "<" not in text and "[INST]" not in text:
         return ReplyEnd(text, False)
     head = _TURN_HEAD.match(text)
@@ -49,10 +49,10 @@ def cut_at_end(text: str) -> ReplyEnd:
 
 
 def cut_before_next_turn(text: str) -> str | None:
-    """The text before the first line that opens a question or turn of the model's own; None: there is none.
+    """Return the text before the first line that opens another question or turn; None: there is no such line.
 
-    A reply that begins to count its questions (`Question 1:`) goes through those that it was shown. Text that ends in a colon leads on to
-    what follows, such as the question itself once more.
+    A reply that begins with a numbered question (`Question 1:`) repeats the questions of the prompt, and text that ends in a colon
+    introduces what follows, such as the question itself: neither is cut there.
     """
     for turn in _NEXT_TURN.finditer(text):
         before = text[: turn.start()]

@@ -1,9 +1,8 @@
-"""Which number a sentence says, and whether it says one at all: `3 or 5`, `10 - 15` and `between 3 and 5` say two in the place of one.
+"""The number that a sentence gives, if it gives one: `3 or 5`, `10 - 15` and `between 3 and 5` give two in place of one.
 
-Two numbers are in the place of one only where `to`, `or`, `-`, `through` or a blank joins them directly, or `between` and `from`
-open a range. `3, or 5 with the red ones` and `10 through 3 steps` give one and an aside. How exact a number is, is no number of its
-own: `3.33 to 2 decimal places`, `130 to the nearest 10`. What is said behind makes clear what was not: `two dozen (24)`, `between 5
-and 10: 7`.
+Two numbers replace one only if `to`, `or`, `-`, `through` or a blank joins them directly, or `between` or `from` opens a range. `3, or 5
+with the red ones` and `10 through 3 steps` give one number and an aside. A precision is not a second number: `3.33 to 2 decimal places`,
+`130 to the nearest 10`. A number that follows an unclear one replaces it: `two dozen (24)`, `between 5 and 10: 7`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _NAMES_IT = re.compile(r"(?:[ ][a-z]{1,15}){0,3}[ *_]{0,4}(?::|,?[ ]namely[,:]?)
 
 
 def read_sentence_number(sentence: str) -> FoundNumber | None:
-    """The number after the last `=`, else the first one; `one` only where there is no other. Not clear: it is one of two."""
+    """Read the number after the last `=`, else the first one; `one` only if there is no other. One of two numbers is not clear."""
     lower = align_lower(sentence)
     numbers = list(find_numbers(lower))
     behind = sentence.rfind("=") + 1
@@ -50,7 +49,8 @@ def read_sentence_number(sentence: str) -> FoundNumber | None:
 def compare_with_neighbours(
     lower: str, numbers: Sequence[FoundNumber], stated_number: FoundNumber, *, is_stated: bool
 ) -> FoundNumber:
-    """The number; not clear where another one is joined to it, before or behind. `is_stated`: `and` joins too, and asides do not."""
+    """Return the number; it is not clear if another number is joined to it, before or after. `is_stated`: `and` joins numbers too, asides
+    do not."""
     place = numbers.index(stated_number)
     for pair in pairwise(numbers[max(0, place - 1) : place + 2]):
         between = (pair[0].end, pair[1].start)
@@ -69,7 +69,7 @@ def is_the_word_one(text: str, number: FoundNumber) -> bool:
 
 
 def is_stating_precision(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
-    """Whether the second number says how exact the first one is: `3.33 to 2 decimal places`, `130, rounded to the nearest 10`."""
+    """Whether the second number is the precision of the first: `3.33 to 2 decimal places`, `130, rounded to the nearest 10`."""
     joint = _SAYS_HOW_EXACT.fullmatch(lower, first.end, second.start)
     if joint is None or joint["nearest"]:
         return joint is not None

@@ -1,4 +1,4 @@
-"""The places of a reply that say outright which option it chooses."""
+"""Statements of a reply that name the chosen option."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dtef_pipeline.qa.reading.option_texts import LETTER_CLOSING, LETTER_OPENING
 
 LETTERS_OF_OPTIONS = "ABCDEFGHIJ"
 _LAST_PLACES = 60
-"""So many places of a cue from the end are looked at: a bound for hostile text."""
+"""Number of places of a cue that are examined, counted from the end: a bound for hostile text."""
 _VERB = re.compile(
     r"""answers?\b[*_"')\]]{0,4}(?:[^\S\n]{1,3}[^\s.:=!?]{1,25}){0,8}?
         (?:\s{1,3}(?P<verb>is|are|was|(?:would|will|should|must|has\s+to)\s+be)
@@ -89,7 +89,7 @@ _AFTER_SO = re.compile(
 
 
 class Statement(NamedTuple):
-    """The letters (in capitals; several: it is undecided) that one statement names, where it begins and ends, and the rule that read it."""
+    """The letters that one statement names (capitals; several: undecided), its start and end, and the rule that read it."""
 
     start: int
     end: int
@@ -98,14 +98,14 @@ class Statement(NamedTuple):
 
 
 class Denial(NamedTuple):
-    """The letters that a statement says are not the answer, and where it ends."""
+    """The letters that a statement rules out, and its end."""
 
     letters: tuple[str, ...]
     end: int
 
 
 def find_strong_statements(text: str, lower: str, texts: OptionTexts | None) -> list[Statement]:
-    """Statements with `answer`, boxes, and `closest`, in order; `lower` is the text in lower case, as long as it."""
+    """Return statements with `answer`, boxes and `closest`, in order; `lower` is the text in lower case, of the same length."""
     statements: list[Statement] = []
     if "answer" in lower:
         statements += _find_answer_statements(text, lower, texts)
@@ -121,7 +121,7 @@ def find_strong_statements(text: str, lower: str, texts: OptionTexts | None) -> 
 
 
 def find_weak_statements(text: str, lower: str) -> list[Statement]:
-    """Statements with `option` and `choice`, `I choose X`, `so X` at the end of a line, and `it is not X, it is Y`, in order."""
+    """Return statements with `option` and `choice`, `I choose X`, `so X` at the end of a line, and `it is not X, it is Y`, in order."""
     return sorted(
         {
             *_find_option_statements(text, lower),
@@ -230,7 +230,7 @@ def _match_verbs(lower: str, place: int) -> list[re.Match[str]]:
 
 
 def find_denials(text: str, lower: str) -> Iterator[Denial]:
-    """What the statements with `answer` say it is not, from left to right."""
+    """Return the letters that statements with `answer` rule out, from left to right."""
     for place in _find_cue_places("answer", lower):
         denials = (denial for verb in _match_verbs(lower, place) if (denial := _read_denial(text, verb)))
         yield from islice(denials, 1)

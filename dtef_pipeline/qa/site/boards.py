@@ -1,4 +1,4 @@
-"""The leaderboards of the qa family: one for each suite, way of asking, metric and ground of the metric, and what they say in a sentence."""
+"""The leaderboards of the qa family: one for each suite, condition, metric and `measured_by`, and their summary in a sentence."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _BOARD_MEANING = (
 
 @dataclass(frozen=True)
 class SuiteBoard:
-    """A leaderboard, and what it is of."""
+    """A leaderboard with its key."""
 
     suite: str
     measure: BoardMeasure
     board: RankedBoard
 
     def filter_alike(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of `qa_board` that are measured alike."""
+        """Return the rows of `qa_board` that are measured alike."""
         mask = frame["suite"] == self.suite
         for name, value in self.measure._asdict().items():
             mask &= frame[name] == value
@@ -58,7 +58,7 @@ class SuiteBoard:
 
 
 def build_suite_boards(scores: QaScores) -> list[SuiteBoard]:
-    """Every board with a score, suite by suite, the main one of each first. Boards of suites that have no scores any more are left out."""
+    """Build every board with a score, suite by suite, the main one of each first. Boards of suites without scores are left out."""
     if not len(scores.board):
         return []
     overall = scores.board[(scores.board["cut"] == "overall") & scores.board["suite"].astype(str).isin(list(scores.suites))]
@@ -81,7 +81,7 @@ def _group_by_measure(rows: pd.DataFrame) -> Iterator[tuple[BoardMeasure, pd.Dat
 
 
 def format_board_title(row: Mapping[str, Any]) -> str:
-    """The title of the board that a row of `comparisons` is of."""
+    """Return the title of the board of a row of `comparisons`."""
     return _format_condition_title(str(row["first_level"]), str(row["condition"]), str(row["metric"]))
 
 
@@ -106,7 +106,7 @@ def _build_ranked_board(rows: pd.DataFrame, id: str, title: str, of: BoardMeasur
 
 
 def _is_informative(name: str, rows: pd.DataFrame) -> bool:
-    """Whether a column is worth its room: no counts of nothing, no shares that are whole, no means over groups of one item each."""
+    """Whether a column is informative: not a count of 0 only, not a share of 1 only, and not a mean over groups of one item each."""
     if name == "macro":
         return bool((rows["n_clusters"] != rows["n_items"]).any())
     if name in ("coverage", "parse_rate"):
@@ -123,7 +123,7 @@ def _build_row(row: Mapping[str, Any], columns: Sequence[Column]) -> BoardRow:
 
 
 def choose_main_boards(boards: Sequence[SuiteBoard]) -> dict[str, SuiteBoard]:
-    """The main board of each suite."""
+    """Return the main board of each suite."""
     return {board.suite: board for board in reversed(boards)}
 
 
@@ -148,7 +148,7 @@ def verdict(boards: Sequence[SuiteBoard]) -> str:
 
 
 def _describe_best(names: Sequence[str], suites: Sequence[str], ranked: Mapping[str, RankedBoard]) -> str:
-    """What is said of those who are first in these suites. A rank range of 1 alone: tests tell it apart from every other model."""
+    """Describe the best models of these suites. A rank range of 1 only means that tests separate the model from every other."""
     numbers = ", ".join(f"{format_suite_title(suite)} {show(ranked[suite].models[0].score, 'score')}" for suite in suites)
     suites_words = format_count(len(ranked), "suite")
     of = f"all {suites_words}" if len(suites) == len(ranked) else f"{len(suites)} of {suites_words}"
@@ -166,7 +166,7 @@ def _format_number(row: BoardRow) -> str:
 
 
 def describe_unscored(scores: QaScores) -> Iterator[str]:
-    """Sentences on the boards of which no model has a score."""
+    """Describe the boards without any score."""
     overall = scores.board[scores.board["cut"] == "overall"] if len(scores.board) else scores.board
     for suite, group in overall.groupby("suite", sort=True) if len(overall) else ():
         for key, rows in _group_by_measure(group):

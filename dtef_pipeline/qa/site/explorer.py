@@ -1,4 +1,4 @@
-"""The data of the item explorer: an index of all items of a suite, their words, and what an opened item shows, in files of some items each."""
+"""Data of the item explorer: an index of all items of a suite, their words, and the details of items in files of several items each."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import address_id
 
 KEPT_CHARACTERS = 40_000_000
-"""Of texts of responses and judges on the site; of more, a sample of the items has them."""
+"""Largest number of characters in texts of responses and judges on the site; beyond it only a sample of the items has texts."""
 FILE_ITEMS, FILE_RESPONSES = 100, 1_200
-"""Items of one file at most, and responses from which another is begun."""
+"""Largest number of items in one file, and number of responses after which the next file begins."""
 _BATCH_ITEMS = 1_000
 _SAMPLED_ITEMS = 8
-"""Items of a suite that stand on its page itself."""
+"""Number of items on the page of the suite itself."""
 
 
 def compute_kept_share(scores: QaScores, most: int = KEPT_CHARACTERS) -> float:
-    """The share of the items whose responses are kept, 0-1: 1 where their texts have at most `most` characters."""
+    """Return the share of the items whose responses are kept, 0-1: 1 if their texts have at most `most` characters."""
     total = 0
     for table, text, limit in (
         ("qa_responses", "response", RESPONSE_CHARACTERS),
@@ -41,12 +41,12 @@ def compute_kept_share(scores: QaScores, most: int = KEPT_CHARACTERS) -> float:
 
 
 def is_kept(suite: str, item: str, share: float) -> bool:
-    """Whether an item is in the sample: the same ones for any order of the rows, and all at a share of 1."""
+    """Whether an item is in the sample, which does not depend on the order of rows and has all items at a share of 1."""
     return share >= 1 or int(digest("qa site", suite, item)[:8], 16) / 16**8 < share
 
 
 def build_explorer_files(scores: QaScores, suite: SuiteScores, share: float) -> Iterator[DataFile]:
-    """Every data file of a suite's explorer."""
+    """Build every data file of a suite's explorer."""
     folder = f"qa/suites/{suite.file}"
     ways = _list_ways(scores, suite)
     firsts, first = [], 0
@@ -64,7 +64,7 @@ def _list_ways(scores: QaScores, suite: SuiteScores) -> list[str]:
 
 
 def _iterate_items(scores: QaScores, suite: SuiteScores, ways: Sequence[str], share: float) -> Iterator[ItemEntry]:
-    """Each item in order as it is opened."""
+    """Yield the details of each item, in order."""
     reader = ItemReader(scores, suite, ways)
     named = zip(suite.items["part"].astype(str), suite.items["item_id"].astype(str), strict=True)
     items = [BatchItem(at, part, item, is_kept(suite.suite, item, share)) for at, (part, item) in enumerate(named)]
@@ -73,7 +73,7 @@ def _iterate_items(scores: QaScores, suite: SuiteScores, ways: Sequence[str], sh
 
 
 def sample_items(scores: QaScores, suite: SuiteScores, share: float) -> list[dict[str, Any]]:
-    """A few items, drawn by their ids, with names in place of numbers: what the page of a suite shows without scripts."""
+    """Return a few items, chosen by a hash of their ids, with names in place of numbers, for the page of a suite without scripts."""
     named = enumerate(zip(suite.items["part"].astype(str), suite.items["item_id"].astype(str), strict=True))
     items = [BatchItem(at, part, item, True) for at, (part, item) in named if is_kept(suite.suite, item, share)]
     picks = sorted(items, key=lambda pick: digest("without scripts", suite.suite, pick.item_id))[:_SAMPLED_ITEMS]
@@ -104,7 +104,7 @@ def _response(
 
 
 def _group_items(items: Iterator[ItemEntry]) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
-    """The items in groups of FILE_ITEMS, or of fewer where these have FILE_RESPONSES; a passage stands in a group once."""
+    """Group the items by FILE_ITEMS, or fewer if they reach FILE_RESPONSES; each group has a passage only once."""
     group: list[dict[str, Any]] = []
     documents: dict[str, Any] = {}
     responses = 0
@@ -145,7 +145,7 @@ def _build_index(scores: QaScores, suite: SuiteScores, ways: Sequence[str], firs
 
 
 def _compress_scores(row: Scores) -> list[float | None] | None:
-    """The scores of a model, whole numbers without decimals; None: it was asked nothing."""
+    """Return the scores of a model, whole numbers without decimals; None: it has no responses."""
     if np.isnan(row).all():
         return None
     return [None if score != score else int(score) if score == int(score) else score for score in row.tolist()]

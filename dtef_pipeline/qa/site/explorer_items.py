@@ -1,7 +1,7 @@
-"""Items as the explorer opens them: question, expected answer, what was shown beside it, and every response with how it was read and scored.
+"""Details of items in the explorer: question, expected answer, shown passages, and every response with its reading and scores.
 
-Plain data, which the page's script shows as text. What is null, empty or as usual is left out. Long texts are cut and end in an ellipsis; a
-response that is cut has its length in `length`.
+Plain data, which the page's script shows as text. Null, empty and default values are left out. Long texts are cut off and end in an
+ellipsis; a response that is cut off has its length in `length`.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, BoardMeasure, QaScore
 from dtef_pipeline.report.row_reader import StoredRow
 
 RESPONSE_CHARACTERS, ITEM_CHARACTERS, CHUNK_CHARACTERS, OTHER_CHARACTERS = 2_000, 8_000, 6_000, 800
-"""Of a response; of a question, options and expected answer; of a passage; of any other text."""
+"""Largest number of characters of a response; of a question, options and expected answer; of a passage; of any other text."""
 _BATCH = "batch_of_qa_items"
 _RESPONSE_NAME = ("at", "condition", "model_variant", "draw", "snapshot")
-"""What a response is found by; `at`: the place of its item in the suite."""
+"""Columns that identify a response; `at`: the place of its item in the suite."""
 
 
 class _StoredPart(NamedTuple):
-    """Rows that belong to an item or to a response of it."""
+    """Rows that belong to an item or one of its responses."""
 
     table: str
     columns: str
-    """Names; behind a colon the characters that are kept of a text, or of each text of a list."""
+    """Names of columns, with the number of characters to keep of a text, or of each text of a list, after a colon."""
     order: tuple[str, ...] = ()
     is_large: bool = True
-    """Whether they are read of the items alone whose responses are kept."""
+    """Whether they are read only for items whose responses are kept."""
     computed: tuple[str, ...] = ()
     """Further columns: `name=expression`."""
 
     @property
     def wanted(self) -> list[str]:
-        """The columns as `StoredRows` takes them."""
+        """Return the columns in the form of `StoredRows`."""
         return [*(_build_column_query(*column.split(":")) for column in self.columns.split()), *self.computed]
 
 
@@ -100,7 +100,7 @@ _DOCUMENT_ROWS = _StoredPart(
 
 @dataclass(frozen=True)
 class _Places:
-    """What responses have in common: each stands in the index once, and is named by its place after that."""
+    """Values shared by responses: each is in the index once, and responses refer to it by its place."""
 
     models: Mapping[str, int]
     ways: Mapping[str, int]
@@ -108,7 +108,7 @@ class _Places:
 
 
 class BatchItem(NamedTuple):
-    """An item to read: its place in the suite, its part and id, and whether the texts of its responses are kept."""
+    """An item to read: its place in the suite, its part and id, and whether its responses' texts are kept."""
 
     at: int
     part: str
@@ -117,7 +117,7 @@ class BatchItem(NamedTuple):
 
 
 class ItemEntry(NamedTuple):
-    """What the explorer shows of an item, and the passages that were shown with it, by id."""
+    """The explorer's details of an item, and the passages shown with it, by id."""
 
     entry: dict[str, Any]
     documents: dict[str, dict[str, Any]]
@@ -131,7 +131,7 @@ class ItemReader:
         self._places = _Places(_index_names(suite.models), _index_names(ways), _index_names(suite.scores))
 
     def read(self, batch: Sequence[BatchItem]) -> Iterator[ItemEntry]:
-        """The items of a batch, in their order."""
+        """Read the items of a batch, in their order."""
         columns = zip(BatchItem._fields, zip(*batch, strict=True), strict=True)
         self._scores.connection.register(_BATCH, pa.table({name: list(values) for name, values in columns}))
         responses, questions, chunks = self._collect_responses(), defaultdict(list), defaultdict(list)
@@ -150,7 +150,7 @@ class ItemReader:
 
     @cached_property
     def _documents(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """The passages of the suite that were shown with any item, by part and id."""
+        """Return the passages of the suite that were shown with any item, by part and id."""
         rows = self._scores.rows
         if not rows.has("qa_documents") or not rows.has("qa_context"):
             return {}
@@ -159,7 +159,7 @@ class ItemReader:
         return {(str(row["part"]), row["doc_id"]): _build_document(row) for row in records}
 
     def _rows(self, rows: _StoredPart) -> list[StoredRow]:
-        """The rows of the batch, of responses those of the runs that are shown."""
+        """Return the rows of the batch, with responses only of the runs that are shown."""
         columns = self._scores.rows.columns(rows.table)
         if not columns:
             return []
@@ -169,7 +169,7 @@ class ItemReader:
         return self._scores.rows.rows(source, rows.wanted, {"suite": self._suite.suite}, rows.order)
 
     def _collect_responses(self) -> dict[int, list[dict[str, Any]]]:
-        """By item the responses, those of the best model first."""
+        """Collect the responses by item, those of the best model first."""
         scores = _group_by_response(self._rows(_SCORE_ROWS))
         beside = {name: _group_by_response(self._rows(rows)) for name, rows in _BESIDE_RESPONSES.items()}
         responses: dict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -182,7 +182,7 @@ class ItemReader:
         return responses
 
     def _describe_item(self, row: StoredRow, chunks: Sequence[StoredRow]) -> dict[str, Any]:
-        """How an item was asked: the order of its options, and the passages that were shown."""
+        """Describe how an item was shown: the order of its options, and the passages."""
         return _drop_empty(
             way=self._places.ways[row["condition"] or ""],
             order=row["option_order"],
@@ -238,7 +238,7 @@ def _build_entry(
 
 
 def _format_expected(row: StoredRow) -> str | None:
-    """The expected answer for people: of a program its tests, which are kept as JSON."""
+    """Format the expected answer for people; for programs, the tests from the JSON."""
     reference = row.get("reference")
     if row.get("type") != "code" or not reference:
         return None if reference is None else str(reference)[:ITEM_CHARACTERS]
@@ -256,12 +256,12 @@ def _build_document(row: StoredRow) -> dict[str, Any]:
 
 
 def _drop_names(row: StoredRow, *without: str) -> dict[str, Any]:
-    """What a row says beside its names and `without`."""
+    """Return a row without its key columns and `without`."""
     return _drop_empty(**{name: value for name, value in row.items() if name not in _RESPONSE_NAME and name not in without})
 
 
 def _drop_empty(**fields: Any) -> dict[str, Any]:
-    """The fields that say something; 0 does, and false does not."""
+    """Return the fields that are neither empty nor false; 0 is kept."""
     return {
         name: value for name, value in fields.items() if value is not None and value is not False and value not in ("", [], {})
     }

@@ -1,4 +1,4 @@
-"""Questions with an expected answer on the site: models ranked in each suite, a page per suite with every item, and where models differ."""
+"""The qa family on the site: models ranked in each suite, a page per suite with every item, and comparisons of models."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _SHOWN_FINDINGS = 500
 
 
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
-    """What questions show. `connection` has `qa_scores` and perhaps the family's other tables."""
+    """Read the family's pages. `connection` has `qa_scores` and optionally the family's other tables."""
     scores = QaScores(connection)
     boards = build_suite_boards(scores)
     main = choose_main_boards(boards)
@@ -69,7 +69,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
     return FamilyView(
         verdict(boards)
         if len(scores.board)
-        else "Answers are scored, but there is no board yet: `dtef qa board --refresh` makes it.",
+        else "Answers are scored, but there is no board yet. Run `dtef qa board --refresh` to make it.",
         [board.board for board in boards],
         sections=[
             build_suites_section(scores.suites, main),
@@ -95,7 +95,7 @@ def _build_pages(scores: QaScores, boards: list[SuiteBoard]) -> Iterator[Page | 
 
 
 def item_scores(scores: QaScores) -> pd.DataFrame:
-    """ITEM_COLUMNS: every score of the main measure of each suite."""
+    """Return every score of each suite's main measure, with ITEM_COLUMNS."""
     frames = [_build_suite_items(scores, suite) for suite in scores.suites.values() if suite.scores]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(ITEM_COLUMNS))
 
@@ -115,7 +115,7 @@ def _build_suite_items(scores: QaScores, suite: SuiteScores) -> pd.DataFrame:
 
 
 def _build_items_section(scores: QaScores) -> Section:
-    """What was asked: the parts of every suite, and whether its answers are public."""
+    """Build the list of suites and parts, with whether their answers are public."""
     columns = (
         Column("suite", "Suite"),
         Column("parts", "Parts", "count", always=True),
@@ -138,11 +138,13 @@ def _build_items_section(scores: QaScores) -> Section:
     n_exposed = sum(bool(row["exposure"]) for row in rows)
     answer = f"{format_count(sum(row['items'] for row in rows), 'item')} in {format_count(len(rows), 'suite')}."
     note = f" Answers of {n_exposed} may be in training data." if n_exposed else ""
-    return Section("items", "what was asked", [Table("Suites, and what may be known of them", columns, rows)], answer + note)
+    return Section(
+        "items", "what was asked", [Table("Suites, and whether their answers are public", columns, rows)], answer + note
+    )
 
 
 def _build_findings_section(scores: QaScores) -> Section:
-    """Rows of files that were set aside, and warnings."""
+    """Build the list of rows that were left out, and of warnings."""
     findings = scores.rows.frame("qa_findings")
     if not len(findings):
         return Section("findings", "rows set aside", [])

@@ -1,4 +1,4 @@
-"""What the qa family says of a model: where it is stronger or weaker than others, and items that it gets wrong and others right."""
+"""Sections on one model: parts where it is stronger or weaker than others, and items that it gets wrong and others right."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dtef_pipeline.site.leads import compare_with_others, leads_section
 from dtef_pipeline.site.number_text import show
 
 WORST_OF_A_SUITE, WORST_CHARACTERS = 3, 400
-"""Items of each suite on a model's page, and characters of each text."""
+"""Number of items of each suite on a model's page, and characters of each text."""
 _WANTED = "worst_items_of_qa"
 _MISSED_ITEM_COLUMNS = (
     Column("item", "Item"),
@@ -39,22 +39,23 @@ class WorstItem(NamedTuple):
     part: str
     variant: str
     others: float
-    """Mean score of the other models; NaN: there are none."""
+    """Mean score of the other models; NaN: there are no others."""
 
 
 class QaModelSections:
-    """Sections on each model; texts of all models are read at once."""
+    """Sections on each model; the texts of all models are read at once."""
 
     def __init__(self, scores: QaScores, main: Mapping[str, SuiteBoard]) -> None:
         self._scores, self._main = scores, main
 
     def build_model_sections(self, name: str) -> list[Section]:
-        """The sections on one model, by its name on the boards."""
+        """Return the sections on one model, by its name on the boards."""
         return [self._build_part_section(name), self._build_worst_section(name)]
 
     @cached_property
     def _parts(self) -> pd.DataFrame:
-        """Every part of every suite on its main board, with the mean of the other models; a suite of one part is called by its name."""
+        """Return every part of every suite on its main board, with the mean of the other models; a suite with one part is labelled by its
+        name."""
         board = self._scores.board
         frames = [frame for entry in self._main.values() if len(frame := entry.filter_alike(board[board["cut"] == "part"]))]
         if not frames:
@@ -75,12 +76,12 @@ class QaModelSections:
 
     @cached_property
     def _worst(self) -> list[WorstItem]:
-        """Of each model and suite the items on which it is wrong, and the others score most."""
+        """Return for each model and suite the items that it gets wrong and on which the others score highest."""
         return [item for suite in self._scores.suites.values() for item in _find_worst_items(suite)]
 
     @cached_property
     def _texts(self) -> dict[tuple[str, str, str, str], dict[str, Any]]:
-        """Question, expected answer and response of all these items, by suite, part, item and variant."""
+        """Return question, expected answer and response of all these items, by suite, part, item and variant."""
         rows = [
             {"suite": entry.suite.suite, "part": entry.part, "item_id": entry.item, "model_variant": entry.variant}
             for entry in self._worst
@@ -98,14 +99,14 @@ class QaModelSections:
         rows = list(self._iterate_worst_rows(name))
         means = [row["others"] for row in rows if not is_unknown(row["others"])]
         answer = (
-            f"On the item that it misses most beside others, the other models score {show(max(means), 'score')} on average."
+            f"On the item where it falls behind most, the other models score {show(max(means), 'score')} on average."
             if means
             else ""
         )
         return Section(
             "worst",
             "items that it gets wrong",
-            [Table("Of each suite, the items that other models get right most often", _MISSED_ITEM_COLUMNS, rows)],
+            [Table("For each suite, the items that other models get right most often", _MISSED_ITEM_COLUMNS, rows)],
             answer,
         )
 

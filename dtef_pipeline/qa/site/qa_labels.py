@@ -1,4 +1,4 @@
-"""Names of the qa family's tables in words for people: suites, parts, ways of asking, metrics and checks."""
+"""Labels for people: suites, parts, conditions, metrics and checks of the qa family."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from dtef_pipeline.text.quantity_words import format_count
 
 METRICS_FIRST = ("correct", "passed", "score", "judged", "existence", "existence_relaxed")
-"""Metrics in the order in which they are shown; others follow by name."""
+"""Metrics in the order shown; others follow by name."""
 _SUITE_TITLES = {"mmlu": "MMLU", "gsm8k": "GSM8K", "humaneval": "HumanEval", "socioscope": "Socioscope"}
 _WAY_WORDS = {
     "letters": "letters",
@@ -22,10 +22,10 @@ _METRIC_WORDS = {
     "passed": ("programs that pass", "Share of programs that pass their tests, 0-1, higher is better"),
     "score": ("score", "Mean score of the answers, 0-1, higher is better"),
     "judged": ("judged", "Mean score that judges give, 0-1, higher is better"),
-    "existence": ("exact quotations", "Share of quotations found to the letter, 0-1, higher is better"),
+    "existence": ("exact quotations", "Share of quotations found exactly, 0-1, higher is better"),
     "existence_relaxed": (
         "quotations",
-        "Share of quotations found but for case, marks and white space, 0-1, higher is better",
+        "Share of quotations found apart from case, marks and white space, 0-1, higher is better",
     ),
 }
 CHECK_WORDS = {
@@ -82,17 +82,17 @@ def _format_piece(piece: str) -> str:
 
 
 def format_metric(metric: str) -> str:
-    """What a metric is called on a board."""
+    """Return the name of a metric on a board."""
     return _METRIC_WORDS[metric][0] if metric in _METRIC_WORDS else metric.replace("_", " ")
 
 
 def measure_words(metric: str) -> str:
-    """What a score of a metric is, with its range."""
+    """Describe a score of a metric, with its range."""
     return _METRIC_WORDS[metric][1] if metric in _METRIC_WORDS else f"Mean {format_metric(metric)}, 0-1, higher is better"
 
 
 def rank_metric(metric: str) -> tuple[int, str]:
-    """The place of a metric among others."""
+    """Return the place of a metric among others."""
     return METRICS_FIRST.index(metric) if metric in METRICS_FIRST else len(METRICS_FIRST), metric
 
 

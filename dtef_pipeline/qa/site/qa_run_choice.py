@@ -1,4 +1,4 @@
-"""The runs whose responses the site shows: those that the boards are made of."""
+"""The runs whose responses the site shows: those that the boards read."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dtef_pipeline.asking.snapshot_order import sort_labels
 from dtef_pipeline.report.row_reader import StoredRows
 
 RUN_OF_A_PART = ("suite", "part", "condition", "model_variant", "snapshot")
-"""What tells the runs of all parts apart."""
+"""Key of a run among the runs of all parts."""
 
 
 def choose_shown_runs(rows: StoredRows, latest: pa.Table, snapshot_order: Sequence[str]) -> pa.Table:
-    """Columns RUN_OF_A_PART, one row per run: those that boards are made of, and of what has no score the latest run.
+    """Return one row per run, with the columns RUN_OF_A_PART: the runs that boards read, and the latest run of what has no score.
 
-    `latest`: rows of `latest_scores`; `snapshot_order`: the snapshots of the scores, the earliest first.
+    `latest`: rows of `latest_scores`; `snapshot_order`: the snapshots of the scores, earliest first.
     """
     runs = dict.fromkeys(_list_distinct(latest))
     if rows.has("qa_responses"):

@@ -20,7 +20,7 @@ from dtef_pipeline.site.verdict_sentences import describe_best_of_models
 from dtef_pipeline.text.quantity_words import format_count
 
 MODELS_SHOWN, HARDEST_LISTED = 5, 40
-"""Models in a table until the reader asks for all; items in the list of the hardest."""
+"""Number of models in a table before `show all`; number of items in the list of the hardest."""
 _HARDEST_COLUMNS = (
     Column("item", "Item"),
     Column("part", "Part"),
@@ -31,12 +31,12 @@ _HARDEST_COLUMNS = (
 
 
 def build_item_address(suite: SuiteScores, item: str) -> str:
-    """The address of an item in the explorer of its suite."""
+    """Return the address of an item in the explorer of its suite."""
     return state_address(suite.page, item=item)
 
 
 def suite_page(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard], share: float) -> Page:
-    """The page. `boards`: those of the suite, the main one first; `share`: of the items whose responses are kept."""
+    """Build the page. `boards`: those of the suite, the main one first; `share`: share of the items whose responses are kept."""
     title = format_suite_title(suite.suite)
     main = boards[0] if boards else None
     exposure = (
@@ -65,7 +65,7 @@ def suite_page(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard
 
 
 def _build_cut_sections(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard]) -> Iterator[Section]:
-    """Models by part and by transcript: on the main board, and folded on the others."""
+    """Build the tables of models by part and by transcript: on the main board, and collapsed on the others."""
     parts = {*suite.items["part"]}
     for cut, title in (("part", "By part"), ("cluster", "By transcript")):
         pairs = [(board, frame) for board in boards if len({*(frame := _filter_cut(scores, board, cut))[cut]}) > 1]
@@ -81,7 +81,7 @@ def _filter_cut(scores: QaScores, board: SuiteBoard, cut: str) -> pd.DataFrame:
 
 
 def _build_heat_table(suite: SuiteScores, of: SuiteBoard, frame: pd.DataFrame, by: str) -> Table:
-    """Parts down, the hardest first, models across, the best first; cells are shaded by their score."""
+    """Build a table with parts as rows, the hardest first, and models as columns, the best first; cells are shaded by their score."""
     names = [row.model for row in of.board.rows]
     columns = [Column("place", "Part" if by == "part" else "Transcript"), Column("n", "Items", "count")]
     columns += [
@@ -95,7 +95,7 @@ def _build_heat_table(suite: SuiteScores, of: SuiteBoard, frame: pd.DataFrame, b
 
 
 def _describe_extremes(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What rows of the heat table say, which stand in the order of their means."""
+    """Describe the hardest and easiest rows of the heat table, which are sorted by their means."""
     entries = [row for row in rows if not is_unknown(row["_mean"])]
     if not entries or entries[0]["_mean"] == entries[-1]["_mean"]:
         return ""
@@ -119,7 +119,7 @@ def _build_heat_row(suite: SuiteScores, names: Sequence[str], place: str, frame:
 
 
 def build_hardest_section(suite: SuiteScores) -> Section:
-    """The items on which models score least, of those that several have a score for."""
+    """Build the list of items with the lowest scores, among those with scores of several models."""
     grid = suite.main
     counts = (~np.isnan(grid)).sum(axis=0)
     several = np.flatnonzero(counts > 1)
@@ -172,7 +172,7 @@ def _build_explorer_section(scores: QaScores, suite: SuiteScores, share: float) 
 
 
 def build_suites_section(suites: Mapping[str, SuiteScores], main: Mapping[str, SuiteBoard]) -> Section:
-    """The list of suites, which leads to their pages."""
+    """Build the list of suites with links to their pages."""
     columns = (
         Column("suite", "Suite"),
         Column("parts", "Parts", "count", always=True),

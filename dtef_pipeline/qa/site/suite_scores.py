@@ -1,4 +1,4 @@
-"""What the pages of the qa family are made of: boards, and of each suite its items with what every model scored on them."""
+"""Data of the pages of the qa family: boards, and the items of each suite with the score of every model."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from dtef_pipeline.site.paths import choose_file_names
 
 Scores = npt.NDArray[np.float64]
 UNREAD_SCORE, NO_SCORE = -1.0, -2.0
-"""In place of a score: the response could not be read (it counts 0), or has no score for another reason."""
+"""Codes in place of a score: the response could not be read (it counts 0), or has no score for another reason."""
 RIGHT_FROM = 0.5
-"""A score from which an answer counts as right, where a score may be partial."""
+"""Lowest score of an answer that counts as right, for partial scores."""
 QA_LATEST, SHOWN_RUNS = "latest_scores_of_qa", "shown_runs_of_qa"
-"""Tables of the connection: the scores that boards are made of, and the runs whose responses are shown."""
+"""Tables of the connection: the scores that boards read, and the runs whose responses are shown."""
 LINE_CHARACTERS, SEARCHED_CHARACTERS = 90, 1_500
-"""Of a question in lists, and of one with its options that is searched."""
+"""Characters of a question in lists, and of a question with its options in the search index."""
 
 
 class BoardMeasure(NamedTuple):
-    """What tells the boards of a suite apart."""
+    """Key of a board within its suite."""
 
     condition: str
     metric: str
@@ -40,17 +40,17 @@ class BoardMeasure(NamedTuple):
 
 @dataclass(frozen=True)
 class SuiteScores:
-    """The items of a suite in their order, and what each model scored on them."""
+    """The items of a suite in their order, with the score of each model."""
 
     suite: str
     file: str
-    """What its files are called."""
+    """Base name of its files."""
     items: pd.DataFrame
-    """`part`, `item_id`, `text` (its beginning) and `words`, which are searched; both are empty of an item that is no more."""
+    """`part`, `item_id`, `text` (its beginning) and `words` (for the search); both are empty for an item that was removed."""
     models: Sequence[str]
-    """Model variants, the best first."""
+    """Model variants, best first."""
     scores: Mapping[BoardMeasure, Scores]
-    """(models, items) mean score over draws, UNREAD_SCORE, NO_SCORE, or NaN where the item was not asked; the first is the main measure."""
+    """(models, items) mean score over draws, UNREAD_SCORE, NO_SCORE, or NaN if there is no response; the first is the main measure."""
 
     @property
     def page(self) -> str:
@@ -58,7 +58,7 @@ class SuiteScores:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The beginning of each question in one line; without a text, its id."""
+        """Return the beginning of each question in one line; without a text, its id."""
         texts = (
             " ".join(text.split()) or str(item) for text, item in zip(self.items["text"], self.items["item_id"], strict=True)
         )
@@ -66,13 +66,13 @@ class SuiteScores:
 
     @property
     def main(self) -> Scores:
-        """(models, items) of the main measure, as numbers: NaN where there is no score."""
+        """Return the (models, items) scores of the main measure; NaN: no score."""
         first = next(iter(self.scores.values()), np.full((len(self.models), len(self.items)), np.nan))
         return np.where(first == NO_SCORE, np.nan, np.where(first == UNREAD_SCORE, 0.0, first))
 
 
 class QaScores:
-    """The scores that all pages show. `connection` has `qa_scores` and views named as the family's other tables."""
+    """The scores on all pages. `connection` has `qa_scores` and views named like the family's other tables."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.rows = StoredRows(connection)
@@ -85,7 +85,7 @@ class QaScores:
         self.board = self._read_board()
 
     def _read_variants(self) -> pd.DataFrame:
-        """Every model variant with its model."""
+        """Return every model variant with its model."""
         query = f"SELECT DISTINCT model::VARCHAR AS model, model_variant::VARCHAR AS model_variant FROM {QA_LATEST}"
         if self.rows.has("qa_responses"):
             query += " UNION SELECT DISTINCT model::VARCHAR, model_variant::VARCHAR FROM qa_responses"
@@ -93,7 +93,7 @@ class QaScores:
         return frame
 
     def _read_board(self) -> pd.DataFrame:
-        """`qa_board` with models by their names on the site; empty without the table."""
+        """Read `qa_board` with the models' names on the site; empty without the table."""
         board = self.rows.frame("qa_board")
         if not len(board):
             return board
@@ -104,7 +104,7 @@ class QaScores:
 
     @cached_property
     def suites(self) -> dict[str, SuiteScores]:
-        """Every suite that was read or scored, by name."""
+        """Return every suite with items or scores, by name."""
         names: set[str] = set()
         for table in (QA_LATEST, "qa_items"):
             if self.rows.has(table):
@@ -142,7 +142,7 @@ _MEAN_SCORES = f"""
 
 
 def _sort_models(models: set[str], main: pd.DataFrame) -> list[str]:
-    """The variants by their mean in the main measure, the best first, then by name."""
+    """Sort the variants by their mean in the main measure, the best first, then by name."""
     frame = main[main["score"] != NO_SCORE]
     best = frame["score"].clip(lower=0).groupby(frame["model_variant"]).mean().to_dict()
     return sorted(models, key=lambda model: (-best.get(model, -1.0), model))

@@ -1,4 +1,4 @@
-"""Sections on what stands beside the boards: checks of validity, pass@k, retrieval, and every two models of a suite."""
+"""Sections besides the boards: checks of validity, pass@k, retrieval, and every pair of models of a suite."""
 
 from __future__ import annotations
 
@@ -27,12 +27,10 @@ _VALIDITY_HOW = (
     "correlation of a judge's score with the length of the answer."
 )
 _PROGRAMS_HOW = "pass@k is the chance that at least one of k programs for an item passes its tests, averaged over items with at least k draws."
-_RETRIEVAL_HOW = (
-    "How well passages with evidence were found, before any model was asked: means over items, 0-1, higher is better."
-)
+_RETRIEVAL_HOW = "How well passages with evidence were found: means over items, 0-1, higher is better. No model is involved."
 _COMPARED_HOW = (
-    "The better model first, on the items that both have a score for. The test takes subjects or transcripts whole; p is adjusted over all "
-    "pairs of the board (Holm)."
+    "The better model first, on the items scored for both. The test treats subjects or transcripts as independent units; p is adjusted "
+    "over all pairs of the board (Holm)."
 )
 _ASKED_AS = (Column("way", "Asked as"), Column("metric", "Metric"))
 _VALIDITY_COLUMNS = (
@@ -59,11 +57,11 @@ _PROGRAM_COLUMNS = (
 _RETRIEVAL_COLUMNS = (
     Column("part", "Part"),
     Column("way", "Asked as"),
-    Column("hit", "Hit", "score", "Share of the items with evidence among the passages"),
+    Column("hit", "Hit", "score", "Share of the items whose passages include evidence"),
     Column("recall", "Recall", "score", "Share of the passages with evidence that were shown"),
     Column("precision", "Precision", "score", "Share of the shown passages that hold evidence"),
     Column("mrr", "MRR", "score", "Mean reciprocal rank of the first passage with evidence", more=True),
-    Column("ndcg", "nDCG at 10", "score", "How early evidence stands, as a share of the best order", more=True),
+    Column("ndcg", "nDCG at 10", "score", "How early evidence comes, as a share of the best order", more=True),
     Column(RETRIEVAL_COUNT, "Items", "count", more=True),
 )
 _PAIR_COLUMNS = (
@@ -79,7 +77,7 @@ _PAIR_COLUMNS = (
 
 
 def build_validity_section(scores: QaScores) -> Section:
-    """What scores may rest on besides the answer, those to look into first."""
+    """Build the section on what scores may depend on besides the answer, warnings first."""
     frame = scores.rows.frame("qa_validity")
     if not len(frame):
         return Section("validity", "Validity", [])
@@ -94,18 +92,18 @@ def build_validity_section(scores: QaScores) -> Section:
     ]
     warnings = [row for row in rows if row["warn"]]
     names = list_first_names([f"{row['check']} ({row['model']}, {show(row['value'], 'number')})" for row in warnings], 2, "; ")
-    answer = f"Worth a look: {len(warnings)} of {format_count(len(rows), 'check')}.{f' {names}.' if warnings else ''}"
+    answer = f"Needs a look: {len(warnings)} of {format_count(len(rows), 'check')}.{f' {names}.' if warnings else ''}"
     return Section(
         "validity",
         "Validity of the scores",
-        [Table("Checks, those to look into first", _VALIDITY_COLUMNS, rows, first=15)],
+        [Table("Checks, warnings first", _VALIDITY_COLUMNS, rows, first=15)],
         answer,
         _VALIDITY_HOW,
     )
 
 
 def build_pass_section(scores: QaScores) -> Section:
-    """pass@k of every model and suite of programs; rows without an item of enough draws are left out."""
+    """Build the section on pass@k of every model and suite of programs; rows without an item with enough draws are left out."""
     frame = scores.rows.frame("qa_pass_at_k")
     rows = (
         [_build_row(scores, rate, ("pass_at_k", "pass_low", "pass_high")) for rate in convert_to_rows(frame) if rate["n_items"]]
@@ -122,20 +120,20 @@ def build_pass_section(scores: QaScores) -> Section:
 
 
 def build_retrieval_section(scores: QaScores, suite: str) -> Section:
-    """How well passages were found for the items of a suite."""
+    """Build the section on retrieval for the items of a suite."""
     frame = scores.rows.frame("qa_retrieval", {"suite": suite})
     rows = [_build_row(scores, record) for record in convert_to_rows(compute_retrieval_means(frame))] if len(frame) else []
     if not rows:
         return Section("retrieval", "Retrieval", [])
     best = max(rows, key=lambda row: row["recall"])
-    answer = f"{show(best['hit'], 'percent')} of the questions were asked with a passage that holds the evidence."
+    answer = f"{show(best['hit'], 'percent')} of the questions were shown with a passage that contains the evidence."
     return Section(
         "retrieval", "Retrieval", [Table("Passages with evidence", _RETRIEVAL_COLUMNS, rows)], answer, _RETRIEVAL_HOW
     )
 
 
 def build_comparison_section(scores: QaScores, suite: str) -> Section:
-    """Every two models of a suite."""
+    """Build the section on every pair of models of a suite."""
     frame = scores.rows.frame("comparisons", {"family": "qa", "first_level": suite})
     rows = [_build_row(scores, record, ("difference", "low", "high")) for record in convert_to_rows(frame)]
     if not rows:
@@ -152,7 +150,7 @@ def build_comparison_section(scores: QaScores, suite: str) -> Section:
 
 
 def _build_row(scores: QaScores, record: Mapping[str, Any], ends: tuple[str, str, str] | None = None) -> dict[str, Any]:
-    """A row with its names in words, and in `value` its estimate."""
+    """Return a row with its names in words and its estimate in `value`."""
     row = {str(name): None if value is pd.NA else value for name, value in record.items()}
     for who, variant in (("model", "model_variant"), ("other_model", "other_variant")):
         if variant in row:

@@ -1,1 +1,1 @@
-"""The scorers of Socioscope's types: yes or no, one or many values of a list, one or many of given options, yes or no with a reason."""
+"""Scorers of Socioscope's types: yes or no, one or several values of a list, one or several of given options, yes or no with a reason."""

@@ -1,6 +1,6 @@
-"""The words that count as a value beside its own: those of WordNet, which is shipped, or of a lexicon that the user gives.
+"""Synonyms of values: from the shipped WordNet data, or from a lexicon that the user gives.
 
-The shipped file is made by `data/make_lexicon.py`, which describes its lines.
+`data/make_lexicon.py` builds the shipped file and describes its lines.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from dtef_pipeline.qa.model import ScorerSettings
 from dtef_pipeline.qa.socioscope.words import normalise_number, words
 
 SENSES = ("first", "all")
-"""Which senses of a word give synonyms."""
+"""Senses of a word whose synonyms count."""
 _LEXICON_FILE = "lexicon/wordnet-3.0.txt.gz"
 _LEXICON_NAME = "wordnet-3.0"
 _FINGERPRINT_DIGITS = 12
 
 WordsOf = tuple[str, ...]
-"""A name as `words` gives it."""
+"""A name in the form of `words`."""
 
 
 class WordNet:
-    """The shipped sets of synonyms."""
+    """The shipped synonym sets."""
 
     def __init__(self, text: str) -> None:
         """`text`: the lines of the file."""
@@ -40,7 +40,7 @@ class WordNet:
                 self._sets[word] = f"{self._sets[word]}|{line}" if word in self._sets else line
 
     def synonyms(self, word: str, senses: str) -> set[str]:
-        """Words that share a sense with a normalised word: with its first sense, or with any. The word itself is not among them."""
+        """Return the words that share the first sense, or any sense, with a normalised word, without the word itself."""
         entry = self._sets.get(f"*{word}", "")
         if senses == "all":
             entry += "|" + self._sets.get(word, "")
@@ -49,7 +49,7 @@ class WordNet:
 
 @lru_cache(maxsize=1)
 def load_shipped_lexicon() -> WordNet | None:
-    """The lexicon that is shipped, read once per process. None: its file is missing or damaged."""
+    """Return the shipped lexicon, read once per process. None: its file is missing or damaged."""
     try:
         data = files("dtef_pipeline.qa").joinpath(_LEXICON_FILE).read_bytes()
         text = gzip.decompress(data).decode("ascii")
@@ -59,9 +59,9 @@ def load_shipped_lexicon() -> WordNet | None:
 
 
 def make_lexicon_fingerprint(settings: ScorerSettings) -> str | None:
-    """What stands in every score for the synonyms that it was made with: `wordnet-3.0/first/0f3a...`, or `own/77c0...`.
+    """Return the fingerprint of the synonyms, which is stored with every score: `wordnet-3.0/first/0f3a...`, or `own/77c0...`.
 
-    None: the shipped file is missing or damaged, and values count by their own names and aliases alone.
+    None: the shipped file is missing or damaged, so that only names and aliases of values count.
     """
     if settings.synonyms is not None:
         pairs = sorted((word, list(synonyms)) for word, synonyms in settings.synonyms.items())
@@ -71,9 +71,9 @@ def make_lexicon_fingerprint(settings: ScorerSettings) -> str | None:
 
 
 def find_synonyms(value: str, settings: ScorerSettings) -> tuple[WordsOf, ...]:
-    """The words of each synonym of a value, in order. Numerals have none and are none.
+    """Return the words of each synonym of a value, in order. Numerals have no synonyms and are not synonyms.
 
-    Raises ConfigError for senses that are neither of SENSES.
+    Raises ConfigError for senses outside SENSES.
     """
     senses = _check_senses(settings)
     if settings.synonyms is None:
@@ -102,7 +102,7 @@ def _is_number(text: str) -> bool:
 
 
 def _remove_numbers(synonyms: Sequence[str]) -> tuple[WordsOf, ...]:
-    """The synonyms that have a word, and are not a number alone, as words."""
+    """Return the synonyms as words, without those that are only a number."""
     names = (tuple(words(synonym)) for synonym in synonyms)
     return tuple(dict.fromkeys(name for name in names if name and not all(map(normalise_number, name))))
 
@@ -111,7 +111,7 @@ _latest_own: list[tuple[Mapping[str, Sequence[str]], dict[str, Sequence[str]]]] 
 
 
 def _load_own_lexicon(synonyms: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
-    """The lexicon with its words as `words` gives them; that of the latest call is kept, as many items share one."""
+    """Return the lexicon in the form of `words`; the latest one is cached, because many items share a lexicon."""
     if not _latest_own or _latest_own[0][0] is not synonyms:
         _latest_own[:] = [(synonyms, {" ".join(words(word)): values for word, values in synonyms.items()})]
     return _latest_own[0][1]

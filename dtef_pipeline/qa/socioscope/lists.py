@@ -1,6 +1,6 @@
-"""ListOne and ListMany: an answer in free words names one value of a metric, or many.
+"""ListOne and ListMany: an answer in free text names one or several values of a metric.
 
-Values are compared word by word (`words`). There is no reading of negations: `not a car` names the car.
+Values are compared word by word (`words`). Negations are not read: `not a car` names the car.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _ALL_NEGATIVE = "no value has a weight above 0"
 
 
 class ListOne:
-    """The weight of the value that the answer mentions first, 0 for none."""
+    """Scores the weight of the value that the answer mentions first, 0 for none."""
 
     name = "list_one"
     version = 3
     uses_lexicon = True
 
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
-        """As in `Scorer`; `options` do not matter. Several different values have the flag `multi`, and count 0 where `strict` is set."""
+        """See `Scorer`; `options` do not matter. Several different values are flagged `multi`, and score 0 if `strict` is set."""
         values = parse_metric(reference)
         if not values:
             return make_unscorable()
@@ -54,14 +54,14 @@ class ListOne:
 
 
 class ListMany:
-    """The weights of all values that the answer names, as a share of what the metric gives at most."""
+    """Scores the weights of all values that the answer names, as a share of the metric's maximum."""
 
     name = "list_many"
     version = 3
     uses_lexicon = True
 
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
-        """As in `Scorer`; `options` do not matter. Raises ConfigError for a penalty outside 0-1."""
+        """See `Scorer`; `options` do not matter. Raises ConfigError for a penalty outside 0-1."""
         values, penalty = parse_metric(reference), check_penalty(settings)
         if not values:
             return make_unscorable()
@@ -86,10 +86,11 @@ class Coverage:
         self.values = values
         self.names = ValueNames(values, [find_synonyms(value.text, settings) for value in values])
         self.most = math.fsum(max(values[index].weight, 0.0) for index in sorted(set(self.names.canonical)))
-        """The sum of the weights above 0, of values that differ."""
+        """Sum of the weights above 0 of distinct values."""
 
     def score(self, hits: Sequence[NamedValue], taken_off: float = 0.0) -> ItemScore:
-        """`raw`: the sum of the weights of the values that are named, each once, less what is taken off; the value: its share of `most`."""
+        """Score the named values: `raw` is the sum of their weights, each counted once, less deductions; the value is its share of
+        `most`."""
         named = _order_by_mention(hits)
         raw = math.fsum(self.values[index].weight for index in named) - taken_off
         flags = tuple(flag for flag in flag_values(hits) if flag != SEVERAL_VALUES)
@@ -98,13 +99,13 @@ class Coverage:
 
 
 class ListedWords(NamedTuple):
-    """The words of an answer, and where each of its items ends in them."""
+    """The words of an answer, and the end of each item among them."""
 
     words: list[str]
     ends: list[int]
 
     def count_items_without(self, hits: Iterable[NamedValue]) -> int:
-        """How many items have words, and none of them in the name of a value."""
+        """Return the number of items that have words, but none in the name of a value."""
         positions = {place for hit in hits for place in range(hit.start, hit.end)}
         places = (range(*item) for item in pairwise((0, *self.ends)))
         items = [[place for place in item if self.words[place] != "and"] for item in places]
@@ -112,7 +113,7 @@ class ListedWords(NamedTuple):
 
 
 def split_listed_words(text: str) -> ListedWords:
-    """The words of a folded answer that is a JSON list or a text. Items end at `,`, `;`, `&`, `and` and the end of a line."""
+    """Split a folded answer, a JSON list or a text, into words and items. Items end at `,`, `;`, `&`, `and` and the end of a line."""
     parts = [split_folded_words(part) for part in _split_items(text)]
     tokens: list[str] = []
     ends = []
@@ -142,29 +143,29 @@ def _order_by_mention(hits: Iterable[NamedValue]) -> list[int]:
 
 
 def flag_values(hits: Sequence[NamedValue]) -> tuple[str, ...]:
-    """`multi` for several different values, `ambiguous_synonym` for a name that belongs to several."""
+    """Return `multi` for several different values, `ambiguous_synonym` for a name that belongs to several."""
     flags = {SEVERAL_VALUES: len({hit.value for hit in hits}) > 1, SHARED_SYNONYM: any(hit.is_shared for hit in hits)}
     return tuple(flag for flag, is_set in flags.items() if is_set)
 
 
 def check_penalty(settings: ScorerSettings) -> float:
-    """The penalty. Raises ConfigError for one outside 0-1."""
+    """Return the penalty. Raises ConfigError for one outside 0-1."""
     if not 0 <= settings.penalty <= 1:
         raise ConfigError(f"penalty: got {settings.penalty!r}; allowed: a number from 0 to 1")
     return settings.penalty
 
 
 NAME_KINDS = ("value", "alias", "synonym")
-"""What a name is, from the one that counts most."""
+"""Kinds of names, in the order of their precedence."""
 
 
 class _Claim(NamedTuple):
-    """A value that a name may stand for. Claims are ordered: the least wins the name."""
+    """A value that a name may belong to. Claims are ordered: the smallest wins the name."""
 
     kind: int
     """Place in NAME_KINDS."""
     against: float
-    """The weight with its sign turned."""
+    """The negated weight."""
     value: int
 
 
@@ -173,31 +174,31 @@ class NamedValue:
     """A value that a text names."""
 
     value: int
-    """Its number, from 0."""
+    """Its number, from 0 on."""
     start: int
-    """The first of the words that name it, and the one after the last."""
+    """Start and end (exclusive) of the words that name it."""
     end: int
     how: str
     """One of NAME_KINDS."""
     is_shared: bool
-    """Whether the same alias or synonym belongs to another value too: this one has the higher weight."""
+    """Whether the alias or synonym belongs to another value too, one of lower weight."""
 
 
 class ValueNames:
-    """The names of the values of a metric, ready to be found.
+    """The names of a metric's values, indexed for searching.
 
-    Values whose words are the same, such as `car` and `cars`, are one: the one of the higher weight.
+    Values with the same words, such as `car` and `cars`, are one value, that of the higher weight.
     """
 
     def __init__(self, values: Sequence[MetricValue], synonyms: Sequence[Iterable[WordsOf]] = ()) -> None:
-        """`synonyms`: the words of the synonyms of each value; none at all: no value has any."""
+        """`synonyms`: the words of the synonyms of each value; empty: no value has synonyms."""
         keys = [tuple(words(value.text)) for value in values]
         heaviest: dict[WordsOf, int] = {}
         for number, value in enumerate(values):
             if value.weight > values[heaviest.setdefault(keys[number], number)].weight:
                 heaviest[keys[number]] = number
         self.canonical = tuple(heaviest[name] for name in keys)
-        """The number of the value that each value counts as: its own, but for values whose words are the same."""
+        """The number of the value that each value counts as: its own, except for values with the same words."""
         claims: defaultdict[WordsOf, set[_Claim]] = defaultdict(set)
         for number, value in enumerate(values):
             counts_as = self.canonical[number]
@@ -213,7 +214,7 @@ class ValueNames:
             self._lengths[first].append(length)
 
     def find_values(self, text: Sequence[str]) -> list[NamedValue]:
-        """The values that a text names, in its order. The longest names are found first, and their words are used up."""
+        """Return the values that a text names, in order. The longest names are matched first, and each word belongs to only one name."""
         hits = sorted(self._find_everywhere(text), key=lambda hit: (hit.start - hit.end, hit.start))
         positions: set[int] = set()
         selection = []
@@ -242,20 +243,20 @@ def _is_shared(rivals: Collection[_Claim]) -> bool:
 
 EMPTY_ANSWER, UNPARSED, SEVERAL_VALUES = "empty", "unparsed", "multi"
 AMBIGUOUS, SHARED_SYNONYM = "ambiguous", "ambiguous_synonym"
-"""Flags: there are no words; none of them is an answer; several values are named; yes and no; a synonym of two values."""
+"""Flags: no words; no answer among them; several values; both yes and no; a synonym of two values."""
 
 
 def score_unreadable(flag: str, **details: Any) -> ItemScore:
-    """The score of a reply that cannot be read, with its flag."""
+    """Return the score of an unreadable reply, with its flag."""
     return ItemScore(UNPARSEABLE_STATUS, flags=(flag,), own=details)
 
 
 def make_unscorable(reason: str = "the metric is empty") -> ScoreWritten:
-    """Scores every reply to an item that cannot be scored."""
+    """Return a scoring function for an item that cannot be scored."""
     score = ItemScore("unscorable", reason=reason)
     return lambda response: score
 
 
 def clip_to_0_1(value: float) -> float:
-    """The value, 0 where it is less and 1 where it is more."""
+    """Clip the value to 0-1."""
     return min(max(value, 0.0), 1.0) + 0.0  # no negative zero

@@ -1,7 +1,7 @@
-"""PickOne and PickMany: an answer chooses one of the given options, or many, by letter or by text.
+"""PickOne and PickMany: an answer chooses one or several of the given options, by letter or by text.
 
-Letters are read where the answer is nothing else; else the texts of options as whole words, the longest first; else the one option that
-the answer is almost spelled like. Ratios of parts of texts are no measure here: by them `agree` is the same as `disagree`.
+Letters are read only if the answer is nothing else; then the texts of options as whole words, the longest first; then the one option with
+almost the same spelling. Partial similarity ratios are not used, because they make `agree` equal to `disagree`.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from dtef_pipeline.qa.socioscope.lists import (
 from dtef_pipeline.qa.socioscope.words import extract_folded_answer
 
 CLOSEST_RATIO, CLOSEST_LEAD = 90, 5
-"""The least ratio (0-100) of the option that an answer is spelled like, and how much more it is than that of the next."""
+"""Minimum similarity ratio (0-100) of the closest option to the answer, and its minimum lead over the next."""
 _LETTERS_APART = re.compile(r"[\s,;/&]+(?:(?:and|or)[\s,;/&]+)?")
 _AROUND_A_LETTER = "()[]{}.:'\"*`"
 
 
 class OptionPick(NamedTuple):
-    """The options that an answer chooses, in its order, and the rule that read it."""
+    """The options that an answer chooses, in order of mention, and the rule that read it."""
 
     options: list[int]
     how: str | None
-    """`letter`, `option_text`, `closest`; None: none is chosen."""
+    """`letter`, `option_text` or `closest`; None: no option is chosen."""
     others: int = 0
-    """Items of the answer that are no option."""
+    """Number of items in the answer that are not options."""
 
 
 class Options:
@@ -55,7 +55,7 @@ class Options:
             len(text) == 1 and text.isalpha() and text != letters[at : at + 1] for at, text in enumerate(self._normalised)
         )
         self._by_letter = {} if is_other_letter else {letter: place for place, letter in enumerate(letters)}
-        """None where an option is a letter that is not its own: its text is meant."""
+        """None if the text of an option is another option's letter, so that the answer is read as a text."""
 
     def pick_options(self, text: str) -> OptionPick:
         """What a folded answer chooses."""
@@ -92,13 +92,13 @@ class _Choice(NamedTuple):
 
     options: Options
     weights: list[float | None]
-    """What choosing each option is worth; None: it is no value of the metric."""
+    """Weight of each option; None: it is not a value of the metric."""
     texts: Sequence[str]
 
     @classmethod
     def build_choice(cls, values: Sequence[MetricValue], texts: Sequence[str]) -> _Choice:
         if not texts:
-            raise ItemError("there are no options", where="options", allowed="a list of texts to choose from")
+            raise ItemError("there are no options", where="options", allowed="a list of strings to choose from")
         by_text = {normalise(value.text): value for value in values}
         names = [normalise(text) for text in texts]
         if unknown := [value.text for name, value in by_text.items() if name not in names]:
@@ -112,13 +112,13 @@ class _Choice(NamedTuple):
 
 
 class PickOne:
-    """The weight of the option that the answer chooses, 0 for one that the metric does not have."""
+    """Scores the weight of the option that the answer chooses, 0 for an option outside the metric."""
 
     name = "pick_one"
     version = 3
 
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
-        """As in `Scorer`; no setting matters. An answer with two options cannot be read: `multi`."""
+        """See `Scorer`; no setting matters. An answer with two options is unreadable: `multi`."""
         values = parse_metric(reference)
         if not values:
             return make_unscorable()
@@ -134,13 +134,13 @@ class PickOne:
 
 
 class PickMany:
-    """The weights of the options that the answer chooses, as a share of what the metric gives at most."""
+    """Scores the weights of the options that the answer chooses, as a share of the metric's maximum."""
 
     name = "pick_many"
     version = 3
 
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
-        """As in `Scorer`. The penalty is taken for each option that is no value of the metric, and for each item that is not an option.
+        """See `Scorer`. The penalty is deducted for each option outside the metric, and for each item that is not an option.
 
         Raises ConfigError for a penalty outside 0-1.
         """

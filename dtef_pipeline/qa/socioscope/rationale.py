@@ -1,6 +1,6 @@
-"""Yes/No with Rationale: a right answer earns a share of the score, and its reasons the rest; a wrong one earns nothing.
+"""Yes/No with Rationale: a right answer gets a share of the score and its reasons the rest; a wrong answer gets 0.
 
-The reasons are compared with a metric of their own, as in ListMany, or a judge reads them.
+The reasons are compared with their own metric, as in ListMany, or a judge reads them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dtef_pipeline.qa.socioscope.yes_no import YesNo
 from dtef_pipeline.qa.transcripts.citation_reply import read_cited
 
 RATIONALE_JUDGED = "judged"
-"""Flag of a score that waits for a judge of the reasons, or was made with one."""
+"""Flag of a score that waits for a judge of the reasons, or includes such a judgement."""
 USUAL_ANSWER_WEIGHT = 0.5
 _RATIONALE_KEYS = ("answer", "rationale", "weight")
 _RATIONALE_FORM = (
@@ -34,34 +34,34 @@ _RATIONALE_FORM = (
 
 @dataclass(frozen=True, slots=True)
 class RationaleMetric:
-    """What is expected of an answer with reasons."""
+    """The expected answer and reasons."""
 
     expects_yes: bool
     weight: float
-    """The share of the score that the answer earns without any reason, 0-1."""
+    """Share of the score for a right answer without any reason, 0-1."""
     reasons: tuple[MetricValue, ...] | None
-    """What the reasons may name; None: a judge reads them."""
+    """Values that the reasons may name; None: a judge reads the reasons."""
 
 
 def read_rationale_metric(reference: str) -> RationaleMetric | None:
-    """The metric of an item with reasons; None: it is empty, or names no reason that is worth anything.
+    """Read the metric of an item with reasons; None: it is empty, or no reason has a weight above 0.
 
-    Raises ItemError for a metric that is not of its form, or whose parts are not usable.
+    Raises ItemError for a metric of another form or with invalid parts.
     """
     content = parse_metric_json(reference)
     if content is None or content == {}:
         return None
     if not isinstance(content, dict) or not {"answer", "rationale"} <= content.keys() <= set(_RATIONALE_KEYS):
         raise ItemError(
-            "this is not a metric of an answer with reasons", where=METRIC_PLACE, arrived=reference, allowed=_RATIONALE_FORM
+            "the metric does not fit an answer with reasons", where=METRIC_PLACE, arrived=reference, allowed=_RATIONALE_FORM
         )
     weight = content.get("weight", USUAL_ANSWER_WEIGHT)
     if type(weight) not in (int, float) or not 0 <= weight <= 1:
-        raise ItemError("the weight is not a share", where=METRIC_PLACE, arrived=weight, allowed="a number from 0 to 1")
+        raise ItemError("the weight is not between 0 and 1", where=METRIC_PLACE, arrived=weight, allowed="a number from 0 to 1")
     answer = content["answer"]
     expects_yes = YesNo().parse_expected(answer) if isinstance(answer, str) else None
     if expects_yes is None:
-        raise ItemError("neither yes nor no is expected", where=METRIC_PLACE, arrived=answer, allowed="yes, no")
+        raise ItemError("the expected answer is neither yes nor no", where=METRIC_PLACE, arrived=answer, allowed="yes, no")
     is_judged = _is_judged(content["rationale"])
     reasons = None if is_judged else read_metric_values(content["rationale"])
     if reasons is not None and not any(value.weight > 0 for value in reasons):
@@ -74,7 +74,7 @@ def _is_judged(rationale: Any) -> bool:
 
 
 class YesNoRationale:
-    """w b + (1 - w) b r: b is 1 for the expected answer, r the share of the reasons that is named, w the weight of the metric.
+    """Scores w b + (1 - w) b r: b is 1 for the expected answer, r the share of the reasons that are named, w the metric's weight.
 
     A reply is a text, or a JSON object with `answer` and `rationale`.
     """
@@ -84,10 +84,10 @@ class YesNoRationale:
     uses_lexicon = True
 
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
-        """As in `Scorer`; `options` do not matter.
+        """See `Scorer`; `options` do not matter.
 
-        Where a judge reads the reasons, a right answer has no value yet: its status is `missing` and its flag `judged`, and
-        `add_judged_rationale` makes the score of it. A wrong answer has 0 without a judge.
+        If a judge reads the reasons, a right answer has no value yet: its status is `missing` and its flag `judged`, and
+        `add_judged_rationale` completes its score. A wrong answer scores 0 without a judge.
         """
         metric = read_rationale_metric(reference)
         if metric is None:
@@ -123,16 +123,16 @@ def _score_without_judge(is_right: bool, weight: float) -> ItemScore:
 
 
 def is_waiting_for_judge(score: ItemScore) -> bool:
-    """Whether a score has no value because nobody has judged the reasons yet."""
+    """Whether a score has no value because the reasons are not judged yet."""
     return score.value is None and RATIONALE_JUDGED in score.flags
 
 
 def add_judged_rationale(score: ItemScore, rationale: float | None, reason: str | None = None) -> ItemScore:
-    """The score of an answer whose reasons were judged.
+    """Return the score of an answer whose reasons were judged.
 
     Args:
-        score: one for which `is_waiting_for_judge` holds; any other is returned as it is.
-        rationale: what the judge gave, 0-1; None: the judge failed, and the score stays without a value.
+        score: a score for which `is_waiting_for_judge` is true; any other is returned unchanged.
+        rationale: the judge's score, 0-1; None: the judge failed, and the score stays without a value.
         reason: why the judge failed.
     """
     if not is_waiting_for_judge(score):

@@ -1,4 +1,4 @@
-"""The results of the documented command: every question with its scored answers, and the averages per transcript.
+"""Results of the documented command: every question with its scored answers, and the averages per transcript.
 
 Source: the evaluation framework of Socioscope, "Main Workflow".
 """
@@ -20,22 +20,22 @@ from dtef_pipeline.qa.transcripts.metadata import Corpus
 
 _CITATION_FIELDS = ("source_index", "quote", "exact", "relaxed", "reason")
 INDEX_WRITTEN = "source_index_written"
-"""What stands, as JSON, in the place of the number of a source; null: such a number."""
+"""The invalid value given as the number of a source, as JSON; null: the number is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredAnswer:
-    """One answer to a question, and what it came to."""
+    """One answer to a question with its score."""
 
     item_id: str
     text: str | None
     score: ItemScore
     citations: tuple[Mapping[str, Any], ...] = ()
-    """Each with source_index, quote, exact, relaxed and reason; of a model also the doc_id of its source."""
+    """Citations, each with source_index, quote, exact, relaxed and reason; those of models also have the doc_id of the source."""
     source: str | None = None
-    """The transcript that the answer is about, as its file says: it counts where the question names none; None: not said."""
+    """The answer's transcript in its file, used if the question names none; None: unknown."""
     model: str | None = None
-    """Who answered: its answers to one item are draws; None: the answer stood in the file."""
+    """The model that answered; its answers to one item are draws. None: the answer is from the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +46,27 @@ class SocioscopeResults:
     answers: tuple[ScoredAnswer, ...]
 
     def scores(self) -> TranscriptAverages:
-        """The mean score per transcript and over all questions, 0-1: higher is better. Answers to one question are averaged first."""
+        """Return the mean score per transcript and over all questions, 0-1, higher is better. Answers to one question are averaged
+        first."""
         return self._compute_averages(_score_of)
 
     def existence(self) -> TranscriptAverages:
-        """The mean share of quotations that stand in their source, per transcript and over all, 0-1: one value per question."""
+        """Return the mean share of quotations found in their source, per transcript and over all, 0-1, with one value per question."""
         return self._compute_averages(_compute_existence)
 
     def select_answers_of_item(self, item: QaItem) -> list[ScoredAnswer]:
-        """The answers to a question."""
+        """Return the answers to a question."""
         return [answer for answer in self.answers if answer.item_id == item.item_id]
 
     def document(self) -> dict[str, Any]:
-        """Everything as JSON can hold it: `qa_pairs` in the documented form, and both averages."""
+        """Return everything as JSON values: `qa_pairs` in the documented form, and both averages."""
         return {
             "qa_pairs": [self._pair(item) for item in self.items],
             "averages": {"score": _describe_averages(self.scores()), "existence_score": _describe_averages(self.existence())},
         }
 
     def _compute_averages(self, value: Callable[[Sequence[ScoredAnswer]], float | None]) -> TranscriptAverages:
-        """Means of what the answers to each item come to: over items, and by the transcript that the answers are about."""
+        """Average a value per answer first over the answers to each item, then over items and by transcript."""
         table: dict[str | None, list[float | None]] = defaultdict(list)
         items = []
         for item in self.items:
@@ -92,9 +93,9 @@ class SocioscopeResults:
 def score_given_answers(
     items: Sequence[QaItem], answers: Iterable[GivenAnswer], corpus: Corpus, settings: ScorerSettings
 ) -> list[ScoredAnswer]:
-    """The answers that stand in the file of questions, scored, their quotations looked up.
+    """Score the answers in the file of questions, and look up their quotations.
 
-    A quotation names a document of the answer's own context; of an answer without one, a transcript of the corpus, by its place.
+    A quotation names a document of the answer's own context; without such a context, a transcript of the corpus by its place.
     """
     by_id = {item.item_id: item for item in items}
     rows = []
@@ -108,7 +109,8 @@ def score_given_answers(
 
 
 def _group_by_transcript(item: QaItem, answers: Sequence[ScoredAnswer]) -> dict[str | None, list[ScoredAnswer]]:
-    """The answers to an item by the transcript of its evidence, else by the one that each says it is of; None: neither is named."""
+    """Group the answers to an item by the transcript of its evidence, else by the transcript that each answer names; None: neither is
+    named."""
     evidence = _find_evidence(item)
     groups: dict[str | None, list[ScoredAnswer]] = defaultdict(list)
     for answer in answers:
@@ -173,13 +175,13 @@ def _describe_averages(means: TranscriptAverages) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class MeanOfScores:
-    """A mean, and of how many."""
+    """A mean with its number of values."""
 
     value: float | None
-    """None: nothing was scored."""
+    """None: no score."""
     n_scored: int
     n_skipped: int
-    """Scores that were null."""
+    """Number of null scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,15 +190,15 @@ class TranscriptAverages:
 
     transcripts: Mapping[str, MeanOfScores]
     micro: MeanOfScores
-    """Over items: a transcript counts by its items."""
+    """Mean over items, so that a transcript weighs by its items."""
     macro: MeanOfScores
-    """Over transcripts: each that has a mean counts once; `n_skipped`: transcripts of nulls."""
+    """Mean over transcripts that have a mean; `n_skipped`: number of transcripts with nulls only."""
     without: MeanOfScores = MeanOfScores(None, 0, 0)
-    """Over what is of no transcript: it counts in `micro`, and in no other mean."""
+    """Mean over items without a transcript, which count only in `micro`."""
 
 
 def compute_mean_of_scores(scores: Sequence[float | None]) -> MeanOfScores:
-    """The mean of what is not null; null when all is."""
+    """Return the mean of the values that are not null; null if all are."""
     values = [score for score in scores if score is not None]
     return MeanOfScores(fsum(values) / len(values) if values else None, len(values), len(scores) - len(values))
 
@@ -206,12 +208,12 @@ def compute_transcript_averages(
     items: Sequence[float | None] | None = None,
     without: Sequence[float | None] = (),
 ) -> TranscriptAverages:
-    """Means of scores, 0-1, per transcript and over all of them; null: not scored, with the transcript still listed.
+    """Compute the means of scores, 0-1, per transcript and over all of them; a null is not scored, but its transcript is still listed.
 
     Args:
         scores: by transcript, one per item.
-        items: one per item, where an item can be of several transcripts. None: `scores` and `without` have each item once.
-        without: of the items that are of no transcript.
+        items: one score per item, if an item can belong to several transcripts. None: `scores` and `without` have each item once.
+        without: scores of the items without a transcript.
     """
     means = {name: compute_mean_of_scores(values) for name, values in scores.items()}
     every = [*(score for values in scores.values() for score in values), *without] if items is None else items

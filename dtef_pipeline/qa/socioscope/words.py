@@ -1,4 +1,4 @@
-"""The words of a text as values are compared with them: normalised, singular, numbers in digits."""
+"""The words of a text in the form in which values are compared: normalised, singular, numbers in digits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PERCENT_WORDS = {"percent": "%"}
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, in order.
+    """Return the words of a text, in order.
 
     Numbers are compared by value: `1,319`, `1319.0` and `one thousand three hundred nineteen` are the same word. `50%` and `50 percent`
     are two words. A `-` between words only joins them: `STS-75` is `sts 75`.
@@ -29,19 +29,20 @@ def words(text: str) -> list[str]:
 
 
 def split_folded_words(text: str) -> list[str]:
-    """The words of a text that is folded already."""
+    """Return the words of a text that is already folded."""
     plain = strip_punctuation(strip_thousands_commas(text))
     tokens = [_PERCENT_WORDS.get(word, word) for word in _WORD_OR_NUMBER.findall(plain)]
     return [word if is_number else singularise(word) for word, is_number in convert_numbers_to_digits(tokens)]
 
 
 def strip_thousands_commas(text: str) -> str:
-    """The text with `1,319` as `1319`, and other commas as they are."""
+    """Convert `1,319` to `1319`; other commas stay."""
     return _GROUPED_DIGITS.sub(lambda match: match[0].replace(",", ""), text) if "," in text else text
 
 
 def extract_folded_answer(text: str | None) -> str:
-    """What of a reply is read: the folded text outside its thinking up to its end, without pictures, which have names of several words."""
+    """Return the part of a reply that is read: the folded text up to its end, without thinking and without emoji, whose names are several
+    words."""
     reply = cut_at_end(strip_thinking(text or "")).text
     before = cut_before_next_turn(reply)
     answer = reply if before is None else before
@@ -75,7 +76,7 @@ _ENDS_IN_E = (
     "movies cookies calories zombies rookies ties pies lies dies shoes toes canoes foes oboes axes caches niches avalanches quiches "
     "aches headaches toothaches stomachaches heartaches backaches earaches uses fuses muses excuses abuses refuses"
 )
-"""Words that lose the s alone, where a rule would take more."""
+"""Words that lose only the s, although a rule would remove more."""
 _SINGULAR_ALREADY = (
     "always perhaps news series species means lens mathematics physics economics politics ethics athletics "
     "texas kansas arkansas honduras christmas atlas canvas alias bias pancreas pyjamas"
@@ -99,7 +100,7 @@ _BY_ENDING = (
     ("oes", "o"),
     ("s", ""),
 )
-"""Of the endings that a word has, the first decides."""
+"""The first matching ending decides."""
 
 
 @lru_cache(maxsize=1 << 15)
@@ -111,10 +112,10 @@ def _make_singular(word: str) -> str:
 
 
 def singularise(word: str) -> str:
-    """The singular of a normalised word. A word with a digit, a singular, and a word of three letters or fewer are themselves.
+    """Return the singular of a normalised word. A word with a digit, a singular, and a word of three letters or fewer stay unchanged.
 
-    The rules know spelling and no meaning: a name such as `adams` loses its s too. That harms nothing where both sides of a comparison
-    are made singular.
+    The rules use only the spelling: a name such as `adams` loses its s too. This is harmless if both sides of a comparison are made
+    singular.
     """
     may_be_plural = (
         _SHORTEST_PLURAL <= len(word) <= _LONGEST_NOUN and word.isalpha() and (word[-1] == "s" or word in _IRREGULAR)
@@ -126,11 +127,11 @@ _LARGE = {"hundred": 100, **SCALES_OF_WORDS}
 _MAY_BEGIN_NUMBER = frozenset((*BELOW_TWENTY, *TENS_OF_WORDS, *_LARGE, "minus", "negative", "a", "an"))
 _DIGITS_ONLY = re.compile(r"(-?)0*([0-9]+)(?:\.([0-9]*?)0*)?")
 _LONGEST_MULTIPLIED = 15
-"""Digits of the longest number that a word such as `million` multiplies."""
+"""Largest number of digits that a word such as `million` multiplies."""
 
 
 def normalise_number(word: str) -> str | None:
-    """A number in its shortest decimal form: `5` for `5.0` and `05`. None: the word is not a number written in digits."""
+    """Return a number in its shortest decimal form: `5` for `5.0` and `05`. None: the word is not a number in digits."""
     match = _DIGITS_ONLY.fullmatch(word)
     if match is None:
         return None
@@ -140,10 +141,10 @@ def normalise_number(word: str) -> str | None:
 
 
 def convert_numbers_to_digits(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """The normalised words with every number in its shortest decimal form, and whether each is a number.
+    """Return the normalised words with every number in its shortest decimal form, and whether each is a number.
 
-    A number that is written in several words becomes one, also after `minus`. Numbers side by side stay apart: `twenty twenty four` is 20
-    and 24. `5th`, `twenty first` and `v` are no numbers.
+    A number written in several words becomes one word, also after `minus`. Adjacent numbers stay separate: `twenty twenty four` is 20 and
+    24. `5th`, `twenty first` and `v` are not numbers.
     """
     at = 0
     while at < len(words):
@@ -170,7 +171,7 @@ def _read_digits(words: Sequence[str], at: int) -> tuple[str | None, int]:
 
 
 def _read_words(words: Sequence[str], at: int) -> tuple[str | None, int]:
-    """`five`, `a hundred and five`, `minus five`, `minus 5`. Of the words of an ordinal none is a number."""
+    """`five`, `a hundred and five`, `minus five`, `minus 5`. The words of an ordinal are not numbers."""
     run = read_number_at(words, at)
     if run is not None:
         return format_figures(run.value), run.end

@@ -1,4 +1,4 @@
-"""Yes/No: the first word of an answer decides, if it stands in one of two lists."""
+"""Yes/No: the first word of an answer decides, if it is in one of two lists."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _CLAUSE_END = re.compile(r"[,;:.!?\n]|\s-")
 
 
 class YesOrNo(NamedTuple):
-    """What an answer begins with."""
+    """The yes or no at the beginning of an answer."""
 
     is_yes: bool | None
-    """None: it says neither, or both."""
+    """None: neither, or both."""
     flag: str | None
-    """Why it says neither: `unparsed` or `ambiguous`."""
+    """Why it is neither: `unparsed` or `ambiguous`."""
     end: int
-    """Where the answer's word ends in the text."""
+    """End of the yes or no in the text."""
 
 
 class YesNo:
-    """1 where the answer agrees with what is expected, else 0."""
+    """Scores 1 if the answer is the expected one, else 0."""
 
     name = "yes_no"
     version = 2
 
     def __init__(self, yes: Sequence[str] = YES_WORDS, no: Sequence[str] = NO_WORDS) -> None:
-        """`yes`, `no`: the words that are read so, in small letters."""
+        """`yes`, `no`: the words read as yes and as no, in lower case."""
         self._says = {**dict.fromkeys(yes, True), **dict.fromkeys(no, False)}
 
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
-        """As in `Scorer`; neither options nor settings matter."""
+        """See `Scorer`; neither options nor settings matter."""
         expected = self.parse_expected(reference)
         if expected is None:
             return make_unscorable()
@@ -56,19 +56,21 @@ class YesNo:
         return score
 
     def parse_expected(self, reference: str) -> bool | None:
-        """Whether yes is expected; None: the metric is empty. Raises ItemError where it is neither."""
+        """Return whether yes is expected; None: the metric is empty. Raises ItemError for any other metric."""
         values = parse_metric(reference)
         if not values:
             return None
         says = self._says.get(normalise(values[0].text)) if len(values) == 1 else None
         if says is None:
-            raise ItemError("neither yes nor no is expected", where=METRIC_PLACE, arrived=reference, allowed=self._says)
+            raise ItemError(
+                "the expected answer is neither yes nor no", where=METRIC_PLACE, arrived=reference, allowed=self._says
+            )
         return says
 
     def read(self, text: str) -> YesOrNo:
-        """What a folded text begins with: the first word decides, unless one that says the opposite stands beside it.
+        """Read the beginning of a folded text: the first word decides, unless the opposite word follows it directly.
 
-        In `Yes, no doubt` the second begins a clause of its own that goes on, and says nothing.
+        In `Yes, no doubt` the second word begins its own clause and does not count.
         """
         first = _FIRST_WORD.match(text)
         says = self._says.get(first[1].replace("'", "")) if first else None

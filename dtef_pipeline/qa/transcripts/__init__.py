@@ -1,1 +1,1 @@
-"""Transcripts that questions are about: their chunks, finding the ones that matter, prompts with numbered sources, and quotations in replies."""
+"""Transcripts that questions are about: their chunks, retrieval, prompts with numbered sources, and quotations in replies."""

@@ -1,4 +1,4 @@
-"""Chunks of transcripts, which are what is searched, shown to a model and quoted: short enough to be read, long enough to make sense."""
+"""Chunks of transcripts, which are searched, shown to models and quoted: short enough to read, long enough to make sense."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from dtef_pipeline.qa.transcripts.metadata import BETWEEN_TURNS, METADATA_COLUMN
 from dtef_pipeline.tables import field
 
 CHUNK_WORDS = 220
-"""The most words of a chunk that is made of several turns or paragraphs; a longer paragraph is a chunk by itself. They have some 150-200."""
+"""Largest number of words of a chunk of several turns or paragraphs; a longer paragraph is a chunk by itself. Typical chunks have 150-200
+words."""
 _CHARACTERS_OF_A_WORD = 10
-"""Where words are longer than this on average, as in scripts without spaces, characters are counted instead."""
+"""If words are longer than this on average, as in scripts without spaces, characters are counted instead."""
 _PARAGRAPH_MARK = re.compile(r"\n\s*")
 INDEX_FIELDS = ("NAME", "PROJECT", "GEOGRAPHY")
-"""What of the metadata is searched with each chunk: people ask about somebody by name, who seldom says it."""
+"""Metadata searched with each chunk, because questions name a person who rarely says the name."""
 
 DOCUMENT_FIELDS = (
     field("doc_id", pa.string(), "Id of the chunk: its file, the turn and the paragraph in which it begins, FILE#turn.part"),
@@ -27,15 +28,15 @@ DOCUMENT_FIELDS = (
     field("paragraph", pa.int32(), "Paragraph of the first turn in which the chunk begins; 0: at the beginning of the turn"),
     field("page_content", pa.string(), "Text of the chunk, character by character as in the transcript"),
     field("n_words", pa.int32(), "Words of the chunk, between white space"),
-    field("project", pa.string(), "Project that the interview belongs to; null: not said"),
-    field("year", pa.int32(), "Year of the interview; null: not said"),
-    field("month", pa.string(), "Month of the interview; null: not said"),
-    field("name", pa.string(), "Name of the person or group interviewed; null: not said"),
-    field("country", pa.string(), "Country of the interview; null: not said"),
-    field("geography", pa.string(), "Place of the interview; null: not said"),
+    field("project", pa.string(), "Project that the interview belongs to; null: unknown"),
+    field("year", pa.int32(), "Year of the interview; null: unknown"),
+    field("month", pa.string(), "Month of the interview; null: unknown"),
+    field("name", pa.string(), "Name of the person or group interviewed; null: unknown"),
+    field("country", pa.string(), "Country of the interview; null: unknown"),
+    field("geography", pa.string(), "Place of the interview; null: unknown"),
     field("file", pa.string(), "Name of the transcript, which tells interviews apart"),
-    field("type", pa.string(), "Kind of the document, such as interview; null: not said"),
-    field("record_lang", pa.string(), "Language of the recording, such as en; null: not said"),
+    field("type", pa.string(), "Kind of the document, such as interview; null: unknown"),
+    field("record_lang", pa.string(), "Language of the recording, such as en; null: unknown"),
 )
 """One row per chunk."""
 DOCUMENT_SCHEMA = pa.schema(DOCUMENT_FIELDS)
@@ -43,20 +44,20 @@ DOCUMENT_SCHEMA = pa.schema(DOCUMENT_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some consecutive turns or paragraphs of one transcript."""
+    """Consecutive turns or paragraphs of one transcript."""
 
     file: str
     first_turn: int
     last_turn: int
     part: int
-    """The paragraph of the first turn in which it begins; 0: at the beginning of the turn."""
+    """Paragraph of the first turn in which it begins; 0: at the beginning of the turn."""
     page_content: str
     """A piece of the transcript, character by character."""
     metadata: Mapping[str, MetadataValue]
 
     @property
     def doc_id(self) -> str:
-        """`FILE#turn.part`: no two chunks of a corpus have the same."""
+        """Id of the chunk, unique in its corpus: `FILE#turn.part`."""
         return f"{self.file}#{self.first_turn}.{self.part}"
 
 
@@ -71,16 +72,16 @@ class _Piece(NamedTuple):
 
 
 def split_into_chunks(transcripts: Iterable[Transcript]) -> list[Chunk]:
-    """The chunks of transcripts, in order.
+    """Split transcripts into chunks, in order.
 
-    Consecutive turns are joined up to CHUNK_WORDS words; a turn that is longer is taken paragraph by paragraph. A paragraph is never cut,
-    and documents are never joined with each other. What is left out between two chunks is white space alone.
+    Consecutive turns are joined up to CHUNK_WORDS words; a longer turn is split into paragraphs. Paragraphs are never split, and documents
+    are never joined. Only white space is lost between two chunks.
     """
     return [chunk for transcript in transcripts for chunk in _iterate_chunks(transcript)]
 
 
 def build_documents_table(chunks: Sequence[Chunk]) -> pa.Table:
-    """Chunks as a table, DOCUMENT_SCHEMA, in the given order."""
+    """Return the chunks as a table, DOCUMENT_SCHEMA, in the given order."""
     columns = {
         "doc_id": [chunk.doc_id for chunk in chunks],
         "first_turn": [chunk.first_turn for chunk in chunks],
@@ -95,7 +96,7 @@ def build_documents_table(chunks: Sequence[Chunk]) -> pa.Table:
 
 
 def build_index_texts(documents: pa.Table) -> list[str]:
-    """What is searched of each chunk: INDEX_FIELDS, then its text."""
+    """Return the searched text of each chunk: INDEX_FIELDS, then its own text."""
     columns = [documents.column(METADATA_COLUMNS[name]).to_pylist() for name in INDEX_FIELDS]
     texts = documents.column("page_content").to_pylist()
     return [" ".join([*filter(None, values), text]) for *values, text in zip(*columns, texts, strict=True)]

@@ -1,6 +1,6 @@
-"""Asking a question about numbered sources: the messages, and the form of the reply.
+"""Messages that ask a question about numbered sources, and the form of the reply.
 
-Wording and form are part of a prompt's identity: a changed letter here buys every response again.
+The wording is part of a prompt's identity: a changed letter requests every response again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dtef_pipeline.qa.transcripts.citation_reply import ANSWER_KEY, CITATIONS_KE
 from dtef_pipeline.qa.transcripts.retriever import SourceText
 
 CITED_ANSWER_TOKENS = 768
-"""Room for an answer and some quotations; with less, replies end amid their JSON."""
+"""Token limit with room for an answer and some quotations; with less, replies end within their JSON."""
 ABOUT_FIELDS = ("NAME", "PROJECT", "GEOGRAPHY", "COUNTRY", "MONTH", "YEAR")
 """Metadata of each source that the prompt shows in addition to its text."""
 
@@ -43,15 +43,15 @@ _ANSWER_LINES = {
     "pickmany": "Answer with the letters of all options that are right, separated by commas.",
     "yes/no with rationale": "Answer with yes or no, followed by a comma and the reason in one sentence.",
 }
-"""What the answer is to be, by the type of the question."""
+"""Form of the answer, by the type of the question."""
 _ANSWER_BRIEFLY = "Answer briefly."
 _MARK_DIGITS = 12
 
 
 def build_cited_messages(text: str, type: str, options: Sequence[str], sources: Sequence[SourceText]) -> tuple[Message, ...]:
-    """The system and the user message of a question about sources, which are numbered from 0 in the given order.
+    """Build the system and user message of a question about sources, which are numbered from 0 in the given order.
 
-    The lines around sources carry a mark made of all the texts of the prompt: no text can hold it, and equal prompts have equal marks.
+    The lines around sources have a mark derived from all texts of the prompt: no text can contain it, and equal prompts have equal marks.
     """
     mark = _mark(text, options, sources)
     blocks = [_format_source(number, source, mark) for number, source in enumerate(sources)]
@@ -62,7 +62,7 @@ def build_cited_messages(text: str, type: str, options: Sequence[str], sources: 
 
 
 def build_cited_schema() -> str:
-    """The JSON schema of the reply, as JSON text, for models that can be made to follow one."""
+    """Return the JSON schema of the reply, as JSON text, for models that support schemas."""
     citation = {"source_index": {"type": "integer"}, "quote": {"type": "string"}}
     return json.dumps(
         _make_object_schema(
@@ -72,7 +72,7 @@ def build_cited_schema() -> str:
 
 
 def describe_answer_form(type: str) -> str:
-    """What the answer to a question of a type is to be; of a type that is not known, a brief one."""
+    """Describe the form of the answer to a question of a type; a brief answer for an unknown type."""
     return _ANSWER_LINES.get(type.strip().casefold(), _ANSWER_BRIEFLY)
 
 

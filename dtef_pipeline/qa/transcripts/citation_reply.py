@@ -1,4 +1,4 @@
-"""Reading what a model wrote about numbered sources: the answer, and the quotations that it gives for it."""
+"""Reading replies to questions about numbered sources: the answer and its quotations."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from dtef_pipeline.text.plain import strip_thinking
 ANSWER_KEY, CITATIONS_KEY = "answer", "citations"
 _KEYS_OF_REASONS = ("rationale", "reasons", "reason", "reasoning", "explanation")
 JSON_REPLY, TEXT_REPLY = "json", "text"
-"""How a reply was read: as the object that was asked for, or as a text that is all answer."""
+"""How a reply was read: as the requested object, or as a text that is the answer as a whole."""
 CUT_JSON = "cut_json"
-"""Flag of a reply in JSON that was cut off, or is broken."""
-_NO_ANSWER = "the reply begins as a JSON object and holds no complete answer: it was cut off, or its JSON is broken"
+"""Flag of a JSON reply that was cut off or is broken."""
+_NO_ANSWER = "the reply begins as a JSON object but has no complete answer: it was cut off, or its JSON is broken"
 _MOST_CITATIONS = 1_000
 _MOST_JSON_CHARACTERS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class CitedReply:
-    """What a model answered, and what it cites."""
+    """A model's answer and its citations."""
 
     answer: str
-    """As scorers are given it: a list or a number as JSON."""
+    """The answer as scorers receive it; a list or a number is JSON."""
     citations: tuple[dict[str, Any], ...] = ()
-    """As the model gave them, in order: what is wrong with one, `check_citations` tells."""
+    """As the model gave them, in order; `check_citations` finds faults in them."""
     how: str = TEXT_REPLY
     """`json` or `text`."""
     flags: tuple[str, ...] = ()
-    """`cut_json`: it begins as the object that was asked for, and does not end as one."""
+    """`cut_json`: the reply begins as the requested object but is incomplete."""
     problem: str | None = None
-    """Why no answer can be read; None: one was. The answer is then an empty text."""
+    """Why no answer can be read (the answer is then empty); None: it was read."""
     rationale: str = ""
-    """The reasons that stand beside the answer in its object, as words; empty: none do."""
+    """The reasons given beside the answer in its object, as words; empty: none."""
 
     @property
     def answer_with_reasons(self) -> str:
-        """The answer, and its reasons behind it."""
+        """The answer followed by its reasons."""
         return f"{self.answer}, {self.rationale}" if self.rationale else self.answer
 
 
 def read_cited(text: str | None) -> CitedReply:
-    """The answer and the citations of a reply.
+    """Read the answer and the citations of a reply.
 
-    Thinking is dropped. The last JSON object with an `answer` counts, in a code fence or amid other words. Of an object that was cut off, or
-    breaks, the answer and the citations count that are complete until there; without a complete answer none can be read, for words of a
-    quotation are no answer. Of any other text all is the answer, and nothing is cited. No text is an error.
+    Thinking is dropped. The last JSON object with an `answer` counts, in a code fence or within other text. In an object that is cut off or
+    broken, the complete answer and citations count; without a complete answer the reply is unreadable, because the words of a quotation are
+    not an answer. Any other text is the answer as a whole, without citations. No text raises an error.
     """
     body = replace_unreadable(cut_at_end(strip_thinking(text or "")).text.strip())
     try:
@@ -138,12 +138,12 @@ _JSON_BLANKS = re.compile(r"[ \t\r\n]*")
 
 
 def parse_cut_object(text: str, list_key: str) -> Pairs | None:
-    """The members of a broken object that are complete, in order; None: the text neither begins as an object nor has one of a reply in it,
-    or the object is whole.
+    """Return the complete members of a broken object, in order; None: the text neither begins as an object nor contains that of a reply, or
+    the object is complete.
 
-    Of a list under the key `list_key` the complete entries count, though the list is broken. Every other value counts when it is complete: a
-    comma or the end of the object follows it, or it is a text, a list or an object and nothing follows it. Each character is looked at a
-    fixed number of times.
+    The complete entries of the list under the key `list_key` count even if the list is broken. Any other value counts if it is complete:
+    followed by a comma or the end of the object, or a text, list or object at the end of the reply. Each character is examined a fixed
+    number of times.
     """
     opening = _BEGINS.match(text)
     start = opening.start(1) if opening else (found.start() if (found := _AMID_WORDS.search(text)) else None)

@@ -1,4 +1,4 @@
-"""Whether what a model cites stands in the sources that it was shown."""
+"""Checks whether a model's quotations occur in the sources that it was shown."""
 
 from __future__ import annotations
 
@@ -17,55 +17,55 @@ CITATION_REASONS = (
     "empty_quote",
     "no_content",
 )
-"""Why a quotation does not stand, character by character, in the source that it names: it stands in another one; in none of them; there is
-no source of this number; the number is none; nothing is quoted; the source has no text."""
+"""Why a quotation is not found character by character in the source that it names: it is in another source; it is in none; no source has
+this number; the number is not a number; nothing is quoted; the source has no text."""
 INDEX_KEYS = ("source_index", "source_id")
-"""What models call the number of a source."""
+"""Keys that models use for the number of a source."""
 _LARGEST_INDEX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedCitation:
-    """One citation and whether it is one."""
+    """One citation and the result of its check."""
 
     source_index: int | None
-    """Place of a source among those shown, from 0; None: the citation names none."""
+    """Place of the source among those shown, from 0; None: the citation names no source."""
     quote: str | None
-    """None: nothing was quoted, or something that is not text."""
+    """None: there is no quotation, or it is not text."""
     exact: int
-    """1: it stands in that source character by character, but for white space around it; 0: it does not."""
+    """1: it occurs in that source character by character, apart from outer white space; 0: it does not."""
     relaxed: int
-    """1: it stands there but for case, quotation marks, dashes, white space, compatible characters and ellipses; 0: it does not."""
+    """1: it occurs there apart from case, quotation marks, dashes, white space, compatibility forms and ellipses; 0: it does not."""
     reason: str | None
     """Why `exact` is 0: one of CITATION_REASONS."""
     spans: tuple[Span, ...] = ()
-    """Where in the source its words stand, in order: several around ellipses; none where it was not found."""
+    """Its places in the source, in order: several if it has ellipses; empty: it was not found."""
 
     @property
     def span(self) -> Span | None:
-        """From the first of the words to the last."""
+        """The span from the first place to the last."""
         return Span(self.spans[0].start, self.spans[-1].end) if self.spans else None
 
 
 def check_citations(context: Sequence[Any], citations: Iterable[Any]) -> list[CheckedCitation]:
-    """Each citation looked up in the source that it names, in order.
+    """Look up each citation in the source that it names, in order.
 
     Args:
-        context: the sources in the order in which they were shown: mappings with `page_content`, or objects that have it.
-        citations: mappings with `source_index` (or `source_id`) and `quote`, as a model or a file gave them: whatever they hold, it is no
-            error here. A number counts from 0 and never from the end; true, "0" and 0.0 are no numbers of sources.
+        context: the sources in the order shown: mappings with a key `page_content`, or objects with this attribute.
+        citations: mappings with `source_index` (or `source_id`) and `quote`, as a model or a file gave them; no value raises an error.
+            Numbers count from 0, never from the end; true, "0" and 0.0 are not valid.
     """
     texts = _ShownTexts([_read_content(source) for source in context])
     return [_check_citation(texts, citation) for citation in citations]
 
 
 def compute_existence_rate(checks: Sequence[int]) -> float | None:
-    """The share of citations that were found, 0-1: higher is better. None without citations."""
+    """Return the share of citations that were found, 0-1, higher is better; None without citations."""
     return sum(checks) / len(checks) if checks else None
 
 
 def compute_pooled_existence(answers: Iterable[Sequence[int]]) -> float | None:
-    """The same over all citations of several answers: found by found over cited by cited, so that an answer counts by its citations."""
+    """Return the share over all citations of several answers, so that an answer weighs by the number of its citations."""
     return compute_existence_rate([check for checks in answers for check in checks])
 
 
@@ -103,7 +103,7 @@ def _check_citation(sources: _ShownTexts, citation: Any) -> CheckedCitation:
 
 
 def read_named_source(citation: Any) -> Any:
-    """What a citation has in the place of the number of a source, whatever it is; None: nothing."""
+    """Return a citation's value for the number of its source, unchecked; None: it has no such key."""
     return next((citation[key] for key in INDEX_KEYS if key in citation), None) if isinstance(citation, Mapping) else None
 
 

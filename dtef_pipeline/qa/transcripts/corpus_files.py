@@ -1,6 +1,6 @@
 """Reading a corpus: a JSON list of documents with metadata, or a folder of interviews as CSV files beside a table of metadata.
 
-What cannot be used is left out and named, and the rest goes on.
+Unusable entries are left out and reported.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _MOST_TURN_DIGITS = 9
 
 
 class CsvRow(NamedTuple):
-    """One row of a CSV file with the line in which it begins, from 1."""
+    """One row of a CSV file with its first line, from 1."""
 
     line: int
     cells: list[str]
 
 
 class _Log:
-    """What was left out. With `strict`, the first such thing ends the reading."""
+    """Collects the errors of a corpus. With `strict`, the first one is raised."""
 
     def __init__(self, strict: bool) -> None:
         self._strict, self.found, self.ignored = strict, list[ItemError](), dict[str, None]()
@@ -58,10 +58,10 @@ class _Log:
 
 
 def load_corpus(path: Path, *, strict: bool = False) -> Corpus:
-    """The corpus of a file (a JSON list of `{page_content, metadata}`) or a folder (`metadata.csv` and `interviews/*.csv`).
+    """Load the corpus of a file (a JSON list of `{page_content, metadata}`) or a folder (`metadata.csv` and `interviews/*.csv`).
 
-    Documents of a list are numbered within their FILE, each as one turn without a speaker. With `strict` the first thing that cannot be
-    used raises ItemError, as does a path where there is no corpus at all and one of which nothing can be used.
+    Documents of a list are numbered within their FILE, each as one turn without a speaker. Raises ItemError for a path without a usable
+    corpus, and with `strict` for the first unusable entry.
     """
     log = _Log(strict)
     if path.is_dir():
@@ -98,7 +98,7 @@ def _read_document(value: Any, where: str, line: int) -> tuple[dict[str, Metadat
     if not isinstance(content, str) or not isinstance(metadata, dict):
         raise ItemError("not a document", where=where, line=line, arrived=_describe_kinds(value), allowed=_DOCUMENT_FORM)
     if not content.strip() or has_unreadable_text(content):
-        form = "text without NUL and halves of characters"
+        form = "text without NUL and unpaired surrogates, not blank"
         raise ItemError("page_content", where=where, line=line, arrived=shorten_arrived_value(content), allowed=form)
     return check_metadata(metadata, where, line), content
 
@@ -132,7 +132,7 @@ def _iterate_entries(text: str, where: str) -> Iterator[tuple[int, Any]]:
         except json.JSONDecodeError as error:
             raise _make_corpus_json_error(text, error.pos, where, error.msg) from None
         except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
-            raise _make_corpus_json_error(text, place, where, "larger or deeper than can be read") from None
+            raise _make_corpus_json_error(text, place, where, "too large or too deeply nested") from None
         yield line, value
     if text[place + 1 :].strip():
         raise _make_corpus_json_error(text, place + 1, where, "text after the list")
@@ -157,9 +157,7 @@ def _read_corpus_folder(path: Path, log: _Log) -> list[Transcript]:
     files = sorted((path / _INTERVIEWS).glob("*.csv"))
     for name in sorted(records.keys() - {file.name for file in files}):
         form = f"the name of a file in {_INTERVIEWS}/"
-        log.add(
-            ItemError("an interview that is not there", where=str(table), line=records[name][0], arrived=name, allowed=form)
-        )
+        log.add(ItemError("an interview without a file", where=str(table), line=records[name][0], arrived=name, allowed=form))
     transcripts = (_read_interview(file, records, log) for file in files)
     return [transcript for transcript in transcripts if transcript is not None]
 
@@ -175,9 +173,7 @@ def _read_metadata_rows(table: Path, log: _Log) -> dict[str, tuple[int, dict[str
             metadata = read_metadata_cells(_zip_cells(row, header, str(table)), str(table), row.line)
             file = str(metadata[FILE_FIELD])
             if file in records:
-                raise ItemError(
-                    "a FILE that comes twice", where=str(table), line=row.line, arrived=file, allowed="one row per FILE"
-                )
+                raise ItemError("FILE occurs twice", where=str(table), line=row.line, arrived=file, allowed="one row per FILE")
             records[file] = row.line, metadata
         except ItemError as error:
             log.add(error)
@@ -224,9 +220,10 @@ def _read_turn(row: CsvRow, header: Sequence[str], where: str, before: int) -> S
 
 
 def iterate_csv_rows(path: Path, log: Any) -> Iterator[CsvRow]:
-    """The rows of a CSV file in UTF-8, the header among them. A row that is not CSV is given to `log` as an ItemError, and the next follows.
+    """Yield the rows of a CSV file in UTF-8, including the header. A row that is not CSV is passed to `log` as an ItemError, and reading
+    continues.
 
-    Raises ItemError for what is not UTF-8.
+    Raises ItemError if the file is not UTF-8.
     """
     reader = csv.reader(io.StringIO(_read_utf8(path), newline=""), strict=True)
     while True:
@@ -248,7 +245,7 @@ def _read_header(rows: Iterator[CsvRow], columns: Sequence[str], where: str) -> 
     header = [cell.strip() for cell in next(rows, CsvRow(1, [])).cells]
     if missing := [name for name in columns if header.count(name) != 1]:
         names = shorten_arrived_value(", ".join(header))
-        raise ItemError(f"column {missing[0]} is missing or there twice", where=where, line=1, arrived=names, allowed=columns)
+        raise ItemError(f"column {missing[0]} is missing or occurs twice", where=where, line=1, arrived=names, allowed=columns)
     return header
 
 
@@ -266,4 +263,4 @@ def _read_utf8(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         detail = f"byte 0x{data[error.start]:02x} at byte {error.start + 1:,} of the file"
-        raise ItemError("not text in UTF-8", where=str(path), line=line, arrived=detail, allowed="UTF-8") from None
+        raise ItemError("the text is not UTF-8", where=str(path), line=line, arrived=detail, allowed="UTF-8") from None

@@ -1,4 +1,4 @@
-"""What is known of an interview, read from a file or given as a filter: the nine fields, and values of the right kind."""
+"""Metadata of interviews, from a file or as a filter: nine fields with values of the right kind."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.text.first_line import shorten_to_line
 
 METADATA_FIELDS = ("PROJECT", "YEAR", "MONTH", "NAME", "COUNTRY", "GEOGRAPHY", "FILE", "TYPE", "RECORD LANG")
-"""What is known of an interview. YEAR is a whole number, all else is text; FILE tells interviews apart."""
+"""Metadata fields of an interview. YEAR is a whole number, all others are text; FILE identifies the interview."""
 YEAR_FIELD, FILE_FIELD = "YEAR", "FILE"
 BETWEEN_TURNS = "\n\n"
-"""Stands between two turns of a transcript."""
+"""Separator of two turns of a transcript."""
 
 MetadataValue = str | int | None
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenTurn:
-    """What one person said until another one spoke."""
+    """One turn of a person in an interview."""
 
     number: int
     """From 0 in each interview, as quotations name it."""
     text: str
     speaker: str | None = None
-    """None: the text is a whole document, in which speakers stand as they stand."""
+    """None: the text is a whole document, which includes its speakers."""
     role: str | None = None
-    """`interviewer` or `interviewee`; None: not said."""
+    """`interviewer` or `interviewee`; None: unknown."""
 
     @property
     def spoken(self) -> str:
-        """The turn as a transcript shows it: `Speaker: text`."""
+        """The turn as a line of the transcript: `Speaker: text`."""
         return self.text if self.speaker is None else f"{self.speaker}: {self.text}"
 
 
@@ -47,41 +47,41 @@ class Transcript:
     file: str
     turns: tuple[SpokenTurn, ...]
     metadata: Mapping[str, MetadataValue] = field(default_factory=lambda: MappingProxyType({}))
-    """Keys are METADATA_FIELDS; None or absent: not said."""
+    """Keys are METADATA_FIELDS; None or absent: unknown."""
 
     @cached_property
     def text(self) -> str:
-        """All turns, one after the other."""
+        """All turns, joined."""
         return BETWEEN_TURNS.join(turn.spoken for turn in self.turns)
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The transcripts that could be read, and what was wrong with the rest."""
+    """The transcripts that could be read, and the errors of the others."""
 
     transcripts: tuple[Transcript, ...]
     quarantined: tuple[ItemError, ...] = ()
-    """What was left out, and why: each names file, line, what was found and what is allowed."""
+    """Errors of what was left out, each with file, line, the value found and the allowed values."""
     ignored_fields: tuple[str, ...] = ()
-    """Names of metadata that are none of METADATA_FIELDS, and so are not kept."""
+    """Names of metadata outside METADATA_FIELDS, which are dropped."""
 
     @cached_property
     def turns(self) -> Mapping[tuple[str, int], SpokenTurn]:
-        """The turns by file and number."""
+        """Return the turns by file and number."""
         return {(transcript.file, turn.number): turn for transcript in self.transcripts for turn in transcript.turns}
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """The whole text of each file."""
+        """Return the whole text of each file."""
         parts: dict[str, list[str]] = {}
         for transcript in self.transcripts:
             parts.setdefault(transcript.file, []).append(transcript.text)
         return {file: BETWEEN_TURNS.join(texts) for file, texts in parts.items()}
 
     def turn_text(self, file: str, turn: int | None) -> str | None:
-        """The text of a turn; of the whole file where no turn is asked for, or the file is a document in which none are marked.
+        """Return the text of a turn, or of the whole file if `turn` is None or the file is a document without marked turns.
 
-        None: there is no such file, or no such turn in it.
+        Returns None if the file or the turn does not exist.
         """
         first = self.turns.get((file, 0))
         if turn is None or (first is not None and first.speaker is None):
@@ -96,11 +96,11 @@ _A_YEAR = f"a whole number, 0-{_LATEST_YEAR}"
 _UNREADABLE_CHARACTERS = re.compile("[\x00\ud800-\udfff]")
 
 METADATA_COLUMNS = {name: name.lower().replace(" ", "_") for name in METADATA_FIELDS}
-"""The column of each field in tables: `RECORD LANG` is `record_lang`."""
+"""The column of each field in tables: `RECORD LANG` is in `record_lang`."""
 
 
 def check_metadata(values: Mapping[str, Any], where: str, line: int | None) -> dict[str, MetadataValue]:
-    """The fields that are known, of one interview. Raises ItemError for a value of the wrong kind, and without a FILE."""
+    """Return the known metadata fields of one interview. Raises ItemError for a value of the wrong kind, and without a FILE."""
     fields = {name: value for name in METADATA_FIELDS if (value := values.get(name)) is not None}
     for name, value in fields.items():
         if form := _describe_allowed_metadata(name, value):
@@ -112,7 +112,7 @@ def check_metadata(values: Mapping[str, Any], where: str, line: int | None) -> d
 
 
 def read_metadata_cells(cells: Mapping[str, str], where: str, line: int | None) -> dict[str, MetadataValue]:
-    """The same of cells of a table, all of which are text: YEAR is read as a number, and an empty cell says nothing."""
+    """Do the same for the text cells of a table: YEAR is read as a number, and an empty cell is a missing value."""
     values: dict[str, Any] = {name: cell for name, cell in cells.items() if cell.strip()}
     year = values.get(YEAR_FIELD, "").strip()
     if _YEAR_DIGITS.fullmatch(year):
@@ -121,10 +121,10 @@ def read_metadata_cells(cells: Mapping[str, str], where: str, line: int | None) 
 
 
 def check_filter(where: Any) -> dict[str, str | int]:
-    """The metadata that documents must have. None and an empty mapping take all.
+    """Check the metadata that documents must have. None and an empty mapping match all documents.
 
-    Raises ConfigError for what is not a mapping, for a key that is none of METADATA_FIELDS and for a value of another kind: YEAR is a whole
-    number, all else is text.
+    Raises ConfigError for a value that is not a mapping, for a key outside METADATA_FIELDS and for a value of the wrong kind: YEAR is a
+    whole number, all others are text.
     """
     if where is None:
         return {}
@@ -143,7 +143,8 @@ def check_filter(where: Any) -> dict[str, str | int]:
 
 
 def parse_filter(texts: Sequence[str]) -> dict[str, str | int]:
-    """The same of texts such as `PROJECT=US-002` and `YEAR=2024`. Raises ConfigError also without `=`, and for a key twice."""
+    """Do the same for texts such as `PROJECT=US-002` and `YEAR=2024`. Raises ConfigError also for a text without `=` and for a repeated
+    key."""
     fields: dict[str, str | int] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -155,19 +156,20 @@ def parse_filter(texts: Sequence[str]) -> dict[str, str | int]:
 
 
 def format_filter(where: Mapping[str, str | int]) -> str:
-    """One spelling of a filter, `PROJECT=US-002,YEAR=2024`: in the order of METADATA_FIELDS, with %2C and %25 for commas and percent signs."""
+    """Return the canonical spelling of a filter, `PROJECT=US-002,YEAR=2024`: in the order of METADATA_FIELDS, with %2C and %25 for commas
+    and percent signs."""
     values = {name: str(where[name]).replace("%", "%25").replace(",", "%2C") for name in METADATA_FIELDS if name in where}
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
 def read_filter(text: str) -> dict[str, str | int]:
-    """What `format_filter` spells. Raises ConfigError as `parse_filter`."""
+    """Read the spelling of `format_filter`. Raises ConfigError as `parse_filter`."""
     parts = text.split(",") if text else []
     return parse_filter([part.replace("%2C", ",").replace("%25", "%") for part in parts])
 
 
 def shorten_arrived_value(value: Any) -> Any:
-    """A value as a message can show it: texts and containers by their beginning."""
+    """Shorten a value for a message: only the beginning of texts and containers."""
     if isinstance(value, str):
         return shorten_to_line(value)
     if value is None or isinstance(value, (bool, float)) or (isinstance(value, int) and abs(value) < 10**12):
@@ -176,17 +178,17 @@ def shorten_arrived_value(value: Any) -> Any:
 
 
 def has_unreadable_text(text: str) -> bool:
-    """Whether a text holds what no table can: half of a character, or the character NUL."""
+    """Whether a text contains what no table can store: an unpaired surrogate or the character NUL."""
     return bool(_UNREADABLE_CHARACTERS.search(text))
 
 
 def replace_unreadable(text: str) -> str:
-    """The text with what no table holds, NUL and halves of characters, replaced by U+FFFD."""
+    """Replace NUL and unpaired surrogates, which no table can store, by U+FFFD."""
     return _UNREADABLE_CHARACTERS.sub("\ufffd", text)
 
 
 def is_of_field(name: str, value: Any) -> bool:
-    """Whether a value is one that this field can have."""
+    """Whether a value is valid for this field."""
     return _describe_allowed_metadata(name, value) is None
 
 

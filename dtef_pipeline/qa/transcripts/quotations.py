@@ -1,4 +1,4 @@
-"""Whether a quotation stands in a text: character by character, or but for spelling that two careful copies may differ in.
+"""Finding a quotation in a text: character by character, or apart from spelling differences of careful copies.
 
 Everything here is linear in the length of the texts.
 """
@@ -22,7 +22,7 @@ _ELLIPSIS = re.compile(rf"\[ ?{_THREE_DOTS} ?\]|\( ?{_THREE_DOTS} ?\)|{_THREE_DO
 
 
 class Span(NamedTuple):
-    """A part of a text: from the first character to behind the last."""
+    """A part of a text, from its first character to its end (exclusive)."""
 
     start: int
     end: int
@@ -30,32 +30,32 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RelaxedText:
-    """A text as quotations are compared, and where in the original each of its characters comes from."""
+    """A text in the form in which quotations are compared, with the original place of each character."""
 
     text: str
     starts: array[int]
-    """First place in the original, one per character."""
+    """Start in the original, one per character."""
     ends: array[int]
-    """Place behind the last one, one per character."""
+    """End in the original (exclusive), one per character."""
 
     def span(self, start: int, end: int) -> Span:
-        """The part of the original that became the characters from `start` to before `end`."""
+        """Return the part of the original that became the characters from `start` to `end` (exclusive)."""
         return Span(self.starts[start], self.ends[end - 1])
 
 
 def find_exact_span(quote: str, text: str) -> Span | None:
-    """Where a quotation, without the white space around it, first stands character by character; None: nowhere, or it is blank."""
+    """Find the first exact occurrence of a quotation without its outer white space; None: not found, or it is blank."""
     needle = quote.strip()
     start = text.find(needle) if needle else -1
     return Span(start, start + len(needle)) if start >= 0 else None
 
 
 def find_relaxed_spans(quote: str, text: str | RelaxedText) -> tuple[Span, ...]:
-    """Where the parts of a quotation stand in a text, in order; none: not all of them do.
+    """Find the parts of a quotation in a text, in order; empty: a part was not found.
 
-    Compatible characters (NFKC), upper and lower case, kinds of quotation marks, kinds of dashes and the spaces around them, white space
-    and characters that cannot be seen make no difference. An ellipsis (`…`, `...`, `[...]`) in the quotation stands for any words: what
-    is on either side of it must stand in this order, each as near to the one before as it can.
+    The comparison ignores compatibility forms (NFKC), case, kinds of quotation marks, kinds of dashes and spaces around them, white space
+    and invisible characters. An ellipsis (`…`, `...`, `[...]`) in the quotation matches any words; the parts around it must occur in the
+    same order, and the nearest occurrence of each counts.
     """
     looked_in = relax_text(text) if isinstance(text, str) else text
     spans: list[Span] = []
@@ -70,7 +70,8 @@ def find_relaxed_spans(quote: str, text: str | RelaxedText) -> tuple[Span, ...]:
 
 
 def relax_text(text: str) -> RelaxedText:
-    """The text as quotations are compared: one kind of quotation mark and dash, single spaces but none beside a dash, no case."""
+    """Return the text in the form in which quotations are compared: one kind of quotation mark and dash, single spaces but none beside a
+    dash, no case."""
     builder = _Builder()
     for place, character in enumerate(text):
         builder.add(_relax_character(character), place)
@@ -84,7 +85,7 @@ class _Builder:
         self.characters: list[str] = []
         self.starts, self.ends = array("q"), array("q")
         self._gap: int | None = None
-        """Where the white space began that has not been written yet."""
+        """Start of the white space that has not been written yet."""
 
     def add(self, form: str, place: int) -> None:
         if form == _SPACE_MARK:

@@ -1,4 +1,4 @@
-"""A server that looks up in the documented form: what it is asked, what it replies, and look-ups that were made already, as retrievers."""
+"""A retrieval server with the documented interface: its requests, its replies, and stored look-ups, as retrievers."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from dtef_pipeline.qa.transcripts.metadata import (
 from dtef_pipeline.qa.transcripts.retriever import Retrieval, Retriever, SourceText, check_k
 
 REMOTE = "remote"
-"""The name of retrievers that ask a server."""
-NOT_LOOKED_UP = "it was not looked up yet: `dtef qa run --retriever remote` asks the server"
+"""Name of the retrievers that use a server."""
+NOT_LOOKED_UP = "it was not looked up yet; run `dtef qa run --retriever remote` to look it up"
 _ID_DIGITS = 12
 _MOST_SOURCES = 1_000
 
 
 class PostResult(Protocol):
-    """What became of a request to a server."""
+    """The result of a request to a server."""
 
     @property
     def value(self) -> Any:
-        """The reply, decoded from JSON; None: there is none."""
+        """The reply, decoded from JSON; None: there is no reply."""
 
     @property
     def problem(self) -> str | None:
-        """Why there is no reply, in words without secrets; None: there is one."""
+        """Why there is no reply, in words without secrets; None: there is a reply."""
 
 
 PostPayload = Callable[[Mapping[str, Any]], PostResult]
-"""Sends a request as JSON, adds what the server needs to let it in, and waits for the reply. Raises nothing."""
+"""Sends a request as JSON with the server's credentials and waits for the reply. Never raises."""
 
 
 class RemoteRetriever:
-    """Asks a server for the chunks. One that fails gives no chunks and says why."""
+    """Requests chunks from a server. If the request fails, the result has no chunks and the reason."""
 
     name = REMOTE
     is_remote = True
@@ -54,7 +54,7 @@ class RemoteRetriever:
         self._post, self._where, self._model = post, where, model
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
-        """The first k chunks of what the server finds. Raises ConfigError for a k and a filter that are not allowed, before anything is sent."""
+        """Return the first k chunks that the server finds. Raises ConfigError for an invalid k or filter, before anything is sent."""
         payload = RetrievalPayload(text, check_k(k), check_filter(where), self._model)
         reply = self._post(payload.request_document)
         retrieval = Retrieval(problem=reply.problem) if reply.problem is not None else read_remote(reply.value, self._where)
@@ -62,27 +62,27 @@ class RemoteRetriever:
 
 
 class StoredLookUps:
-    """What a server found, each text looked up before: nobody is asked."""
+    """Stored results of a server by text; makes no request."""
 
     name = REMOTE
     is_remote = True
 
     def __init__(self, found: Mapping[str, Retrieval]) -> None:
-        """`found`: by text, all with one number of chunks and one filter."""
+        """`found`: results by text, all for the same number of chunks and filter."""
         self.found = found
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
-        """What was found for the text; of one that was not looked up, the problem."""
+        """Return the stored result of the text, or a problem if it was not looked up."""
         return self.found.get(text, Retrieval(problem=NOT_LOOKED_UP))
 
 
 LookUp = Callable[[Sequence[str], int, Mapping[str, str | int]], StoredLookUps]
-"""Looks up texts: given these, the number of chunks and a filter, what was found for each."""
+"""Looks up texts, given the number of chunks and a filter, and returns the result of each."""
 
 
 def read_remote(value: Any, where: str = "the server") -> Retrieval:
-    """A reply in the documented form, `{question, context, answer}`, of which the context counts. One of another form is a problem; a source
-    without text stays a source."""
+    """Read the context of a reply in the documented form, `{question, context, answer}`. Another form gives a problem; a source without
+    text stays a source."""
     context = value.get("context") if isinstance(value, Mapping) else None
     if not isinstance(context, list):
         form = "{question, context: [{page_content, metadata}], answer}"
@@ -110,37 +110,37 @@ def _filter_known_fields(metadata: Mapping[str, Any]) -> dict[str, MetadataValue
 
 PAYLOAD_KEYS = ("k", "filter", "question", "model", "auth")
 DEFAULT_K = 10
-"""Chunks that are shown unless another number is asked for."""
+"""Default number of chunks."""
 _PROVIDER_AND_NAME = re.compile(r"([A-Za-z0-9_-]+):(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalPayload:
-    """A request that was checked. It never holds `auth`: the secret is read where it is used."""
+    """Check a request. It never contains `auth`: the secret is read only where it is used."""
 
     question: str
     k: int = DEFAULT_K
     filter: Mapping[str, str | int] = field(default_factory=dict)
     model: str | None = None
-    """A litellm string, or the name of a model of this project; None: not said."""
+    """A LiteLLM string, or the name of a model of this project; None: not given."""
 
     @property
     def request_document(self) -> dict[str, Any]:
-        """The request as a server of the documented form takes it, without `auth`. The model is `provider:name` again."""
+        """Return the request in the server's documented form, without `auth`. The model is written as `provider:name` again."""
         named = {} if self.model is None else {"model": self.model.replace("/", ":", 1)}
         return {"k": self.k, "filter": dict(self.filter), "question": self.question, **named}
 
 
 def read_payload(payload: Any, models: Collection[str] = ()) -> RetrievalPayload:
-    """A checked request.
+    """Check a request.
 
     Args:
-        payload: `question` is needed. `k` is 10 unless given, `filter` takes all chunks unless given, `auth` is looked at by nobody.
-        models: names of models of this project, which are taken as they are.
+        payload: `question` is required; `k` defaults to 10, `filter` to all chunks; `auth` is ignored.
+        models: names of models of this project, which are kept unchanged.
 
     Raises:
-        ConfigError: for an unknown key, a k that is not a whole number of 1 or more (true is none), a filter with an unknown key or a value of
-            another kind, a blank question, and a model that is neither `provider:name` nor `provider/name` nor one of `models`.
+        ConfigError: for an unknown key, a k that is not a whole number of 1 or more, a filter with an unknown key or a value of the wrong
+            kind, a blank question, or a model that is neither `provider:name` nor `provider/name` nor one of `models`.
     """
     if not isinstance(payload, Mapping):
         raise ConfigError(f"payload: got a {type(payload).__name__}; allowed: an object with {', '.join(PAYLOAD_KEYS)}")
@@ -160,7 +160,7 @@ def read_payload(payload: Any, models: Collection[str] = ()) -> RetrievalPayload
 
 
 def normalise_model_string(model: Any, models: Collection[str] = ()) -> str:
-    """How this project calls a model: `openai:gpt-4o-mini` is litellm's `openai/gpt-4o-mini`; names in `models` are taken as they are.
+    """Return this project's name of a model: `openai:gpt-4o-mini` is LiteLLM's `openai/gpt-4o-mini`; names in `models` stay unchanged.
 
     Raises ConfigError for anything else.
     """
@@ -177,6 +177,6 @@ def normalise_model_string(model: Any, models: Collection[str] = ()) -> str:
 
 
 def retrieve(payload: Any, retriever: Retriever, models: Collection[str] = ()) -> Retrieval:
-    """What is found for a request: as many chunks as are wanted, or all that there are. Raises ConfigError as `read_payload`."""
+    """Return the chunks for a request: as many as requested, or all if there are fewer. Raises ConfigError as `read_payload`."""
     read = read_payload(payload, models)
     return retriever.retrieve(read.question, read.k, read.filter)

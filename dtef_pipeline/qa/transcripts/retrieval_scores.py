@@ -1,4 +1,4 @@
-"""How well a retriever finds the chunks that hold the evidence."""
+"""Scores of retrievers: how well they find the chunks with the evidence."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from dataclasses import dataclass
 from math import log2
 
 GAIN_RANKS = 10
-"""nDCG looks at so many places."""
+"""Number of places in nDCG."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalScores:
-    """How well the relevant chunks are ranked for one question; all 0-1, higher is better."""
+    """Scores of the ranking for one question; all 0-1, higher is better."""
 
     k: int
     precision: float
     """Relevant chunks among the first k, over k."""
     recall: float
-    """The same over all relevant chunks."""
+    """Relevant chunks among the first k, over all relevant chunks."""
     hit: float
     """1: a relevant chunk is among the first k; 0: none is."""
     mrr: float
-    """1 over the rank of the first relevant chunk, wherever it is; 0: none was found. Its mean over questions is the MRR."""
+    """1 over the rank of the first relevant chunk at any rank; 0: none was found. Its mean over questions is the MRR."""
     ndcg: float
     """Discounted gain of the first ten, sum of 1 / log2(rank + 1) over relevant ones, over the largest that is possible.
     Järvelin and Kekäläinen (2002), with gains of 0 and 1."""
 
 
 def compute_retrieval_scores(ranking: Sequence[str], relevant: Set[str], k: int) -> RetrievalScores | None:
-    """Scores of a ranking, the nearest id first; None when nothing is relevant, for then no ranking is good or bad.
+    """Compute the scores of a ranking, the nearest id first; None if nothing is relevant.
 
-    An id that comes again counts for nothing there, but keeps its place. Raises ValueError for k below 1.
+    A repeated id scores nothing but keeps its place. Raises ValueError for k below 1.
     """
     if k < 1:
         raise ValueError(f"k: got {k}; allowed: 1 or more")
@@ -46,7 +46,7 @@ def compute_retrieval_scores(ranking: Sequence[str], relevant: Set[str], k: int)
 
 
 def find_relevant_ids(ids: Sequence[str], texts: Sequence[str], quotes: Iterable[str]) -> set[str]:
-    """The ids of the texts that hold one of the quotations, runs of white space being one space."""
+    """Return the ids of the texts that contain one of the quotations; runs of white space count as one space."""
     passages = [passage for quote in quotes if (passage := _squeeze_spaces(quote))]
     return {key for key, text in zip(ids, map(_squeeze_spaces, texts), strict=True) if any(quote in text for quote in passages)}
 

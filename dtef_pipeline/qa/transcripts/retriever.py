@@ -1,4 +1,4 @@
-"""Finding the chunks that a question is about: what every retriever offers, and what those that search a table of chunks share."""
+"""Retrievers, which find the chunks that a question is about: their interface, and those that search a table of chunks."""
 
 from __future__ import annotations
 
@@ -18,73 +18,73 @@ from dtef_pipeline.qa.transcripts.chunks import build_index_texts
 from dtef_pipeline.qa.transcripts.metadata import METADATA_COLUMNS, MetadataValue, check_filter
 
 DocumentScores = npt.NDArray[np.float64]
-"""One number per row of an index: the higher, the nearer to the question."""
+"""One number per row of an index; higher is closer to the question."""
 EmbedTexts = Callable[[Sequence[str]], npt.NDArray[Any]]
-"""Texts to their vectors, (texts, dimensions)."""
+"""Maps texts to their vectors, (texts, dimensions)."""
 _MOST_FILTERS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A chunk that was found, as a prompt shows it."""
+    """A retrieved chunk, as shown in a prompt."""
 
     doc_id: str
     page_content: str
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
     """Keys as in files: `NAME`, `YEAR`, ..."""
     score: float | None = None
-    """Higher is nearer to the question; None: the retriever does not say."""
+    """Higher is closer to the question; None: the retriever gives no score."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """What was found, the nearest first: place 0 is `source_index` 0."""
+    """Retrieved chunks, the nearest first; the first is `source_index` 0."""
 
     sources: tuple[SourceText, ...] = ()
     problem: str | None = None
-    """Why nothing could be looked up, in words; None: it could, though nothing may have been found."""
+    """Why the look-up failed, in words; None: it succeeded, even if nothing was found."""
     is_earlier: bool = False
-    """Whether there is a problem now, and the sources are those that were found before it."""
+    """Whether the look-up failed now, and the sources are those of an earlier one."""
 
 
 class Retriever(Protocol):
-    """Finds the chunks that a question is about."""
+    """Finds the chunks closest to a question."""
 
     name: str
     """`bm25`, `embedding`, `hybrid` or `remote`."""
     is_remote: bool
-    """Whether what it finds stands in no table of documents here."""
+    """Whether its chunks come from a server and are not in `qa_documents`."""
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
-        """The k nearest chunks whose metadata equal `where` on all its keys; all of them where there are fewer."""
+        """Return the k nearest chunks whose metadata equal `where` on all its keys, or all of them if there are fewer."""
 
 
 class ScoresDocuments(Protocol):
-    """Says of every chunk of an index how near it is to a text."""
+    """Scores every chunk of an index by its similarity to a text."""
 
     def scores(self, text: str) -> DocumentScores:
-        """One number per row of the index, in its order."""
+        """Return one number per row of the index, in its order."""
 
 
 class DocumentIndex:
-    """A table of chunks in the order of their ids, so that of two chunks that are equally near the one with the smaller id comes first."""
+    """A table of chunks sorted by id, so that the smaller id comes first among chunks with equal scores."""
 
     def __init__(self, documents: pa.Table) -> None:
-        """`documents`: rows of DOCUMENT_SCHEMA, in any order. Raises ConfigError when there are none, or an id comes twice."""
+        """`documents`: rows of DOCUMENT_SCHEMA, in any order. Raises ConfigError without documents or for a repeated id."""
         if not documents.num_rows:
             raise ConfigError("no documents to search: allowed: one or more")
         if pc.count_distinct(documents.column("doc_id")).as_py() != documents.num_rows:
-            raise ConfigError("documents to search: an id comes twice; allowed: each doc_id once")
+            raise ConfigError("documents to search: a doc_id occurs twice; allowed: each doc_id once")
         self.documents = documents.sort_by("doc_id").combine_chunks()
         self._rows: dict[frozenset[tuple[str, str | int]], npt.NDArray[np.intp]] = {}
 
     @property
     def texts(self) -> list[str]:
-        """What is searched of each chunk."""
+        """The searched text of each chunk."""
         return build_index_texts(self.documents)
 
     def rows(self, where: Mapping[str, str | int] | None = None) -> npt.NDArray[np.intp]:
-        """The rows whose metadata equal `where` on all its keys. Raises ConfigError as `check_filter`."""
+        """Return the rows whose metadata equal `where` on all its keys. Raises ConfigError as `check_filter`."""
         fields = check_filter(where)
         key = frozenset(fields.items())
         if key not in self._rows:
@@ -94,14 +94,14 @@ class DocumentIndex:
         return self._rows[key]
 
     def nearest(self, scores: DocumentScores, rows: npt.NDArray[np.intp], k: int) -> Retrieval:
-        """The k rows of the highest scores among `rows`; `scores` has one number for each of them."""
+        """Return the k rows with the highest scores among `rows`; `scores` has one number for each of them."""
         order = np.argsort(-scores, kind="stable")[:k]
         records = self.documents.take(pa.array(rows[order])).to_pylist()
         return Retrieval(tuple(_make_source_text(row, float(score)) for row, score in zip(records, scores[order], strict=True)))
 
 
 def match_filter(documents: pa.Table, where: Mapping[str, str | int]) -> npt.NDArray[np.bool_]:
-    """(chunks,) whether the metadata of each equal `where` on all its keys. `where`: as of `check_filter`."""
+    """Return (chunks,) flags: whether the metadata of each chunk equal `where` on all its keys. `where`: see `check_filter`."""
     mask = np.ones(documents.num_rows, bool)
     for name, value in where.items():
         equal = pc.equal(documents.column(METADATA_COLUMNS[name]), value)
@@ -115,7 +115,7 @@ def _make_source_text(row: Mapping[str, Any], score: float) -> SourceText:
 
 
 def check_k(k: object) -> int:
-    """How many chunks are wanted. Raises ConfigError unless it is a whole number of 1 or more."""
+    """Return the requested number of chunks. Raises ConfigError unless it is a whole number of 1 or more."""
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         value = k if k is None or isinstance(k, (bool, int, float)) else f"a {type(k).__name__}"
         raise ConfigError(f"k: got {value!r}; allowed: a whole number, 1 or more")
@@ -123,19 +123,19 @@ def check_k(k: object) -> int:
 
 
 BM25_K1, BM25_B = 1.5, 0.75
-"""How soon a repeated word stops to count for more, and how far a long chunk is held against it."""
+"""BM25's k1 (saturation of repeated words) and b (penalty for long chunks)."""
 _INDEX_WORD = re.compile("[a-z0-9]+")
 
 
 def split_index_words(text: str) -> list[str]:
-    """The words of a text as they are compared: without accents and case, letters and digits of ASCII alone."""
+    """Split a text into its words for comparison: ASCII letters and digits only, without accents and case."""
     from anyascii import anyascii
 
     return _INDEX_WORD.findall(anyascii(text.casefold()).lower())
 
 
 class Bm25Retriever:
-    """BM25 in Lucene's form: the sum over the words of the question (a repeated word counts as often as it stands there) of
+    """BM25 in Lucene's form: the sum over the words of the question, repeated words included, of
 
         ln(1 + (N - n + 0.5) / (n + 0.5)) * f / (f + k1 * (1 - b + b * length / mean length))
 
@@ -158,14 +158,15 @@ class Bm25Retriever:
             self._model.index(words, show_progress=False)
 
     def scores(self, text: str) -> DocumentScores:
-        """The score of every chunk, in the order of the index."""
+        """Return the score of every chunk, in the order of the index."""
         tokens = [] if self._is_wordless else self._model.get_tokens_ids(split_index_words(text))
         if not tokens:
             return np.zeros(self.index.documents.num_rows)
         return np.asarray(self._model.get_scores_from_ids(tokens), np.float64)
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
-        """The k nearest chunks among those whose metadata equal `where`; all, where there are fewer. How rare a word is, all chunks tell.
+        """Return the k nearest chunks among those whose metadata equal `where`, or all of them if there are fewer. The rarity of a word is
+        computed over all chunks.
 
         Raises ConfigError for a k that is not a whole number of 1 or more, and for a filter with unknown keys or values of the wrong kind.
         """
@@ -175,21 +176,22 @@ class Bm25Retriever:
 
 
 RETRIEVERS = ("bm25", "embedding", "hybrid")
-"""The retrievers that search a table of chunks."""
+"""Retrievers that search a table of chunks."""
 FUSION_CONSTANT = 60
-"""Added to each rank: how little the first few places differ. Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion."""
+"""Constant added to each rank; a larger one makes the first places more alike. Cormack, Clarke and Buettcher (2009), Reciprocal Rank
+Fusion."""
 
 
 class EmbeddingRetriever:
-    """The cosine of the vectors of question and chunk, -1 to 1."""
+    """Scores chunks by the cosine of the vectors of question and chunk, -1 to 1."""
 
     name = "embedding"
     is_remote = False
 
     def __init__(self, documents: pa.Table | DocumentIndex, embed: EmbedTexts, vectors: npt.NDArray[Any] | None = None) -> None:
-        """`vectors`: those of `index.texts`, (chunks, dimensions), in that order, where they are known already; else `embed` makes them.
+        """`vectors`: the vectors of `index.texts`, (chunks, dimensions), in that order; None: `embed` makes them.
 
-        Raises ConfigError where there are no documents, and for vectors of another shape or with numbers that are not finite.
+        Raises ConfigError without documents, and for vectors of another shape or with numbers that are not finite.
         """
         self.index = documents if isinstance(documents, DocumentIndex) else DocumentIndex(documents)
         self._embed = embed
@@ -197,30 +199,31 @@ class EmbeddingRetriever:
         self._vectors = _scale_to_unit(embed(texts) if vectors is None else vectors, len(texts))
 
     def scores(self, text: str) -> DocumentScores:
-        """The cosine of every chunk with the text, in the order of the index."""
+        """Return the cosine of every chunk with the text, in the order of the index."""
         (vector,) = _scale_to_unit(self._embed([text]), 1, self._vectors.shape[1])
         cosines: DocumentScores = self._vectors @ vector
         return cosines
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
-        """The k nearest chunks among those whose metadata equal `where`; all, where there are fewer. Raises as `Bm25Retriever.retrieve`."""
+        """Return the k nearest chunks among those whose metadata equal `where`, or all of them if there are fewer. Raises as
+        `Bm25Retriever.retrieve`."""
         check_k(k)
         rows = self.index.rows(where)
         return self.index.nearest(self.scores(text)[rows], rows, k)
 
 
 class HybridRetriever:
-    """Reciprocal rank fusion: the sum over retrievers of 1 / (60 + rank), rank from 1 among the chunks that the filter leaves."""
+    """Reciprocal rank fusion: the sum over retrievers of 1 / (60 + rank), with ranks from 1 among the chunks that match the filter."""
 
     name = "hybrid"
     is_remote = False
 
     def __init__(self, index: DocumentIndex, parts: Sequence[ScoresDocuments]) -> None:
-        """`parts`: what the ranks are taken from, all over this index."""
+        """`parts`: the scorers whose ranks are fused, all over this index."""
         self.index, self._parts = index, tuple(parts)
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
-        """The k chunks of the best fused ranks; all, where there are fewer. Raises as `Bm25Retriever.retrieve`."""
+        """Return the k chunks with the best fused ranks, or all of them if there are fewer. Raises as `Bm25Retriever.retrieve`."""
         check_k(k)
         rows = self.index.rows(where)
         scores = np.zeros(len(rows))
@@ -230,7 +233,8 @@ class HybridRetriever:
 
 
 def make_retriever(name: str, documents: pa.Table, embed: EmbedTexts | None = None) -> Retriever:
-    """The retriever of a name over a table of chunks. Raises ConfigError for a name that is none of RETRIEVERS, and without an embedder."""
+    """Return the retriever of a name over a table of chunks. Raises ConfigError for a name that is not in RETRIEVERS, and if it needs an
+    embedder."""
     if name not in RETRIEVERS:
         raise ConfigError(f"retriever {name!r}: allowed: {', '.join(RETRIEVERS)}")
     if name == Bm25Retriever.name:
@@ -253,7 +257,7 @@ def _scale_to_unit(vectors: npt.NDArray[Any], count: int, dimensions: int | None
     """The vectors at length 1. Raises ConfigError for another shape than (count, dimensions) and for what is not finite."""
     matrix = np.asarray(vectors, np.float64)
     if matrix.ndim != 2 or len(matrix) != count or not matrix.shape[1] or (dimensions and matrix.shape[1] != dimensions):
-        raise ConfigError(f"vectors of the shape {matrix.shape}: allowed: ({count}, {dimensions or 'dimensions'})")
+        raise ConfigError(f"vectors have the shape {matrix.shape}; allowed: ({count}, {dimensions or 'dimensions'})")
     if not np.isfinite(matrix).all():
-        raise ConfigError("vectors that hold infinity or no number: allowed: finite numbers")
+        raise ConfigError("vectors contain infinity or NaN; allowed: finite numbers")
     return normalize_vectors(matrix)

@@ -110,11 +110,9 @@ def test_a_version_that_is_reported_differently_is_refused_with_both_places(sett
     with GameDocumentStore(settings.responses_url) as store:
         store.add("persona", CALM, "alice", revision=0)
         store.add("scenario", {**KUHN, "turn_limit": 9}, "alice", revision=0)
-    with pytest.raises(
-        ConfigError, match=r"personas: the persona calm has in version 1 .*responses\.sqlite, where alice made it"
-    ):
+    with pytest.raises(ConfigError, match=r"personas: version 1 of the persona calm .*responses\.sqlite, .*alice"):
         load_known_personas(settings)
-    with pytest.raises(ConfigError, match=r"poker/kuhn\.yaml: the scenario poker/kuhn has in version 1 .*responses\.sqlite"):
+    with pytest.raises(ConfigError, match=r"poker/kuhn\.yaml: version 1 of the scenario poker/kuhn .*responses\.sqlite"):
         load_known_scenarios(settings)
 
 

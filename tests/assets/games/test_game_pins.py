@@ -112,7 +112,7 @@ def test_a_version_that_is_not_there_any_more_fails_with_what_is_there_and_what_
     plan, place = planned(), state / "scenarios" / f"{SHOW_CARDS}.yaml"
     place.write_text(place.read_text(encoding="utf-8").replace("version: 1", "version: 4"), encoding="utf-8")
     (failure,) = play(league, plan).failures
-    assert f"scenario {SHOW_CARDS}: version 1 was asked for, and is no longer known; there are: 4" in failure
+    assert f"scenario {SHOW_CARDS}: version 1 was requested but is no longer known; existing versions: 4" in failure
     assert "or submit the evaluation again" in failure
 
 
@@ -125,4 +125,4 @@ def test_an_opponent_plays_the_persona_of_the_day_under_the_item_id_that_it_alwa
     place = state / "personas" / "calm.yaml"
     place.write_text(yaml.safe_dump({**CALM, "version": 4}), encoding="utf-8")
     (failure,) = play(league, plan).failures
-    assert "persona calm: version 2 was asked for, and is no longer known; there are: 3, 4" in failure
+    assert "persona calm: version 2 was requested but is no longer known; existing versions: 3, 4" in failure

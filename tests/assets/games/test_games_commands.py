@@ -149,7 +149,7 @@ def test_a_persona_that_is_not_approved_plays_only_where_somebody_says_so(server
     ("given", "told"),
     [
         ({"evaluation": {"algorithmic": {"nope": 1}}}, "made/show-cards: evaluation, algorithmic: nope: not a metric"),
-        ({"severities": {"odd": "high"}}, "made/show-cards: severities: odd: no flag of the scenario"),
+        ({"severities": {"odd": "high"}}, "made/show-cards: severities: odd: not a flag of the scenario"),
     ],
 )
 def test_what_could_not_be_scored_is_reported_before_anything_is_bought(
@@ -171,9 +171,9 @@ def test_what_could_not_be_scored_is_reported_before_anything_is_bought(
         (["--scenario", "show-cards", "--player", "baseline/clever"], "baseline/clever: made/show-cards has none of that name"),
         (
             ["--scenario", "show-cards", "--player", "legal", "--persona", "brave"],
-            "persona brave: not known; allowed: none",
+            "persona brave: unknown; allowed: none",
         ),
-        (["--scenario", "show-cards", "--player", "legal", "--seeds", "9-1"], "seeds '9-1': allowed: seeds and spans"),
+        (["--scenario", "show-cards", "--player", "legal", "--seeds", "9-1"], "seeds '9-1': allowed: "),
     ],
 )
 def test_what_cannot_be_played_is_reported_before_anything_is_bought(server: FakeLLM, words: list[str], told: str) -> None:

@@ -77,7 +77,7 @@ def test_a_night_is_one_run_of_all_stages_in_a_snapshot_of_the_date(night: Night
 UNKNOWN_NAMES = (
     ("scenarios: [chess]", "games.scenarios: 'chess' matches none; known: made/show-cards"),
     ("scenarios: [show-cards], models: [nobody]", "nobody"),
-    ("scenarios: [show-cards], models: [legal], personas: [brave]", "persona brave: not known"),
+    ("scenarios: [show-cards], models: [legal], personas: [brave]", "persona brave: unknown"),
     ("scenarios: [show-cards], models: [legal], baselines: [clever]", "baseline/clever: made/show-cards has none"),
     ("scenarios: [show-cards], models: [legal], seeds: 9-1", "seeds '9-1'"),
     ("scenarios: [show-cards], models: [legal], opponents: [nobody]", "nobody"),

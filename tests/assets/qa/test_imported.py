@@ -168,7 +168,7 @@ class TestCommand:
         assert by_status["answered"] == {(item, draw) for item in ("gsm8k/0", "gsm8k/1") for draw in (0, 1)}
         assert {row["cost_usd"] for row in rows} == {None}
         message = refused(*common, "--condition", "letters,rotated-1")
-        assert "gsm8k/all is not asked under the condition 'letters,rotated-1'" in message or "no options to rotate" in message
+        assert "gsm8k/all is not asked under the condition 'letters,rotated-1'" in message or "order rotated-1" in message
 
     def test_answers_that_are_there_already_stay_and_that_is_stated(self, answers: Path) -> None:
         common = ("import", "responses", answers, "--suite", "gsm8k", "--model", "m")

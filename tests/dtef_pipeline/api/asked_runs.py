@@ -21,8 +21,8 @@ from tests.made.qa_scores import keep_in
 from tests.made.qa_scores import score_row as qa_row
 from tests.made.rubric_pages import made_tables
 from tests.made.rubric_warehouse import keep
+from tests.made.run_events import RUN_LOG
 from tests.made.scores import reference_table, scores_of, scores_table, survey_rows
-from tests.made.told_runs import TOLD_LOG
 
 CALM = "cautious:v2"
 KUHN = "poker/kuhn"
@@ -37,7 +37,7 @@ def submitted(
     folder: Path, family: str, config: Mapping[str, Any], asked: Sequence[RunSpec], snapshot: str = "base"
 ) -> Evaluation:
     plan = {"job": "job", "space": "space", "keys": [one.key for one in asked], "config": config, "snapshot": snapshot}
-    with EvaluationStore(settings_in(folder).responses_url, TOLD_LOG) as store:
+    with EvaluationStore(settings_in(folder).responses_url, RUN_LOG) as store:
         return store.submit(family, {"family": family}, {**plan, "new_keys": False}, asked, "operator")[0]
 
 

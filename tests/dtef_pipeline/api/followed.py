@@ -12,7 +12,7 @@ import httpx2
 from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from tests.dtef_pipeline.api.made import ROLE_TOKENS
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S
-from tests.made.told_runs import tell
+from tests.made.run_events import tell
 
 OPERATOR: Mapping[str, str] = {"Authorization": f"Bearer {ROLE_TOKENS['operator']}"}
 _PLAN = {"job": "games_pipeline", "keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": "spring"}

@@ -17,7 +17,7 @@ from dtef_pipeline.api.plans.manifest_base import use_home
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import TOKEN_ROLES, Tokens, token_hash
 from resources.settings import Settings, find_shipped
-from tests.made.told_runs import TOLD_LOG
+from tests.made.run_events import RUN_LOG
 
 _SPARE_APPS: list[FastAPI] = []
 """Applications that serve nobody now: making one takes a tenth of a second."""
@@ -58,7 +58,7 @@ def add_partitions(settings: Settings, partitions: Mapping[str, Sequence[str]]) 
 def services_in(folder: Path) -> Services:
     """Services over stores in a folder, with the tokens of `ROLE_TOKENS`; what runs tell is what a test tells."""
     services = Services.open_services(settings_in(folder), Tokens(written_tokens(folder)))
-    services.evaluations.log = TOLD_LOG
+    services.evaluations.log = RUN_LOG
     return services
 
 

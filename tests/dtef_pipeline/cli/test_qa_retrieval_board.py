@@ -59,4 +59,4 @@ def test_the_board_shows_them_without_a_roll_up(state: Path) -> None:
     assert rows[0]["recall"] == pytest.approx(0.5)
     shown = ok("qa", "board", "--by", "retrieval", "--suite", "socio*")
     assert "0.5000" in shown
-    assert "Items that name quotes" in ok("explain", "qa/retrieval")
+    assert "Items with quotes" in ok("explain", "qa/retrieval")

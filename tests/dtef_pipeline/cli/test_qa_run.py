@@ -184,6 +184,6 @@ def test_what_one_part_cannot_be_asked_is_its_failure_and_no_others(told: Story)
     """Sums have no options to rotate; birds have two examples."""
     result = dtef("qa", "run", "--part", "gsm8k/*", "--part", "sea_birds", "--order", "rotated-1", *ASKED)
     assert result.exit_code == 1
-    assert "the others are done: gsm8k/all (order rotated-1, where there are no options to rotate" in result.stderr
+    assert "the others are done: gsm8k/all (order rotated-1 " in result.stderr
     assert "1 of 2 parts, snapshot base" in result.stdout
     assert strict(ok("sql", "SELECT count(*) AS n FROM qa_items", "--json"))[0]["n"] == 8

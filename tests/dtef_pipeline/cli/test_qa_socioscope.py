@@ -96,7 +96,7 @@ class TestGiven:
         questions.write_text(json.dumps({"qa_pairs": [*PAIRS[:2], *free]}), encoding="utf-8")
         result = dtef("score", questions, "--corpus", corpus, "--out", out)
         assert "(micro), 0.875 over 2 interviews (macro), 2 questions of no interview" in result.stdout
-        assert "answer 1 is of a source that is not among the transcripts; got 'gone.csv'" in " ".join(result.stderr.split())
+        assert "got 'gone.csv'; allowed: a file of the transcripts" in " ".join(result.stderr.split())
         assert "of no interview" in next(out.glob("*-scores.svg")).read_text(encoding="utf-8")
 
     def test_no_results_are_replaced_even_within_a_second(

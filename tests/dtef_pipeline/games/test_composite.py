@@ -31,7 +31,7 @@ def test_the_composite_is_the_hand_value_and_names_its_weights() -> None:
     row = composites(rows)["one", "all"]
     assert row["mean"] == pytest.approx((3 * 0.5 + 1 * (1 - 0.3)) / 4)
     assert (row["unit"], row["direction"], row["n_clusters"]) == ("share", "higher", 2)
-    assert row["reason"] == "no interval is made of the weighted mean of: 1 x (1 - bad), 3 x good"
+    assert row["reason"] == "no interval is computed for the weighted mean of: 1 x (1 - bad), 3 x good"
     assert composites(rows)["one", "a"]["mean"] == row["mean"]
 
 

@@ -162,7 +162,7 @@ def test_rewards_are_counted_in_their_unit(number: float, unit: str, words: str)
 
 
 def test_a_unit_is_named_as_what_it_is() -> None:
-    assert (describe_unit("chips"), describe_unit("solved")) == ("in chips", "1 where it is solved, else 0")
+    assert (describe_unit("chips"), describe_unit("solved")) == ("in chips", "1 if it is solved, else 0")
     over = describe_end(GameResult((0.0,), ("unsolved",), ("turn_limit",)), 0, "solved", GameEnding(("All was said.",)))
     assert over == "The game is over: unsolved, reward 0 (turn limit)\nAll was said."
 

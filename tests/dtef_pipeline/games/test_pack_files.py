@@ -66,26 +66,26 @@ def test_a_pack_without_a_manifest_is_known_by_its_playbook(checkout: Path) -> N
     (checkout / MANIFEST).unlink()
     (one,) = check_packs(checkout)
     assert one.name == "*/show-cards"
-    assert "it lacks a manifest: data/scenarios/*/show-cards.yaml" in one.faults
+    assert "the manifest is missing: data/scenarios/*/show-cards.yaml" in one.faults
 
 
 def test_a_pack_without_a_manifest_is_known_by_its_entry_point(checkout: Path) -> None:
     (checkout / MANIFEST).unlink()
     (checkout / "pyproject.toml").write_text(f'[project.entry-points."dtef.scenarios"]\n"{NAME}" = "made:of_manifest"\n')
     (one,) = check_packs(checkout)
-    assert (one.name, one.faults) == (NAME, ["it lacks a manifest: data/scenarios/made/show-cards.yaml"])
+    assert (one.name, one.faults) == (NAME, ["the manifest is missing: data/scenarios/made/show-cards.yaml"])
 
 
 def test_a_pack_without_an_adapter_is_not_whole(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     adapt(monkeypatch, None)
-    assert faults(checkout) == [f"it lacks an adapter: an entry point {NAME} in the group dtef.scenarios"]
+    assert faults(checkout) == [f"the adapter is missing: an entry point {NAME} in the group dtef.scenarios"]
     (checkout / "pyproject.toml").write_text(f'[project.entry-points."dtef.scenarios"]\n"{NAME}" = "made:of_manifest"\n')
     assert faults(checkout)[0].endswith("pyproject.toml names made:of_manifest: install the package again")
 
 
 def test_a_copy_of_a_manifest_under_another_id_is_refused_with_what_to_do() -> None:
     copy = show_pack().manifest.model_copy(update={"id": "made/copy"})
-    with pytest.raises(ConfigError, match=r"made/copy: no adapter made/copy; .* its name as `adapter` in the manifest"):
+    with pytest.raises(ConfigError, match=r"made/copy: no adapter made/copy; .*`adapter` in the manifest"):
         pack(copy.id, {copy.id: copy})
 
 
@@ -126,13 +126,13 @@ def test_an_adapter_that_lacks_names_of_the_contract_is_reported(checkout: Path,
 @pytest.mark.parametrize(
     ("name", "does", "told"),
     [
-        ("ending", lambda *_: 1 / 0, "its adapter fails where baseline/random plays seed 1, in turn "),
+        ("ending", lambda *_: 1 / 0, "its adapter fails when baseline/random plays seed 1, in turn "),
         ("permute_hidden", lambda self, state, seat, rng: self.reset(8, ()), "`permute_hidden` changes what the seat sees"),
-        ("measure_seat", lambda *_: {"luck": Count(1)}, "`measure_seat` counts luck, which `metrics` does not name"),
+        ("measure_seat", lambda *_: {"luck": Count(1)}, "`measure_seat` counts luck"),
         ("encode_state", lambda *_: {"cards": {1, 2}}, "TypeError: Object of type set is not JSON serializable"),
-        ("read", lambda *_: None, "`read` gives NoneType; allowed: a command, or Illegal"),
-        ("stop_episode", lambda *_: GameResult((0.0,), ("draw",)), "`stop_episode` has not 2 rewards and outcomes"),
-        ("result", lambda self, state: None, "an episode is over for `to_move`"),
+        ("read", lambda *_: None, "NoneType; allowed: a command, or Illegal"),
+        ("stop_episode", lambda *_: GameResult((0.0,), ("draw",)), "2 rewards and outcomes"),
+        ("result", lambda self, state: None, "an episode is over for `seat_to_move`"),
     ],
 )
 def test_an_adapter_is_tried_with_a_whole_episode(
@@ -145,7 +145,7 @@ def test_an_adapter_is_tried_with_a_whole_episode(
 
 def test_a_pack_without_tests_is_not_whole(checkout: Path) -> None:
     (checkout / TESTED).unlink()
-    assert faults(checkout) == [f"it lacks tests: tests/**/test_show_cards*.py, or a test file that names {NAME}"]
+    assert faults(checkout) == [f"tests are missing: tests/**/test_show_cards*.py, or a test file that names {NAME}"]
     (checkout / "tests" / "test_cards.py").write_text(f'NAME = "{NAME}"\n')
     assert faults(checkout) == []
 
@@ -155,7 +155,7 @@ def test_a_pack_without_a_playbook_is_not_whole(checkout: Path, text: str | None
     (checkout / PLAYBOOK).unlink()
     if text:
         (checkout / PLAYBOOK).write_text(text)
-    assert faults(checkout) == [f"it lacks a playbook: {PLAYBOOK}"]
+    assert faults(checkout) == [f"the playbook is missing: {PLAYBOOK}"]
 
 
 @pytest.mark.parametrize(
@@ -167,11 +167,15 @@ def test_a_pack_without_a_playbook_is_not_whole(checkout: Path, text: str | None
         ("seats:\n- A\n- B", "seats: [A]", "its manifest has 1 seats; allowed: 2"),
         ("- careful", "- carefull", "its manifest names the opponent carefull; allowed: "),
         ("seats:\n- A\n- B", "seats: [A, A]", "seats: got A, A; allowed: each once"),
-        ("opponents:\n- careful", "opponents: []", "opponents: none for 2 seats; allowed: one or more of random, first-legal"),
+        ("opponents:\n- careful", "opponents: []", "for 2 seats; allowed: one or more of random, first-legal"),
         ("algorithmic: {}", "algorithmic: {nope: 1}", "evaluation, algorithmic: nope: not a metric of the scenario"),
-        ("algorithmic: {}", "algorithmic: {expected_return: 1}", "expected_return has no bounds (its unit: points)"),
-        ("algorithmic: {}", "algorithmic: {show_rate: 1}", "show_rate has no better end: neither more nor less"),
-        ("severities: {}", "severities: {odd: high}", "severities: odd: no flag of the scenario; allowed: forfeit, turn_limit"),
+        ("algorithmic: {}", "algorithmic: {expected_return: 1}", "expected_return has no bounds (unit: points)"),
+        ("algorithmic: {}", "algorithmic: {show_rate: 1}", "show_rate has no better"),
+        (
+            "severities: {}",
+            "severities: {odd: high}",
+            "severities: odd: not a flag of the scenario; allowed: forfeit, turn_limit",
+        ),
         ("id: made", "id: [made", "not a readable scenario"),
     ],
 )

@@ -77,9 +77,7 @@ class TestItems:
         by_subject = [{"subject": "law", "index": 9, "model": "m", "text": ""}]
         (found,) = read(tmp_path, by_subject, SUBJECTS, numbers={"art": [9, 1], "law": [9]}).answers
         assert found.item_id == "law/0"
-        with pytest.raises(
-            ItemError, match=r"answers.jsonl:1: no such item in sums; got '8, which is not among the given numbers'"
-        ):
+        with pytest.raises(ItemError, match=r"answers.jsonl:1: .* sums; got '8 "):
             read(tmp_path, [{"index": 8, "model": "m", "text": ""}], numbers=[2, 7, 30])
 
     def test_a_field_of_another_name_is_the_item_where_that_is_stated(self, tmp_path: Path) -> None:
@@ -122,13 +120,13 @@ class TestRefused:
             ({"index": 0, "model": "m"}, "the row has no text; got"),
             ({"index": 0, "model": "m", "text": None}, "text is not text"),
             ({"index": 0, "model": "m", "text": 3}, "text is not text; got 3"),
-            ({"index": 0, "model": "m", "samples": []}, "samples is not a list of texts"),
-            ({"index": 0, "model": "m", "samples": ["a", None]}, "samples is not a list of texts"),
-            ({"index": 0, "text": ""}, "model is not a name of a model; allowed: .*--model NAME"),
-            ({"index": 0, "model": "a b", "text": ""}, "model is not a name of a model; got 'a b'"),
-            ({"index": 0, "model": "m", "text": "", "draw": -1}, "draw is not a number of a draw; got -1"),
-            ({"index": 0, "model": "m", "text": "", "cost_usd": -1}, "cost_usd is not usable; got -1; allowed: US dollars"),
-            ({"index": 0, "model": "m", "text": "", "finish_reason": 1}, "finish_reason is not usable"),
+            ({"index": 0, "model": "m", "samples": []}, r"samples .*; got \[\]"),
+            ({"index": 0, "model": "m", "samples": ["a", None]}, r"samples .*; got \['a', None\]"),
+            ({"index": 0, "text": ""}, "model .*--model NAME"),
+            ({"index": 0, "model": "a b", "text": ""}, "model .*; got 'a b'"),
+            ({"index": 0, "model": "m", "text": "", "draw": -1}, "draw .*; got -1"),
+            ({"index": 0, "model": "m", "text": "", "cost_usd": -1}, "cost_usd .*; got -1; allowed: US dollars"),
+            ({"index": 0, "model": "m", "text": "", "finish_reason": 1}, "finish_reason .*; got 1"),
             (["a"], "the row is not an object"),
         ],
     )
@@ -156,7 +154,7 @@ class TestRefused:
 
     def test_a_file_of_another_kind_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "answers.txt").write_text("x", encoding="utf-8")
-        with pytest.raises(ItemError, match=r"answers\.txt: a file of another kind"):
+        with pytest.raises(ItemError, match=r"answers\.txt: .*; got 'answers.txt'; allowed: .jsonl"):
             read_imported(tmp_path / "answers.txt", "sums", SUMS, ImportRules())
 
 

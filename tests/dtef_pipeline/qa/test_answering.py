@@ -64,9 +64,7 @@ def test_messages_that_are_not_those_of_the_prompts_id_are_never_sent() -> None:
     """They would be bought under a key that nobody looks for."""
     changed = PROMPTS.to_pylist()
     changed[2]["messages"][0]["text"] += "!"
-    with pytest.raises(
-        ConfigError, match=f"{changed[2]['prompt_id']} has other messages .*: make the prompts of the part again"
-    ):
+    with pytest.raises(ConfigError, match=changed[2]["prompt_id"]):
         build_qa_requests(pa.Table.from_pylist(changed, schema=QA_PROMPTS), MINI, 1, "base")
 
 

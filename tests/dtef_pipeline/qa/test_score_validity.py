@@ -149,7 +149,8 @@ def test_longer_answers_that_score_more_are_warned_of() -> None:
 def test_scores_that_are_all_alike_have_no_correlation_and_say_so() -> None:
     texts = ["x" * at for at in range(1, 9)]
     row = found([score_row(0.5)], asked(texts), judged(texts, [0.5] * 8))["length_and_semantic"]
-    assert (row["value"], row["note"]) == (None, "no correlation: all responses are equally long, or have the same score")
+    assert row["value"] is None
+    assert row["note"].startswith("no correlation: ")
 
 
 def test_earlier_snapshots_are_not_looked_at() -> None:

@@ -106,5 +106,5 @@ def test_a_scorer_that_there_is_not_is_reported_before_anything_is_asked(tmp_pat
     path = tmp_path / "sums.jsonl"
     path.write_text('{"question": "1 + 1?", "answer": "#### 2"}\n', encoding="utf-8")
     misspelled = SUMS.model_copy(update={"scorers": ["judge", "nummeric"]})
-    with pytest.raises(ConfigError, match="there is no scorer 'nummeric'; known: numeric, code_execution"):
+    with pytest.raises(ConfigError, match="'nummeric'; known: numeric, code_execution"):
         read_added(misspelled, path, None)

@@ -15,7 +15,7 @@ from resources.evaluations.evaluation_calls import CallCounts, StageCalls, count
 from resources.evaluations.evaluation_counts import round_dollars
 from resources.evaluations.evaluation_store import EvaluationStore, Event, RunSpec
 from resources.votes.vote_tables import actions
-from tests.made.told_runs import TOLD_LOG, tell
+from tests.made.run_events import RUN_LOG, tell
 from tests.resources.broken_commits import break_after_commit
 
 ASKED = [RunSpec("poker/kuhn", {"persona": "bold"}), RunSpec("poker/kuhn", {"persona": "cautious"})]
@@ -23,7 +23,7 @@ ASKED = [RunSpec("poker/kuhn", {"persona": "bold"}), RunSpec("poker/kuhn", {"per
 
 @pytest.fixture
 def store(tmp_path: Path) -> EvaluationStore:
-    return EvaluationStore(tmp_path / "responses.sqlite", TOLD_LOG)
+    return EvaluationStore(tmp_path / "responses.sqlite", RUN_LOG)
 
 
 def submitted(store: EvaluationStore, key: str | None = None, models: str = "m") -> str:

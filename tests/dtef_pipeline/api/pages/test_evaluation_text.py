@@ -11,14 +11,14 @@ from dtef_pipeline.api.queue.evaluation_views import load_evaluation_view
 from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from tests.dtef_pipeline.api.browsed import browsing, text_of, tree_of
 from tests.dtef_pipeline.api.made import settings_in
-from tests.made.told_runs import TOLD_LOG, tell
+from tests.made.run_events import RUN_LOG, tell
 
 PLAN = {"keys": ["S1/a", "S1/b"], "config": {"blueprints": {}, "predictions": {}}, "snapshot": "base"}
 
 
 def told(folder: Path, *events: tuple[str, Mapping[str, Any]]) -> tuple[str, list[Happening | StageStory]]:
     """The queue id of an evaluation after these events, and its story."""
-    with EvaluationStore(settings_in(folder).responses_url, TOLD_LOG) as store:
+    with EvaluationStore(settings_in(folder).responses_url, RUN_LOG) as store:
         asked = [RunSpec(key, {"partition": key}) for key in ("S1/a", "S1/b")]
         queue_id = store.submit("survey", {}, PLAN, asked, "operator")[0].queue_id
         for kind, data in events:

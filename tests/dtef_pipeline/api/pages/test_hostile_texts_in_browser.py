@@ -16,7 +16,7 @@ from tests.dtef_pipeline.api.reviewed import fill
 from tests.dtef_pipeline.api.served import served
 from tests.dtef_pipeline.api.voted import with_board
 from tests.dtef_pipeline.report.browser import Browser
-from tests.made.told_runs import tell
+from tests.made.run_events import tell
 
 OBEYED = (
     "<script>window.obeyed = 1</script>\"><img src=x onerror='window.obeyed = 2'></textarea></title></pre>"

@@ -23,7 +23,7 @@ from tests.dtef_pipeline.api.browsed import (
     texts_of,
 )
 from tests.dtef_pipeline.api.made import PINNED_GAME, settings_in
-from tests.made.told_runs import TOLD_LOG, tell
+from tests.made.run_events import RUN_LOG, tell
 
 PLANNED = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": "base"}
 FORMS = (
@@ -42,7 +42,7 @@ FORMS = (
 def submitted(folder: Path, words: str = "poker/kuhn") -> str:
     """An evaluation whose texts are all `words`."""
     manifest = {"persona_ids": [words], "scenario_ids": [words], "models": [words]}
-    with EvaluationStore(settings_in(folder).responses_url, TOLD_LOG) as store:
+    with EvaluationStore(settings_in(folder).responses_url, RUN_LOG) as store:
         found, _ = store.submit(
             "games", manifest, PLANNED, [RunSpec("poker/kuhn", {"persona_id": words, **PINNED_GAME})], words
         )
@@ -90,7 +90,7 @@ def test_pages_say_what_was_answered_and_how_many_wait(tmp_path: Path) -> None:
     queue_id = submitted(tmp_path)
     counts = {"asked": 24, "answered": 21, "failed": 2, "skipped": 1}
     warning = "3 of 24 requests were not answered: 2 failed, 1 was left out as the budget ended"
-    with browsing(tmp_path) as client, EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+    with browsing(tmp_path) as client, EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
         waiting = [store.submit("qa", {"n": n}, PLANNED, [], "operator")[0].queue_id for n in range(3)]
         assert "the next to start" in client.get(f"/queue/{waiting[0]}").text
         assert "2 evaluations before it" in client.get(f"/queue/{waiting[2]}/now").text
@@ -113,7 +113,7 @@ def test_forms_of_other_sites_change_nothing(tmp_path: Path) -> None:
     with browsing(tmp_path, "admin") as client:
         for path, origin in product((*FORMS, f"/queue/{queue_id}/cancel"), foreign):
             assert client.post(path, headers=origin).status_code == 403
-    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+    with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
         assert store.cancels([queue_id]) == {}
 
 
@@ -153,7 +153,7 @@ def test_an_evaluation_shows_its_events_and_is_cancelled_by_a_button(tmp_path: P
         after = client.get(f"/queue/{queue_id}").text
         assert "cancelling" in after
         assert "Cancel this evaluation" not in after
-        with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+        with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
             assert store.cancels([queue_id]) == {queue_id: "operator"}
             tell(store, queue_id, "failed", {"reason": "no budget <b>left</b>"})
         ended = client.get(f"/queue/{queue_id}").text
@@ -163,7 +163,7 @@ def test_an_evaluation_shows_its_events_and_is_cancelled_by_a_button(tmp_path: P
 
 def test_a_run_without_results_says_that_nothing_is_scored(tmp_path: Path) -> None:
     queue_id = submitted(tmp_path, "cautious")
-    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+    with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
         (run,) = store.evaluation(queue_id).runs
     with browsing(tmp_path) as client:
         assert f"/runs/{run.run_id}" in client.get(f"/queue/{queue_id}").text
@@ -177,7 +177,7 @@ def test_a_run_without_results_says_that_nothing_is_scored(tmp_path: Path) -> No
 
 
 def test_older_evaluations_are_on_a_further_page(tmp_path: Path) -> None:
-    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+    with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
         ids = [store.submit("qa", {"n": n}, PLANNED, [], "operator")[0].queue_id for n in range(51)]
     with browsing(tmp_path) as client:
         first = client.get("/queue").text
@@ -204,7 +204,7 @@ class TestNewEvaluations:
             assert again.headers["location"] == answer.headers["location"]
             shown = client.get(answer.headers["location"]).text
         assert "cautious" in shown
-        with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+        with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
             (found,) = store.latest()
         assert (found.submitted_by, found.run_count) == ("operator", 2)
         assert found.manifest["budget"]["max_cost_usd"] == pytest.approx(2.5)
@@ -255,7 +255,7 @@ class TestNewEvaluations:
 
 def test_why_a_partition_failed_stands_beside_it_and_a_long_reason_is_folded(tmp_path: Path) -> None:
     queue_id = submitted(tmp_path)
-    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+    with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
         item = {"stage": "episodes", "key": "poker/kuhn", "status": "failed", "reason": "no key " * 10_000}
         tell(store, queue_id, "item", item)
     with browsing(tmp_path) as client:
@@ -273,7 +273,7 @@ def test_the_script_is_sent_a_part_again_only_when_it_has_changed(tmp_path: Path
         for path in ("/queue/now", f"/queue/{queue_id}/now"):
             tag = client.get(path).headers["etag"]
             assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
-            with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+            with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
                 tell(store, queue_id, "item", {"stage": path, "answered": 1, "of": 2})
             assert client.get(path, headers={"If-None-Match": tag}).status_code == 200
 

@@ -12,7 +12,7 @@ from tests.dtef_pipeline.api.made import PINNED_GAME, ROLE_TOKENS, services_in, 
 from tests.dtef_pipeline.api.served import served
 from tests.dtef_pipeline.api.voted import with_board, with_votes
 from tests.dtef_pipeline.report.browser import Browser, until
-from tests.made.told_runs import tell
+from tests.made.run_events import tell
 
 PLANNED_IN_BROWSER = {"keys": ["poker/kuhn"], "config": {"episodes": {}, "scores": {}}, "snapshot": "base"}
 

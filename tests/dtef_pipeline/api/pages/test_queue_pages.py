@@ -10,13 +10,13 @@ from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, texts_of
 from tests.dtef_pipeline.api.made import settings_in
 from tests.dtef_pipeline.api.pages.test_operator_pages import PLANNED
-from tests.made.told_runs import TOLD_LOG, tell
+from tests.made.run_events import RUN_LOG, tell
 
 
 @pytest.mark.parametrize("is_started", [False, True])
 def test_what_is_being_cancelled_is_not_shown_as_starting(is_started: bool, tmp_path: Path) -> None:
     """It was the next to start, and Dagster's daemon was to start it; calls were under way, where it had never started."""
-    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+    with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
         queue_id = store.submit("qa", {}, PLANNED, [], "operator")[0].queue_id
         if is_started:
             tell(store, queue_id, "started", {})
@@ -38,7 +38,7 @@ def test_what_is_being_cancelled_is_not_shown_as_starting(is_started: bool, tmp_
 
 
 def test_the_queue_is_filtered_by_state_and_searched_by_words(tmp_path: Path) -> None:
-    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+    with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
         kenya, india = (
             store.submit("survey", {"models": [model]}, {**PLANNED, "keys": [key]}, [], who)[0].queue_id
             for model, key, who in (("gpt-4.1", "S1/country:kenya", "maria"), ("100%_sure", "S1/country:india", "ann"))
@@ -67,7 +67,7 @@ def test_the_queue_is_filtered_by_state_and_searched_by_words(tmp_path: Path) ->
 
 
 def test_why_an_evaluation_failed_has_a_row_of_its_own(tmp_path: Path) -> None:
-    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+    with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
         queue_id = store.submit("qa", {}, PLANNED, [], "operator")[0].queue_id
         tell(store, queue_id, "failed", {"reason": "no key <b>"})
     with browsing(tmp_path) as client:
@@ -77,7 +77,7 @@ def test_why_an_evaluation_failed_has_a_row_of_its_own(tmp_path: Path) -> None:
 
 
 def test_an_evaluation_of_a_family_that_is_not_there_any_more_is_shown_without_values(tmp_path: Path) -> None:
-    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+    with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
         asked = [RunSpec("x/y", {"partition": "x/y"})]
         queue_id = store.submit("chess", {}, {**PLANNED, "keys": ["x/y"]}, asked, "operator")[0].queue_id
         tell(store, queue_id, "completed", {})

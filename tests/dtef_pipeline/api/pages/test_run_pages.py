@@ -16,7 +16,7 @@ from resources.evaluations.evaluation_store import EvaluationStore
 from tests.dtef_pipeline.api.browsed import text_of, tree_of
 from tests.dtef_pipeline.api.made import client_in, settings_in
 from tests.dtef_pipeline.api.results.test_results_of_runs import ASKED
-from tests.made.told_runs import TOLD_LOG, tell
+from tests.made.run_events import RUN_LOG, tell
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_the_page_of_an_evaluation_that_has_ended_has_its_values(tmp_path: Path,
     evaluation = ASKED[family](tmp_path)
     with client_in(tmp_path, "operator") as client:
         before = client.get(f"/queue/{evaluation.queue_id}").text
-        with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+        with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
             tell(store, evaluation.queue_id, "completed", {})
         after = tree_of(client.get(f"/queue/{evaluation.queue_id}").text)
     assert 'id="values"' not in before

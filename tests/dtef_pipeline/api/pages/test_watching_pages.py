@@ -26,7 +26,7 @@ from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, se
 from tests.dtef_pipeline.api.pages.test_operator_pages import PLANNED, submitted
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S
 from tests.dtef_pipeline.api.voted import with_board, with_votes
-from tests.made.told_runs import tell
+from tests.made.run_events import tell
 
 BEARER_OF_OPERATOR = {"Authorization": f"Bearer {ROLE_TOKENS['operator']}"}
 

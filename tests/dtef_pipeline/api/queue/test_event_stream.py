@@ -15,7 +15,7 @@ from resources.evaluations.evaluation_store import EvaluationStore
 from tests.conftest import SHARED
 from tests.dtef_pipeline.api.followed import asked_evaluation, events_path, finished_evaluation, read_events
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, session_in
-from tests.made.told_runs import TOLD_LOG, tell
+from tests.made.run_events import RUN_LOG, tell
 
 LAST_EVENT_IDS = {
     None: [1, 2, 3, 4, 5],
@@ -68,7 +68,7 @@ def test_the_published_cases_of_resuming(tmp_path: Path) -> None:
 
 
 def test_who_has_all_events_of_an_unfinished_evaluation_waits_for_the_next(tmp_path: Path) -> None:
-    with EvaluationStore(tmp_path / "responses.sqlite", TOLD_LOG) as store:
+    with EvaluationStore(tmp_path / "responses.sqlite", RUN_LOG) as store:
         queue_id = asked_evaluation(store)
         assert find_resume_point(store, queue_id, "1") == 1
         assert find_resume_point(store, queue_id, "2") == 0

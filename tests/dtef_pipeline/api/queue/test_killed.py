@@ -17,8 +17,8 @@ from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.followed import until
 from tests.dtef_pipeline.api.started import AS_ADMIN, StartedApi, Subscriber, started
+from tests.made.run_events import begin_run, made_home, tell_in
 from tests.made.stored_votes import written
-from tests.made.told_runs import begin_run, made_home, tell_in
 from tests.postgres import Postgres
 
 ITEMS = 25

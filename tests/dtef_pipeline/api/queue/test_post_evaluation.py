@@ -18,7 +18,7 @@ from dtef_pipeline.api.plans.games_plan import MOST_ASKED_EPISODES
 from resources.evaluations.evaluation_store import EvaluationStore
 from tests.conftest import SHARED
 from tests.dtef_pipeline.api.made import client_in
-from tests.made.told_runs import TOLD_LOG
+from tests.made.run_events import RUN_LOG
 
 PERSONAS = {"calm": "approved", "rash": "draft", "gone": "retired"}
 KUHN = {
@@ -72,7 +72,7 @@ def test_a_manifest_is_queued_as_one_run_per_persona_and_scenario(client: TestCl
     assert answer.headers["location"] == f"/api/evaluations/queue/{body['queue_id']}"
     assert body["events"] == f"{answer.headers['location']}/events"
     assert (body["status"], len(set(body["run_ids"]))) == ("queued", 4)
-    with EvaluationStore(state / "responses.sqlite", TOLD_LOG) as store:
+    with EvaluationStore(state / "responses.sqlite", RUN_LOG) as store:
         kept = store.evaluation(body["queue_id"])
         assert [one.kind for one in store.events(body["queue_id"])] == ["queued"]
     assert [(one.key, one.asks["persona_id"]) for one in kept.runs] == [

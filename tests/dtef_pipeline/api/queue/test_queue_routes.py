@@ -15,7 +15,7 @@ from resources.votes.vote_tables import actions
 from tests.dtef_pipeline.api.followed import asked_evaluation, finished_evaluation, write_items
 from tests.dtef_pipeline.api.made import client_in
 from tests.dtef_pipeline.api.queue.test_event_stream import store_of
-from tests.made.told_runs import tell
+from tests.made.run_events import tell
 
 QUEUE = "/api/evaluations/queue"
 

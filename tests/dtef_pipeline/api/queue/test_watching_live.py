@@ -27,7 +27,7 @@ from tests.dtef_pipeline.api.followed import (
 )
 from tests.dtef_pipeline.api.made import services_in
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S, ServedApi, served
-from tests.made.told_runs import tell
+from tests.made.run_events import tell
 
 SOON_S = 10.0
 """Far more than a change takes to be told, and far less than the longest wait."""

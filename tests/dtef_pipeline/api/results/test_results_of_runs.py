@@ -31,7 +31,7 @@ from tests.dtef_pipeline.api.made import client_in, settings_in
 from tests.dtef_pipeline.cli.commands import ok, use
 from tests.made.qa_scores import keep_in
 from tests.made.qa_scores import score_row as qa_row
-from tests.made.told_runs import TOLD_LOG, tell
+from tests.made.run_events import RUN_LOG, tell
 from tests.strict_json import strict
 
 ASKED: dict[str, Callable[[Path], Evaluation]] = {
@@ -237,7 +237,7 @@ def test_what_has_no_score_is_null_with_a_reason_and_never_0(tmp_path: Path) -> 
 
 def test_the_state_of_a_run_follows_the_events_of_its_partition(tmp_path: Path) -> None:
     evaluation = asked_qa(tmp_path)
-    with client_in(tmp_path, "operator") as client, EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+    with client_in(tmp_path, "operator") as client, EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
         first = client.get(run_path(evaluation))
         same = client.get(run_path(evaluation), headers={"If-None-Match": first.headers["etag"]})
         assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", first.headers["etag"])

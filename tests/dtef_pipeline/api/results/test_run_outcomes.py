@@ -43,7 +43,7 @@ from tests.made.made_scores import CHIPS_WON, scored_games
 from tests.made.qa_scores import keep_in
 from tests.made.qa_scores import score_row as qa_row
 from tests.made.responses import response
-from tests.made.told_runs import TOLD_LOG
+from tests.made.run_events import RUN_LOG
 
 
 def run_of(folder: Path, evaluation: Evaluation) -> dict[str, Any]:
@@ -323,7 +323,7 @@ def test_results_are_kept_up_to_so_many_members() -> None:
 def test_results_are_made_again_when_a_scenario_changes(tmp_path: Path) -> None:
     """A new version of a manifest left the results of the old one standing."""
     evaluation, settings = asked_qa(tmp_path), settings_in(tmp_path, DTEF_SCENARIOS=str(tmp_path / "scenarios"))
-    with EvaluationStore(settings.responses_url, TOLD_LOG):
+    with EvaluationStore(settings.responses_url, RUN_LOG):
         asked = RunContext(evaluation, evaluation.runs[0], settings, Warehouse(settings.warehouse))
         before = asked.source_stamp(["qa_scores"])
         same = asked.source_stamp(["qa_scores"])

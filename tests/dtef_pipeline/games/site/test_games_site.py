@@ -349,7 +349,7 @@ def test_episodes_of_another_version_or_of_no_known_scenario_are_shown_without_t
     for tables, known in ((newer, None), (kuhn, GameDocuments())):
         files = games_files(tables, known)
         for one in transcripts(files).values():
-            assert one["unknown"] == "The table is not shown: the installed version of the scenario is another one."
+            assert one["unknown"] == "The table is not shown, because another version of the scenario is installed."
             assert not any("state" in move for move in one["moves"])
     assert "is installed; these results are of version 7" in ReadPage(games_files(newer)[KUHN]).text
 

@@ -118,7 +118,8 @@ def test_a_bad_row_is_named_and_the_others_keep_their_numbers(tmp_path: Path) ->
     found = load_mmlu(path)
     assert [item.item_id for item in found.items] == ["rivers/0", "rivers/4"]
     assert codes(found) == [("error", "columns", 2), ("error", "letter", 3), ("error", "text", 4)]
-    assert str(found.findings[1]) == f"{path}:3: rivers/2: the answer is none of the options; got 'E'; allowed: A-D, or 0-3"
+    assert str(found.findings[1]).startswith(f"{path}:3: rivers/2: ")
+    assert str(found.findings[1]).endswith("got 'E'; allowed: A-D, or 0-3")
 
 
 def test_strict_stops_at_the_first_bad_row(tmp_path: Path) -> None:
@@ -239,7 +240,7 @@ def test_findings_say_which_part_they_concern(tmp_path: Path) -> None:
 
 def test_a_folder_without_files_and_a_path_without_anything_say_so(tmp_path: Path) -> None:
     assert [finding.code for finding in load_mmlu(tmp_path).findings] == ["no_files"]
-    with pytest.raises(ItemError, match="there is no such file or folder"):
+    with pytest.raises(ItemError, match="no such file"):
         load_mmlu(tmp_path / "absent")
 
 

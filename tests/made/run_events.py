@@ -1,4 +1,4 @@
-"""What runs of evaluations tell, as a test says it: in memory, or in a home of Dagster that other processes read."""
+"""Events of evaluation runs for tests: in memory, or in a home of Dagster that other processes read."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from dtef_pipeline.api.plans.manifest_base import use_home
 from resources.evaluations.evaluation_store import QUEUE_TAG, TERMINAL, EvaluationStore, EventKind, RunLogEvent
 from resources.settings import find_shipped
 
-_TOLD: dict[str, list[RunLogEvent]] = {}
+_EVENTS: dict[str, list[RunLogEvent]] = {}
 
 
-class ToldLog:
-    """The log of all runs that `tell` was told of in this process."""
+class MemoryRunLog:
+    """The log of all events that `tell` recorded in this process."""
 
     def events(self, queue_id: str) -> Sequence[RunLogEvent]:
-        return list(_TOLD.get(queue_id, ()))
+        return list(_EVENTS.get(queue_id, ()))
 
     def ids_with_runs(self, queue_ids: Sequence[str]) -> Collection[str]:
-        return {one for one in queue_ids if _TOLD.get(one)}
+        return {one for one in queue_ids if _EVENTS.get(one)}
 
 
-TOLD_LOG = ToldLog()
+RUN_LOG = MemoryRunLog()
 
 
 def tell(store: EvaluationStore, queue_id: str, kind: EventKind, data: Mapping[str, Any]) -> None:
-    """Something happens to an evaluation of a store whose log is `TOLD_LOG`."""
+    """Record an event of an evaluation of a store whose log is `RUN_LOG`."""
     if kind in TERMINAL:
         store.end(queue_id, kind, data)
     else:
-        _TOLD.setdefault(queue_id, []).append(RunLogEvent(kind, data, datetime.now(UTC)))
+        _EVENTS.setdefault(queue_id, []).append(RunLogEvent(kind, data, datetime.now(UTC)))
 
 
 def made_home(folder: Path) -> dg.DagsterInstance:
