@@ -17,28 +17,27 @@ ALLOWANCES = {MISSING_QUESTIONS: "--allow-missing-questions", MISSING_ATTRIBUTES
 """Codes of findings that stop a survey, with the option of `dtef add` by which it goes on."""
 
 _NAMED_FIRST = 3
-_BROKEN_OFF = "What stands last has fewer rows than all others, so the file may have been cut"
+_BROKEN_OFF = "The last one has fewer rows than all others, so the file may be truncated"
 _WHAT_TO_DO = {
-    MISSING_QUESTIONS: f"the file may have been cut: put the whole one there, or add {ALLOWANCES[MISSING_QUESTIONS]} to go on "
-    "with what is there",
-    MISSING_ATTRIBUTES: f"the columns may have been renamed: give them their names back, or add {ALLOWANCES[MISSING_ATTRIBUTES]} "
-    "to go on without them",
+    MISSING_QUESTIONS: f"the file may be truncated: replace it, or continue without these with {ALLOWANCES[MISSING_QUESTIONS]}",
+    MISSING_ATTRIBUTES: "the columns may have been renamed: restore their names, or continue without them with "
+    f"{ALLOWANCES[MISSING_ATTRIBUTES]}",
 }
 
 _STORED_WITHOUT = "the round is stored without these segments"
 NEXT_STEPS = {
-    "lost-column": f"{_STORED_WITHOUT}: put their columns there and ingest again",
-    "no-counts-column": f"{_STORED_WITHOUT}: put their columns there and ingest again",
-    "unknown-column": f"{_STORED_WITHOUT}: name the columns as other rounds do, such as `O2: 26-35`, and ingest again; a value that is "
-    "right and new goes into dtef_pipeline/survey/vocabulary.toml (docs/how-to/add-a-survey.md, Segments)",
+    "lost-column": f"{_STORED_WITHOUT}: add their columns and ingest again",
+    "no-counts-column": f"{_STORED_WITHOUT}: add their columns and ingest again",
+    "unknown-column": f"{_STORED_WITHOUT}: name the columns as in other rounds, such as `O2: 26-35`, and ingest again; add a correct new "
+    "value to dtef_pipeline/survey/vocabulary.toml (docs/how-to/add-a-survey.md, Segments)",
 }
 """Codes of errors with which a round is stored, with what became of it and what to do."""
 
 _LEAST_SHORT_PAIRS = 2
 """One pair that falls short is a fault of its own, such as a slip of the pen."""
 _OPTION_MAY_BE_MISSING = (
-    f"In some segments the percentages of these questions sum to less than {100 - SUM_TOLERANCE:g} %, those of most others always to "
-    "100, so an option may be missing and all their distributions wrong: compare with the questionnaire"
+    f"In some segments the percentages of these questions sum to less than {100 - SUM_TOLERANCE:g} % (those of most other questions to "
+    "100), so an option may be missing; compare with the questionnaire"
 )
 
 

@@ -11,12 +11,12 @@ from dtef_pipeline.survey.identity import make_round_order
 from dtef_pipeline.survey.model import Finding
 
 _CODE = "design-effect"
-_WITHOUT_N = "no ceiling, skill, worth, corrected error or expected gap of these pairs, and intervals for other questions alone"
+_WITHOUT_N = "these pairs have no ceiling, skill, worth, corrected error or expected gap, and their intervals ignore the choice of respondents"
 
 
 def report_design_effect(design_effect: float) -> tuple[Finding, ...]:
     """The finding of a round whose effective respondents are n / `design_effect`; none where it is 1."""
-    message = "A design effect was stated: ceilings, corrected errors and intervals are those of n / design effect respondents."
+    message = "A design effect is given; ceilings, corrected errors and intervals use n / design effect respondents."
     return (Finding("info", _CODE, message, (f"{design_effect:g}",)),) if design_effect != 1 else ()
 
 
@@ -32,9 +32,9 @@ def load_design_effects(connection: duckdb.DuckDBPyConnection, rounds: Collectio
 def describe_design_effects(effects: Mapping[str, float]) -> str:
     """One line on the design effects of rounds; empty where there are none."""
     rounds = {effect: [name for name, of_round in effects.items() if of_round == effect] for effect in effects.values()}
-    effect_text = "; ".join(f"{effect:g} of {', '.join(names)}" for effect, names in rounds.items())
+    effect_text = "; ".join(f"{effect:g} for {', '.join(names)}" for effect, names in rounds.items())
     return (
-        f"design effect stated at ingest: {effect_text}: ceilings, corrected errors and intervals are those of so many times fewer respondents"
+        f"design effect given at ingest: {effect_text}; ceilings, corrected errors and intervals use n divided by it"
         if effect_text
         else ""
     )

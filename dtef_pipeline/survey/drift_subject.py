@@ -26,7 +26,7 @@ _RULED_SEGMENTS = """
 
 def describe_way_of_asking(row: Mapping[str, Any]) -> str:
     """`context 0`; with the condition, where it is not the usual one."""
-    unusual = "" if row["condition"] == _USUAL_CONDITION else f", asked as {row['condition']}"
+    unusual = "" if row["condition"] == _USUAL_CONDITION else f", condition {row['condition']}"
     return f"context {row['context_level']}{unusual}"
 
 

@@ -119,8 +119,9 @@ def resolve_asked_models(experiment: Experiment, models: Models, selectors: Sequ
         )
         if first_name != entry.name and not entry.spec.is_computed:
             raise ConfigError(
-                f"experiment {experiment.name!r}: {entry.model} is asked the same in the conditions {first_name!r} and {entry.name!r}: allowed: "
-                "settings other than the model's own, and without context only what changes a prompt that shows none"
+                f"experiment {experiment.name!r}: {entry.model} gets the same requests in the conditions {first_name!r} and "
+                f"{entry.name!r}: allowed: other settings of the model or of the prompt (without context questions, options about them "
+                "change nothing)"
             )
     return condition_models
 
@@ -150,7 +151,7 @@ def _refuse_idle(fields: Mapping[str, Any], options: BlueprintOptions) -> None:
     """ConfigError for fields that would silently do nothing."""
     for name, (partner, value) in ONLY_WITH.items():
         if name in fields and getattr(options, partner) != value:
-            raise ConfigError(f"{name}: {fields[name]} does nothing here; allowed: with {partner}: {value}")
+            raise ConfigError(f"{name}: {fields[name]} has no effect; allowed: with {partner}: {value}")
 
 
 def _iterate_asked(experiment: Experiment, models: Models, selectors: Sequence[str]) -> Iterator[ConditionModel]:
@@ -184,15 +185,15 @@ def _check(experiment: Experiment, document: Document) -> None:
         settings = ",".join(f"{key}={value}" for key, value in sorted(condition.settings.items()))
         first_name = names.setdefault((options.condition, settings, options.context_levels), condition.name)
         if first_name != condition.name or [c.name for c in experiment.conditions].count(condition.name) > 1:
-            raise document.error(place, f"is {first_name!r} again; every condition is to have its own name and way of asking")
+            raise document.error(place, f"repeats {first_name!r}; give every condition its own name and settings")
     levels = {options_levels for _, _, options_levels in names}
     if len(levels) > 1 and len({(spelling, settings) for spelling, settings, _ in names}) > 1:
-        raise document.error(("contexts",), "conditions that differ in contexts may differ in nothing else")
+        raise document.error(("contexts",), "conditions that differ in contexts must be equal otherwise")
     if len({len(of) for of in levels}) > 1:
         raise document.error(
             ("contexts",),
-            "every condition is to have as many, because the first is compared with the first; "
-            f"got {'; '.join(', '.join(of) for of in sorted(levels))}",
+            "every condition needs the same number of context levels, because they are compared in order; got "
+            f"{'; '.join(', '.join(of) for of in sorted(levels))}",
         )
 
 

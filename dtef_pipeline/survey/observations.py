@@ -34,8 +34,8 @@ SHUFFLE_SEED = 20_240_917
 """Default seed of the `shuffled` reference: which other segment stands in for a segment."""
 
 _N_UNKNOWN = (
-    "The file does not state how many people answered: these pairs are scored and ranked, and what needs n (ceilings, skill, corrected "
-    "errors, tests of gaps, intervals for other people) is empty"
+    "The file does not state how many people answered: these pairs are scored and ranked, but have no ceilings, skill, corrected errors "
+    "or tests of gaps, and their intervals ignore the choice of respondents"
 )
 
 Floats = npt.NDArray[np.float64]
@@ -344,20 +344,18 @@ def _check_own_observations(survey: Survey, responses: pa.Table) -> Iterator[Fin
     circular = sorted(set(responses.filter(responses["circular"])["question_id"].to_pylist()))
     duplicates = sorted(q.id for q, d in zip(survey.questions, _find_duplicates(survey.questions), strict=True) if d)
     if circular:
-        message = "These questions define segments; for those segments they are left out of the boards and never context."
+        message = "These questions define segments; boards and contexts of those segments leave them out."
         yield Finding("info", "circular-question", message, tuple(texts[i] for i in circular))
     if duplicates:
-        message = "Asked before in the same round, with the same text and options."
+        message = "Repeats a question of the round with the same text and options."
         yield Finding("info", "duplicate-question", message, tuple(texts[i] for i in duplicates))
     if unknown := responses["n"].null_count:
         yield Finding("warning", "n-unknown", _N_UNKNOWN, (f"{unknown:,} of {format_count(len(responses), 'pair')}",))
     if silent := sorted(set(responses.filter(responses["non_answer"])["segment"].to_pylist())):
-        message = (
-            "These segments are of people who gave no answer; they are left out of the boards unless asked for (--non-answers)."
-        )
+        message = "These segments are people who did not answer; boards show them only with --non-answers."
         yield Finding("warning", "non-answer-segment", message, tuple(silent))
     if responses.num_rows == 0:
-        yield Finding("error", "nothing-usable", "All pairs are in quarantine; its reasons say why.")
+        yield Finding("error", "nothing-usable", "All pairs are in quarantine (see its reasons).")
 
 
 def _make_survey_finding_row(round_id: str, finding: Finding) -> dict[str, Any]:

@@ -42,10 +42,10 @@ _NOT_CHOSEN = re.compile(
     r"(?:not|un)[\s-]?(?:mentioned|selected|chosen|checked|marked|ticked|picked|named|listed)", re.IGNORECASE
 )
 _DROPPED = (
-    "A respondent could choose several answers to these questions, or one segment's percentages sum to more than rounding explains, so the "
-    "shares are no distribution: the questions are left out"
+    "These questions are left out, because their shares are not a distribution: respondents could choose several answers, or a segment's "
+    "percentages sum to more than rounding explains"
 )
-_FRACTIONS = "All cells are from 0 to 1, and those of most pairs sum to 1: they were read as fractions and multiplied by 100."
+_FRACTIONS = "All cells are from 0 to 1 and most pairs sum to 1, so the cells were read as fractions and multiplied by 100."
 
 
 def sum_tolerance(distributions: Iterable[Percentages]) -> float:
@@ -125,7 +125,7 @@ def remove_multi_select(survey: Survey) -> Survey:
         return survey
     items = tuple(f"{shorten_to_line(q.text)} ({why[q.id]})" for q in survey.questions if q.id in why)
     if len(items) == len(survey.questions):
-        requirement = "at least one question with a single answer a person"
+        requirement = "at least one question with a single answer per person"
         finding_text = ". ".join([_DROPPED, *(f.message for f in survey.findings if f.level == "warning" and f.items)])
         raise SurveyError(
             f"no question is left to predict. {finding_text}", where=survey.path, arrived=items[0], allowed=requirement

@@ -1,7 +1,7 @@
-"""Answer options that are no answer to the question: don't know, refused, not applicable, and what only the interviewer notes down.
+"""Answer options that do not answer the question: don't know, refused, not applicable, and what only the interviewer notes down.
 
-They have no place on a scale. Some phrases are an answer beside others (`not sure` below `very sure`): `find_word_of_degree` names the word
-by which that shows.
+They have no position on a scale. Some phrases are answers among certain others (`not sure` below `very sure`): `find_word_of_degree`
+returns the word that shows this.
 """
 
 from __future__ import annotations

@@ -58,11 +58,11 @@ def read_individuals(text: str | None, labels: Labels, size: int | None, *, has_
     if _name_options(entries, labels):
         return _count_entries(entries, labels, size)
     if entries and all(map(_SHARE.search, entries)):
-        return make_unparseable("percentages where individuals were asked")
+        return make_unparseable("percentages instead of answers of individuals")
     if is_refusal(response, labels, has_marker=has_marker):
-        return ParsedResponse("refused", None, "an apology or a refusal, and no answers of individuals")
+        return ParsedResponse("refused", None, "an apology or a refusal without answers of individuals")
     if entries:
-        return make_unparseable(f"individuals: {entries[0][:60]!r} is no option")
+        return make_unparseable(f"individuals: {entries[0][:60]!r} is not an option")
     return make_unparseable("no answers after the reasoning" if has_marker else "no answers of individuals in the response")
 
 
@@ -197,7 +197,7 @@ def _count_entries(entries: Sequence[str], labels: Labels, size: int | None) -> 
     options = [find_option(entry, labels) for entry in entries]
     if None in options:
         strange = entries[options.index(None)]
-        return make_unparseable(f"individuals: {strange[:60]!r} is no option")
+        return make_unparseable(f"individuals: {strange[:60]!r} is not an option")
     people = len(options)
     if size is not None and not size <= 2 * people <= 4 * size:
         return ParsedResponse("wrong_length", None, f"{people} of {format_count(size, 'individual')}")

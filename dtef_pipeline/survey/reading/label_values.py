@@ -104,13 +104,13 @@ def _read_value_at(text: str, start: int, colon_follows: bool = False) -> _Value
     if colon_follows and "," in raw and re.match(r" ?[:=]", text[end : end + 2]):
         raw, end = raw[: raw.rindex(",")], match.start(1) + raw.rindex(",")
     elif _MORE_DIGITS.match(text, end):
-        return _Value(math.nan, end, False, "a range or a second number where one value is expected")
+        return _Value(math.nan, end, False, "a range or a second number instead of one value")
     if _NO_SHARE.match(text, end):
         return None
     if not raw[-1].isdigit():
         return _Value(math.nan, end, False, "a value is not a number")
     if not is_joinable(raw):
-        return _Value(math.nan, end, False, f"{raw} is not one number")
+        return _Value(math.nan, end, False, f"{raw} is not a single number")
     return _Value(parse_written_number(raw, commas=True), end, bool(match["percent"]), "")
 
 
@@ -230,7 +230,7 @@ def _make_candidates(text: str, run: dict[int, Pair], twice: list[int], names: S
     elif missing:
         yield Candidate(start, end, "wrong_length", (), f"{how} without {_list_first_few(missing)}")
     elif strangers := _find_strangers(text, start, end, run):
-        yield Candidate(start, end, "wrong_length", (), f"{how} with {_list_first_few(strangers)}, which is no option")
+        yield Candidate(start, end, "wrong_length", (), f"{how} with {_list_first_few(strangers)}, which is not an option")
     else:
         yield make_candidate(start, end, [run[i].value for i in range(len(names))], len(names), how)
 

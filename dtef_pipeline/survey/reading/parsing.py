@@ -61,14 +61,14 @@ def parse_response(
     text. Raises ValueError when `options` are not `n_options` many.
     """
     if options is not None and len(options) != n_options:
-        raise ValueError(f"n_options is {n_options}, but {format_count(len(options), 'option')} given: {list(options)!r}")
+        raise ValueError(f"n_options is {n_options}, but got {format_count(len(options), 'option')}: {list(options)!r}")
     if n_options < 2:
         return make_unparseable(f"a question with {format_count(n_options, 'option')} has no distribution to predict")
     order = reading.order
     if order is None:
         return _read_as_listed(text, n_options, options, reading)
     if sorted(order) != list(range(n_options)):
-        return ParsedResponse("missing", None, f"the prompt listed options {list(order)}, the survey has {n_options}")
+        return ParsedResponse("missing", None, f"the prompt lists options {list(order)}, but the survey has {n_options}")
     labels = None if options is None else [options[option] for option in order]
     return _restore_survey_order(_read_as_listed(text, n_options, labels, reading), order)
 
@@ -114,7 +114,7 @@ def _explain_missing_parts(text: str, labels: Labels | None, has_marker: bool) -
     if not plain:
         return make_unparseable(explain_empty(text))
     if is_refusal(plain, labels, has_marker=has_marker):
-        return ParsedResponse("refused", None, "an apology or a refusal, and no distribution")
+        return ParsedResponse("refused", None, "an apology or a refusal without a distribution")
     return make_unparseable(
         "no answers by question after the reasoning" if has_marker else "no answers by question in the response"
     )

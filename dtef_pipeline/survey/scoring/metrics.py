@@ -32,8 +32,8 @@ def normalise_distributions(rows: npt.ArrayLike, name: str = "rows") -> Floats:
     if not fine.all():
         row = int(np.flatnonzero(~np.atleast_1d(fine))[0])
         raise ConfigError(
-            f"{name}: row {row} is no distribution: got {np.atleast_2d(array)[row].tolist()}; "
-            "allowed: finite values >= 0 with a total above 0"
+            f"{name}: row {row} is not a distribution: got {np.atleast_2d(array)[row].tolist()}; allowed: finite values >= 0 with a "
+            "total above 0"
         )
     return np.asarray(array / total[..., None])
 
@@ -50,7 +50,7 @@ def check_fractions(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> tuple[
     """Both checked and as fractions, of one shape."""
     p, q = normalise_distributions(predicted, "predicted"), normalise_distributions(observed, "observed")
     if p.shape != q.shape:
-        raise ConfigError(f"predicted and observed must have one shape; got {p.shape} and {q.shape}")
+        raise ConfigError(f"predicted and observed must have the same shape; got {p.shape} and {q.shape}")
     return p, q
 
 

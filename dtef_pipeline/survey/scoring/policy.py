@@ -31,9 +31,9 @@ CREDITS = (
     Credit("unparseable", 0.0, "methodology 4.4: parsing failed entirely"),
     Credit("refused", 0.0, "the model answered, but gave no distribution"),
     Credit("wrong_length", 0.1, "methodology 4.4: partial credit for attempting a response"),
-    Credit("error", None, "the call failed: nothing is known of the model"),
-    Credit("missing", None, "nothing was asked or could be asked: nothing is known of the model"),
-    Credit("budget", None, "not asked, because a budget was reached"),
+    Credit("error", None, "the call failed, so the model cannot be scored"),
+    Credit("missing", None, "no request was possible, so the model cannot be scored"),
+    Credit("budget", None, "no request was sent, because a budget was reached"),
 )
 """Status `ok` is scored by the metric; where the metric has no value (emd_normalized on a nominal scale) neither has the score."""
 

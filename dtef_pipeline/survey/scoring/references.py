@@ -108,8 +108,8 @@ def _build_question_rows(responses: pa.Table, lists: dict[str, pa.Array], rows: 
     lengths = set(pc.list_value_length(table["options"]).to_pylist())
     if lengths != {k}:
         raise DtefError(
-            f"{first['round']}/{first['question_id']}: options differ between segments: got {sorted(lengths)} of them; "
-            "allowed: one list of options for a question of a round"
+            f"{first['round']}/{first['question_id']}: options differ between segments: got {sorted(lengths)} options; allowed: the same "
+            "options in all segments of a round"
         )
     off, positions = (table[name].slice(0, 1).combine_chunks() for name in ("dont_know", "positions"))
     has_population, has_others = (

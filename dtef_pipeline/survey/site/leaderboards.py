@@ -26,23 +26,21 @@ from dtef_pipeline.text.quantity_words import format_count
 SURVEY_MEASURE = "Similarity of predicted and observed answers, 0-1, higher is better"
 HOW_TO_READ_RANKS = (
     "The score is a mean over pairs of segment and question, with its 95% interval. A model that scores below the answer of everybody "
-    "else does worse than giving every segment the same answer; the perfect model's score is the most that samples of these sizes allow. Some "
-    "pairs are easier than others, and not every model was asked all of them: ranks use the score that each model would have on the same pairs. "
-    f"A model needs scores in {SCORED.ranked_from} segments (or in all, if there are fewer) to be ranked."
+    "else does worse than giving every segment the same answer; the perfect model's score is the most that samples of these sizes allow. "
+    "Some pairs are easier than others, and not every model has all of them, so ranks use the score that each model would have on the "
+    f"same pairs. A model needs scores in {SCORED.ranked_from} segments (or in all, if there are fewer) to be ranked."
 )
 _BOARD_MORE = (
     Column("skill", "Skill", "number", "0: the answer of everybody else, 1: a perfect model, below 0: worse than that answer"),
-    Column("adjusted_score", "Ranked by", "score", "The score had every model been asked the same pairs", more=True),
+    Column("adjusted_score", "Ranked by", "score", "Score if every model had the same pairs", more=True),
     Column(
         "parsed_score",
         "Score of readable answers",
         "score",
-        "Without answers that could not be read, which score 0 or 0.1",
+        "Without unreadable answers, which score 0 or 0.1",
         more=True,
     ),
-    Column(
-        "worth", "Worth", "number", "Respondents of a real sample that would predict as well as its readable answers", more=True
-    ),
+    Column("worth", "Worth", "number", "Size of a real sample that predicts as well as its readable answers", more=True),
     Column("n_pairs", "Pairs", "count", "Pairs of segment and question with a score", more=True),
     Column("n_questions", "Questions", "count", more=True),
     Column("parse_rate", "Read", "percent", "Share of its answers that could be read", more=True),

@@ -22,7 +22,7 @@ from dtef_pipeline.survey.site.texts import Place, ResponseText, Texts
 
 _WORST_SHOWN, _UNREAD_SHOWN = 5, 3
 """Answers shown that could be read, and that could not."""
-_LEAD_COLUMN = Column("lead", "Lead", "signed", f"Score less that of the {EVERYBODY_ELSE} on the same pairs")
+_LEAD_COLUMN = Column("lead", "Lead", "signed", f"Score minus that of the {EVERYBODY_ELSE} on the same pairs")
 _LEAD_ON_PAIRS = (_LEAD_COLUMN, Column("score", "Score", "score"), Column("pairs", "Pairs", "count"))
 _ATTRIBUTE_COLUMNS = (
     Column("attribute", "Attribute"),
@@ -99,7 +99,7 @@ class SurveyModelSections:
             cells = [{**row, "place": links[int(row["place"])]} for row in convert_to_rows(rows)]
             columns = [Column("place", noun, "long"), *_LEAD_ON_PAIRS]
             blocks.append(
-                Table(f"{noun}s: the strongest and the weakest, beside the {EVERYBODY_ELSE}", columns, first_and_last(cells))
+                Table(f"Strongest and weakest {noun}s, compared with the {EVERYBODY_ELSE}", columns, first_and_last(cells))
             )
         answer = ""
         if len(by_segment):

@@ -27,9 +27,9 @@ _MODELS_SAMPLED = 5
 SHARED_DATA = "survey/pairs.js"
 SCRIPT = "survey.js"
 HOW_TO_READ_PAIRS = (
-    "The table shows observed and predicted shares of answers. Below an observed share stands its 95% interval for a sample of that size "
-    "(Wilson): a prediction inside the interval may be exactly right. Where a model was asked several times, the shares are the mean of the "
-    "readable draws, and the score is the mean of all draws."
+    "The table shows observed and predicted shares of answers. Below an observed share is its 95% interval for a sample of that size "
+    "(Wilson): a prediction inside the interval may be exactly right. For a model with several draws, the shares are the mean of the "
+    "readable draws and the score is the mean of all draws."
 )
 
 
@@ -65,7 +65,7 @@ class PairPages:
         first = self._first_asked[kind].get(fixed.place)
         notes = [
             "" if first is not None else f"No model was asked about this {kind}: the table has baselines only.",
-            f"{format_count(n_missing, 'way')} of asking with less context or fewer models left out." if n_missing > 0 else "",
+            f"{format_count(n_missing, 'way')} of asking with less context or fewer models omitted." if n_missing > 0 else "",
             self.sample.words,
         ]
         segment_list = ",".join(map(str, self._segments_by_question.get(fixed.place, ()))) if kind == "question" else ""

@@ -57,7 +57,7 @@ _TASK_WORDS = {
     "synthetic-individuals": "answered as {} imagined people",
     "batch": "{} questions in one prompt",
 }
-_FORMAT_WORDS = {"distribution-context": "context beside the answer of everybody", "narrative": "context as prose"}
+_FORMAT_WORDS = {"distribution-context": "context with the answer of everybody", "narrative": "context as prose"}
 _PLAIN_FLAG_WORDS = {
     "population": "about everybody",
     "cot": "reasoning first",

@@ -52,8 +52,8 @@ class PairSample(NamedTuple):
         if len(self.places) == self.of:
             return ""
         return (
-            f"The site holds prompts and responses of {len(self.places):,} of {format_count(self.of, 'pair')}: a random sample (seed {SEED}). "
-            "All of them: dtef export responses."
+            f"The site contains prompts and responses of {len(self.places):,} of {format_count(self.of, 'pair')}, a random sample (seed "
+            f"{SEED}). All of them: dtef export responses."
         )
 
 
