@@ -1,4 +1,4 @@
-"""Conversations with the models under test: what is sent turn by turn, and what a response is once the last turn is written."""
+"""Conversations with the models under test: the requests turn by turn, and the response after the last turn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CUT_BY = ("length", "max_tokens")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A prompt with one of its system prompts, as it is to be spoken."""
+    """A prompt with one of its system prompts."""
 
     prompt: str
     system_index: int
@@ -66,7 +66,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One response to be had: an episode."""
+    """An episode that yields one response."""
 
     script: Script
     model: ModelSpec
@@ -117,7 +117,7 @@ def build_response_rows(blueprint: str, conversations: Sequence[Conversation], o
 
 
 def _describe_outcome(script: Script, outcome: Played) -> Mapping[str, Any]:
-    """What came of a conversation, as columns."""
+    """The outcome of a conversation, as columns."""
     responses, failure = outcome.responses, outcome.failure
     texts = [response.text for response in responses]
     sent_messages, _ = script.list_messages_until(texts)
@@ -146,7 +146,7 @@ def _describe_last_response(responses: Sequence[Response]) -> Mapping[str, Any]:
 
 
 def sum_response_usage(responses: Sequence[Response]) -> dict[str, Any]:
-    """Tokens and cost of several calls together; a cost that is not known makes their sum unknown."""
+    """Tokens and cost of several calls; an unknown cost makes the sum unknown."""
     costs = [response.cost_usd for response in responses]
     known_costs = [cost for cost in costs if cost is not None]
     return {
@@ -157,7 +157,7 @@ def sum_response_usage(responses: Sequence[Response]) -> dict[str, Any]:
 
 
 def join_response_text(texts: Sequence[str]) -> str:
-    """What is judged, searched and embedded: all turns that the model wrote without thinking, ends stripped, joined by a blank line."""
+    """The text that is judged, searched and embedded: all turns of the model without thinking, stripped, joined by a blank line."""
     return _BETWEEN_TURNS.join(answer for text in texts if (answer := strip_thinking(text).strip()))
 
 
@@ -191,24 +191,23 @@ CANDIDATE_TOKENS = 1_500
 
 
 def choose_selectors(selectors: Sequence[str], blueprint: str, of_file: Sequence[str], codes: Collection[str]) -> Sequence[str]:
-    """Who is asked: those that were `selectors`, else those `of_file`, which the blueprint names.
+    """The selectors of the models: `selectors`, else those `of_file`, which the blueprint names.
 
-    `codes`: codes of what was found in the file. Raises ConfigError where they say that it is not known whom the file means.
+    `codes`: codes of the findings in the file. Raises ConfigError if the file's models are unknown or there is none.
     """
     if selectors:
         return selectors
     if "no-collections" in codes:
         raise ConfigError(
-            f"{blueprint} names a collection of models, and no folder of collections was given when it was added: name models with "
-            "--model, or add it again with --models-dir"
+            f"{blueprint} names a collection of models but was added without --models-dir: give --model, or add it again with --models-dir"
         )
     if not of_file:
-        raise ConfigError(f"{blueprint} names no model that can be asked: name models with --model")
+        raise ConfigError(f"{blueprint} names no usable model: give --model")
     return of_file
 
 
 def list_candidate_names(selectors: Iterable[str], models: Models) -> set[str]:
-    """The names of the candidates that selectors stand for; none for one that stands for no model that can be asked."""
+    """The names of the candidates of selectors; none for a selector without a usable model."""
     names: set[str] = set()
     for selector in selectors:
         with suppress(ConfigError):
@@ -231,9 +230,7 @@ class Candidates:
             has_temperature = selector != strip_settings(selector) and "temperature=" in selector.rpartition("@")[2]
             for spec in models.resolve([resolve_known_selector(selector, models)]):
                 if spec.is_computed or spec.model == LOCAL_EMBEDDER:
-                    raise ConfigError(
-                        f"model {spec.name}: it writes no text, so no rubric can judge it; allowed: a model that is asked"
-                    )
+                    raise ConfigError(f"model {spec.name}: it writes no text, which a rubric needs; allowed: a language model")
                 fixed = has_temperature or spec.is_local or spec.temperature is None
                 self._chosen.setdefault(spec.variant, (spec.name, fixed))
 

@@ -1,7 +1,7 @@
-"""What is watched for drift of rubrics: hybrid scores of prompts, night by night, beside the documented rule.
+"""Drift of rubrics: hybrid scores of prompts, night by night, and the documented rule.
 
 An item is a prompt of a blueprint with one of its system prompts; its value is the hybrid score of its cell. A series is a model variant under
-one set of judges. Items are compared within one run label alone: an edited test, another judge or another policy makes other items.
+one set of judges. Items are compared only within one run label: an edited test, another judge or another policy makes other items.
 """
 
 from __future__ import annotations
@@ -37,19 +37,17 @@ from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
 COVERAGE_PART = 0.65
-"""Part of coverage in the hybrid score: a model's score moves by so much of what its points move by."""
+"""Part of coverage in the hybrid score: a change of the points changes a model's score by this share of it."""
 _MOSTLY, _HARDLY = 2 / 3, 1 / 3
 """Shares of a model's shift that judges account for: from the first on it is theirs, up to the second it is the model's."""
 _JUDGES_NAMED = 3
 
 
 def choose_anchors(items: pd.DataFrame, n: int, *, seed: int, anchors: Collection[str] = ()) -> pd.DataFrame:
-    """`n` rows of `items` (as of `build_label_items`, one per `item`), fewer where there are fewer: the pairs that are judged again.
+    """At most `n` rows of `items` (from `build_label_items`, one per `item`): the pairs that are judged again, sorted by item.
 
-    Those in `anchors`, the anchors so far, stay as long as they are among the items; the rest is filled up blueprint by blueprint in the
-    order of
-    a hash of the seed and the item. So the choice does not depend on the order of rows, and is the same on the next night, whatever else was
-    stored meanwhile. Sorted by item.
+    Existing `anchors` stay as long as they are among the items; new ones are added blueprint by blueprint in the order of a hash of the seed
+    and the item. So the choice does not depend on the order of rows, and is the same on the next night, whatever was stored in between.
     """
     once = items.drop_duplicates("item")
     place = np.array([digest("anchor", seed, item) for item in once["item"]], dtype=object)
@@ -64,8 +62,8 @@ def choose_anchors(items: pd.DataFrame, n: int, *, seed: int, anchors: Collectio
 def convert_rubric_anchor_points(anchors: pa.Table) -> pd.DataFrame:
     """The rows of `rubric_anchors` as `compute_judge_drifts` takes them.
 
-    What is compared is the point that would follow, 1 - the class's number for should_not, since that is what moves a model's score. Anchors
-    hang together by prompt.
+    The values are the resulting points (for should_not 1 - the class's number), because these change a model's score. Anchors of one prompt
+    are one cluster.
     """
     frame: pd.DataFrame = anchors.to_pandas().astype({"snapshot": "str"})
     point = np.where(frame["block"] == SHOULD_NOT, 1 - frame["score"], frame["score"])
@@ -88,9 +86,9 @@ def subtract_drifts_of_judges(
     """Attributes a model's drift to the model, its judges or both. `row`: of `ModelDrift`. `judges`: those whose consensus scored the model.
 
     The judges' part is the mean shift of their anchors, times `coverage_part`. The shift is the mean of their nights from the first snapshot of
-    the model's drift on, less the mean of those before it, without the model's outages. If a judge moved (verdict drift or watch), the drift is
-    reported as the judges' when their part has the same direction and is at least two thirds of the model's shift, and as both's when it is
-    more than a third. If the model's shift has no first snapshot, the judges' part is not computed.
+    the model's drift on, minus the mean of those before it, without the model's outages. If a judge changed (verdict drift or watch), the drift
+    is attributed to the judges if their part has the same direction and is at least two thirds of the model's shift, and to both if it is more
+    than a third. If the model's shift has no first snapshot, the judges' part is not computed.
     """
     if row.get("verdict") not in NEWS or not row.get("shift"):
         return NetDrift("none", None, "")
@@ -100,7 +98,7 @@ def subtract_drifts_of_judges(
     shifts = [shift for j in judges if (shift := j.compute_shift_since(str(first), row.get("outage") or ())) is not None]
     if not judges or len(shifts) < len(judges):
         lacking = (
-            "no judge was shown anchors again"
+            "no judge has judged anchors again"
             if not shifts
             else f"anchors of {format_count(len(judges) - len(shifts), 'judge')} are missing"
         )
@@ -115,8 +113,8 @@ def subtract_drifts_of_judges(
 def _describe_not_settled(judges: Sequence[JudgeDrift]) -> NetDrift:
     """The cause of a drift without a known first snapshot: the model if every judge has a verdict and none moved, otherwise unsettled."""
     if all(judge.verdict is not None and not judge.moved for judge in judges):
-        return NetDrift("model", None, "of the model: on stored answers the judges did not move")
-    moves = [f"{judge.judge} moved by {move}" for judge in judges if (move := format_judge_shift(judge)) is not None]
+        return NetDrift("model", None, "of the model: on stored answers the judges did not change")
+    moves = [f"{judge.judge} changed by {move}" for judge in judges if (move := format_judge_shift(judge)) is not None]
     judge_notes = f"; on stored answers {list_first_names(moves, _JUDGES_NAMED)}" if moves else ""
     return NetDrift("unclear", None, f"model or judges: {NOT_SETTLED}{judge_notes}")
 
@@ -134,22 +132,22 @@ def _describe_cause(cause: Literal["model", "judges", "both"], shift: float, par
     names = list_first_names(list(judges), _JUDGES_NAMED)
     numbers = f"{part:+.4f} of {shift:+.4f}; net of the judges {shift - part:+.4f}"
     if cause == "judges":
-        return f"a shift of the judges, not of the model: on stored answers {names} moved too, which makes {numbers}"
+        return f"a shift of the judges, not of the model: on stored answers {names} changed too, which explains {numbers}"
     if cause == "both":
-        return f"model and judges moved: on stored answers {names} moved too, which makes {numbers}"
+        return f"a shift of model and judges: on stored answers {names} changed too, which explains {numbers}"
     if judges:
-        return f"a shift of the model: on stored answers {names} moved too, which makes only {numbers}"
-    return f"a shift of the model: on stored answers the judges did not move ({part:+.4f})"
+        return f"a shift of the model: on stored answers {names} changed too, which explains only {numbers}"
+    return f"a shift of the model: on stored answers the judges did not change ({part:+.4f})"
 
 
-NOTHING_TO_JUDGE_AGAIN = "nothing to judge again: no scored response with a criterion in words; `dtef rubric run` makes some"
+NOTHING_TO_JUDGE_AGAIN = "no scored response has a judged criterion, so there are no anchors; `dtef rubric run` makes some"
 _PROMPT_OF_ANCHOR = ["blueprint", "prompt"]
 
 
 def add_anchors(anchors: pa.Table, n: int, seed: int, material: Mapping[str, pd.DataFrame]) -> pa.Table:
-    """`rubric_anchor_items` filled up to `n`: those that are kept stay as they are, whatever became of their blueprint.
+    """`rubric_anchor_items` with new anchors up to `n`, if there are enough; existing ones are unchanged even if their blueprint has changed.
 
-    `material`: `responses`, `criteria` (with `criterion_id`) and `prompts`, as of `load_label_material`. Fewer where there are fewer.
+    `material`: `responses`, `criteria` (with `criterion_id`) and `prompts`, from `load_label_material`.
     """
     items = build_label_items(material["responses"], material["criteria"], material["prompts"])
     anchor_items = set(anchors["item"].to_pylist())
@@ -264,7 +262,7 @@ def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[s
 
 
 def _make_not_compared(n_snapshots: int, missing: Sequence[str]) -> DriftVerdict:
-    why = f"not compared: no score for half of the prompts in {list_first_names(missing, _MOST_RUNS_NAMED)}; the rule asks for all runs"
+    why = f"not compared: no score for half of the prompts in {list_first_names(missing, _MOST_RUNS_NAMED)}; the rule needs all runs"
     return DriftVerdict(n_snapshots, 0, None, None, None, None, None, False, why)
 
 
@@ -273,9 +271,9 @@ def describe_way_of_judging(row: Row) -> str:
 
 
 def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOptions) -> Iterator[Row]:
-    """Of each series what is the judges' part of its shift; nothing where no stored answers were judged again.
+    """The judges' part of the shift of each series; empty if no anchors were judged again.
 
-    `rows`: of `ModelDrift`. `anchors`: the rows of `rubric_anchors`, which judges were shown again in these nights.
+    `rows`: of `ModelDrift`. `anchors`: the rows of `rubric_anchors` of these nights.
     """
     frame = convert_rubric_anchor_points(anchors)
     nights = sort_night_times(frame["snapshot"].unique().tolist())
@@ -301,6 +299,6 @@ WATCHED = Subject(
     statements=(_FIRST_ANSWERS, _WATCHED_SCORES, _WATCHED_SERVED),
     rule=apply_rule_to_runs,
     judged_again=AnchorSubject("rubric_anchors", convert_rubric_anchor_points, subtract_judges),
-    unlike="had other prompts or another run label: test, judges or policy",
+    unlike="had other prompts, or another test, judges or policy",
 )
 """Scores of rubrics. A blueprint has too few prompts for a verdict of its own."""

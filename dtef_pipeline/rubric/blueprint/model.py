@@ -1,4 +1,4 @@
-"""What a blueprint says, once it is read: prompts, the criteria their responses are judged by, and what was found wrong on the way."""
+"""A blueprint after reading: prompts, the criteria that their responses are judged by, and findings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dtef_pipeline.identity import digest
 
 SHOULD, SHOULD_NOT = "should", "should_not"
 BLOCKS = (SHOULD, SHOULD_NOT)
-"""What a response is to have, and what it is not to have: the score of a criterion of the second is 1 minus how far it is met."""
+"""What a response should have, and what it should not have: a criterion of the second block scores 1 minus how far it is met."""
 TEXT_KIND, FUNCTION_KIND = "text", "function"
 """A criterion in words, which judges decide, and one that is computed."""
 EXTRACTED = "extracted"
@@ -57,13 +57,13 @@ class Criterion:
 
     @property
     def repaired(self) -> bool:
-        """Whether something else was written than what is computed."""
+        """Whether the file has another text than what is computed."""
         return self.source not in (None, EXTRACTED)
 
 
 @dataclass(frozen=True, slots=True)
 class PromptItem:
-    """One prompt: what is said to a model, and what its response is held against."""
+    """One prompt: the messages to a model, and what its response is judged by."""
 
     id: str
     """Unique within the blueprint."""
@@ -93,7 +93,7 @@ class PromptItem:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A judge that a blueprint names: a model and what it is shown."""
+    """A judge that a blueprint names: a model and an approach."""
 
     model: str
     approach: str
@@ -101,7 +101,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """What one file says."""
+    """The contents of one file."""
 
     id: str
     """From the file's path below the folder of blueprints: `/` becomes `__`."""
@@ -123,7 +123,7 @@ class Blueprint:
 
 @dataclass(frozen=True, slots=True)
 class BlueprintFinding:
-    """Something that is wrong with a file, or worth knowing about it."""
+    """A fault in a file, or a note about it."""
 
     code: str
     level: str
@@ -138,7 +138,7 @@ class BlueprintFinding:
 
 @dataclass(frozen=True, slots=True)
 class ReadBlueprint:
-    """A file's blueprint, as far as it can be read, and everything that was found on the way."""
+    """The readable part of a file's blueprint, and all findings."""
 
     blueprint: Blueprint | None
     """None: nothing in the file can be asked."""
@@ -153,9 +153,9 @@ class ReadBlueprint:
 
 
 def hash_prompt(prompt: PromptItem) -> str:
-    """Hash of what a prompt asks, and of how its responses are judged: 32 hexadecimal digits.
+    """Hash of a prompt and of how its responses are judged: 32 hexadecimal digits.
 
-    Id, description, citations, temperatures and how a response is shown do not enter.
+    It ignores id, description, citations, temperatures and the display format.
     """
     turns = [[turn.role, turn.text] for turn in prompt.turns]
     criteria = [_list_criterion_content(criterion) for criterion in prompt.criteria]
@@ -165,7 +165,7 @@ def hash_prompt(prompt: PromptItem) -> str:
 def test_hash(blueprint: Blueprint) -> str:
     """Hash of the prompts of a blueprint, whatever their order: 32 hexadecimal digits.
 
-    One changed word, weight, ideal answer or criterion changes it; title, description, tags, citations and models do not enter.
+    Any change of a word, weight, ideal answer or criterion changes it; it ignores title, description, tags, citations and models.
     """
     return digest("test", sorted(map(hash_prompt, blueprint.prompts)))
 

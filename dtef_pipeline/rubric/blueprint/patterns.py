@@ -39,11 +39,11 @@ _FOLDED_TO_ASCII = {0x130: "\ue130", 0x131: "\ue131", 0x17F: "\ue17f", 0x212A: "
 
 
 class BadPattern(ValueError):
-    """The text is no pattern; the message says why."""
+    """The text is not a valid pattern; the message says why."""
 
 
 class SearchTooLong(Exception):
-    """A pattern was not decided within the time limit."""
+    """The search for a pattern exceeded the time limit."""
 
 
 class CompiledPattern(NamedTuple):
@@ -67,7 +67,7 @@ def replace_folding_letters(text: str) -> str:
 
 
 def compile_pattern(pattern: str, ignore_case: bool = False) -> CompiledPattern:
-    """The pattern, ready to be searched for; BadPattern where it is none. Compiled once per process."""
+    """The compiled pattern. Raises BadPattern. Each pattern is compiled once per process."""
     result = _compile_or_explain(pattern, ignore_case)
     if isinstance(result, str):
         raise BadPattern(result)
@@ -75,7 +75,7 @@ def compile_pattern(pattern: str, ignore_case: bool = False) -> CompiledPattern:
 
 
 def pattern_fault(pattern: str, ignore_case: bool = False) -> str | None:
-    """Why a text is no pattern; None: it is one."""
+    """Why a text is not a valid pattern; None: it is valid."""
     result = _compile_or_explain(pattern, ignore_case)
     return result if isinstance(result, str) else None
 
@@ -94,18 +94,18 @@ def _compile_or_explain(pattern: str, ignore_case: bool) -> CompiledPattern | st
     except regex.error as fault:
         return str(fault.msg)
     except (RecursionError, MemoryError, OverflowError) as fault:
-        return f"it is too large to be searched for ({type(fault).__name__})"
+        return f"it is too large ({type(fault).__name__})"
 
 
 def _check_size(pattern: str) -> None:
-    """Refuse a pattern that could have more than `LARGEST_PATTERN` parts: counted groups may lie in one another."""
+    """Raise BadPattern for a pattern that could have more than `LARGEST_PATTERN` parts, because counted groups may be nested."""
     most, groups = 1, 1
     for token in _TOKEN.finditer(pattern):
         least = int((token["least"] or "1")[:9])
         most = max(most, least)
         groups *= max(1, least) if token["of_group"] else 1
     if len(pattern) * most * groups > LARGEST_PATTERN:
-        raise BadPattern(f"its parts have to occur more than {LARGEST_PATTERN:,} times")
+        raise BadPattern(f"its parts must occur more than {LARGEST_PATTERN:,} times")
 
 
 def translate_pattern(pattern: str) -> str:
@@ -115,12 +115,12 @@ def translate_pattern(pattern: str) -> str:
 
 def _translate(token: re.Match[str]) -> str:
     if token["group"]:
-        raise BadPattern(f"{token.string[token.start() : token.end() + 1]!r} opens no kind of group")
+        raise BadPattern(f"{token.string[token.start() : token.end() + 1]!r} does not open a known kind of group")
     if token["open"]:
         raise BadPattern("a square bracket is not closed")
     if token["times"]:
         if token["again"]:
-            raise BadPattern(f"nothing stands before '+' that could occur several times, at {token.end()}")
+            raise BadPattern(f"'+' at {token.end()} has nothing before it to repeat")
         return token["times"]
     if token["set"]:
         return f"[{_IN_SET.sub(_translate_in_set, token['set'])}]"

@@ -19,8 +19,8 @@ from dtef_pipeline.text.first_line import shorten_to_line
 
 _MOST_WORST, _LONGEST_HEADING = 5, 300
 _WORST_HOW = (
-    "Criteria on which its mean point is farthest below that of the other models, with the response that met the criterion least. The point is "
-    "0-1, higher is better, and reversed for what a response should not do."
+    "Criteria on which its mean point is farthest below that of the other models, with its worst response. The point is 0-1, higher is "
+    "better, and reversed for should_not."
 )
 _CRITERION = ["blueprint", "snapshot", "prompt", "block", "path", "position"]
 _RESPONSE_OF_MODEL = ["model_variant", "temperature", "system_index", "draw"]
@@ -61,7 +61,7 @@ class RubricsOfModel:
     def _build_worst_section(self, name: str) -> Section:
         items = [item for item in self._worst if item["model"] == name]
         part = [TemplateBlock("rubric/worst.html.j2", {"items": items})] if items else []
-        return Section("worst", "criteria that it misses most beside others", part, "", _WORST_HOW if items else "")
+        return Section("worst", "criteria on which it is farthest behind other models", part, "", _WORST_HOW if items else "")
 
     @cached_property
     def _worst(self) -> list[dict[str, Any]]:

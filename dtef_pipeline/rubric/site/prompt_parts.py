@@ -187,7 +187,7 @@ def _build_response(run: BlueprintRun, row: StoredRow, cell: Mapping[str, Any]) 
     reasons = ", ".join(reason for reason, _ in iterate_counts(cell.get("reasons")))
     states = [
         status,
-        "cut by the limit of tokens" if row["cut"] else "",
+        "cut off by the token limit" if row["cut"] else "",
         f"unscored: {reasons}" if cell and is_unknown(cell["hybrid"]) and reasons else "",
     ]
     turns = (
@@ -261,16 +261,14 @@ def _build_verdicts(key: ResponseKey, criteria: Sequence[StoredRow], index: Judg
 def describe_point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[str, Any]]) -> str:
     """Why a point is unscored, between which bounds it lies where verdicts are missing, or that people labelled it."""
     if is_unknown(point["score"]):
-        return f"unscored: {point['reason'] or 'no reason was kept'}"
+        return f"unscored: {point['reason'] or 'reason unknown'}"
     if point["labelled"]:
         by_judges = "" if is_unknown(point["by_judges"]) else f", by judges {point['by_judges']:.2f}"
         return f"labelled by people{by_judges}"
     if not point["partial"]:
         return ""
     bounds = (
-        ""
-        if is_unknown(point["low"])
-        else f", between {point['low']:.2f} and {point['high']:.2f} whatever the missing would say"
+        "" if is_unknown(point["low"]) else f", between {point['low']:.2f} and {point['high']:.2f} for any missing judgement"
     )
     return f"{describe_judges_answered(point, judgements)}{bounds}"
 
@@ -287,5 +285,5 @@ def _build_judgement(row: Mapping[str, Any], judges: Sequence[str]) -> list[Any]
 def format_class(row: Mapping[str, Any]) -> str:
     """The class of a judgement for people: `partially met`; or why there is none."""
     if is_unknown(row["class"]):
-        return f"no verdict: {row['reason'] or 'no reason was kept'}"
+        return f"no verdict: {row['reason'] or 'reason unknown'}"
     return str(row["class"]).removeprefix("CLASS_").lower().replace("_", " ")

@@ -19,8 +19,8 @@ from dtef_pipeline.text.quantity_words import format_count
 MOST_RUNS, _MOST_DRAWN = 12, 4
 _MOST_APART, _MOST_PROMPTS, _MOST_CRITERIA = 3, 2, 5
 _RUNS_HOW = (
-    "Each run asked the same blueprint again. Runs are comparable where test, judges and policy were the same; “other test” marks the others. "
-    "The folds below show the models whose mean moved most between two such runs, on the prompts that moved most."
+    "Each run repeated the same blueprint. Runs are comparable if test, judges and policy are the same; “other test” marks the others. "
+    "The sections below show the models whose mean changed most between two such runs, on the prompts that changed most."
 )
 
 
@@ -41,7 +41,9 @@ def build_history_section(rows: RubricRows, run: BlueprintRun) -> Section:
     answer = f"{format_count(len(snapshots), 'run')}. "
     if len(change):
         model = str(change.abs().idxmax())
-        answer += f"Since the run before, {model} moved most: {change[model]:+.3f}; all models {change.mean():+.3f} on average."
+        answer += (
+            f"Since the previous run, {model} changed most: {change[model]:+.3f}; all models {change.mean():+.3f} on average."
+        )
     blocks: list[Block] = [
         _build_chart(grid, labels, labels.get(snapshots[-1])),
         _build_table(rows, grid),
@@ -66,7 +68,7 @@ def _build_chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None)
         if not is_unknown(value)
     ]
     return Chart(
-        "series", points, f"Mean score by run: all models, and the {format_count(len(movers), 'model')} that moved most"
+        "series", points, f"Mean score by run: all models, and the {format_count(len(movers), 'model')} that changed most"
     )
 
 

@@ -133,7 +133,7 @@ SummaryText = tuple[str | SummaryMention, ...]
 
 @dataclass(frozen=True, slots=True)
 class AnalystFinding:
-    """One insight of an analyst."""
+    """One finding of an analyst."""
 
     kind: str
     """One of `INSIGHT_KINDS`."""
@@ -142,7 +142,7 @@ class AnalystFinding:
 
 @dataclass(frozen=True, slots=True)
 class AnalystReply:
-    """What one or several replies of an analyst say together."""
+    """The findings and grades of one or several replies of an analyst."""
 
     findings: tuple[AnalystFinding, ...]
     grades: tuple[DimensionGrade, ...]
@@ -355,8 +355,8 @@ def build_analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: Hidd
     share = 1.0 if total <= room else (room - _MARKER_ROOM * len(sections)) / total
     if share <= 0:
         raise ConfigError(
-            f"the report on {material.blueprint} for the analyst has {format_count(fixed + total, 'character')}, and without its texts still "
-            f"{fixed + _MARKER_ROOM * len(sections):,}; allowed: {most:,}. Let more characters be sent, or sum up fewer models"
+            f"the report on {material.blueprint} for the analyst has {format_count(fixed + total, 'character')}, and without its texts "
+            f"still {fixed + _MARKER_ROOM * len(sections):,}; allowed: {most:,}. Allow more characters, or summarise fewer models"
         )
     texts = (part if isinstance(part, str) else _cut_text(part.text, share, names) for part in parts)
     report = _write_opening(share) + "".join(texts) + _CLOSING

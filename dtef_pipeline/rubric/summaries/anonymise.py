@@ -18,7 +18,7 @@ _FIRST_IDS = {"maker": ("MK", 5000), "model": ("MD", 6000), "system": ("S", 7000
 
 ANALYST_IDS = pa.schema(
     [
-        field("blueprint", pa.string(), "Blueprint that was summed up"),
+        field("blueprint", pa.string(), "Blueprint of the summary"),
         SNAPSHOT_FIELD,
         field(
             "kind", pa.string(), "Kind of the name: maker, model, system (place in the list of system prompts) or temperature"

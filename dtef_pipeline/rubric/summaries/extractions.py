@@ -1,4 +1,4 @@
-"""The extraction of key points for whole blueprints: who is asked what, the rows that it becomes, and what it does to a plan."""
+"""The extraction of key points for whole blueprints: its requests, its rows and its effect on a plan."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def is_lacking_criteria(prompt: PromptItem) -> bool:
 
 
 def choose_extracting_model(named: Sequence[str], models: Models) -> ModelSpec:
-    """Who extracts key points, at temperature 0: the first analyst.
+    """The model that extracts key points: the first analyst, at temperature 0.
 
-    A model whose entry sets `temperature: null` refuses the parameter: it gets none. Raises ConfigError where nobody is named.
+    A model whose entry sets `temperature: null` does not accept the parameter and gets none. Raises ConfigError if there is no analyst.
     """
     analysts = choose_analysts(named, models)
     if not analysts:
@@ -187,7 +187,7 @@ def make_extraction_stand_in(_: ExtractionEpisode, request: Request, __: str) ->
 
 
 def read_extraction(result: Played) -> PointsReply:
-    """What the replies of an episode come to: the last one decides, and a failed call leaves nothing."""
+    """The result of the replies of an episode: that of the last one; a failed call has none."""
     if result.failure is not None:
         return PointsReply((), result.failure.status)
     return read_points(result.responses[-1].text)

@@ -99,7 +99,7 @@ def test_a_models_drift_is_reported_as_the_judges_where_the_anchors_moved_too() 
     found = subtract_drifts_of_judges(model_row(-0.1), judge_drifts(nights_of(-0.15)))
     assert found.cause == "judges"
     assert found.net_shift == pytest.approx(-0.0025, abs=0.01)
-    assert found.text.startswith("a shift of the judges, not of the model: on stored answers standard(j) moved too")
+    assert found.text.startswith("a shift of the judges, not of the model: on stored answers standard(j) changed")
 
 
 def model_verdict(shift: float, *, beside: float | None) -> Verdict:
@@ -142,10 +142,10 @@ def test_a_drift_under_a_lone_judge_that_did_not_move_is_the_models() -> None:
 @pytest.mark.parametrize(
     ("shift", "of_judge", "cause", "words"),
     [
-        (-0.1, 0.0, "model", "the judges did not move"),
-        (-0.2, -0.15, "both", "model and judges moved"),
-        (-0.4, -0.1, "model", "makes only"),
-        (-0.1, 0.15, "model", "makes only"),
+        (-0.1, 0.0, "model", "a shift of the model: "),
+        (-0.2, -0.15, "both", "a shift of model and judges: "),
+        (-0.4, -0.1, "model", "explains only"),
+        (-0.1, 0.15, "model", "explains only"),
     ],
 )
 def test_a_models_own_drift_stays_its_own(shift: float, of_judge: float, cause: str, words: str) -> None:
@@ -164,7 +164,7 @@ def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted_of_judges_t
     )
     assert found.text.endswith(f" since {LABELS[8]}")
     stays = subtract_drifts_of_judges(watched, judge_drifts(nights_of(0)))
-    assert stays == ("model", None, "of the model: on stored answers the judges did not move")
+    assert (stays.cause, stays.net_shift) == ("model", None)
 
 
 def test_the_judges_nights_count_by_their_time_and_are_reported_where_they_are_not_the_models() -> None:

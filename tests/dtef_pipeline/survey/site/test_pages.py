@@ -115,7 +115,7 @@ def test_pages_of_segments_and_questions_say_who_is_best(open_tables: Open) -> N
     worst_first = [(row["question"].text, row["lead"]) for row in table_of(section_of(kenya, "questions")).rows]
     assert worst_first == [("Question q1?", pytest.approx(-0.2)), ("Question q0?", pytest.approx(0.0))]
     question = page_of(found, "Question q0?")
-    assert question.answer.startswith("Of 2 models b predicts this question best: 0.700, against 0.775")
+    assert question.answer.startswith("b predicts this question best of 2 models: 0.700, against 0.775")
     groups = table_of(section_of(question, "groups"))
     assert [column.title for column in groups.columns][3:6] == ["Agree", "Neutral", "Disagree"]
     assert groups.rows[0]["apart"] == pytest.approx(0.1)  # half of |.5-.4| + |.3-.4| + |.2-.2|
