@@ -209,7 +209,7 @@ class Landing:
                 f"{survey.round}: retired segments that are no longer in the survey: {', '.join(result.retired)}"
             )
         tags = {LANDING_TAG: f"{survey.round}:{result.source.landing}", CHANGED_TAG: _format_changes(result.changes)}
-        # What was left out of the files may be another than before, and the first stage alone notes it.
+        # What was left out of the files may have changed, which only the first stage records.
         only = [_FIRST_STAGE] if result.changes == Changes() and self._has_results(survey.round, result.keys) else None
         return [
             dg.RunRequest(

@@ -50,7 +50,7 @@ InStore = Callable[[str], Iterable[ModelInStore]]
 
 _OVERVIEW = (*KEYS.cell, "prompt_id", "reading")
 _DRAW_COLUMNS = (KEYS.item, *DRAW_ORDERS)
-# Of `survey_responses`, what says which prompts are asked; baselines need more.
+# The columns of `survey_responses` that choose the prompts; baselines need more.
 _CHOSEN_BY = (*_DRAW_COLUMNS, "duplicate_of")
 # What a prompt is about in every condition: limits choose by it.
 _SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
@@ -305,7 +305,7 @@ class Predictor:
 
 
 def choose_limited_prompts(prompts: pa.Table, limits: Mapping[str, int]) -> dict[str, pa.Array]:
-    """The prompt ids that limited models are asked, by model name."""
+    """By model name, the prompt ids of models with limits."""
     if not limits:
         return {}
     rows = [row for row in prompts.to_pylist() if not (row["reading"] or {}).get("place")]

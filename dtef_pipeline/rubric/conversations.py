@@ -82,7 +82,7 @@ class Conversation:
 
 
 def iterate_scripts(prompts: pa.Table) -> Iterator[tuple[Script, tuple[float, ...]]]:
-    """Each prompt of `rubric_prompts` with each of its system prompts, and the temperatures that it is asked at."""
+    """Each prompt of `rubric_prompts` with each of its system prompts, and its temperatures."""
     columns = (prompts[name].to_pylist() for name in ("prompt", "messages", "systems", "temperatures"))
     for prompt, messages, systems, temperatures in zip(*columns, strict=True):
         turns = tuple(Turn(message["role"], message["text"]) for message in messages)
@@ -162,11 +162,10 @@ def join_response_text(texts: Sequence[str]) -> str:
 
 
 def merge_responses(earlier: pa.Table, new: pa.Table, conversations: Sequence[tuple[str, int, str]]) -> pa.Table:
-    """The rows of a snapshot: the new ones, and those of earlier runs that are not among them and whose conversation still stands.
+    """The rows of a snapshot: new rows, and rows of earlier runs that are not among them and whose conversation is unchanged.
 
-    `conversations`: (prompt, place of the system prompt, asked_hash) of what the blueprint asks by now, in its order. Rows are in that
-    order, then
-    by model and draw, so that equal content gives equal bytes.
+    `conversations`: (prompt, place of the system prompt, asked_hash) of the current blueprint, in its order. Rows are in that order, then by
+    model and draw, so that equal content gives equal bytes.
     """
     place = {conversation: number for number, conversation in enumerate(conversations)}
     new_keys = set(_zip_columns(new, _RESPONSE_IN_SNAPSHOT))
@@ -219,9 +218,9 @@ class Candidates:
     """The models that answer a run's prompts, each under the name of its base model whatever the temperature."""
 
     def __init__(self, models: Models, selectors: Sequence[str]) -> None:
-        """`selectors`: names, collections and litellm strings; such a string stands for the model of the models file that has it, if any.
+        """`selectors`: names, collections and litellm strings; such a string selects the model of the models file that has it, if any.
 
-        Raises ConfigError for a selector that stands for no model, and for a model that cannot write a text.
+        Raises ConfigError for an unknown selector, and for a model that cannot write a text.
         """
         self._models = models
         self._chosen: dict[str, tuple[str, bool]] = {}
@@ -241,7 +240,7 @@ class Candidates:
     def resolve_at(self, temperatures: Iterable[float]) -> list[ModelSpec]:
         """Every model at each temperature, each variant once.
 
-        One that takes no temperature, or was chosen with its own, stands once, as does the local model.
+        A model that takes no temperature or was chosen with its own occurs once, and so does the local model.
         """
         specs = {}
         for name, is_fixed in self._chosen.values():

@@ -1,4 +1,4 @@
-"""The levels that scores are made at, the columns that name what stands at each, and means over sorted rows.
+"""The levels of scores, the columns that identify the rows of each, and means over sorted rows.
 
 A **response** is one draw of a **cell**: a prompt as one variant of a model answered it. A **variant** is a model at one temperature and one
 place in the list of system prompts.

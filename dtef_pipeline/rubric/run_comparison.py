@@ -1,4 +1,4 @@
-"""Two runs of one blueprint compared model by model: paired by what was asked, tested by whole prompts, p adjusted over the models."""
+"""Two runs of one blueprint compared model by model: paired by prompt and variant, tested by whole prompts, p adjusted over the models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RUNS_COMPARED = (
 
 PROMPTS_THAT_MOVED = ("prompt", "difference", "score", "other_score", "n_pairs", "moved_model", "model_difference")
 _DIGITS_THAT_ORDER = 12
-"""Decimals of a move by which prompts are sorted: what differs by rounding alone is sorted by name."""
+"""Decimals of a change by which prompts are sorted: prompts that differ only by rounding are sorted by name."""
 
 
 def compare_runs(
@@ -175,7 +175,7 @@ def compare_over_blueprints(
 
 
 def build_comparisons_table(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """COMPARISONS of the models over all blueprints that are no tests. `connection` has the tables of BOARD_READS."""
+    """COMPARISONS of the models over all blueprints without the tag `test`. `connection` has the tables of BOARD_READS."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
     details = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
     blueprints = [blueprint for blueprint, tags in details if TEST_TAG not in (tags or ())]

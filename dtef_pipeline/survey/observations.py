@@ -1,4 +1,4 @@
-"""From a survey as read to the tables of the pipeline: observed distributions with their references, quarantine, findings."""
+"""Turns a survey into the tables of the pipeline: observed distributions with their references, quarantine and findings."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ class _References:
 def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED, design_effect: float = 1.0) -> ObservedRound:
     """Check every pair, and give each usable one its reference distributions.
 
-    `population` is the n-weighted mean over all usable segments that answered the question, and None where that is one segment alone,
-    whose own answer it would be; `others` the same over the other usable segments of the segment's attribute; in either, segments count
-    alike where the n of one is unknown. `shuffled` is the answer of any other segment, drawn with `seed`. Where the survey states no
-    n_effective, it is n / `design_effect` (Kish 1965; 1 or more); null at a design effect of 1.
+    `population` is the n-weighted mean over all usable segments that answered the question, and None for a single segment, whose own answer
+    it would be; `others` is the same over the other usable segments of the segment's attribute. Both are unweighted if the n of a segment is
+    unknown. `shuffled` is the answer of a random other segment, drawn with `seed`. If the survey states no n_effective, it is
+    n / `design_effect` (Kish 1965; 1 or more); null for a design effect of 1.
     Rows follow the survey's order of segments, then questions.
     """
     usable, quarantine = _split_usable(survey, min_n, design_effect)

@@ -1,4 +1,4 @@
-"""The panel: what is asked of surveys again every night. Its keys stand at the top of the panel file, beside the sections of others:
+"""The panel: the survey prompts that every night repeats. Its keys are at the top of the panel file, next to the sections of other families:
 
 models: [gpt-4.1-mini, "claude-haiku-4.5@max_tokens=512"]
 rounds: [GD4]
@@ -29,15 +29,15 @@ def load_panel(path: Path) -> SurveySettings:
 
 
 def check_named(path: Path, models: Models, keys: Sequence[str], with_scores: Scored, judges: Scored = tuple) -> SurveySettings:
-    """Read a panel file, and look for all that it names. `keys`: the partitions there are; none: rounds and segments are not looked for.
+    """Read a panel file, and check all names in it. `keys`: the existing partitions; none: rounds and segments are not checked.
 
-    Raises ConfigError as `load_panel`, and for a model, a round or a segment that is not there, for the budget of a model not asked, for
-    a model under `drift` that is not asked and has no scores, and for a control that is not a language model.
+    Raises ConfigError as `load_panel`, and for an unknown model, round or segment, for a budget of a model that is not in the panel, for
+    a model under `drift` that is not in the panel and has no scores, and for a control that is not a language model.
     """
     panel = load_panel(path)
     document = read_document(path, "panel file", list_settings_at(SurveySettings, Door.PANEL))
     for number, selector in enumerate(panel.models):
-        # Without a list in the file it is the default that is asked.
+        # Without a list in the file the default applies.
         with _locate_errors(document, ("models", number) if "models" in document.values else ()):
             models.resolve([selector])
     with _locate_errors(document, ("models",)):

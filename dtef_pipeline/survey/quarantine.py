@@ -1,4 +1,4 @@
-"""Why a (segment, question) pair, or a whole segment, is set aside while the rest of the survey goes on."""
+"""The reasons for which a (segment, question) pair or a whole segment goes into quarantine while the rest of the survey is used."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Fault:
-    """A reason of `REASONS`, with what arrived and what is allowed."""
+    """A reason of `REASONS`, with the value found and the allowed ones."""
 
     reason: str
     detail: str
@@ -47,7 +47,7 @@ def check_whole_segment(n: int | None, has_data: bool, min_n: int) -> Fault | No
 
 
 def make_no_respondents_fault(min_n: int) -> Fault:
-    """The fault of a pair of a survey that has to state n, where it does not."""
+    """The fault of a pair without n in a survey that must state n."""
     return Fault("n-unknown", f"the number of respondents is unknown, also for the segment; at least {min_n} are needed")
 
 
@@ -58,9 +58,9 @@ def pair_fault(
     min_n: int,
     tolerance: float = SUM_TOLERANCE,
 ) -> Fault | None:
-    """What is wrong with one distribution: the first of its faults, the number of respondents before the numbers themselves.
+    """The first fault of one distribution, the number of respondents before the percentages; None: it has no fault.
 
-    An n that is not known (None) is no fault. `tolerance`: how far from 100 they may sum, as of `sum_tolerance`.
+    An unknown n (None) is not a fault. `tolerance`: how far from 100 the percentages may sum, from `sum_tolerance`.
     """
     if n is not None and n < min_n:
         return Fault("n-below-minimum", f"{format_count(n, 'respondent')}; at least {min_n} are needed")

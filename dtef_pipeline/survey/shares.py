@@ -1,4 +1,4 @@
-"""What the percentages of a question are: how far rounding moves their sum, fractions of 1, and questions with several answers a person."""
+"""The percentages of a question: the effect of rounding on their sum, fractions of 1, and questions with several answers per person."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _list_numbers(shares: Percentages) -> list[float]:
 
 
 def convert_to_percent(survey: Survey) -> Survey:
-    """The survey; times 100 where no cell is above 1 and most pairs sum to 1: no percentages of a survey do that."""
+    """The survey, with cells times 100 if none is above 1 and most pairs sum to 1, which percentages never do."""
     rows = [a.percentages for a in survey.answers if any(_list_numbers(a.percentages))]
     if any(max(_list_numbers(shares)) > 1 for shares in rows) or 2 * sum(map(is_fractions, rows)) <= len(rows):
         return survey
@@ -107,9 +107,9 @@ def _is_of_one_item(options: Sequence[str]) -> bool:
 
 
 def remove_multi_select(survey: Survey) -> Survey:
-    """The survey without questions of several answers a person, which a finding names. Raises SurveyError where nothing else is left.
+    """The survey without questions with several answers per person, which a finding lists. Raises SurveyError if no question is left.
 
-    By the text, or by one segment above 100 that no rounding explains. A cell above 100 is a fault of its own, and proves nothing.
+    The criterion is the text, or one segment above 100 that rounding does not explain. A cell above 100 is another fault and proves nothing.
     """
     shares: dict[str, list[Percentages]] = defaultdict(list)
     places: dict[tuple[str, int], str] = {}

@@ -1,4 +1,4 @@
-"""The rules every survey file obeys, whatever its layout; a broken one is a survey-level fault."""
+"""The rules for every survey file, whatever its layout. Each violation raises SurveyError."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def require_questions(questions: Sequence[Question], *, where: str) -> None:
 
 
 def check_survey(survey: Survey) -> Survey:
-    """The survey, once it is known to be of one piece: questions and segments, no key twice, each answer to one of both."""
+    """The survey. Raises SurveyError without questions or segments, for duplicate keys, and for answers with unknown ones."""
     if not survey.round:
         problem, requirement = (
             "neither its name nor its id can become a round id",

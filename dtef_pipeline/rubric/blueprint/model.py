@@ -24,7 +24,7 @@ class Turn:
     role: str
     """system | user | assistant | tool."""
     text: str | None
-    """As it is sent; None (of the assistant alone): the model under test writes this turn."""
+    """Text of the message; None (only for the assistant): the model under test writes this turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +34,26 @@ class Criterion:
     block: str
     """should | should_not."""
     path: int | None
-    """Which of the alternative paths of its block it belongs to, from 0; None: it is required."""
+    """Number of its alternative path within the block, from 0; None: it is required."""
     position: int
-    """Its place in the block, or in its path, from 0."""
+    """Its position in the block or path, from 0."""
     kind: str
     """text | function."""
     text: str | None
-    """What judges are shown; None: it is a function."""
+    """Text for judges; None: it is a function."""
     fn: str | None = None
-    """The function's canonical name, or the name as it was written where no function has it."""
+    """Canonical name of the function, or the name in the file if it is unknown."""
     args: Any = None
-    """What the function is given, as YAML has it."""
+    """Argument of the function, as in YAML."""
     weight: float = 1.0
     """0.1 to 10."""
     citation: str | None = None
     source: str | None = None
-    """What was written where something else was meant: of a function that stood in a text, that text; `extracted`: nobody wrote it."""
+    """Text in the file before a repair, such as a function written as a text; `extracted`: a model extracted it from the ideal answer."""
     fault: str | None = None
-    """Why it cannot be scored, whatever is responded; None: it can."""
+    """Why it cannot be scored for any response; None: it can."""
     ref: str | None = None
-    """The definition of the header that it was written as; None: it stands in the prompt itself."""
+    """Name of its definition in the header; None: it is defined in the prompt."""
 
     @property
     def repaired(self) -> bool:
@@ -68,25 +68,25 @@ class PromptItem:
     id: str
     """Unique within the blueprint."""
     turns: tuple[Turn, ...]
-    """Without the system prompt, which `systems` has."""
+    """The messages without the system prompt, which is in `systems`."""
     systems: tuple[str | None, ...]
-    """The system prompts that it is asked with, each in a response of its own; None: it is asked without one."""
+    """Its system prompts; each gets its own response; None: no system prompt."""
     temperatures: tuple[float, ...]
-    """At which it is asked, each in a response of its own."""
+    """Sampling temperatures; each gets its own response."""
     criteria: tuple[Criterion, ...] = ()
-    """Of both blocks, `should` first, in the order of the file."""
+    """Criteria of both blocks, `should` first, in the order of the file."""
     ideal: str | None = None
-    """The answer that responses are to be similar to."""
+    """Ideal answer that responses are compared with."""
     weight: float = 1.0
-    """Of this prompt in the means of its blueprint."""
+    """Weight of the prompt in means over its blueprint."""
     description: str | None = None
     citation: str | None = None
     render_as: str | None = None
-    """How its responses are to be shown: markdown | html | plaintext; nothing else depends on it."""
+    """Display format of its responses: markdown | html | plaintext."""
 
     @property
     def generated(self) -> int:
-        """How many turns the model under test writes."""
+        """Number of turns that the model under test writes."""
         blanks = sum(turn.text is None for turn in self.turns)
         return blanks + (self.turns[-1].role == "user")
 
@@ -111,14 +111,14 @@ class Blueprint:
     """In their normal form."""
     prompts: tuple[PromptItem, ...]
     systems: tuple[str | None, ...] | None
-    """The list of system prompts that every prompt is asked with; None: there is no list, each prompt has its own."""
+    """System prompts for every prompt; None: there is no list, each prompt has its own."""
     models: tuple[str, ...]
     """Model strings of litellm, collections replaced by their members, each once, in the order of the file."""
     judges: tuple[Judge, ...] = ()
-    """Those of `evaluationConfig`; none: the usual ones judge."""
+    """Judges of `evaluationConfig`; none: the default judges."""
     references: tuple[str, ...] = ()
     temperatures: tuple[float, ...] = ()
-    """Those that the header names, at each of which every prompt is asked; none: each prompt has its own."""
+    """Temperatures in the header, which apply to every prompt; none: each prompt has its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +129,11 @@ class BlueprintFinding:
     level: str
     """error | unscorable | warning | info."""
     place: str
-    """Such as `prompt 3 should[0][1]`; empty: it is about the file."""
+    """Place in the file, such as `prompt 3 should[0][1]`; empty: the whole file."""
     text: str
-    """What was found, and what to write in its place."""
+    """What is wrong, and what to write instead."""
     line: int | None = None
-    """In the file, from 1."""
+    """Line of the file, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class ReadBlueprint:
     """The readable part of a file's blueprint, and all findings."""
 
     blueprint: Blueprint | None
-    """None: nothing in the file can be asked."""
+    """None: the file has no usable prompt."""
     findings: tuple[BlueprintFinding, ...]
     structure: str | None = None
     """How header and prompts are written: header+list | header+lists | header+stream | list | lists | stream | prompts | prompt | header.
@@ -171,7 +171,7 @@ def test_hash(blueprint: Blueprint) -> str:
 
 
 def _list_criterion_content(criterion: Criterion) -> list[Any]:
-    """What is computed, however it was written: a repaired text and the function that it stands for are one."""
+    """The computed content, independent of spelling: a repaired text equals the function that it means."""
     args = _convert_whole_numbers(criterion.args)
     return [criterion.block, criterion.path, criterion.kind, criterion.text, criterion.fn, args, float(criterion.weight)]
 

@@ -27,10 +27,10 @@ _USUAL_TEMPERATURE = 0.0
 
 @dataclass(frozen=True)
 class SharedSettings:
-    """What the header says of every prompt."""
+    """The settings of the header that apply to every prompt."""
 
     systems: tuple[str | None, ...] | None
-    """The list that every prompt is asked with; None: each prompt has its own."""
+    """System prompts for every prompt; None: each prompt has its own."""
     system: str | None
     """Of prompts that have none of their own."""
     temperatures: tuple[float, ...]
@@ -39,7 +39,7 @@ class SharedSettings:
 
 @dataclass
 class PromptReader:
-    """Reads prompts one by one, and tells apart those that have one id."""
+    """Reads prompts one by one, and makes their ids unique."""
 
     log: FindingLog
     points: PointReader
@@ -240,7 +240,7 @@ def is_temperature(value: Any) -> bool:
 
 
 def read_shared_settings(header: Mapping[str, Any], log: FindingLog) -> SharedSettings:
-    """What a header says of system prompts, temperatures and display."""
+    """The header's settings of system prompts, temperatures and display."""
     systems, system = _read_header_systems(header, log)
     render_as = header.get("render_as")
     return SharedSettings(
@@ -249,7 +249,7 @@ def read_shared_settings(header: Mapping[str, Any], log: FindingLog) -> SharedSe
 
 
 def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tuple[str | None, ...] | None, str | None]:
-    """The list of system prompts that every prompt is asked with, or else the one of prompts without their own."""
+    """The list of system prompts for every prompt, or else the one for prompts without their own."""
     single = next((key for key in ("system", "systemPrompt") if header.get(key)), "system")
     key = "systems" if header.get("systems") else single
     if key == "systems" and header.get(single):

@@ -244,7 +244,7 @@ def _read_tags(values: Any) -> tuple[str, ...]:
 
 
 def normalise_tag(tag: str) -> str:
-    """`Global South` as `global-south`; what is no letter, digit or hyphen is dropped. A tag that begins with `_` stays as it is."""
+    """`Global South` as `global-south`: only letters, digits and hyphens are kept. A tag that begins with `_` is unchanged."""
     tag = tag.strip()
     return tag if tag.startswith("_") else _NOT_IN_TAGS.sub("", _BLANKS_IN_TAGS.sub("-", tag.lower()))
 

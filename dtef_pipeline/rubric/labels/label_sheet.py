@@ -113,7 +113,7 @@ def sample_labels(
 
 
 def write_sheet_csv(sheet: pd.DataFrame) -> str:
-    """The sheet as CSV that spreadsheets open as text: with a byte order mark, each cell quoted, none of which begins a formula.
+    """The sheet as CSV that spreadsheets open as text: with a byte order mark, each cell quoted, and no cell that begins a formula.
 
     A cell that begins with = + - @ or a tab gets an apostrophe before it. Reading a sheet back needs none of these cells.
     """

@@ -85,7 +85,7 @@ def _build_board(rows: RubricRows) -> RankedBoard:
 
 
 def _describe_best(rows: RubricRows, board: RankedBoard) -> str:
-    """The best model, and of how many others paired tests tell it apart."""
+    """The best model, and the number of others that paired tests find it better than."""
     if not board.rows:
         return "There is no leaderboard yet; dtef rubric board --refresh makes it."
     best = board.models[0] if board.models else board.rows[0]

@@ -105,7 +105,7 @@ FINDING_COLUMNS = (
 
 
 def judge_sections(rows: RubricRows) -> Iterator[Section]:
-    """What stands beneath the leaderboard."""
+    """The sections on judges below the leaderboard."""
     yield _build_agreement_section(rows)
     yield _build_self_preference_section(rows)
     yield _build_labels_section(rows)

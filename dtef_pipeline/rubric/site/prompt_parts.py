@@ -1,4 +1,4 @@
-"""One prompt on its blueprint's page: what was asked, criteria against models, and the data of its responses with every verdict."""
+"""One prompt on its blueprint's page: its messages, criteria against models, and the data of its responses with every judgement."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def describe_point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[
 def _build_judgement(row: Mapping[str, Any], judges: Sequence[str]) -> list[Any]:
     reply = "" if not is_unknown(row["class"]) else "\n\n".join(str(text) for text in row["raw"] or () if text)
     remarks = [row["reflection"], row["error"], f"What the judge wrote: {reply}" if reply else ""]
-    again = ", asked twice" if (row["attempts"] or 1) > 1 else ""
+    again = ", second request" if (row["attempts"] or 1) > 1 else ""
     draw = f", draw {row['judge_draw']}" if row["judge_draw"] else ""
     remark_text = "\n".join(truncate_model_text(remark) for remark in remarks if remark)
     return [judges.index(row["judge"]), f"{format_class(row)}{again}{draw}", row["score"], remark_text]
@@ -285,5 +285,5 @@ def _build_judgement(row: Mapping[str, Any], judges: Sequence[str]) -> list[Any]
 def format_class(row: Mapping[str, Any]) -> str:
     """The class of a judgement for people: `partially met`; or why there is none."""
     if is_unknown(row["class"]):
-        return f"no verdict: {row['reason'] or 'reason unknown'}"
+        return f"no class: {row['reason'] or 'reason unknown'}"
     return str(row["class"]).removeprefix("CLASS_").lower().replace("_", " ")

@@ -1,4 +1,4 @@
-"""What all pages of rubrics share: the blueprints, the run of each that is shown, the boards, and where pages lie."""
+"""What all pages of rubrics share: the blueprints, the shown run of each, the boards, and the addresses of pages."""
 
 from __future__ import annotations
 

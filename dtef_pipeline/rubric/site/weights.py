@@ -39,7 +39,7 @@ class PlaceChange(NamedTuple):
 
 
 def build_weight_section(rows: RubricRows) -> Section:
-    """A slider for the weight of similarity, which ranks the models anew. Empty where similarity plays no part."""
+    """A slider for the weight of similarity, which ranks the models again. Empty if no score uses similarity."""
     models = [model for model in _build_lines(rows) if not is_unknown(model["at_0"])]
     usual = ScoringPolicy().beta
     if not any(abs(model["slope"]) > _EDGE for model in models):

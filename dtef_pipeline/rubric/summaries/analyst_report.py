@@ -1,4 +1,4 @@
-"""The report that an analyst sums up: what was asked, what was responded and how far each response covers its criteria, without a name.
+"""The report for an analyst: prompts, responses and how far each response covers its criteria, without names.
 
 Texts that do not fit are cut, all to the same share of their length, and the report says so.
 """
@@ -150,7 +150,7 @@ class AnalystReply:
     dropped: Mapping[str, int]
     """Grades that are not counted, by reason: unknown model, unknown dimension, twice."""
     missing: tuple[str, ...]
-    """The blocks that were asked for and are not there: kinds of findings, and `MK_5000/MD_6000 clarity`."""
+    """The missing blocks: kinds of findings, and `MK_5000/MD_6000 clarity`."""
 
 
 def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> AnalystReply:
@@ -317,7 +317,7 @@ class AnalystReport:
 
     text: str
     share: float
-    """Of each text's length that is in it, 0 to 1; 1: all of it."""
+    """Share of each text's length that the report contains, 0 to 1; 1: the whole text."""
     prompts: Mapping[str, str]
     """Prompt id by what the report calls it: P_1, P_2, ..."""
 
@@ -452,7 +452,7 @@ nothing but the responses count."""
 
 
 def build_analyst_messages(report: str, ids: Pseudonyms) -> tuple[Message, ...]:
-    """The messages by which an analyst is asked to sum up a report."""
+    """The messages that request a summary of a report from an analyst."""
     models = "\n".join(_write_grade_example(model, ids) for model in sorted(ids.models, key=ids.name_model))
     findings = "\n".join(f"<{kind}>{_KINDS_SAID[kind]}</{kind}>" for kind in INSIGHT_KINDS)
     dimensions = "\n".join(f"- {name}: {meaning}" for name, meaning in DIMENSIONS.items())
@@ -485,7 +485,7 @@ def _write_grade_example(model: str, ids: Pseudonyms) -> str:
 
 
 def build_missing_messages(messages: Sequence[Message], reply: str, missing: Sequence[str]) -> tuple[Message, ...]:
-    """The messages by which the analyst is asked once more, for the blocks that its reply lacks."""
+    """The messages that request the blocks that an analyst's reply lacks."""
     lines = "\n".join(f"- {block}" for block in missing)
     shown_reply = reply.strip() or "(nothing)"
     task = (

@@ -1,4 +1,4 @@
-"""Opaque ids for makers, models, system prompts and temperatures, and the way back: who sums up a blueprint must not know whom."""
+"""Opaque ids for makers, models, system prompts and temperatures, and the mapping back: analysts must not know the models they summarise."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Pseudonyms:
         return f"{self.makers[_find_maker_or_model(model)]}/{self.models[model]}"
 
     def find_model_by_id(self, maker: str | None, model: str) -> str | None:
-        """The model that ids stand for; None where there is none, or where it is not of that maker."""
+        """The model with these ids; None if it is unknown or of another maker."""
         name = _find_by_id(self.models, model)
         if name is None or (maker is not None and maker.upper() != self.makers[_find_maker_or_model(name)]):
             return None
@@ -73,7 +73,7 @@ class Pseudonyms:
     def find_participant(
         self, maker: str | None, model: str, system: str | None, temperature: str | None
     ) -> Participant | None:
-        """The variant that ids stand for; None where any of them is unknown."""
+        """The variant with these ids; None if any of them is unknown."""
         name = self.find_model_by_id(maker, model)
         place, heat = _find_by_id(self.systems, system or ""), _find_by_id(self.temperatures, temperature or "")
         if name is None or (system and place is None) or (temperature and heat is None):

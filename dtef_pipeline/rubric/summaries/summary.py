@@ -32,12 +32,12 @@ ANALYST_ROLE = "analyst"
 SUMMARY_STATUSES = ("ok", "partial", "unreadable", "error", "budget")
 """All blocks are there; some are; none is; a call failed for good; a budget was reached before it."""
 NOT_ASKED, NAME_LEFT = "none", "name left"
-"""Statuses of a row for which nobody was asked: there is no analyst or no response, or a name was still in the report."""
+"""Statuses of a row without a request: there is no analyst or no response, or a name was still in the report."""
 
 _FINDING_TOKENS = 2_000
 _GRADE_TOKENS = 80
 _MOST_REPLY_TOKENS = 16_000
-"""Many models take no larger limit. What a reply has no room for is asked for once more."""
+"""Many models accept no larger limit. What a reply has no room for is requested once more."""
 
 _BLUEPRINT_COLUMN = field("blueprint", pa.string(), "Blueprint of the summary")
 _ANALYST_COLUMNS = (
@@ -126,7 +126,7 @@ def prepare_case(material: SummaryMaterial, most: int = REPORT_CHARACTERS) -> Su
 
 
 def build_summary_request(case: SummaryCase, analyst: ModelSpec) -> Request:
-    """The request by which an analyst is asked, in the snapshot that it sums up."""
+    """The request to an analyst, in the snapshot that it summarises."""
     return _request(build_analyst_messages(case.report.text, case.ids), case, analyst, len(case.ids.models) * len(DIMENSIONS))
 
 

@@ -177,7 +177,7 @@ def _strip_settings(variant: str) -> str:
 
 
 def find_shared_systems(prompts: pa.Table) -> tuple[str | None, ...]:
-    """The list of system prompts that every prompt is asked with; none where there is no such list of two or more."""
+    """The system prompts that all prompts share; none if there is no such list of two or more."""
     lists = {tuple(systems) for systems in prompts["systems"].to_pylist()}
     return next(iter(lists)) if len(lists) == 1 and len(next(iter(lists))) > 1 else ()
 

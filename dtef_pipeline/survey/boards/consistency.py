@@ -112,7 +112,7 @@ def _estimate_spread_components(cells: pd.DataFrame, options: BoardOptions, nois
         return unknown | {"consistency_note": "one segment"}
     if batteries < MIN_CLUSTERS:
         return unknown | {"consistency_note": explain_missing(batteries, KEYS.cluster_noun, "estimate and no test")}
-    # A round of too few batteries says as little beside others as alone.
+    # A round with too few batteries is as uninformative among others as by itself.
     level_cells = level_cells[level_cells.groupby("round", observed=True)[KEYS.cluster].transform("nunique") >= MIN_CLUSTERS]
     level_cells = select_comparable_cells(level_cells, "level")
     if not len(level_cells):

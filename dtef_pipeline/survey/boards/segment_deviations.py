@@ -97,7 +97,7 @@ def _pool_scatter(estimates: Estimates, batteries: Floats, sample: Floats, share
     if not (degrees * variances).any():
         return estimates
     scatter = max(float(degrees @ (variances - sample * batteries) / degrees.sum()), 0.0)
-    # All segments together lie nowhere, so that one of them is no news.
+    # The deviations of all segments sum to 0, so one of them is redundant.
     free = max(float(degrees.sum()) * (1 - 1 / len(variances)), 1.0)
     return estimates._replace(se=np.sqrt(scatter / batteries + sample + shared), degrees=np.full(len(variances), free))
 

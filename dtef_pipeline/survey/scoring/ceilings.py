@@ -1,9 +1,9 @@
-"""What a perfect prediction would score: the true distribution against what a sample of n people happens to answer.
+"""The score of a perfect prediction: the true distribution against the answers of a sample of n people.
 
-The truth of a segment is unknown, and the observed distribution is more extreme than it: a sample scatters around its truth. So truths are drawn
-from what the sample leaves possible (a Dirichlet posterior), shrunk toward the population by as much as the segments of an attribute are alike:
-where they differ no more than samples of their sizes would by chance, the truth is taken to be the population. The prior strength, in
-respondents, is estimated by moments from the intraclass correlation of the Dirichlet-multinomial (Mosimann 1962; Weir and Hill 2002).
+The truth of a segment is unknown, and the observed distribution is more extreme, because a sample scatters around its truth. So truths are
+drawn from a Dirichlet posterior given the sample, shrunk toward the population by as much as the segments of an attribute are alike: if they
+differ no more than samples of their sizes would by chance, the truth is taken to be the population. The prior strength, in respondents, is
+estimated by moments from the intraclass correlation of the Dirichlet-multinomial (Mosimann 1962; Weir and Hill 2002).
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def estimate_excess(
 ) -> dict[str, Floats]:
     """By how much estimated ceilings exceed those of the `truth` (draws, segments, k) of one question, on average, (segments,) by metric.
 
-    From each truth samples of n (segments,) are drawn, and of these alone ceilings are estimated, as if the truth were unknown; noisy for one
-    pair. NaN where the metric has no value. (A parametric bootstrap of the bias: Efron & Tibshirani 1993, ch. 10.)
+    From each truth samples of n (segments,) are drawn, and ceilings are estimated from these only, as if the truth were unknown; noisy for one
+    pair. NaN if the metric has no value. (A parametric bootstrap of the bias: Efron & Tibshirani 1993, ch. 10.)
     """
     size, excesses = n.astype(np.float64), []
     for distributions in truth:

@@ -163,7 +163,7 @@ def emd(compared: DistributionPair) -> Floats:
 def emd_normalized(compared: DistributionPair) -> Floats:
     """Earth mover's similarity on the whole scale, 1 - sum |CDF difference| / (k - 1). Range 0..1, 1 = identical.
 
-    0 only when all mass lies at opposite ends. It has a meaning on ordinal scales alone; reversing the scale changes nothing.
+    0 only if all mass is at opposite ends. It has a meaning only on ordinal scales; reversing the scale changes nothing.
     """
     return np.asarray(np.clip(1 - compared.work / (compared.options - 1), 0, 1))
 
@@ -184,8 +184,8 @@ def mae(compared: DistributionPair) -> Floats:
 def top_hit(compared: DistributionPair) -> Floats:
     """Whether the predicted top option is an observed top option: 1 or 0, higher is better.
 
-    Where several options share the predicted top, the share of them that are an observed top (the chance of a hit when one of
-    them is drawn), so that a uniform prediction gets 1/k and not 1.
+    If several options share the predicted top, the share of them that are an observed top (the probability of a hit if one of
+    them is drawn), so a uniform prediction gets 1/k and not 1.
     """
     p, q = compared.predicted, compared.observed
     highest_p, highest_q = p.max(axis=-1), q.max(axis=-1)

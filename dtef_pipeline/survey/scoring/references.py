@@ -1,4 +1,4 @@
-"""Reference scores of every pair: what could be reached at best, and what is reached by knowing nothing of the segment."""
+"""Reference scores of every pair: the best possible score, and the scores of knowing nothing about the segment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predictions beside what the segment really answered: the table `scores`."""
+"""Predictions compared with the segment's answers: the table `scores`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dtef_pipeline.text.quantity_words import list_first_names
 
 _CALL_STATUSES = ("answered", "error", "missing", "budget")
 _ORDERED = ("emd_normalized", "rps_corrected")
-"""Columns of `scores` that have a meaning on ordinal scales alone."""
+"""Columns of `scores` that have a meaning only on ordinal scales."""
 _OF_SURVEY = ("attribute", "value", "question_order", "n", "circular")
 
 
@@ -177,7 +177,7 @@ def _measure_predictions(predicted: Floats, truth: _Truth, k: int, place: Places
 
 
 def _correct_scale_metrics(values: dict[str, Floats], p: Floats, q: Floats, n: Floats, ranks: _Ranks, place: Places) -> None:
-    """What has a meaning on scales alone, anew for the rows whose options are not all on the scale in their order."""
+    """Recompute the metrics of ordinal scales for the rows whose options are not all on the scale in their order."""
     for number in np.flatnonzero(~has_listed_order(ranks.sets)):
         rows = (ranks.code == number)[place]
         if rows.any():

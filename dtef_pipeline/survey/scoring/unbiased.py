@@ -1,8 +1,8 @@
-"""Errors that do not depend on how many people were asked.
+"""Errors that do not depend on the number of respondents.
 
-An observed distribution is a sample: even the truth is some way from it, the further the smaller n. These errors subtract what a sample of n
-adds on average, so that their mean over pairs is the same whatever n; a single one can be below 0. Lower is better. n is the number of
-respondents behind the observed distribution; answers are taken to be independent (multinomial).
+An observed distribution is a sample, so even the truth differs from it, the more the smaller n is. These errors subtract the average error of a
+sample of n, so that their mean over pairs does not depend on n; a single one can be below 0. Lower is better. n is the number of respondents
+of the observed distribution; answers are assumed to be independent (multinomial).
 
 Source: the sampling variance of a share p of n is p (1 - p) / n, and observed p (1 - p) / (n - 1) estimates it without bias; for the ranked
 probability score this is the correction for a finite ensemble of Ferro, Richardson and Weigel (2008), here of the observation's side.

@@ -1,4 +1,4 @@
-"""Ways of asking beside each other: each condition against the usual one, on the pairs that a model was asked in both."""
+"""Comparison of conditions: each one with the usual one, on the pairs that a model has in both."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _HOW_TO_READ_CONDITIONS = (
 
 
 def build_conditions_section(contents: SurveyContents) -> Section:
-    """A table for each condition that models were asked in beside the usual one."""
+    """A table for each condition that models have besides the usual one."""
     blocks: list[Block] = []
     counts: dict[str, int] = {}
     usual = _choose_usual(contents)

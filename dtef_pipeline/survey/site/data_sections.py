@@ -1,4 +1,4 @@
-"""What the numbers stand on: rounds, what was set aside, statuses of answers and why some could not be read, and batteries."""
+"""The data behind the numbers: rounds, quarantine, statuses of responses, reasons of unreadable ones, and batteries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands beneath the leaderboards: attributes, gaps, context, metrics, evenness and repeated draws, each with its answer."""
+"""The sections below the leaderboards: attributes, gaps, context, metrics, evenness and repeated draws, each with its answer."""
 
 from __future__ import annotations
 

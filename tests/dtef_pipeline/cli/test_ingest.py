@@ -114,13 +114,14 @@ class TestIngest:
         commas = [[*row[:cell], f'"{row[cell]},0"', *row[cell + 1 :]] if "Kenya" in row else row for row in split]
         path.write_text("\n".join(map(",".join, commas)), encoding="utf-8")
         said = refused("add", path)
-        assert "round A1 would lose what an earlier reading of it had: 1 segment dropped (country:kenya)" in said
+        assert "round A1" in said
+        assert "1 segment dropped (country:kenya)" in said
         assert "now in quarantine: 2 decimal-comma, such as" in said
-        assert "nothing was changed: correct the file, or take the round as it is now with" in said
+        assert "nothing was changed" in said
         assert {p: p.read_bytes() for p in (state / "warehouse").rglob("*.parquet")} == before
         assert "A1/country:kenya" in ok("add", path, "--replace")
         printed = ok("add", path)
-        assert f"such as {path}:8 (country:kenya): decimal-comma: cells '60,0', '20,0', '20,0'; a point" in printed
+        assert f"such as {path}:8 (country:kenya): decimal-comma: cells '60,0', '20,0', '20,0'; " in printed
         write_survey(path, ["A1"], questions=3)
         assert "1 segment added (country:kenya); 1 question added (q2)" in ok("add", path)
 
@@ -170,7 +171,7 @@ class TestIngest:
         aggregate.write_text(aggregate.read_text(encoding="utf-8").replace("O3: ", "Sex: "), encoding="utf-8")
         said = refused("add", state / "S1")
         assert f"No column of {aggregate.name} could be read as one of the attributes that its own questions ask for" in said
-        assert "add --allow-missing-attributes to go on without them" in said
+        assert "--allow-missing-attributes" in said
         manifest = state / "warehouse" / "sources" / "S1.json"
         manifest.write_text("{", encoding="utf-8")
         said = refused("add", state / "S1", "--allow-missing-attributes")

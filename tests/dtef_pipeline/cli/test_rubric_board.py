@@ -113,7 +113,7 @@ def test_models_are_compared_pair_by_pair_and_within_one_blueprint_by_its_prompt
 def test_champions_without_a_grade_say_which_command_has_models_graded(house: Warehouse) -> None:
     for output in ((), ("--json",)):
         said = refused("rubric", "board", "--by", "champions", *output)
-        assert "nothing to show by champions: it needs a grade: a collection `analyst` in the models file" in said
+        assert "nothing to show by champions: it needs a grade: add a collection `analyst`" in said
 
 
 def test_the_key_of_the_panel_makes_the_steadier_model_champion(

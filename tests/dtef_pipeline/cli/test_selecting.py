@@ -61,7 +61,7 @@ class TestConditions:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--condition", "shift+hot"], "condition 'shift+hot': 'hot' says nothing; allowed after the task and format: cot"),
+            (["--condition", "shift+hot"], "condition 'shift+hot': unknown word 'hot'; allowed after the task and format: cot"),
             (["--snapshot", "../../x"], "snapshot '../../x': allowed: up to 64 letters"),
         ],
     )

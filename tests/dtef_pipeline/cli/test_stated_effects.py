@@ -12,7 +12,7 @@ from dtef_pipeline.survey.design_effects import describe_design_effects
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, ok, run_stages
 
-SAID = "design effect stated at ingest: 1.5 of S1: ceilings, corrected errors and intervals are those of so many times fewer respondents"
+SAID = "design effect given at ingest: 1.5 for S1"
 
 
 @pytest.mark.thorough

@@ -60,7 +60,7 @@ def test_every_judgement_is_in_the_data_whether_the_criterion_is_met_or_not(made
     known = Counter(row["class"].removeprefix("CLASS_").lower().replace("_", " ") for row in judgements if row["class"])
     lost = len([row for row in judgements if not row["class"]])
     assert lost
-    assert Counter(words for _, words, _, _ in told) == {**known, "no verdict: unreadable, asked twice": lost}
+    assert Counter(words for _, words, _, _ in told) == {**known, "no class: unreadable, second request": lost}
     assert {row["reflection"] for row in judgements if row["reflection"]} <= {reason for *_, reason in told}
     assert any(reason.startswith("What the judge wrote: I think") for *_, reason in told)
     assert data(site, 1)["judges"] == ["gpt-4.1-mini (prompt-aware)", "gpt-4.1-mini (standard)"]

@@ -138,7 +138,5 @@ def test_what_was_read_and_the_judges_used_are_counted() -> None:
     assert findings.answer.startswith("2 blueprints read with 6 prompts; 1 had errors")
     assert findings.answer.endswith("1 was not run.")
     assert [row["level"] for row in rows_of(findings)] == ["error", "warning", "info", "info"]
-    assert (
-        used.answer
-        == "2 judges were asked for 20 judgements; 19 of them can be read. a (standard) has the largest share of replies without a class, 10.0%."
-    )
+    assert used.answer.startswith("2 judges with 20 requested judgements; 19 of them")
+    assert used.answer.endswith("a (standard) has the largest share of replies without a class, 10.0%.")
