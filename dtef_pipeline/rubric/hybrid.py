@@ -20,7 +20,7 @@ BOTH_COMPONENTS, NO_COMPONENT = "coverage+similarity", "none"
 
 
 class Hybrid(NamedTuple):
-    """Of each row its hybrid score at every weight of the similarity, (rows,) each; NaN: unscored."""
+    """The hybrid score of each row at every weight of the similarity, (rows,) each; NaN: unscored."""
 
     at_0: Floats
     """The score where similarity weighs nothing, 0-1."""

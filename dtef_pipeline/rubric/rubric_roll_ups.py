@@ -45,7 +45,7 @@ def rank_champions(
     """One row per dimension and model that is graded in it, best first.
 
     `grades`: blueprint, snapshot, analyst, model, `dimension` and `grade` (1-10, higher is better, null: not graded); `order`: snapshots from
-    the oldest on. Of a model graded in several runs of a blueprint the latest counts; several analysts are averaged.
+    the oldest on. If a model is graded in several runs of a blueprint, the latest counts; several analysts are averaged.
 
     Columns: `dimension`, `rank` (equal means share the best of their places; null: not eligible), `model`, `mean` (1-10), `n_blueprints`,
     `n_steady` of `n_latest` (how many of the latest 5 blueprints have a grade of 5 or more), `champion`, `reason` (why it is not eligible).

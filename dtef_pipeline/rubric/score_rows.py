@@ -180,7 +180,7 @@ def score_tables(
 ) -> ScoreTables:
     """Scores and similarities, from `rubric_responses`, `rubric_prompts`, `rubric_criteria`, `rubric_points` and `rubric_embeddings`.
 
-    Of the embeddings those of the policy's embedder count. Equal rows in another order give equal bits.
+    Only embeddings of the policy's embedder count. Equal rows in another order give equal bits.
     """
     vectors = _read_vectors(embeddings, policy.embedder)
     answers = responses.filter(pc.is_in(responses["prompt"], prompts["prompt"].combine_chunks()))

@@ -100,7 +100,7 @@ class ConditionModel:
     model: str
     """The model as it is called without the settings of the condition."""
     name: str
-    """Of the condition in its experiment."""
+    """Name of the condition in its experiment."""
     options: BlueprintOptions
     spec: ModelSpec
 

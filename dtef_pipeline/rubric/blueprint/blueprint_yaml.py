@@ -20,11 +20,11 @@ from dtef_pipeline.documents import describe_yaml_problem
 from dtef_pipeline.text.quantity_words import format_count
 
 MOST_CHARACTERS = 5_000_000
-"""Of a file."""
+"""Per file."""
 DEEPEST_VALUE = 50
 """Maximum nesting depth of lists and mappings."""
 MOST_EXPANDED = 20_000_000
-"""Characters and values of a file, those behind an alias counted at each use, so that a small file cannot stand for a huge one."""
+"""Maximum characters and values of a file; those of an alias count at each use, so that a small file cannot expand to a huge one."""
 
 _TAG = "tag:yaml.org,2002:"
 _RESOLVERS = {

@@ -35,7 +35,7 @@ _OTHERS_IN_SET = {
 }
 """What lies outside of a named set. `\\W` lacks the letters of `_FOLDED_TO_ASCII`: they would bring in i, k and s."""
 _FOLDED_TO_ASCII = {0x130: "\ue130", 0x131: "\ue131", 0x17F: "\ue17f", 0x212A: "\ue12a"}
-"""Letters that `regex`, and not JavaScript, takes for i, s or k where case does not matter, with their stand-ins."""
+"""Letters that `regex`, but not JavaScript, equates with i, s or k when it ignores case, with their substitutes."""
 
 
 class BadPattern(ValueError):
@@ -62,7 +62,7 @@ class CompiledPattern(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def replace_folding_letters(text: str) -> str:
-    """The text with stand-ins for the letters that `regex` alone takes for letters of ASCII where case does not matter."""
+    """The text with substitutes for the letters that only `regex` equates with ASCII letters when it ignores case."""
     return text if text.isascii() else text.translate(_FOLDED_TO_ASCII)
 
 

@@ -32,7 +32,7 @@ class SharedSettings:
     systems: tuple[str | None, ...] | None
     """System prompts for every prompt; None: each prompt has its own."""
     system: str | None
-    """Of prompts that have none of their own."""
+    """System prompt of prompts without their own."""
     temperatures: tuple[float, ...]
     render_as: str | None
 

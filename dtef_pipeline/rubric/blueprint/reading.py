@@ -38,7 +38,7 @@ RESERVED_BEGINNINGS = ("_pr_", "_staging_", "_test_")
 PROMPT_SIGNS = (*PROMPT_TEXT_KEYS, "messages", "should_not", *IDEAL_KEYS, *SHOULD_KEYS)
 """A mapping with one of these is a prompt, and no header."""
 _MOST_FILE_BYTES = 4 * MOST_CHARACTERS
-"""Of a file; what has fewer is read, and its characters are counted."""
+"""Per file; a smaller file is read, and its characters are counted."""
 _DEFINITION_KEYS = ("point_defs", "defs")
 _ID_KEYS = ("id", "configId")
 _HEADER_KEYS = (

@@ -28,7 +28,7 @@ from dtef_pipeline.statistics.drawing import compute_chances, draw_sample
 from dtef_pipeline.text.quantity_words import format_count
 
 SHEET_COLUMNS = ("item", "prompt", "text", "hidden", "criterion", "class", "reason", "author")
-"""Of the sheet; the last three are to be filled in. `hidden`: how many names are left out of the text."""
+"""Columns of the sheet; people fill in the last three. `hidden`: the number of names left out of the text."""
 DRAWN_COLUMNS = ("blueprint", "prompt", "probability", "drawn", "seed")
 _PROMPT_NAME = ["blueprint", "prompt"]
 _ITEM_DIGITS = 16

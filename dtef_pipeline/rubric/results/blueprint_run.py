@@ -1,4 +1,4 @@
-"""Everything that a blueprint's page shows, of one run: read together, handed out a prompt at a time."""
+"""The data of one run for a blueprint's page: read together, returned one prompt at a time."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ ResponseKey = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class BlueprintRun:
-    """One blueprint, and what came of it in the snapshot that is shown."""
+    """One blueprint, and its results in the shown snapshot."""
 
     id: str
     snapshot: str | None
@@ -141,7 +141,7 @@ class BlueprintRun:
 
     @cached_property
     def by_model(self) -> dict[tuple[str, str], dict[str, float | None]]:
-        """Of each (prompt, model) the means of coverage, similarity and hybrid score over its variants."""
+        """For each (prompt, model) the means of coverage, similarity and hybrid score over its variants."""
         groups: dict[tuple[str, str], list[StoredRow]] = {}
         for row in self.list_scores_at(CELL_LEVEL):
             groups.setdefault((row["prompt"], row["model"]), []).append(row)

@@ -129,7 +129,7 @@ def _describe_similarities(run: BlueprintRun, prompt: str) -> dict[str, Any] | N
 
 
 def _list_similarities(rows: Sequence[StoredRow]) -> list[list[float | None]]:
-    """Of each response the similarities to all of them, with the digits that 32 bits hold."""
+    """For each response the similarities to all responses, with the digits of 32 bits."""
     places = [row["place"] for row in rows]
     matrix = np.full((len(rows), max(places) + 1), np.nan)
     for matrix_row, row in zip(matrix, rows, strict=True):

@@ -97,7 +97,7 @@ def _compute_shown_share(rows: RubricRows) -> float:
 
 
 def _choose_data_paths(rows: RubricRows, run: BlueprintRun, share: float) -> dict[str, str]:
-    """Of each prompt whose responses are shown, the path of its data: all, or a sample by SHOWN_SEED."""
+    """For each prompt whose responses are shown (all, or a sample by SHOWN_SEED), the path of its data."""
     prompts = sorted((row["prompt"] for row in run.prompts), key=lambda prompt: digest("shown", SHOWN_SEED, run.id, prompt))
     sample = prompts[: math.ceil(share * len(prompts))]
     return {prompt: f"rubric/data/{rows.files[run.id]}/{run.positions[prompt]}.js" for prompt in sample}

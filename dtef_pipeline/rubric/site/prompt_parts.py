@@ -31,7 +31,7 @@ from dtef_pipeline.text.quantity_words import format_count
 PARTIAL_SIGN, LABEL_SIGN = "◐", "✎"
 POINT_ENDS = ("0: not met", "1: met in full")
 MOST_RESPONSES = 120
-"""Of one prompt, of each model about equally many."""
+"""Per prompt, with about equally many of each model."""
 _LONGEST_CRITERION, _LONGEST_RESPONSE = 600, 20_000
 """Characters of a criterion in the matrix, and of a response or a reason; of a longer one the beginning is shown."""
 _SCORE_PARTS = {"hybrid": "Score", "coverage": "Coverage", "similarity": "Similarity"}
@@ -227,7 +227,7 @@ def _describe_usage(row: Mapping[str, Any]) -> str:
 
 
 def _find_most_alike(run: BlueprintRun, prompt: str) -> dict[ResponseKey, str]:
-    """Of each response the one that it is most alike, with the cosine similarity."""
+    """For each response the most similar other one, with the cosine similarity."""
     rows = run.similarities.list_rows_of_prompt(prompt)
     labels = {row["place"]: run.label(row) for row in rows}
     closest = {}
@@ -244,7 +244,7 @@ def _find_most_alike(run: BlueprintRun, prompt: str) -> dict[ResponseKey, str]:
 
 
 def _build_verdicts(key: ResponseKey, criteria: Sequence[StoredRow], index: JudgedPoints, judges: Sequence[str]) -> list[Any]:
-    """Of each criterion its score, what to know of it, and each judgement: judge, class, score, reason; null where nothing is known."""
+    """For each criterion its score, its state, and each judgement: judge, class, score, reason; null if there is none."""
     verdicts: list[Any] = []
     for row in criteria:
         place = (key, make_criterion_key(row))
@@ -259,7 +259,7 @@ def _build_verdicts(key: ResponseKey, criteria: Sequence[StoredRow], index: Judg
 
 
 def describe_point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[str, Any]]) -> str:
-    """Why a point is unscored, between which bounds it lies where verdicts are missing, or that people labelled it."""
+    """Why a point is unscored, its bounds if judgements are missing, or that people labelled it."""
     if is_unknown(point["score"]):
         return f"unscored: {point['reason'] or 'reason unknown'}"
     if point["labelled"]:

@@ -1,4 +1,4 @@
-"""A blueprint's runs over time, and of models that moved the lowest and the highest run side by side."""
+"""A blueprint's runs over time, and the lowest and the highest run of models that changed, side by side."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _format_labels(rows: RubricRows, run: BlueprintRun) -> dict[str, str]:
 
 
 def _build_chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None) -> Chart:
-    """The mean of all models, and the models that moved most."""
+    """The mean of all models, and the models that changed most."""
     movers = (grid.max(axis=1) - grid.min(axis=1)).sort_values(ascending=False, kind="stable").index[:_MOST_DRAWN]
     lines = {"mean of all models": grid.mean(), **{str(model): grid.loc[model] for model in sorted(movers)}}
     points = [
@@ -88,7 +88,7 @@ def _build_table(rows: RubricRows, grid: pd.DataFrame) -> Fold:
 
 
 def _build_two_run_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
-    """Of the models that the documented rule finds farthest apart: the two runs, prompt by prompt."""
+    """The two runs, prompt by prompt, of the models with the largest difference under the documented rule."""
     drifts = rows.rows.frame("drift_rule", {"family": "rubric", "partition": run.id})
     if not len(drifts):
         return

@@ -42,7 +42,7 @@ PREVIOUS_COLUMNS = ("round", "question_order", "question_text", "options", "obse
 def load_previous_answers(earlier: pa.Table, round_id: str) -> dict[tuple[str, ...], list[float]]:
     """Each question's answer in the latest earlier round of the same series, by `make_question_key`.
 
-    `earlier`: `survey_responses` rows of the same segment in any rounds. Of duplicates within a round the first counts.
+    `earlier`: `survey_responses` rows of the same segment in any rounds. The first of several duplicates within a round counts.
     """
     series = make_round_order(round_id)[0]
     rows = [

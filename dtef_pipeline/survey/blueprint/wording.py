@@ -24,7 +24,7 @@ RESPONDENTS = People("the respondents", "a respondent", "respondents", "Every re
 
 
 def people(profile: str) -> People:
-    """Of a prompt's profile: `segment` or `population`."""
+    """The names for a prompt's profile, `segment` or `population`."""
     return RESPONDENTS if profile == "population" else GROUP
 
 

@@ -335,7 +335,7 @@ def _build_groups(group: Places, question: Places, n: Floats, moves: Floats) -> 
 
 
 def _find_largest_groups(question: Places, size: Floats) -> Places:
-    """Of each group, the group of the same question that is largest; the first of several."""
+    """For each group, the largest group of the same question; the first of several."""
     order = np.lexsort((-size, question))
     _, first, of = np.unique(question[order], return_index=True, return_inverse=True)
     largest = np.empty(len(order), dtype=np.int64)

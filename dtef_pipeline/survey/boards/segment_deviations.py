@@ -25,7 +25,7 @@ Draws = npt.NDArray[np.floating]
 _SQUARED = ("cosine",)
 """Metrics whose distance is a square: a prediction loses as much as a perfect one."""
 _DIGITS = 12
-"""Of a deviation: what rounding makes of equal segments is none."""
+"""Decimals of a deviation, so that rounding does not make equal segments differ."""
 
 
 def add_levels(cells: pd.DataFrame, metric: str) -> pd.DataFrame:

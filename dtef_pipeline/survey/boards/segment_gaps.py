@@ -97,7 +97,7 @@ def _test(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws |
     """The results of each segment of one group, by the names of _TESTED; segments in the order of the cells."""
     deviations = estimate_segment_deviations(cells, level, number_groups(cells, ["segment"]), noise, options.subject)
     p = deviations.p()
-    # Of two segments each lies as far from the other: one test.
+    # The deviations of two segments have the same size, so they are one test.
     adjusted = p if len(p) == 2 else holm(p)
     reason = _explain_untested(cells, len(p), options)
     few = (explain_missing(int(count), KEYS.cluster_noun, "interval and no test") for count in deviations.n_clusters)

@@ -124,7 +124,7 @@ def _average_segment(rows: pa.Table, survey: pa.Table, noise: Deviations, place:
 
 
 def _number_batteries(questions: pa.Array, survey: pa.Table) -> tuple[Codes, int]:
-    """Of each question the place of its battery among those of the segment, in order of their names, and how many there are."""
+    """For each question the index of its battery among those of the segment, in order of their names, and the number of batteries."""
     batteries = survey["battery"].take(pc.index_in(questions, survey[KEYS.item].combine_chunks())).combine_chunks()
     categories = pc.coalesce(batteries, questions).dictionary_encode()
     order = np.argsort(np.argsort(categories.dictionary.to_numpy(zero_copy_only=False)))

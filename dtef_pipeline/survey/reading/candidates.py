@@ -73,7 +73,7 @@ def make_candidate(start: int, end: int, values: Sequence[float], n: int, how: s
 
 
 def explain_no_distribution(values: Sequence[float]) -> str:
-    """Why the values are no distribution; empty when they are one."""
+    """Why the values are not a distribution; empty if they are."""
     if any(not math.isfinite(v) for v in values):
         return "a value is not a finite number"
     if any(v < 0 for v in values):

@@ -3,7 +3,7 @@
 The rules, in order:
 
 1. Thinking (`<think>...</think>`) is not part of the answer, nor is anything in a JSON object beside its key `distribution`.
-   Of what remains, the end is read (`LOOK_BACK` characters).
+   Only the end of the rest is read (`LOOK_BACK` characters).
 2. What follows the last marker (`DISTRIBUTION:`, `Final answer:`, ...) is read first; the whole text only if that fails.
    A `marked` response (reasoning first, then a marked last line) is read after its marker alone, the line of the marker first.
 3. Arrays, values on a line or in a column, and values beside labels, letters or numbers of options are candidates.

@@ -55,7 +55,7 @@ AS_IN_THE_SURVEY = Reading()
 def parse_response(
     text: str | None, n_options: int, options: Sequence[str] | None = None, reading: Reading = AS_IN_THE_SURVEY
 ) -> ParsedResponse:
-    """The distribution over `n_options` that a response states; with `options`, values may stand beside their labels.
+    """The distribution over `n_options` that a response states; with `options`, values may have labels.
 
     `options` and the result are in the survey's order, whatever the order in which the prompt listed them. Never raises on any
     text. Raises ValueError when `options` are not `n_options` many.
@@ -92,7 +92,7 @@ def _read_as_listed(text: str | None, n: int, options: Sequence[str] | None, rea
 
 
 def _read_own_part(text: str, n: int, labels: Labels | None, reading: Reading) -> ParsedResponse:
-    """The answer to one question of a batch, from its own part of the response alone."""
+    """The answer to one question of a batch, from its own part of the response only."""
     size, number = reading.size or 0, (reading.place or 0) + 1
     parts = split_by_question(text, size, has_marker=bool(reading.marked))
     if not parts:

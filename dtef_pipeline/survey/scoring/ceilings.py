@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 DRAWS = 200
 """Simulated truths and samples per pair. A pair's ceiling then has a Monte-Carlo standard error of about .003, a mean over 1,000 pairs .0001."""
 OUTER, INNER = 2, 25
-"""Of each pair, truths that ceilings are estimated for as if they were unknown, and simulated samples behind each such estimate."""
+"""Per pair: the number of truths whose ceilings are estimated as if they were unknown, and of simulated samples for each estimate."""
 MIN_SEGMENTS = 3
 """Fewest segments of an attribute whose own differences are used; below, all segments of the question are."""
 MAX_STRENGTH = 1e6

@@ -22,7 +22,7 @@ from dtef_pipeline.text.shortening import shorten
 
 _UNREAD_STATUSES = ("unparseable", "wrong_length", "refused")
 _MOST_REASONS = 4
-"""Of a model."""
+"""Per model."""
 _LONGEST_EXAMPLE, _LONGEST_QUESTION = 400, 100
 
 
@@ -131,7 +131,7 @@ def _build_reasons_table(contents: SurveyContents) -> Table:
 
 
 def _build_examples_section(contents: SurveyContents) -> Section:
-    """Of each model its most frequent reasons, with the first response of each."""
+    """The most frequent reasons of each model, with the first response of each."""
     cell = "round, segment, question_id, context_level, condition, model_variant, snapshot, draw"
     frame = contents.connection.execute(f"""
         WITH unread AS (
@@ -207,7 +207,7 @@ def _build_findings_section(connection: duckdb.DuckDBPyConnection) -> Section:
 
 
 def _build_batteries_section(connection: duckdb.DuckDBPyConnection) -> Section:
-    """Batteries of two and more different questions, linked over rounds, and how many questions stand alone."""
+    """Batteries of two or more different questions, linked over rounds, and the number of single questions."""
     questions = load_questionnaires(connection)
     different = questions.groupby("cluster")["same_item"].nunique()
     several = different[different > 1].sort_values(ascending=False, kind="stable")

@@ -62,7 +62,7 @@ def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
 
 
 def _add_ranks(rows: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `rank`, `rank_low` and `rank_high` among models alone, best first; baselines have none."""
+    """The rows with `rank`, `rank_low` and `rank_high` among models only, best first; baselines have none."""
     models = rows[~rows["is_reference"] & rows["rank"].notna()]
     by = models["adjusted_score"] if "adjusted_score" in models else models["score"]
     models = models.assign(rank=rank_numbers(by))
@@ -111,7 +111,7 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
 
 
 def _describe_shared_pairs(board: RankedBoard, score: float) -> str:
-    """Words where a reference has another score on the pairs that are compared than on the board, which has all of its pairs."""
+    """A remark if the reference's score on the compared pairs differs from that on the board, which has all of its pairs."""
     rows = [row.score.value for row in board.rows if row.model.lower() == EVERYBODY_ELSE.lower()]
     differs = any(value is not None and show(value, "score") != show(score, "score") for value in rows)
     return " on the pairs that both have" if differs else ""

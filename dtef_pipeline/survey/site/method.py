@@ -1,4 +1,4 @@
-"""How the numbers of surveys are made, in the words and constants of the code itself."""
+"""The method of surveys in words, with the constants of the code."""
 
 from __future__ import annotations
 

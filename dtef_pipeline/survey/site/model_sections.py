@@ -1,4 +1,4 @@
-"""What the page of a model says of surveys: where it is strong and weak, and its worst answers with prompt and response."""
+"""The sections on surveys of a model's page: its strengths and weaknesses, and its worst answers with prompt and response."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class SurveyModelSections:
         return [(answer.s, answer.q) for answers in self.worst.values() for answer in answers]
 
     def build_model_sections(self, name: str, texts: Texts) -> Iterator[Section]:
-        """Its sections; none where it was not asked as on the first leaderboard."""
+        """Its sections; none if it is not on the first leaderboard."""
         at = next((at for at in self.means.main_series if self.series[at].name == name), None)
         if at is None:
             return

@@ -1,4 +1,4 @@
-"""Predicted beside observed: the data that pages load, and the part of a page that shows them."""
+"""Predicted and observed answers: the data that pages load, and the part of a page that shows them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dtef_pipeline.tables import STATUSES
 from dtef_pipeline.text.quantity_words import format_count
 
 MOST_CODE_CHARACTERS = 40_000_000
-"""Of the codes of all predictions on the site; where there are more, ways of asking are left out, those of the first leaderboard last."""
+"""Maximum length of the codes of all predictions on the site; beyond it ways of asking are left out, those of the first leaderboard last."""
 _MODELS_SAMPLED = 5
-"""Models of a pair that stands on a page itself, the best first; there is one response to it."""
+"""Maximum number of models of a pair that the page itself shows, the best first, with one response."""
 SHARED_DATA = "survey/pairs.js"
 SCRIPT = "survey.js"
 HOW_TO_READ_PAIRS = (
@@ -139,7 +139,7 @@ class PairPages:
         return {"who": self.series[at].name, "score": score, **_option_cells(answer_shares)}
 
     def is_asked(self, fixed: SegmentPage | QuestionPage) -> bool:
-        """Whether any model was asked about it, in whatever way."""
+        """Whether any model was asked about it."""
         return fixed.place in self._first_asked["segment" if isinstance(fixed, SegmentPage) else "question"]
 
     @cached_property

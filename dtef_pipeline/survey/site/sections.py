@@ -148,7 +148,7 @@ def _build_gaps_section(contents: SurveyContents) -> Section:
 
 
 def _gap_answer(counts: Counter[str]) -> str:
-    """How many of the tested pairs of a model and a segment are better or worse; that none could be tested."""
+    """How many of the tested pairs of a model and a segment are better or worse, or that none could be tested."""
     n_tested = counts.total() - counts[UNTESTED]
     if not n_tested:
         return "No gap could be tested; the notes below the table say why."
@@ -242,7 +242,7 @@ def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
 
 
 def _count_questions_shown(contents: SurveyContents) -> dict[Way, float]:
-    """How many context questions the prompts of each way really show on average; where that is not known, how many were asked for."""
+    """The average number of context questions in the prompts of each way; if that is unknown, the requested number."""
     means = {}
     if has_table(contents.connection, "blueprints"):
         rows = contents.connection.execute(
@@ -278,7 +278,7 @@ def _build_metrics_section(contents: SurveyContents) -> Section:
 
 
 def _similarity_name(metric: str) -> str:
-    """What a metric is called where higher is better: a distance is turned round."""
+    """The name of a metric as a similarity: 1 - distance for a distance."""
     return f"1 - {METRIC_NAMES[metric].lower()}" if metric in DISTANCES else METRIC_NAMES[metric]
 
 
@@ -293,7 +293,7 @@ def _summarize_metrics(contents: SurveyContents) -> str:
 
 
 def _rank_among_models(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `metric_ranks` with ranks among models alone; baselines have none."""
+    """The rows of `metric_ranks` with ranks among models only; baselines have none."""
     places = {f"{metric}_rank": rows[f"{metric}_rank"].where(~rows["is_reference"]).astype(float) for metric in METRICS}
     return rows.assign(**{name: rank_numbers(place, highest_first=False) for name, place in places.items()})
 

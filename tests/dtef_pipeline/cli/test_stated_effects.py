@@ -20,12 +20,12 @@ def test_boards_and_report_say_which_rounds_have_which_design_effect(ingested: P
     """It was said at ingest alone, and lowered ceilings and moved skill in silence."""
     ok("add", SAMPLE, "--design-effect", "1.5")
     what = ["--round", "S1", *CHOSEN, "--model", "baseline/uniform", "--questions", "3"]
-    assert f"\n{SAID}\n\n" in run_stages(*what)
-    assert f"\n{SAID}\n\n" in ok("board")
+    assert SAID in run_stages(*what)
+    assert SAID in ok("board")
     assert SAID not in ok("board", "--by", "metric")
     assert SAID not in ok("board", "--csv")
     ok("report", "--out", ingested / "site")
-    assert f"D{SAID[1:]}." in (ingested / "site" / "data.html").read_text(encoding="utf-8")
+    assert f"D{SAID[1:]}" in (ingested / "site" / "data.html").read_text(encoding="utf-8")
     warehouse = Warehouse(ingested / "warehouse")
     assert format_design_effect_lines(warehouse, pd.DataFrame(columns=["skill"]), ["S2"]) == ""
 
