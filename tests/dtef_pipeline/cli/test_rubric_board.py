@@ -89,10 +89,7 @@ def test_judges_are_reported_by_what_became_of_their_calls_and_flags_are_words(h
 
 def test_self_preference_says_why_nothing_can_be_reported_of_judges_of_one_maker(house: Warehouse) -> None:
     shown = ok("rubric", "board", "--by", "self-preference")
-    assert (
-        "all, all: cannot be separated from how strict the judge is: judges of other makers must have judged the same responses"
-        in shown
-    )
+    assert "all, all: cannot be separated" in shown
     assert "and 3 more: no judge of another maker judged the same responses" in shown
     rows = strict(ok("rubric", "board", "--by", "self-preference", "--json"))
     assert (rows[0]["judge"], rows[0]["gamma"]) == ("all", None)

@@ -31,5 +31,5 @@ def test_boards_and_report_say_which_rounds_have_which_design_effect(ingested: P
 
 
 def test_rounds_of_one_design_effect_are_named_together() -> None:
-    assert "1.5 of S1, S3; 2 of S2:" in describe_design_effects({"S1": 1.5, "S2": 2, "S3": 1.5})
+    assert "1.5 for S1, S3; 2 for S2;" in describe_design_effects({"S1": 1.5, "S2": 2, "S3": 1.5})
     assert describe_design_effects({}) == ""
