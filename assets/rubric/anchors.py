@@ -1,4 +1,4 @@
-"""Judges watched on stored responses: `rubric_anchors`."""
+"""The drift of judges on stored responses: `rubric_anchors`."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from dtef_pipeline.rubric.settings import RUBRIC_ANCHOR_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.stages import RUBRIC_JUDGEMENTS_STAGE
 
 USUAL_ANCHORS = 200
-"""Pairs of a response and a criterion that are judged again where nothing else is said."""
+"""Default number of pairs of a response and a criterion that judges judge again."""
 _ANCHORS_READ = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs")
 
 
@@ -46,10 +46,10 @@ _ANCHORS_READ = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubri
 )
 @takes_settings(RubricSettings, "rubric_anchors", RUBRIC_ANCHOR_SETTINGS)
 def rubric_anchors(context: dg.AssetExecutionContext, settings: RubricSettings, store: Store) -> dg.MaterializeResult[Any]:
-    """What judges say of stored responses when they are shown them again: one row per snapshot, anchor and judge.
+    """Repeated judgements of stored responses: one row per snapshot, anchor and judge.
 
-    An anchor is a response and a criterion that stay as they are (`rubric_anchor_items`), so whatever moves from night to night is the judge.
-    Each snapshot asks afresh; what was asked in it is never asked twice. `dtef anchors --family rubric --show` tells which judges have moved.
+    An anchor is a response and a criterion that never change (`rubric_anchor_items`), so any change between nights is due to the judge.
+    Each snapshot requests every judgement once. `dtef anchors --family rubric --show` lists the judges that have changed.
     """
     anchors = _fill_rubric_anchors(store, settings)
     judges = _resolve_judges(store, settings, pc.unique(anchors["blueprint"]).to_pylist())
@@ -67,7 +67,7 @@ def rubric_anchors(context: dg.AssetExecutionContext, settings: RubricSettings, 
 
 
 def _fill_rubric_anchors(store: Store, settings: RubricSettings) -> pa.Table:
-    """The anchors, filled up where there are fewer than were asked for. Raises WarehouseError where there are none."""
+    """The anchors, with new ones added if there are fewer than requested. Raises WarehouseError if there are none."""
     house, most = store.warehouse, settings.anchors or USUAL_ANCHORS
     anchors = house.read_or_empty("rubric_anchor_items")
     if len(anchors) < most and house.values("rubric_scores", "blueprint"):
@@ -82,7 +82,7 @@ def _fill_rubric_anchors(store: Store, settings: RubricSettings) -> pa.Table:
 
 
 def _resolve_judges(store: Store, settings: RubricSettings, blueprints: Sequence[str]) -> dict[str, tuple[JudgeConfig, ...]]:
-    """By blueprint: those of the command, else those that its file names, else the usual ones."""
+    """Judges by blueprint: those of the command, else those that its file names, else the default ones."""
     heads = store.warehouse.read_or_empty("rubric_blueprints", columns=["blueprint", "judges"]).to_pylist()
     named = {row["blueprint"]: row["judges"] for row in heads}
     models = load_store_models(store)

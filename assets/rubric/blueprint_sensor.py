@@ -1,4 +1,4 @@
-"""The sensor `new_blueprint`: watches a folder of blueprints, and has each file that is new or has changed added and run, once."""
+"""The sensor `new_blueprint`: watches a folder of blueprints, and adds and runs each new or changed file once."""
 
 import json
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ _TROUBLES_TOLD = 3
 
 @dataclass(frozen=True, slots=True)
 class FileObservation:
-    """What was seen of one file, and what has been done about it: kept in the sensor's cursor."""
+    """The state of one file, which is kept in the sensor's cursor."""
 
     stamp: str
     """Hash of its size and time of change, and of those of the model collections."""
@@ -45,7 +45,7 @@ class FileObservation:
 
 
 class BlueprintFolder:
-    """One tick: what stands in the folder now, beside what was seen at the tick before."""
+    """One tick: the state of the folder now and at the previous tick."""
 
     def __init__(self, context: dg.SensorEvaluationContext, store: Store, folder: Path) -> None:
         self._context, self._store, self._folder = context, store, folder
@@ -59,7 +59,7 @@ class BlueprintFolder:
         self._stamps: dict[str, str] = {}
 
     def requests(self) -> list[dg.RunRequest]:
-        """The run to start, of all blueprints that are new or have changed; none where there are none."""
+        """The run of all blueprints that are new or have changed; empty if there are none."""
         collections = compute_fingerprint(self._models_dir) if self._models_dir else ""
         owners: dict[str, str] = {}
         new_files: list[RubricFile] = []
@@ -82,7 +82,7 @@ class BlueprintFolder:
         broken = [observation.trouble for observation in self.now.values() if observation.trouble]
         arriving = f"; waiting until it stops changing: {list_first_names(waiting, _BLUEPRINTS_NAMED)}" if waiting else ""
         unusable = f"; cannot be run: {list_first_names(broken, _TROUBLES_TOLD)}" if broken else ""
-        return f"nothing new and complete in {self._folder}{arriving}{unusable}"
+        return f"no new, complete file in {self._folder}{arriving}{unusable}"
 
     def _files(self) -> Iterator[Path]:
         for file in sorted(self._folder.rglob("*")):
@@ -91,7 +91,7 @@ class BlueprintFolder:
                 yield file
 
     def _check_file(self, file: Path, name: str, collections: str, owner: str) -> RubricFile | None:
-        """One look at a file; what is to be added, if it has been the same for two looks and can be run."""
+        """Check one file; returns it if it is unchanged since the last tick, can be run and has to be added."""
         before = self._before.get(name)
         try:
             stamp = digest(compute_fingerprint(file), collections)
@@ -111,7 +111,7 @@ class BlueprintFolder:
         key = make_blueprint_id(name)
         try:
             if owner != name:
-                raise DtefError(f"{file}: {owner} has the id {key} too, and is used: rename one of the two")
+                raise DtefError(f"{file}: {owner} has the same id {key} and is used instead: rename one of the two")
             earlier = BLUEPRINT_NOTES.read(self._store.warehouse, key)
             folder = str(self._models_dir.absolute()) if self._models_dir else None
             skips = earlier is not None and earlier.skip_broken
@@ -126,7 +126,7 @@ class BlueprintFolder:
         return rubric_file
 
     def _record_result(self, name: str, observation: FileObservation) -> None:
-        """Keep what was found; trouble is an error in the tick's log when it is new."""
+        """Keep the state; log its trouble as an error if it is new."""
         before = self._before.get(name)
         if before is None or before.trouble != observation.trouble:
             self._context.log.error(observation.trouble)
@@ -136,12 +136,12 @@ class BlueprintFolder:
         if not self._panel.models and any(finding.code in TO_BE_NAMED for finding in blueprint.findings):
             which = next(finding.text for finding in blueprint.findings if finding.code in TO_BE_NAMED)
             raise DtefError(
-                f"{path}: its models are not known: {which}; put the collection into {self._folder / MODELS_FOLDER}, or name models in "
-                f"the panel's section `{RUBRIC_PANEL_SECTION}`"
+                f"{path}: its models are unknown: {which}; put the collection into {self._folder / MODELS_FOLDER}, or list models in the "
+                f"panel's section `{RUBRIC_PANEL_SECTION}`"
             )
 
     def _add_changed(self, files: list[RubricFile]) -> list[RubricFile]:
-        """Those of them that hold something new."""
+        """Add the files; returns those that are new or have changed."""
         if not files:
             return []
         result = add_noted(self._context.instance, self._store.warehouse, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, files)
@@ -149,7 +149,7 @@ class BlueprintFolder:
         return [file for file in files if file.blueprint in blueprints]
 
     def _request(self, files: list[RubricFile]) -> dg.RunRequest:
-        """One run of all that is new, under a key of its own for these files: asked for twice, it is started once."""
+        """One run of all new files; its key is that of these files, so a repeated request does not start a second run."""
         keys = [file.blueprint for file in files]
         self._context.log.info(f"new or changed: {', '.join(keys)}")
         return dg.RunRequest(
@@ -165,15 +165,15 @@ class BlueprintFolder:
     job_name="rubric_pipeline",
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.STOPPED,
-    description="Watches the folder DTEF_BLUEPRINTS: a blueprint whose file is new or has changed is added and run once the file has been the "
-    "same for two looks. The panel's section `rubric` says by whom and for how much. Each tick says which files cannot be run and why; they "
-    "hold up no other. A file that is gone takes nothing away. Off until switched on.",
+    description="Watches the folder DTEF_BLUEPRINTS: adds and runs a new or changed blueprint once its file is unchanged for two ticks. "
+    "The panel's section `rubric` gives the models and the budget. Each tick lists files that cannot be run and why; they do "
+    "not stop the others. Deleting a file deletes no result. Off by default.",
 )
 def new_blueprint(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
-    """Watches the folder DTEF_BLUEPRINTS, whose subfolder `models` holds the model collections that blueprints may name."""
+    """Watches the folder DTEF_BLUEPRINTS. Its subfolder `models` contains the model collections that blueprints may name."""
     folder = Settings.read_environment().blueprints
     if folder is None or not folder.is_dir():
-        named = "no folder is named" if folder is None else f"the folder {folder} does not exist"
+        named = "the folder is not set" if folder is None else f"the folder {folder} does not exist"
         return dg.SkipReason(f"{named} (DTEF_BLUEPRINTS)")
     watcher = BlueprintFolder(context, store, folder)
     requests = watcher.requests()

@@ -1,4 +1,4 @@
-"""The files that blueprints come from: one partition each, and what is noted of it in the warehouse."""
+"""The files of blueprints: one partition each, with a note in the warehouse."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,25 +18,25 @@ from resources.plugin_functions import load_plugin_functions
 
 RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
 RUBRIC_GROUP = {"group_name": "rubric"}
-"""Where the assets of the family stand in the UI."""
+"""The group of the family's assets in the UI."""
 _RESERVED = "reserved-id"
-"""The error that is about the whole file, so that no part of it can be left out."""
+"""The error that is about the whole file, so no part of it can be left out."""
 
 rubric_files = build_file_source(
     "rubric",
     RUBRIC_BLUEPRINT,
     """The file of each blueprint: one partition per file, observed when it is added (`dtef rubric add`) or when the sensor
-    `new_blueprint` finds it changed. Its data version is a hash of the file and of the model collections that were given with it: where it is
-    newer than what `rubric_blueprints` was made from, that partition is stale at once.""",
+    `new_blueprint` finds it changed. Its data version is a hash of the file and of the model collections that were given with it: if it
+    differs from the one that `rubric_blueprints` was made from, that partition is stale.""",
 )
 
 
 def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
-    """What the file holds now. Raises DtefError, in one line, where it has errors and its broken parts were not to be left out."""
+    """The current contents of the file. Raises DtefError, in one line, if it has errors and its broken parts may not be left out."""
     path = Path(file.path)
     if file.is_gone:
         raise DtefError(
-            f"{path} no longer exists: `dtef rubric add` adds {file.blueprint} from another path, {file.removal} removes it"
+            f"{path} no longer exists: add {file.blueprint} from another path with `dtef rubric add`, or remove it with {file.removal}"
         )
     collections = read_collections(Path(file.models_dir)) if file.models_dir else None
     result = read_blueprint(path, file.blueprint, collections, other_functions=load_plugin_functions())
@@ -45,7 +45,7 @@ def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
     if errors and (fatal_errors or not file.skip_broken):
         raise DtefError(_format_first_error(path, fatal_errors or errors))
     if result.blueprint is None or not result.blueprint.prompts:
-        raise DtefError(_format_first_error(path, errors) if errors else f"{path}: it has no prompt that can be asked")
+        raise DtefError(_format_first_error(path, errors) if errors else f"{path}: it has no usable prompt")
     return result, result.blueprint
 
 

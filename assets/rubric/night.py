@@ -1,4 +1,4 @@
-"""The nightly schedule of rubrics: the panel's blueprints are asked and judged again in a snapshot of the night."""
+"""The nightly schedule of rubrics: it runs the panel's blueprints again in a snapshot of the night."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 
 
 def plan_rubrics(context: dg.ScheduleEvaluationContext, store: Store, panel: RubricSettings) -> NightPlan:
-    """From the responses on. Blueprints that were added and never made are left out and named."""
+    """The run from the responses on. It leaves out and names blueprints that were added but never materialized."""
     blueprints = list_partitions(context.instance, RUBRIC_SPACE)
     selection = select_panel_blueprints(panel, blueprints)
     stored_keys = set(store.warehouse.values("rubric_blueprints", "blueprint"))
@@ -28,13 +28,13 @@ def plan_rubrics(context: dg.ScheduleEvaluationContext, store: Store, panel: Rub
 
 
 def _config(context: dg.ScheduleEvaluationContext, settings: RubricSettings, store: Store) -> dict[str, dict[str, Any]]:
-    """Configuration by stage. Anchors are chosen among scored responses: the first night has none yet."""
+    """Configuration by stage. Anchors are chosen among scored responses, so the first night has none."""
     first = [] if settings.extract_points else ["rubric_blueprints"]
     stages = {name: names for name, names in RUBRIC_STAGE_SETTINGS.items() if name not in first}
     if settings.anchors and store.warehouse.values("rubric_scores", "blueprint"):
         stages["rubric_anchors"] = RUBRIC_ANCHOR_SETTINGS
     elif settings.anchors:
-        context.log.info("no scored response yet: judges get anchors from the next night on")
+        context.log.info("no scored response yet: judges get anchors from the next run on")
     return run_config(settings, stages)
 
 
@@ -44,9 +44,9 @@ nightly_rubrics = build_night_schedule(
     name="nightly_rubrics",
     job="rubric_night",
     at=(2, 30),
-    description="the blueprints of the panel's section `rubric` (DTEF_PANEL) are asked and judged again, in a snapshot named after the date. "
-    "Where the panel has `anchors`, judges are shown stored responses again in the same run.",
+    description="the blueprints of the panel's section `rubric` (DTEF_PANEL), in a snapshot named after the date. If the panel has "
+    "`anchors`, judges judge stored responses again in the same run.",
     label="rubrics",
-    nothing="no blueprint of the panel has been added yet: `dtef rubric add PATH` does",
+    nothing="no blueprint of the panel has been added yet: add it with `dtef rubric add PATH`",
 )
 RUBRIC_SCHEDULES = [nightly_rubrics]

@@ -47,10 +47,10 @@ rubric_board = build_board_asset(
         "rubric_board",
         """Models ranked by their mean hybrid score over the latest run of every blueprint, each blueprint once.
 
-        The column `cut` tells this board (`overall`) from those of tags, of each blueprint, prompt and criterion.
+        The column `cut` is `overall` for this board; other values are the boards by tag, blueprint, prompt and criterion.
 
-        A model is ranked from 10 blueprints on; one with fewer is listed without a rank. Intervals are of other blueprints of this kind.
-        Blueprints with the tag `test` are in boards of their own alone. Beside it stands the family's part of `comparisons` (every two
+        A rank needs scores in 10 blueprints; a model with fewer is listed without one. Intervals are for other blueprints of this kind.
+        Blueprints with the tag `test` are only on their own boards. The asset also writes the family's part of `comparisons` (any two
         models).""",
         lambda connection, _: {"rubric_board": board_of_all(connection), "comparisons": build_comparisons_table(connection)},
         reads=BOARD_READS,
@@ -84,8 +84,8 @@ rubric_champions = build_board_asset(
         "rubric_champions",
         """The best models of each dimension that analysts grade: one row per dimension and model that is graded in it, best first.
 
-        The grades of the latest graded snapshot of each blueprint count, several analysts are averaged, and each blueprint counts once. A
-        model is eligible from 5 blueprints on. Blueprints with the tag `test` are left out. The panel's key `consistent_champions` asks for
+        The grades are those of the latest graded snapshot of each blueprint, averaged over analysts; each blueprint counts once. A model is
+        eligible with 5 blueprints or more. Blueprints with the tag `test` are left out. The panel's key `consistent_champions` requires
         steady grades.""",
         _compute_champions,
         reads=CHAMPIONS_READ,
@@ -99,8 +99,8 @@ rubric_agreement = build_board_asset(
         "rubric_agreement",
         """How far judges agree: one row per cut (overall, blueprint, pair of judges, kind of criterion, language) and its value.
 
-        Krippendorff's alpha of the classes in the latest run of each blueprint, with an interval by prompts: from 0.8 on reliable, from 0.667
-        on tentative. Beside it stands `rubric_disagreed`, the criteria on which the judges of one response differ by more than 0.3.""",
+        Krippendorff's alpha of the classes in the latest run of each blueprint, with an interval by prompts: reliable from 0.8, tentative
+        from 0.667. The asset also writes `rubric_disagreed`, the criteria on which the judges of one response differ by more than 0.3.""",
         lambda connection, _: build_agreement_tables(connection),
         reads=JUDGED_READ,
         previews={
@@ -117,9 +117,10 @@ rubric_validity = build_board_asset(
         "rubric_validity",
         """Whether judges favour models of their own maker: one row for all judges together, then one per judge and model of one maker.
 
-        `gamma` is what a judge gives to its own maker's responses beyond what the other judges give to the same ones. The table is called
-        `rubric_self_preference`. Beside it stand `rubric_judges` (what became of each judge's calls, and what they cost, each call once) and
-        `rubric_variance_shares` (what scores vary by: answers, judges, repeats). All of the latest run of each blueprint.""",
+        `gamma` is how much higher a judge scores its own maker's responses than the other judges score the same ones. The table is
+        `rubric_self_preference`. The asset also writes `rubric_judges` (outcomes and cost of each judge's calls, each call once) and
+        `rubric_variance_shares` (the shares of the variance that are due to answers, judges and repeats). All tables use the latest run of
+        each blueprint.""",
         lambda connection, store: build_validity_tables(connection, store.responses.responses),
         reads=JUDGED_READ,
         previews={
@@ -145,9 +146,10 @@ rubric_corrected = build_board_asset(
         "rubric_corrected",
         """Scores corrected by people's labels of a few drawn prompts: one row per model over all blueprints, then one per blueprint and model.
 
-        `corrected` estimates the board's own number, had people decided every point that judges decide; its interval takes prompts for a sample
-        of what might be asked, `here_low` to `here_high` is of these very prompts. Beside it stands `rubric_known_classes`, how often each
-        judge says what people say. Both are empty until labels are imported (`dtef import labels`). No model is asked.""",
+        `corrected` estimates the score on the board if people had decided every point that judges decide. Its interval treats the prompts as
+        a sample of their kind; `here_low` to `here_high` is the interval for these prompts only. The asset also writes
+        `rubric_known_classes`, how often each judge agrees with people. Both are empty until labels are imported (`dtef import labels`). The
+        asset makes no requests.""",
         _compute_corrected_tables,
         reads=CORRECTED_READS,
         previews={
@@ -162,7 +164,7 @@ rubric_drift, rubric_no_drift, rubric_verdicts_were_sent = build_drift_assets(
     FamilyDrift(
         subject=WATCHED,
         code_version="6",
-        besides="Where judges were shown stored answers again (`rubric_anchors`), `net_shift` is a model's shift net of theirs.",
+        besides="If judges judged stored answers again (`rubric_anchors`), `net_shift` is a model's shift minus theirs.",
         scores=("rubric_scores", "blueprint", "dtef rubric run"),
     )
 )
@@ -180,12 +182,12 @@ rubric_pipeline, rubric_roll_ups, rubric_boards_after_run = family_jobs(RUBRIC_F
 rubric_night = dg.define_asset_job(
     "rubric_night",
     selection=dg.AssetSelection.assets(*stage_keys(RUBRIC_STAGES), rubric_anchors.key),
-    description="What the schedule `nightly_rubrics` runs: the stages for the panel's blueprints, and judges shown stored responses again.",
+    description="The schedule `nightly_rubrics`: the stages for the panel's blueprints, and repeated judgements of anchors.",
 )
 rubric_anchors_again = dg.define_asset_job(
     "rubric_anchors_again",
     selection=dg.AssetSelection.assets(rubric_anchors),
-    description="Shows judges stored responses again in a snapshot, so that their drift can be distinguished from drift of the models.",
+    description="Judges judge stored responses again in a snapshot, which separates their drift from that of the models.",
 )
 RUBRIC_JOBS = [rubric_pipeline, rubric_night, rubric_roll_ups, rubric_anchors_again]
 RUBRIC_SENSORS = [new_blueprint, rubric_boards_after_run]

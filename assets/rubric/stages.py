@@ -1,4 +1,4 @@
-"""The stages of the rubric family. Those here read files, ask an embedder for vectors, or run functions and scripts."""
+"""The stages of the rubric family. This module has those that read files, embed texts, or run functions and scripts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -43,14 +43,14 @@ from resources.gateway.embedder import EmbeddingResult
 from resources.point_functions import evaluating
 
 SCORED_POINTS = 0.9
-"""Share of a blueprint's points that must have a score, lest the check warns."""
+"""Share of a blueprint's points with a score below which the check warns."""
 
 
 def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Tables:
-    """The tables of a blueprint's file; with `extract_points`, what an analyst is asked for the key points of its ideal answers."""
+    """The tables of a blueprint's file; with `extract_points`, the requests to an analyst for the key points of its ideal answers."""
     file = BLUEPRINT_NOTES.read(inputs.outside.warehouse, inputs.key)
     if file is None:
-        raise DtefError(f"{inputs.key}: no file of it is known; `dtef rubric add PATH` adds it")
+        raise DtefError(f"{inputs.key}: its file is unknown; add it with `dtef rubric add PATH`")
     result, blueprint = read(file)
     points: dict[str, tuple[str, ...]] = {}
 
@@ -95,12 +95,12 @@ def _list_dropped_parts(_: Inputs, rows: pa.Table) -> Iterator[str]:
 
 RUBRIC_BLUEPRINTS_STAGE = Stage(
     "rubric_blueprints",
-    """What a blueprint's file says: one row with its title, tags, models and the hash of its test.
+    """The contents of a blueprint's file: one row with its title, tags, models and the hash of its test.
 
-    Beside it stand the tables `rubric_prompts` (what is asked), `rubric_criteria` (what responses are judged by) and `rubric_findings` (what
-    is wrong with the file or worth knowing, with place and remedy). A file with errors fails its partition, unless it was added with
+    The stage also writes the tables `rubric_prompts` (what models are asked), `rubric_criteria` (what responses are judged by) and
+    `rubric_findings` (faults and notes, with place and remedy). A file with errors fails its partition, unless it was added with
     `--skip-broken`, which leaves the broken parts out and counts them. With `extract_points` a model lists the key points of ideal answers
-    without criteria (`rubric_extractions`), and these become criteria; without it nobody is asked.""",
+    without criteria (`rubric_extractions`), and these become criteria; otherwise the stage makes no requests.""",
     plan_blueprint,
     after=(rubric_files.key.to_user_string(),),
     settings=RUBRIC_STAGE_SETTINGS["rubric_blueprints"],
@@ -108,17 +108,17 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
     asks=True,
     checks=(
         make_uniqueness_check(
-            "rubric_prompts_unique", "A prompt id stands once in its blueprint.", "rubric_prompts", ("prompt",)
+            "rubric_prompts_unique", "A prompt id is unique in its blueprint.", "rubric_prompts", ("prompt",)
         ),
         make_uniqueness_check(
             "rubric_criteria_have_places",
-            "Every criterion has a place of its own: no two paths of different blocks, and no two points of a path, are taken for one.",
+            "Every criterion has a unique block, path and position.",
             "rubric_criteria",
             RUBRIC_POINT,
         ),
         Check(
             "rubric_parts_left_out",
-            "Warns of blueprints of which broken parts were left out, as `--skip-broken` allows.",
+            "Warns of blueprints with broken parts that were left out (`--skip-broken`).",
             "rubric_findings",
             ("level", "code", "place"),
             _list_dropped_parts,
@@ -132,7 +132,7 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
 
 
 def embed_texts(inputs: Inputs, settings: RubricSettings) -> Tables:
-    """The vectors that there were, and those of texts without one. Raises GatewayError where no text at all can be embedded."""
+    """The stored vectors, and new ones for texts without a vector. Raises GatewayError if no text can be embedded."""
     spec = choose_embedder(settings.embedder, inputs.models)
     embedder = identify_embedder(spec)
     every = spec.is_local if settings.every_prompt is None else settings.every_prompt
@@ -160,8 +160,8 @@ RUBRIC_EMBEDDINGS_STAGE = Stage(
     "rubric_embeddings",
     """Vectors of ideal answers and responses: one row per text and embedder, however many responses have that text.
 
-    A text is embedded once, whatever the snapshot. One that is longer than the embedder's window is embedded in windows, not cut. Where no
-    text at all can be embedded the partition fails, so that no similarity is published as 0.""",
+    A text is embedded once, for all snapshots. A text that is longer than the embedder's window is embedded in windows, not cut. If no text
+    can be embedded, the partition fails, so that no similarity is published as 0.""",
     embed_texts,
     after=("rubric_responses",),
     settings=RUBRIC_STAGE_SETTINGS["rubric_embeddings"],
@@ -204,11 +204,11 @@ def _report_unscored_points(_: Inputs, rows: pa.Table) -> Iterator[str]:
 
 RUBRIC_POINTS_STAGE = Stage(
     "rubric_points",
-    """How far each criterion is met: one row per (response, criterion), 0 to 1, inverted for what a response is not to do.
+    """How far each criterion is met: one row per (response, criterion), 0 to 1, inverted for should_not.
 
-    A criterion in words has the mean of the judges that answered; where some did not, `low` and `high` say what the missing ones could make of
-    it. A function is computed here, scripts in a process of their own. What cannot be scored is null with a reason, never 0. With
-    `with_labels` a person's label takes the judges' place (`labelled`, `by_judges`). No model is asked.""",
+    The point of a criterion in words is the mean over the judges that answered; if some did not, `low` and `high` are its bounds for any
+    missing judgement. Functions are computed here, scripts in a separate process. What cannot be scored is null with a reason, never 0. With
+    `with_labels` a person's label replaces the judges' score (`labelled`, `by_judges`). This stage makes no requests.""",
     score_points,
     after=("rubric_judgements",),
     settings=RUBRIC_STAGE_SETTINGS["rubric_points"],
@@ -222,7 +222,7 @@ RUBRIC_POINTS_STAGE = Stage(
         ),
         Check(
             "rubric_points_have_reasons",
-            "A score lies in 0 to 1, and a point without one says why.",
+            "A score is in 0 to 1, and a point without a score has a reason.",
             "rubric_points",
             ("prompt", "model", "score", "reason"),
             _find_impossible_points,
@@ -230,7 +230,7 @@ RUBRIC_POINTS_STAGE = Stage(
         ),
         Check(
             "rubric_cells_complete",
-            "Warns of blueprints of which fewer than nine in ten points have a score.",
+            "Warns of blueprints with scores for fewer than 90 % of the points.",
             "rubric_points",
             ("score",),
             _report_unscored_points,

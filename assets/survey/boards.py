@@ -30,14 +30,14 @@ from dtef_pipeline.tables import describe_schema
 
 
 class BoardConfig(dg.Config):
-    """What boards rank by, and how sure they are."""
+    """Settings of boards: the metric, intervals and segments."""
 
     metric: str = Field(default="js", description=f"Metric to rank by: {', '.join(METRICS)}.")
     intervals: bool = Field(default=True, description="Whether boards have intervals, ranges of ranks and tiers.")
     seed: int = Field(default=SEED, ge=0, description="Seed of the resampled answers behind intervals.")
 
     non_answers: bool = Field(
-        default=False, description="Include segments of people who gave no answer, such as party:refused."
+        default=False, description="Include segments of people who did not answer, such as party:refused."
     )
 
     def options(self, targets: str) -> BoardOptions:
@@ -51,7 +51,7 @@ class BoardConfig(dg.Config):
 
 
 def publish_views(store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table]:
-    """Write the tables that `make` makes of the survey's scores; what was written. Raises WarehouseError before anything is scored."""
+    """Write the tables that `make` computes from the survey's scores, and return them. Raises WarehouseError if nothing is scored yet."""
     return publish(store, HELD, CODED, config.options, make, "survey")
 
 
@@ -65,9 +65,9 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     """Models ranked by their mean score over all segments and questions of all rounds, per context level.
 
     Each mean has its 95 % interval; `skill` places it between the leave-one-out marginal (0) and the ceiling (1); models of one `tier` cannot
-    be distinguished from its first. Models of different coverage are ranked by the score expected if all had been asked the same questions.
-    `targets` says whether questions that define a segment are left out (`clean`) or kept, as the published figures do (`all`). A model
-    that scores below `baseline/population-marginal` does no better than ignoring who is asked. The asset also writes the table
+    be distinguished from its first. Ranks use the score that each model is expected to have if all had the same questions. `targets` says
+    whether questions that define a segment are left out (`clean`) or kept, as in the published figures (`all`). A model that scores below
+    `baseline/population-marginal` does worse than a prediction that ignores the segment. The asset also writes the table
     `question_batteries`: which questions intervals count as one, over all rounds, and why.
     """
     batteries = store.warehouse.query(build_question_batteries, only=["survey_responses"])
@@ -92,8 +92,8 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
 def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """The leaderboard by round, segment, attribute and question, the consistency over segments, and the ranks under every metric.
 
-    The column `cut` says what a row is of: `round`, `segment`, `attribute` or `question`. Beside it stand the tables `consistency` and
-    `metric_ranks`.
+    The column `cut` names the breakdown of a row: `round`, `segment`, `attribute` or `question`. The asset also writes the tables
+    `consistency` and `metric_ranks`.
     """
     tables = publish_views(store, config, make_views(BREAKDOWNS, "consistency", "metric_ranks"))
     segments = select_cut(clean(tables[BREAKDOWNS]).to_pandas(), "segment", KEYS.groups)
@@ -108,10 +108,10 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
 
 @dg.asset(deps=["segment_results"], **roll_up("comparisons", code_version="7"))
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """Each pair of models on the cells that both have a score for: the difference with its interval, and whether chance can explain it.
+    """Any two models, on the cells that both have a score for: the difference with its interval, and whether it is significant.
 
-    The test uses whole batteries, because the segments and questions of a battery are not independent. `p_adjusted` is Holm's over the
-    family of a row (`among`). `verdict` is `better` or `no clear difference`; `parsed_verdict` uses readable responses only.
+    The test uses whole batteries, because the segments and questions of a battery are not independent. `p_adjusted` is Holm's p over the
+    rows with the same `among`. `verdict` is `better` or `no clear difference`; `parsed_verdict` uses readable responses only.
     """
     rows = publish_views(store, config, make_views("comparisons"))["comparisons"]
     columns = [
@@ -133,8 +133,8 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
 def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whether a model's score rises with the answers it is shown as context: one row per (model variant, condition).
 
-    Paired within (segment, question). `evidence-adapting` models do better with more context, `stereotype-holding` ones answer as well
-    without it. Empty where every model was asked at one context level.
+    Scores are paired within (segment, question). `evidence-adapting` models do better with more context, `stereotype-holding` ones do as
+    well without it. The table is empty if every model has only one context level.
     """
     rows = publish_views(store, config, make_views("responsiveness"))["responsiveness"]
     columns = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_adjusted", "verdict", "parsed_verdict"]
@@ -145,22 +145,22 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
 def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Which segments of an attribute a model predicts worse or better than the others: one row per model, attribute and segment.
 
-    A segment of few people scores low with any model. `expected` is the score of a segment of its size that is predicted as well as the others
-    of its attribute; `deviation` is how far the score is below (negative) or above it. `verdict` is `worse`, `better` or `no clear
-    difference`, with p adjusted (Holm) over the segments of the attribute for that model.
+    Small segments score low with any model. `expected` is the score of a segment of this size that is predicted as well as the others of its
+    attribute; `deviation` is the score minus the expected one. `verdict` is `worse`, `better` or `no clear difference`, with p adjusted
+    (Holm) over the segments of the attribute for that model.
     """
     rows = publish_views(store, config, make_views("segment_gaps"))["segment_gaps"]
     columns = ["model", "attribute", "segment", "context_level", "deviation", "low", "high", "p_adjusted", "verdict"]
     of_clean = clean(rows).sort_by([("p_adjusted", "ascending")])
-    return _test_table(rows, config, of_clean, columns, told_apart=["worse", "better"])
+    return _test_table(rows, config, of_clean, columns, significant=["worse", "better"])
 
 
 @dg.asset(deps=["segment_results"], **roll_up("reliability", code_version="5"))
 def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """How far repeated draws of the same prompt agree, and how small a difference could be found: one row per model.
+    """Agreement of repeated draws of the same prompt, and the smallest difference that can be detected: one row per model.
 
-    `icc` is the share of a score's variance that is between cells and not between draws. Empty where every prompt was asked once
-    (`dtef run --draws 3`).
+    `icc` is the share of the variance of scores that is between cells and not between draws. The table is empty if every prompt has only one
+    draw; `dtef run --draws 3` requests more.
     """
     rows = publish_views(store, config, make_views("reliability"))["reliability"]
     columns = ["model", "context_level", "n_cells", "n_draws", "icc", "within_sd", "rerun_detectable", "model_detectable"]
@@ -171,7 +171,7 @@ survey_costs = build_costs_asset(FAMILY_BY_NAME["survey"], ["predictions"], "dte
 
 
 def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:
-    """Scores over the context levels, each model's over the pairs that it has at all of its levels, where there are several."""
+    """Scores over the context levels, for each model on the pairs that it has at all of its levels; empty with only one level."""
     if len(pa.compute.unique(board["context_level"])) < 2:
         return {}
     shared = store.warehouse.query(lambda connection: restrict_to_shared_pairs(connection, board.to_pandas()), only=["scores"])
@@ -181,7 +181,7 @@ def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:
 def _test_table(
     rows: pa.Table, config: BoardConfig, selection: pa.Table, columns: list[str], **verdicts: list[str]
 ) -> dg.MaterializeResult[Any]:
-    """The result of a test: how many of the `selection` rows have one of the `verdicts`, by the name of the metadata, and the first of them."""
+    """The result of a test: the number of `selection` rows with each group of `verdicts`, by metadata key, and a preview of the rows."""
     counts = {
         name: int(pa.compute.sum(pa.compute.is_in(selection["verdict"], pa.array(words))).as_py() or 0)
         for name, words in verdicts.items()

@@ -1,4 +1,4 @@
-"""The words of the questions that moved, from the survey beside the scores."""
+"""The texts of the questions that changed, from the survey."""
 
 import pyarrow as pa
 
@@ -7,7 +7,7 @@ from resources.warehouse import Warehouse
 
 
 def add_question_texts(warehouse: Warehouse, checks: pa.Table) -> pa.Table:
-    """The rows with the words of the questions that moved, read only where one did."""
+    """The rows with the texts of the questions that changed; reads the survey only if one did."""
     if not (rounds := list_moved_rounds(checks)):
         return checks
     return warehouse.query(lambda connection: add_moved_texts(checks, connection), only=["survey_responses"], first=rounds)

@@ -1,4 +1,4 @@
-"""The sensor `new_round`: watches the landing folder, and has each round that is new or has changed registered and run, once."""
+"""The sensor `new_round`: watches the landing folder, and registers and runs each new or changed round once."""
 
 import json
 import time
@@ -34,33 +34,33 @@ _FEW_WORDS = 60
 """Characters."""
 _CHECK = "landings_can_be_read"
 REGISTER_SECONDS = 20.0
-"""No further round is begun in a tick after so long: Dagster ends a tick after 60 s, and what it noted in the cursor is lost then."""
+"""A tick starts no further round after this time, because Dagster ends a tick after 60 s and then loses its cursor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen of one thing in the folder, and what has been done about it: kept in the sensor's cursor."""
+    """The state of one file or folder in the landing folder, which is kept in the sensor's cursor."""
 
     stamp: str = ""
     """Its `fingerprint`."""
     hash: str = ""
-    """Its `content_hash`, taken anew while the stamp changes and once after that."""
+    """Its `content_hash`, computed whenever the stamp has changed and once after that."""
     stable: bool = False
-    """The same stamp and bytes at two looks."""
+    """Whether stamp and bytes are the same at two ticks."""
     done: bool = False
-    """Nothing is left to do until the bytes change."""
+    """Whether nothing is left to do until the bytes change."""
     rounds: tuple[str, ...] = ()
-    """The rounds it was found to hold."""
+    """The rounds that it contains."""
     yields_to: Mapping[str, str] = field(default_factory=dict)
-    """Of its rounds, those for which another thing in the folder is used: round to name."""
+    """Its rounds that are read from another file or folder instead: round to name."""
     settled: Mapping[str, str] = field(default_factory=dict)
-    """Of its rounds, those with nothing left to do for these bytes: round to what is wrong with it, empty when it was registered."""
+    """Its rounds with nothing left to do for these bytes: round to its error, or to an empty text if it was registered."""
     trouble: str = ""
-    """Why it cannot be used, or not wholly: a line for each of its rounds. Reported when it is new."""
+    """Why all or a part of it cannot be used: one line per round. Reported when it is new."""
 
 
 def check_path(path: Path, before: Look | None) -> Look:
-    """One look. Raises OSError for a dangling link, or a file that vanishes while it is being looked at."""
+    """The new state of a path. Raises OSError for a dangling link, or a file that vanishes in the meantime."""
     stamp = compute_fingerprint(path)
     if before and before.stable and before.stamp == stamp:
         return before
@@ -74,7 +74,7 @@ def check_path(path: Path, before: Look | None) -> Look:
 
 
 class Landing:
-    """One tick: what stands in the folder now, beside what was seen at the tick before. `clock`: seconds, never going back."""
+    """One tick: the state of the folder now and at the previous tick. `clock`: monotonic seconds."""
 
     def __init__(
         self,
@@ -90,13 +90,13 @@ class Landing:
         self.left: list[str] = []
 
     def requests(self) -> list[dg.RunRequest]:
-        """The runs to start. What fails is kept to the file or folder it concerns; what there is no time for is left to the next tick."""
+        """The runs to start. A failure affects only its own file or folder; what there is no time for is left for the next tick."""
         for path in sorted(self.folder.iterdir()):
             if not path.name.startswith("."):
                 self._look(path)
         requests = [request for name in list(self.now) for request in self._land(name)]
         if self.left:
-            self.context.log.info(f"left to the next look, after {REGISTER_SECONDS:g} s: {', '.join(self.left)}")
+            self.context.log.info(f"left for the next tick, after {REGISTER_SECONDS:g} s: {', '.join(self.left)}")
         return requests
 
     @property
@@ -105,17 +105,17 @@ class Landing:
 
     @property
     def reason(self) -> str:
-        """Why there is nothing to run, and what cannot be used: the first clause of each trouble, whose whole text the log has."""
+        """Why there is nothing to run, and what cannot be used: the first clause of each error; the log has the whole text."""
         waiting = [name for name, look in self.now.items() if not look.stable and not look.trouble]
         troubles = [f"{name}: {_extract_first_clauses(look.trouble)}" for name, look in self.now.items() if look.trouble]
         arriving = f"; waiting until it stops changing: {', '.join(waiting)}" if waiting else ""
-        remainder = f"; left to the next look: {', '.join(self.left)}" if self.left else ""
+        remainder = f"; left for the next tick: {', '.join(self.left)}" if self.left else ""
         unusable = f"; cannot be used: {'; '.join(troubles)}" if troubles else ""
-        return f"nothing new and complete in {self.folder}{arriving}{remainder}{unusable}"
+        return f"no new, complete survey in {self.folder}{arriving}{remainder}{unusable}"
 
     @property
     def evaluations(self) -> list[dg.AssetCheckEvaluation]:
-        """What the check `landings_can_be_read` says, where that differs from its result after the tick before."""
+        """The result of the check `landings_can_be_read`, if it differs from that after the previous tick."""
         if self.context.cursor is not None and _list_troubles(self.now) == _list_troubles(self.before):
             return []
         return [dg.AssetCheckEvaluation(survey_files.key, _CHECK, **_can_be_read(self.now))]
@@ -128,7 +128,7 @@ class Landing:
             self._record_look(path.name, Look(trouble=f"{path}: {error.strerror}"))
 
     def _drop_mended(self, look: Look) -> Look:
-        """A round in trouble is landed again once someone has ingested these very bytes by hand, with an option that lets them pass."""
+        """Land a failed round again once someone has ingested the same bytes by hand, with an option that accepts them."""
         rounds = [
             round_id for round_id, trouble in look.settled.items() if trouble and self._is_ingested_by_hand(round_id, look.hash)
         ]
@@ -158,7 +158,7 @@ class Landing:
         return self._land_rounds(name, surveys)
 
     def _land_rounds(self, name: str, surveys: Sequence[Survey]) -> list[dg.RunRequest]:
-        """The runs of what one file or folder holds; its rounds that were settled at an earlier tick are not begun again."""
+        """The runs of one file or folder, without its rounds that were settled at an earlier tick."""
         look, notes = self.now[name], dict(self.now[name].settled)
         requests, troubles, yields_to, is_done = list[dg.RunRequest](), list[str](), dict[str, str](), True
         for survey in surveys:
@@ -188,14 +188,14 @@ class Landing:
         return requests
 
     def _is_time_up(self) -> bool:
-        """Never before something was begun: however slow the disk is, each tick gets further."""
+        """Whether the tick's time is up; never before it has started something, so each tick makes progress on a slow disk."""
         return self.begun > 0 and self.clock() >= self.deadline
 
     def _format_error(self, name: str, error: Exception) -> str:
         return str(error) if isinstance(error, DtefError) else f"{self.folder / name}: {type(error).__name__}: {error}"
 
     def _register(self, survey: Survey, name: str, checksum: str) -> list[dg.RunRequest]:
-        """The run of a round, under a key of its own for each landing: asked for twice, it is started once."""
+        """The runs of a round. The run key is that of the landing, so a repeated request does not start a second run."""
         if self._is_ingested_by_hand(survey.round, checksum):
             return []
         source = self.sources.get(survey.round)
@@ -205,9 +205,11 @@ class Landing:
         summary = "new" if result.changes is None else str(result.changes)
         self.context.log.info(f"{survey.round} from {name}, {format_count(len(result.keys), 'segment')}: {summary}")
         if result.retired:
-            self.context.log.warning(f"{survey.round}: retired, no longer in the survey: {', '.join(result.retired)}")
+            self.context.log.warning(
+                f"{survey.round}: retired segments that are no longer in the survey: {', '.join(result.retired)}"
+            )
         tags = {LANDING_TAG: f"{survey.round}:{result.source.landing}", CHANGED_TAG: _format_changes(result.changes)}
-        # What was left out of the files may be another than before, and the first stage alone notes it.
+        # What was left out of the files may have changed, which only the first stage records.
         only = [_FIRST_STAGE] if result.changes == Changes() and self._has_results(survey.round, result.keys) else None
         return [
             dg.RunRequest(
@@ -219,12 +221,12 @@ class Landing:
         ]
 
     def _has_results(self, round_id: str, keys: Sequence[str]) -> bool:
-        """Whether all partitions of the round have been run to the end once."""
+        """Whether all partitions of the round have results."""
         segments = self.sources.warehouse.values("segment_results", "segment", round=round_id)
         return {partition_key(round_id, segment) for segment in segments}.issuperset(keys)
 
     def _find_competing_file(self, round_id: str, name: str) -> str | None:
-        """The other thing in the folder that the round is read from already."""
+        """The name of another file or folder that the round is already read from; None: there is none."""
         source = self.sources.before(round_id)
         path = Path(source.path) if source else None
         if path is None or path.parent != self.folder.absolute() or path.name == name:
@@ -232,12 +234,12 @@ class Landing:
         return path.name if self._is_used_for(round_id, path.name) else None
 
     def _is_used_for(self, round_id: str, name: str) -> bool:
-        """False once it is gone, or was read anew and no longer holds the round."""
+        """Whether the file or folder exists and still contains the round, as far as it was read."""
         look = self.now.get(name)
         return look is not None and (not look.rounds or round_id in look.rounds)
 
     def _record_look(self, name: str, look: Look) -> None:
-        """Keep what was found; trouble is an error in the tick's log when it is new."""
+        """Keep the state; log its trouble as an error if it is new."""
         before = self.before.get(name)
         if look.trouble and (before is None or before.trouble != look.trouble):
             self.context.log.error(f"{name}: {look.trouble}")
@@ -245,7 +247,7 @@ class Landing:
 
 
 def _read_cursor(cursor: str | None) -> dict[str, Look]:
-    """What was seen before; nothing of it where an earlier version of the sensor wrote it."""
+    """The states in the cursor, without those of earlier versions of the sensor."""
     looks = json.loads(cursor or "{}")
     return {name: Look(**{**look, "rounds": tuple(look["rounds"])}) for name, look in looks.items() if isinstance(look, dict)}
 
@@ -257,7 +259,7 @@ def _list_troubles(looks: Mapping[str, Look]) -> dict[str, str]:
 def _can_be_read(looks: Mapping[str, Look]) -> dict[str, Any]:
     """Result of the check: what in the folder cannot be used, and why."""
     troubles = _list_troubles(looks)
-    faults = f"{len(troubles)} of {len(looks)} cannot be read, or not wholly: {', '.join(troubles)}" if troubles else ""
+    faults = f"{len(troubles)} of {len(looks)} cannot be read, or only in part: {', '.join(troubles)}" if troubles else ""
     return {
         "passed": not troubles,
         "severity": dg.AssetCheckSeverity.WARN,
@@ -268,12 +270,12 @@ def _can_be_read(looks: Mapping[str, Look]) -> dict[str, Any]:
 
 @asset_check(asset=survey_files.key, name=_CHECK)
 def landings_can_be_read(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-    """Warns of files in the folder DTEF_SURVEYS that cannot be read, wholly or in part. The sensor `new_round` reports when that changes."""
+    """Warns of files in the folder DTEF_SURVEYS that cannot be read or only in part. The sensor `new_round` reports each change."""
     return dg.AssetCheckResult(**_can_be_read(_read_cursor(sensor_cursor(context.instance, new_round.name))))
 
 
 def _extract_first_clauses(trouble: str) -> str:
-    """Of each line what is wrong, and what was found instead where that is a few words: `...; got 'an empty directory'`."""
+    """The first clause of each line, with the value that was found if it is short: `...; got 'an empty directory'`."""
     clauses = []
     for line in trouble.splitlines():
         wrong, _, tail = line.partition("; ")
@@ -291,13 +293,13 @@ def _format_changes(changes: Changes | None) -> str:
     job_name="survey_pipeline",
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.STOPPED,
-    description="Watches the folder DTEF_SURVEYS: a round that is new or has changed is run once all of it is there and has been the same for "
-    "two looks. What cannot be read is named in the log of a tick and by a check of survey_files, and holds up no other. Off until switched on.",
+    description="Watches the folder DTEF_SURVEYS: runs a new or changed round once its files are complete and unchanged for two ticks. "
+    "The log of a tick and a check of survey_files list what cannot be read; it does not stop the others. Off by default.",
 )
 def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
-    """Watches the folder DTEF_SURVEYS. A round that is new or has changed, and is the same at two looks, is registered and run.
+    """Registers and runs each new or changed round in the folder DTEF_SURVEYS, once its files are unchanged for two ticks.
 
-    What cannot be read is reported here, once, and does not hold up the others. Off until switched on.
+    What cannot be read is reported once and does not stop the others. Off by default.
     """
     folder = Settings.read_environment().surveys
     if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""The nightly schedule of surveys: the panel's rounds are asked again in a snapshot of the night."""
+"""The nightly schedule of surveys: it repeats the panel's rounds in a snapshot of the night."""
 
 import dagster as dg
 
@@ -13,7 +13,7 @@ from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_confi
 
 
 def plan_surveys(context: dg.ScheduleEvaluationContext, store: Store, panel: SurveySettings) -> NightPlan:
-    """From the predictions on. Partitions without prompts are left out and named."""
+    """The run from the predictions on. It leaves out and names partitions without prompts."""
     selection, known_keys = resolve_panel_models(panel, load_store_models(store)), list_partitions(context.instance, SPACE)
     keys = select_panel_partitions(panel, known_keys) if known_keys else []
     config = {stage: fields for stage, fields in build_survey_run_config(selection).items() if stage != "blueprints"}
@@ -26,10 +26,10 @@ nightly_drift_schedule = build_night_schedule(
     name="nightly_drift",
     job="nightly_drift",
     at=(2, 0),
-    description="the panel of DTEF_PANEL is asked again in a snapshot named after the date.",
+    description="the prompts of the panel (DTEF_PANEL), in a snapshot named after the date.",
     label="surveys",
-    nothing="no round has been ingested yet, or no partition of the panel has been run: `dtef run --round ROUND` makes the prompts that a night "
-    "asks",
+    nothing="no round has been ingested yet, or no partition of the panel has been run: `dtef run --round ROUND` makes the prompts that "
+    "a night needs",
     read_panel=load_known_panel,
 )
 SURVEY_SCHEDULES = [nightly_drift_schedule]

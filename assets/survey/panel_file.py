@@ -14,16 +14,16 @@ from resources.warehouse import Warehouse
 
 
 def load_known_panel(settings: Settings) -> SurveySettings:
-    """The panel's defaults without a file. Raises ConfigError when DTEF_PANEL names no file, or its keys or the section `drift` have a fault."""
+    """The panel, or its defaults if none is set. Raises ConfigError if the file of DTEF_PANEL is missing, or its keys or `drift` are wrong."""
     panel = load_panel_section(settings, load_panel)
     load_drift_section(settings)
     return panel or SurveySettings()
 
 
 def load_checked_panel(settings: Settings, models: Models, warehouse: Warehouse | None) -> SurveySettings:
-    """As `load_known_panel`, with a look for all that the panel names: models, the rounds and segments of the warehouse, if it has any.
+    """As `load_known_panel`; also checks the models, and the rounds and segments against the warehouse, if it has any.
 
-    Raises ConfigError for what is not there too, with the file and the line. `warehouse`: None: rounds and segments are not looked for.
+    Raises ConfigError, with file and line, for what does not exist. `warehouse`: None: rounds and segments are not checked.
     """
     panel, path = load_known_panel(settings), settings.panel
     if path is None:
@@ -40,7 +40,7 @@ def load_checked_panel(settings: Settings, models: Models, warehouse: Warehouse 
 
 
 def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
-    """The partitions that have been asked something before: those that were only ingested have no prompts yet."""
+    """The partitions that have prompts; partitions that were only ingested have none yet."""
     rounds = {split_partition_key(key)[0] for key in keys}
     stored_keys = {(name, segment) for name in rounds for segment in warehouse.values("blueprints", "segment", round=name)}
     return [key for key in keys if split_partition_key(key) in stored_keys]

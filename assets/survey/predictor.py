@@ -1,4 +1,4 @@
-"""What is asked about the segments of a run, and the rows of `predictions` that come of it; of baselines, which nobody is asked, the rows."""
+"""The requests about the segments of a run, the rows of `predictions` that they yield, and the rows of baselines, which need no request."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ InStore = Callable[[str], Iterable[ModelInStore]]
 
 _OVERVIEW = (*KEYS.cell, "prompt_id", "reading")
 _DRAW_COLUMNS = (KEYS.item, *DRAW_ORDERS)
-# Of `survey_responses`, what says which prompts are asked; baselines need more.
+# The columns of `survey_responses` that choose the prompts; baselines need more.
 _CHOSEN_BY = (*_DRAW_COLUMNS, "duplicate_of")
 # What a prompt is about in every condition: limits choose by it.
 _SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
@@ -58,20 +58,20 @@ _SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
 
 @dataclass(frozen=True, slots=True)
 class ModelSelection:
-    """Whom a run asks."""
+    """The models of a run."""
 
     models: tuple[ModelSpec, ...]
     models_of: Mapping[str, tuple[ModelSpec, ...]] = field(default_factory=dict)
-    """For a condition, the models asked in it instead of all; baselines are asked in every condition."""
+    """By condition, the models that replace `models` in it; baselines are in every condition."""
 
     @property
     def every(self) -> tuple[ModelSpec, ...]:
-        """Those asked in any condition, each once."""
+        """The models of all conditions, each once."""
         return tuple({m.variant: m for m in [*self.models, *(m for of in self.models_of.values() for m in of)]}.values())
 
     @property
     def language(self) -> tuple[ModelSpec, ...]:
-        """Those that are asked; the others are computed."""
+        """The models that need requests; the others are computed."""
         return tuple(model for model in self.every if not model.is_computed)
 
     def select_models(self, condition: str) -> tuple[ModelSpec, ...]:
@@ -80,9 +80,9 @@ class ModelSelection:
 
 
 def resolve_asked_models(settings: SurveySettings, models: Models) -> ModelSelection:
-    """The two reference baselines are among the models: they cost nothing and stand in every table. From the store, only what it had.
+    """The models of the settings, plus the two reference baselines unless the run rebuilds from the store without naming models.
 
-    Raises ConfigError for a model that is not known.
+    Raises ConfigError for an unknown model.
     """
     references = [] if settings.from_store and not settings.models else [UNIFORM, POPULATION_MARGINAL]
     models_of = {condition: models.resolve(selectors) for condition, selectors in settings.models_of.items()}
@@ -90,18 +90,18 @@ def resolve_asked_models(settings: SurveySettings, models: Models) -> ModelSelec
 
 
 class Prompts(NamedTuple):
-    """What a partition has to ask."""
+    """The prompts of a partition."""
 
     survey: pa.Table
-    """Its `survey_responses`; of these only what says which prompts are asked, where no baseline is."""
+    """Its `survey_responses`; without baselines only the columns that choose the prompts."""
     blueprints: pa.Table
-    """All of them, or the columns of them that were wanted."""
+    """All blueprints, with all or only the requested columns."""
     chosen: pa.Table
-    """Those of the blueprints that the settings ask."""
+    """The blueprints that the settings select."""
 
 
 class Predictor:
-    """What the partitions of a run share: whom they ask, which prompts limited models are asked, and what other rounds and segments answered."""
+    """State that the partitions of a run share: models, the prompts of models with limits, and answers of other rounds and segments."""
 
     def __init__(
         self,
@@ -115,9 +115,9 @@ class Predictor:
         *,
         is_dry: bool = False,
     ) -> None:
-        """`keys`: the partitions of the run, over which limits choose; `in_store`: asked for where tables cannot be read.
+        """`keys`: the partitions of the run, over which limits apply; `in_store`: used if tables cannot be read.
 
-        `read`: reads what was made so far, if not the warehouse; `is_dry`: only an estimate is made, which shows no progress.
+        `read`: reads the tables made so far, by default from the warehouse; `is_dry`: this is only an estimate, which shows no progress.
         """
         self.warehouse, self.settings, self.asked = warehouse, settings, selection
         self._read_table = read
@@ -133,10 +133,10 @@ class Predictor:
             self._prepare_limits()
 
     def _prepare_limits(self) -> None:
-        """Choose the prompts of limited models, and count requests. What cannot be read is left to those who ask.
+        """Choose the prompts of limited models, and count requests. Skips partitions that cannot be read.
 
-        A limited model is asked the prompts of smallest hash, so always the same, so many in each condition, and there about
-        the same questions: conditions are compared on what they share.
+        A limited model gets the prompts with the smallest hashes, so always the same ones, and about the same questions in each condition,
+        because conditions are compared on what they share.
         """
         tables: dict[str, pa.Table] = {}
         twins: dict[str, tuple[str, ...]] = {}
@@ -156,11 +156,11 @@ class Predictor:
         self.sizes = {key: self.size(prompts_of) for key, prompts_of in tables.items()}
 
     def size(self, prompts: pa.Table) -> int:
-        """How many rows language models have of these prompts."""
+        """Number of rows of language models for these prompts."""
         return sum(len(self._select_prompts(prompts, model)) for model in self.asked.language) * self.settings.draws
 
     def _count_model_requests(self, prompts: pa.Table, model: ModelSpec, twins: Mapping[str, Sequence[str]]) -> int:
-        """How many requests the model has, of the whole run."""
+        """Number of requests to the model in the whole run."""
         prompt_ids = set(self._select_prompts(prompts, model)["prompt_id"].to_pylist())
         return count_distinct_requests(prompt_ids, self.settings.draws, self._find_shared_responses(prompt_ids, model, twins))
 
@@ -173,7 +173,7 @@ class Predictor:
         return set(self._stored(keys)["request_key"].to_pylist())
 
     def asks(self, prompts: Prompts) -> tuple[pa.Table | None, RequestList]:
-        """What language models are asked: the rows whose responses are asked for or replayed, if there are any, and the requests."""
+        """The rows of language models whose responses are requested or replayed, if there are any, and their requests."""
         tables, requests = [], []
         twins = same_texts(prompts.blueprints, list_options_in_prompt_order) if has_duplicates(prompts.survey) else {}
         for model in self.asked.language:
@@ -186,7 +186,7 @@ class Predictor:
         return pa.concat_tables(tables) if tables else None, RequestList(requests)
 
     def compute_baselines(self, key: str, prompts: Prompts) -> list[pa.Table]:
-        """The rows of baselines, which nobody is asked."""
+        """The rows of baselines, which need no request."""
         baselines = [model for model in self.asked.every if model.is_computed]
         draws = self.settings.draws
         return [
@@ -201,7 +201,7 @@ class Predictor:
         return build_baseline_rows(prompts, survey, model, draws, self.settings.snapshot, previous, answers)
 
     def _select_prompts(self, prompts: pa.Table, model: ModelSpec) -> pa.Table:
-        """The prompts of the conditions in which the model is asked, as far as its limit goes."""
+        """The prompts of the model's conditions, up to its limit."""
         conditions = pc.unique(prompts["condition"]).to_pylist()
         selection = [condition for condition in conditions if model in self.asked.select_models(condition)]
         if selection != conditions:
@@ -211,8 +211,8 @@ class Predictor:
         return prompts
 
     def merge_rows(self, key: str, new: pa.Table, blueprints: pa.Table) -> tuple[pa.Table, int]:
-        """The partition's predictions in this snapshot: new rows, and those of earlier runs that still stand; and how many rows do not, because
-        their prompt has changed since. Their responses stay in the response store.
+        """The partition's predictions in this snapshot: new rows and valid earlier ones; and the number of earlier rows that were removed,
+        because their prompt has changed. Their responses stay in the response store.
         """
         at = {**SPACE.levels(key), "snapshot": self.settings.snapshot}
         existing = self.warehouse.read_earlier("predictions", **at)
@@ -225,17 +225,17 @@ class Predictor:
         return CALLS.merge_rows(existing, new, blueprints), n_superseded
 
     def _restore(self, key: str, prompts: pa.Table, known_prompts: Sequence[str]) -> pa.Table:
-        """The rows that follow from the response store: of all models with stored responses, and of the baselines of the round's scores.
+        """The rows from the response store: of all models with stored responses, and of the baselines among the round's scores.
 
-        `known_prompts`: ids of the prompts that the partition's other rows are of. Baselines answer these and the ones with a stored response;
-        all prompts where there are neither.
+        `known_prompts`: ids of the prompts of the partition's other rows. Baselines answer these and the ones with a stored response, or all
+        prompts if there are neither.
         """
         survey, snapshot = self._read("survey_responses", key), self.settings.snapshot
         twins = same_texts(prompts, list_options_in_prompt_order) if has_duplicates(survey) else {}
         tables = [PREDICTIONS.empty_table()]
         for entry in self._in_store(snapshot):
             if (model := parse_variant(entry.name, entry.variant)) is None:
-                self.warehouse.warn(f"{key}: not restored, since it is not spelled as a model: {entry.variant}")
+                self.warehouse.warn(f"{key}: not restored, because this is not a model string: {entry.variant}")
                 continue
             batch = self._choose_smallest_sample(prompts, survey, model) if twins else prompts
             reuse = sources(batch["prompt_id"].to_pylist(), twins, model.variant, entry.draws, snapshot, self._find_known_keys)
@@ -248,7 +248,7 @@ class Predictor:
         return pa.concat_tables([*tables, *(self._compute_baseline(key, prompts, survey, *baseline) for baseline in baselines)])
 
     def _choose_smallest_sample(self, prompts: pa.Table, survey: pa.Table, model: ModelSpec) -> pa.Table:
-        """The prompts of the smallest sample with all that have a response of their own: that of a duplicate also serves unasked ones."""
+        """The prompts of the smallest sample with all that have their own response; a response to a duplicate also serves other prompts."""
         keys = request_keys(prompts["prompt_id"].to_pylist(), model.variant, 0, self.settings.snapshot)
         mask = pc.is_in(pa.array(keys, pa.string()), pa.array(self._find_known_keys(keys), pa.string()))
         items, within = prompts.filter(mask)[KEYS.item].combine_chunks(), pc.scalar(True)
@@ -258,7 +258,7 @@ class Predictor:
         return prompts.filter(pc.is_in(prompts[KEYS.item], survey.filter(within)[KEYS.item].combine_chunks()))
 
     def _find_scored_baselines(self, round_id: str) -> list[tuple[ModelSpec, int]]:
-        """The baselines with scores in the round and snapshot, else the two references, and the draws of each: no response store has them."""
+        """The baselines with scores in the round and snapshot, else the two references, each with its draws; no response store has them."""
         rows = self.warehouse.rows("scores", columns=[*MODEL, "snapshot", "draw"], round=round_id)
         of_snapshot = pc.equal(rows["snapshot"], self.settings.snapshot)
         rows = rows.filter(pc.and_(of_snapshot, pc.starts_with(rows["model_variant"], COMPUTED)))
@@ -270,7 +270,10 @@ class Predictor:
         return [(spec, draws) for spec, draws in baselines if spec is not None]
 
     def prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
-        """`columns`: of the blueprints, where nothing is computed; all by default. Raises ConfigError for a condition or level never made."""
+        """The partition's prompts. `columns`: those of the blueprints, if no baseline is computed; by default all.
+
+        Raises ConfigError for a condition or level without prompts.
+        """
         settings = self.settings
         is_computing = columns is None and any(model.is_computed for model in self.asked.every)
         survey = self._read("survey_responses", key, None if is_computing else _CHOSEN_BY)
@@ -291,7 +294,7 @@ class Predictor:
         return self.warehouse.read(table, columns=columns, round=round_id, segment=segment)
 
     def _answers(self, key: str) -> RoundAnswers:
-        """What the segments of the partition's round answered; read once per run."""
+        """The answers of the segments of the partition's round; read once per run."""
         round_id, _ = split_partition_key(key)
         if round_id not in self._rounds:
             tables = []
@@ -302,7 +305,7 @@ class Predictor:
 
 
 def choose_limited_prompts(prompts: pa.Table, limits: Mapping[str, int]) -> dict[str, pa.Array]:
-    """The prompt ids that limited models are asked, by model name."""
+    """By model name, the prompt ids of models with limits."""
     if not limits:
         return {}
     rows = [row for row in prompts.to_pylist() if not (row["reading"] or {}).get("place")]
@@ -317,7 +320,7 @@ def choose_limited_prompts(prompts: pa.Table, limits: Mapping[str, int]) -> dict
 
 
 class SegmentPredictions:
-    """What is asked about one partition, as `CallPlan` has it. Prompts are held from the requests on until the rows are merged."""
+    """The requests of one partition, for `CallPlan`. It holds the prompts from the requests until the rows are merged."""
 
     def __init__(self, predictor: Predictor, key: str) -> None:
         self.predictor, self.key = predictor, key
@@ -338,7 +341,7 @@ class SegmentPredictions:
         return self._asks[1].keys
 
     def foresee(self) -> dict[str, Foreseen]:
-        """What the replies to the requests are taken to be."""
+        """The assumed replies to the requests."""
         rows, _ = self._asks
         if rows is None:
             return {}
@@ -364,7 +367,7 @@ class SegmentPredictions:
 
 
 class PreviousRound:
-    """What each segment answered in earlier rounds. Of a run over many rounds, each round is read once per segment."""
+    """What each segment answered in earlier rounds. A run over many rounds reads each round once per segment."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._warehouse = warehouse
@@ -385,7 +388,7 @@ class PreviousRound:
         return answers
 
     def _list_earlier_rounds(self, round_id: str) -> list[str]:
-        """The earlier rounds of the series, without copies of the round under another id, which would repeat the truth itself."""
+        """The earlier rounds of the series, without copies of the round under another id, which would predict the round from itself."""
         place = make_round_order(round_id)
         earlier = [name for name in self._rounds if make_round_order(name)[0] == place[0] and make_round_order(name) < place]
         return [name for name in earlier if {round_id, name} not in self._copies]

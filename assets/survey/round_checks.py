@@ -1,4 +1,4 @@
-"""Checks of surveys over whole rounds, and over what all nights found."""
+"""Checks of surveys over whole rounds and over all nights."""
 
 import dagster as dg
 import duckdb
@@ -16,7 +16,7 @@ _MOST_QUARANTINED = 0.25
 
 @asset_check(asset=dg.AssetKey("survey_responses"))
 def little_in_quarantine(store: Store) -> dg.AssetCheckResult:
-    """Warns when more than a quarter of a round's (segment, question) pairs were set aside."""
+    """Warns if more than a quarter of a round's (segment, question) pairs are in quarantine."""
     rounds = store.warehouse.values("survey_responses", "round")
     shares = {}
     for round_id in rounds:
@@ -30,7 +30,7 @@ def little_in_quarantine(store: Store) -> dg.AssetCheckResult:
 
 @asset_check(asset=dg.AssetKey("survey_responses"))
 def every_column_recognised(store: Store) -> dg.AssetCheckResult:
-    """Every segment column of the file was recognised; an unknown one is left out, and named here."""
+    """Fails if a round has findings of level error, such as segment columns that were not recognised and are left out."""
     rounds = store.warehouse.values("survey_responses", "round")
     offenders = []
     for round_id in rounds:
@@ -41,9 +41,9 @@ def every_column_recognised(store: Store) -> dg.AssetCheckResult:
 
 @asset_check(asset=dg.AssetKey("drift_checks"))
 def no_drift(store: Store) -> dg.AssetCheckResult:
-    """Fails for a model that drifted on a segment, warns of one to watch, unless the panel's `severity` says otherwise.
+    """Fails for a model with the verdict `drift` on a segment and warns for `watch`, unless the panel's `severity` sets other levels.
 
-    About all rounds: what a night found does not turn green when a run of another round follows.
+    It covers all rounds, so running another round does not hide a finding.
     """
 
     def look(connection: duckdb.DuckDBPyConnection) -> tuple[int, pa.Table]:

@@ -1,4 +1,4 @@
-"""Where the rounds of this installation come from."""
+"""The sources of the rounds of this installation."""
 
 from assets.stage.resources import Store
 from dtef_pipeline.survey.adapters import read_survey
@@ -7,5 +7,5 @@ from resources.sources import Sources
 
 
 def sources_of(store: Store) -> Sources[Survey]:
-    """Which file or folder each round comes from."""
+    """The file or folder of each round."""
     return Sources(store.warehouse, read_survey)

@@ -30,7 +30,7 @@ _NAME = SPACE.name
 
 survey_files = dg.AssetSpec(
     "survey_files",
-    description="""The survey as it stands in the file or folder of its round: one partition per segment, observed when a round is registered
+    description="""The survey in the file or folder of its round: one partition per segment, observed when a round is registered
     (`dtef add`, or the sensor `new_round`). Its data version is a hash of the segment's rows: where it is newer than what
     `survey_responses` was made from, that partition is stale at once, and each later stage as the one before it is made again.
     The observation says what changed.""",
@@ -42,7 +42,7 @@ survey_files = dg.AssetSpec(
 
 
 class RegistrationResult(NamedTuple):
-    """What registering a round came to. `retired`: keys of earlier readings that it no longer has; their partitions and tables are gone."""
+    """The result of registering a round. `retired`: earlier keys that it no longer has; their partitions and tables are deleted."""
 
     keys: list[str]
     retired: list[str]
@@ -52,7 +52,7 @@ class RegistrationResult(NamedTuple):
 
 
 def observe_usable(survey: Survey, *, min_n: int, design_effect: float) -> ObservedRound:
-    """The survey's tables. Raises SurveyError, counting the reasons, when not one (segment, question) pair can be used."""
+    """The survey's tables. Raises SurveyError, with counts of the reasons, if no (segment, question) pair can be used."""
     observed = observe(survey, min_n=min_n, design_effect=design_effect)
     if not len(observed.responses):
         reasons = Counter(observed.quarantine["reason"].to_pylist())
@@ -81,7 +81,7 @@ def check_round(
     replace: bool = False,
     design_effect: float | None = None,
 ) -> ObservedRound:
-    """The tables of a round that is whole and usable, and loses nothing. Raises SurveyError otherwise; see `register_round`."""
+    """The tables of a round. Raises SurveyError if it is incomplete or unusable or would lose data; see `register_round`."""
     survey = require_whole_survey(remove_multi_select(survey), allowed)
     effect = sources.find_design_effect(survey.round, design_effect)
     observed = observe_usable(survey, min_n=min_n, design_effect=effect)
@@ -102,13 +102,13 @@ def register_round(
     replace: bool = False,
     design_effect: float | None = None,
 ) -> RegistrationResult:
-    """Make a round known: its source, its partitions, and which of them hold something new.
+    """Register a round: its source, its partitions, and which of them are new or have changed.
 
-    Segments that the round no longer has are retired; their raw responses stay in the response store. `checksum`: as of
-    `Sources.register`. `allowed`: as of `whole`. `replace`: whether the round may lose what an earlier reading had.
-    `design_effect`: as of `Sources.register`; 1 or more.
-    Raises SurveyError, with nothing changed, where something is missing or lost and not allowed to be.
-    Done again for the same survey, it changes nothing and mends what a killed process left half done.
+    Segments that the round no longer has are retired; their raw responses stay in the response store. `checksum`: see
+    `Sources.register`. `allowed`: see `require_whole_survey`. `replace`: whether the round may lose stored data.
+    `design_effect`: see `Sources.register`; 1 or more.
+    Raises SurveyError, without changing anything, if something is missing or lost that may not be.
+    Repeated for the same survey, it changes nothing, except that it completes what a killed process left undone.
     """
     rows = check_round(sources, survey, min_n=min_n, allowed=allowed, replace=replace, design_effect=design_effect).responses
     keys = sorted(partition_key(survey.round, segment) for segment in rows["segment"].unique().to_pylist())
@@ -135,10 +135,10 @@ def refuse_losses(
     allowed: Collection[str] = (),
     design_effect: float | None = None,
 ) -> None:
-    """Raise SurveyError when the tables of the round hold what this reading of it would take away.
+    """Raise SurveyError if the round would lose data that its tables have.
 
-    `allowed`: as of `whole`; the command that the error names has these options too, and a `design_effect` that was given. What goes by
-    another minimum of respondents than before is no loss: someone chose that.
+    `allowed`: see `require_whole_survey`; the command in the error repeats these options and a given `design_effect`. What is lost because
+    of a new minimum of respondents does not count: someone chose that.
     """
     before = sources.before(survey.round)
     if before is not None and before.min_n != min_n:
@@ -156,13 +156,13 @@ def refuse_losses(
     remaining = {segment.partition(":")[0] for segment in observed.responses["segment"].unique().to_pylist()}
     attributes = sorted({segment.partition(":")[0] for segment in losses.segments_dropped} - remaining)
     whole_attributes = f"; nothing is left of: {', '.join(attributes)}" if attributes else ""
-    problem = f"round {survey.round} would lose what an earlier reading of it had: {losses}{whole_attributes}{why}{first}"
-    what_to_do = f"correct the file, or take the round as it is now with `{_format_replace_command(survey, min_n, allowed, design_effect)}`"
+    problem = f"round {survey.round} would lose data that is stored: {losses}{whole_attributes}{why}{first}"
+    what_to_do = f"correct the file, or accept the loss with `{_format_replace_command(survey, min_n, allowed, design_effect)}`"
     raise SurveyError(f"{problem}; nothing was changed: {what_to_do}", where=survey.path)
 
 
 def _format_replace_command(survey: Survey, min_n: int, allowed: Collection[str], design_effect: float | None) -> str:
-    """The command that reads a round with the same options, and lets it lose what it had."""
+    """The command that reads a round with the same options and accepts losses."""
     options = [
         *(option for code, option in ALLOWANCES.items() if code in allowed),
         *([f"--min-n {min_n}"] if min_n != MIN_N else ()),
@@ -173,7 +173,7 @@ def _format_replace_command(survey: Survey, min_n: int, allowed: Collection[str]
 
 
 def _compare_earlier(sources: Sources[Survey], round_id: str, rows: pa.Table) -> Changes | None:
-    """What differs from the earlier reading; None where there is none that can be read: the round is about to be made anew."""
+    """The changes from the earlier reading; None if there is no readable one, because the round is about to be rebuilt."""
     try:
         before = sources.warehouse.read_or_empty("survey_responses", columns=COMPARED_COLUMNS, round=round_id)
     except WarehouseError:
@@ -182,9 +182,9 @@ def _compare_earlier(sources: Sources[Survey], round_id: str, rows: pa.Table) ->
 
 
 def _add_as_neighbours(instance: dg.DagsterInstance, keys: list[str], known_keys: list[str]) -> None:
-    """Add what is new of a round's keys; the earlier ones move to the end with them where they would be no range otherwise.
+    """Add the new keys of a round; the earlier ones move to the end with them if they would not form a range otherwise.
 
-    Nothing is lost by that: what was materialized is kept by the key's name, and comes back with it.
+    This loses nothing, because Dagster keeps materializations by the name of the key.
     """
     key_set = set(known_keys)
     new = [key for key in keys if key not in key_set]
@@ -198,7 +198,7 @@ def _add_as_neighbours(instance: dg.DagsterInstance, keys: list[str], known_keys
 
 
 def _observe_files(instance: dg.DagsterInstance, source: Source, rows: pa.Table, changes: Changes | None) -> None:
-    """Tell Dagster the data version of each segment that holds something new; the others stay as they are."""
+    """Report to Dagster the data version of each segment that is new or has changed."""
     segments = rows["segment"].unique().to_pylist()
     hashes = read_observed_versions(instance, survey_files.key, [partition_key(source.round, segment) for segment in segments])
     for segment in segments:

@@ -68,7 +68,7 @@ class _Round(NamedTuple):
 
 
 def read_segment(inputs: Inputs, _: SurveySettings) -> Tables:
-    """What a segment answered, from the file of its round. Raises DtefError where nothing of it can be used."""
+    """What a segment answered, from the file of its round. Raises DtefError if it has no usable answers."""
     rows, references = (table.filter(pc.field("segment") == inputs.levels["segment"]) for table in _read_round(inputs))
     if not len(rows):
         raise DtefError(f"{inputs.key}: the survey has no usable answers of this segment; survey_quarantine has the reasons")
@@ -113,24 +113,24 @@ def _observe_round(inputs: Inputs, round_id: str) -> _Round:
 
 
 def _write_findings(warehouse: Warehouse, round_id: str, observed: ObservedRound) -> None:
-    """Write what was left out of the round, and what is conspicuous about it."""
+    """Write what was left out of the round, and the findings about it."""
     warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
     findings = pa.concat_tables([observed.findings, _merge_findings(warehouse, round_id, observed.responses)])
     warehouse.write("survey_findings", findings, round=round_id)
 
 
 def _merge_findings(warehouse: Warehouse, round_id: str, responses: pa.Table) -> pa.Table:
-    """Findings on the round beside those that are stored: which of them are the same survey, and which were predicted without it."""
+    """Findings that compare the round with the stored ones: which are the same survey, and which were predicted without it."""
     rounds = [candidate for candidate in warehouse.values("survey_responses", "round") if candidate != round_id]
     answers = partial(warehouse.rows, "survey_responses", columns=list(COPY_COLUMNS))
     copies = [candidate for candidate in rounds if is_copy(responses, answers(round=candidate))]
     findings = []
     if copies:
-        message = f"The same survey is stored under several ids: {PREVIOUS_ROUND} does not repeat one of them for another."
+        message = f"The same survey is stored under several ids; {PREVIOUS_ROUND} does not predict one of them from another."
         findings.append({"code": SAME_SURVEY, "message": message, "items": [round_id, *copies]})
     if later := _find_later_predicted_rounds(warehouse, round_id):
         again = f"`dtef run --round {' --round '.join(later)} --model baselines`"
-        message = f"Predicted before {round_id} was stored, so that {PREVIOUS_ROUND} does not know it: {again} makes it again."
+        message = f"These rounds were predicted before {round_id} was stored, so {PREVIOUS_ROUND} did not use it; run {again}."
         findings.append({"code": "predicted-without-round", "message": message, "items": later})
     return pa.Table.from_pylist([{"round": round_id, "level": "warning", **row} for row in findings], schema=SURVEY_FINDINGS)
 
@@ -196,13 +196,13 @@ def _rows_by_key(inputs: Inputs, table: str, columns: Sequence[str]) -> dict[str
 
 RESPONSES_STAGE = Stage(
     "survey_responses",
-    """What each segment really answered: one row per (round, segment, question) with the observed distribution and its own n.
+    """What each segment answered: one row per (round, segment, question) with the observed distribution and its n.
 
-    Read from the folder or file the round was ingested from (`dtef add`). Rows carry the population and leave-one-out marginals, so
-    that no later stage needs another partition. Pairs that cannot be trusted (n below the minimum, percentages that do not add up) are in
-    the table `survey_quarantine`, with the reason; what was left out of the file is in `survey_findings`. Beside it stands the table
-    `reference_scores`: what a perfect prediction of each pair would score, given how few people answered, and what one that knows nothing of
-    the segment does.""",
+    The source is the folder or file that the round was ingested from (`dtef add`). Rows include the population and leave-one-out
+    marginals, so later stages need no other partition. Pairs that cannot be trusted (n below the minimum, percentages that do not add up)
+    are in the table `survey_quarantine` with the reason; `survey_findings` lists what was left out of the file. The stage also writes the
+    table `reference_scores`: the expected score of a perfect prediction of each pair, given its number of respondents, and the scores of
+    predictions that know nothing of the segment.""",
     read_segment,
     after=(survey_files.key.to_user_string(),),
     version="11",
@@ -220,7 +220,7 @@ RESPONSES_STAGE = Stage(
         ),
         Check(
             "n_reaches_minimum",
-            "Every distribution rests on at least the minimum number of respondents the round was ingested with, where n is known.",
+            "Every distribution with a known n has at least the minimum number of respondents that was set at ingest.",
             "survey_responses",
             ("question_id", "n"),
             _find_small_samples,
@@ -228,7 +228,7 @@ RESPONSES_STAGE = Stage(
         ),
         Check(
             "every_pair_has_reference_scores",
-            "Every pair has its reference scores, of the same number of respondents, and a ceiling within 0 and 1 where that is known.",
+            "Every pair has reference scores for its number of respondents, with a ceiling from 0 to 1 if that number is known.",
             "survey_responses",
             ("question_id", "n", "n_effective"),
             _find_impossible_references,
@@ -241,27 +241,27 @@ RESPONSES_STAGE = Stage(
 
 
 _RECIPE = ("condition", "context_level", "recipe")
-"""The columns of `blueprints` that say in which ways prompts were made."""
+"""The columns of `blueprints` that identify how prompts were made."""
 
 
 def make_blueprints(inputs: Inputs, settings: SurveySettings) -> Tables:
-    """The prompts of a segment, as the settings say and as earlier runs had them."""
+    """The prompts of a segment: those of the settings and those of earlier runs."""
     options = build_blueprint_options(settings, _read_known_recipes(inputs.outside.warehouse, inputs.levels))
     survey = inputs.read("survey_responses")
     rows = build_blueprints(survey, *options)
     absent = [f"{condition}: {', '.join(questions)}" for condition, questions in list_left_out(survey, rows, options).items()]
     for line in absent:
-        inputs.warn(f"left out, too long for the token budget or without the answers that shift needs: {line}")
+        inputs.warn(f"left out, because they exceed the token budget or lack the answers that shift needs: {line}")
     inputs.describe(left_out="; ".join(absent) or "none")
     return {"blueprints": rows}
 
 
 def build_blueprint_options(settings: SurveySettings, earlier: pa.Table) -> list[BlueprintOptions]:
-    """The options of this run, and those of the conditions and levels to keep, each as it was made. `earlier`: the columns _RECIPE."""
+    """The options of this run, then those of earlier conditions and levels to keep. `earlier`: the columns _RECIPE."""
     levels = tuple(dict.fromkeys(settings.context_levels or ["0"]))
     if not settings.conditions and not len(earlier):
         raise ConfigError(
-            f"no condition given, and no earlier one is known: allowed: one or more such as {BlueprintOptions().condition}"
+            f"no condition is given, and none is known from earlier runs: allowed: one or more such as {BlueprintOptions().condition}"
         )
     run_options = [BlueprintOptions.parse_condition(text, levels, settings.system_prompts) for text in settings.conditions]
     # One condition has several spellings: `shift` is `shift/attribute-label`.
@@ -274,7 +274,7 @@ def build_blueprint_options(settings: SurveySettings, earlier: pa.Table) -> list
 
 
 def _read_known_recipes(warehouse: Warehouse, at: Mapping[str, str]) -> pa.Table:
-    """The columns _RECIPE of the partition; where the file is damaged, those of its predictions and scores, else of the round."""
+    """The columns _RECIPE of the partition; if its file is damaged, those of its predictions and scores, else of the round."""
     earlier = warehouse.read_earlier("blueprints", columns=_RECIPE, **at)
     if earlier is not None:
         return earlier
@@ -313,9 +313,9 @@ BLUEPRINTS_STAGE = Stage(
     """What models are asked: one row per target question of the segment, context level and condition, with the exact prompt.
 
     A prompt is a system prompt, the segment's demographic profile, context questions with the segment's actual answers, and the target
-    question with its options; the questions of a batch share one prompt. In conditions with `+population` all respondents stand in the
-    segment's place. Context never holds a target of the prompt, a duplicate of it, or a question that defines the segment. `prompt_id` is the
-    hash of everything the model sees; `blueprint_hash` that of the whole segment.""",
+    question with its options; the questions of a batch share one prompt. Conditions with `+population` describe all respondents instead
+    of the segment. The context never contains a target of the prompt, a duplicate of it, or a question that defines the segment. `prompt_id`
+    is the hash of everything the model sees, `blueprint_hash` that of all prompts of the segment.""",
     make_blueprints,
     after=("survey_responses",),
     settings=SURVEY_STAGE_SETTINGS["blueprints"],
@@ -345,7 +345,7 @@ BLUEPRINTS_STAGE = Stage(
 
 
 def plan_predictions(inputs: Inputs, settings: SurveySettings) -> CallPlan:
-    """What models are asked of a segment. Raises ConfigError for a model that is not known."""
+    """The requests to models about a segment. Raises ConfigError for an unknown model."""
     predictor = _build_predictor(inputs, settings)
     segment = SegmentPredictions(predictor, inputs.key)
 
@@ -353,7 +353,7 @@ def plan_predictions(inputs: Inputs, settings: SurveySettings) -> CallPlan:
         tables = segment.merge_with_stored(new)
         inputs.describe(superseded=segment.superseded)
         if segment.superseded:
-            inputs.warn(f"{format_count(segment.superseded, 'earlier prediction')} answered prompts that have changed since")
+            inputs.warn(f"removed {format_count(segment.superseded, 'earlier prediction')}, because the prompts have changed")
         return tables
 
     models = [model for model in predictor.asked.language if model.name in predictor.expected]
@@ -400,8 +400,8 @@ PREDICTIONS_STAGE = Stage(
     "predictions",
     """What the models answered: one row per (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
 
-    Every response is committed to the response store before it appears here, so a rerun asks only for what is missing. A call that failed for
-    good is a row of status `error` with its message. Baselines are models too, but no model is asked for them.""",
+    Every response is committed to the response store before it appears here, so a rerun requests only what is missing. A call that failed
+    after all retries is a row with the status `error` and the message. Baselines have rows, too, but make no requests.""",
     plan_predictions,
     after=("blueprints",),
     settings=SURVEY_STAGE_SETTINGS["predictions"],
@@ -414,7 +414,7 @@ PREDICTIONS_STAGE = Stage(
     checks=(
         make_uniqueness_check(
             "predictions_unique",
-            "No response counts twice: a request has one row per question, context level and condition.",
+            "A request has one row per question, context level and condition.",
             "predictions",
             ("request_key", "question_id", "context_level", "condition"),
         ),
@@ -435,7 +435,7 @@ PREDICTIONS_STAGE = Stage(
 
 
 def check_segment(inputs: Inputs, _: SurveySettings) -> Tables:
-    """Whether models moved on a segment."""
+    """Whether the scores of models changed on a segment."""
     warehouse: Warehouse = inputs.outside.warehouse
     watch = inputs.remember("watch", lambda: _watch(inputs))
     scores = inputs.read("scores", list_needed_columns(SUBJECT.keys))
@@ -466,7 +466,7 @@ def _watch(inputs: Inputs) -> _Watch:
 
 
 def _read_snapshots(warehouse: Warehouse) -> dict[tuple[str, str], set[str]]:
-    """The snapshots of each round and segment that has scores, as the folders tell."""
+    """The snapshots of each round and segment that has scores, from the names of folders."""
     snapshots: dict[tuple[str, str], set[str]] = defaultdict(set)
     for file in warehouse.files("scores"):
         _, at = warehouse.place(file)
@@ -475,7 +475,7 @@ def _read_snapshots(warehouse: Warehouse) -> dict[tuple[str, str], set[str]]:
 
 
 def _order(warehouse: Warehouse, snapshots: Mapping[tuple[str, str], set[str]]) -> list[str] | None:
-    """That of all snapshots; None: there are no scores that can be read. For a single one no file is opened."""
+    """The order of all snapshots; None: no readable scores. Opens no file if there is only one."""
     labels = set().union(*snapshots.values())
     if len(labels) == 1:
         return list(labels)
@@ -492,12 +492,12 @@ def _flags(tables: Tables) -> Mapping[str, Any]:
 
 DRIFT_STAGE = Stage(
     "drift_checks",
-    """Whether a model's score on the same prompts moved between snapshots: one row per (model variant, context level).
+    """Whether a model's score on the same prompts changed between snapshots: one row per (model variant, context level).
 
-    `verdict` is `watch` where the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
-    score is at least 0.05 and at least 10 % above the lowest), and `drift` where there is strong evidence of a shift besides. `reason` says what
-    was compared, or why nothing was. `night_verdict` says whether all models of the segment moved together.
-    A model over all its segments is in `drift`. A segment of people who gave no answer has no row.""",
+    `verdict` is `watch` if the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
+    score is at least 0.05 and at least 10 % above the lowest), and `drift` if there is also strong evidence of a shift. `reason` says what
+    was compared, or why nothing was. `night_verdict` says whether all models of the segment changed together. The table `drift` has each
+    model over all its segments. Segments of people who did not answer have no rows.""",
     check_segment,
     after=("segment_results",),
     settings=SURVEY_STAGE_SETTINGS["drift_checks"],

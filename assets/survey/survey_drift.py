@@ -8,7 +8,7 @@ survey_drift, survey_no_drift, survey_verdicts_were_sent = build_drift_assets(
     FamilyDrift(
         subject=SUBJECT,
         code_version="11",
-        besides="`drift_rule` repeats what the stage `drift_checks` found of each segment.",
+        besides="`drift_rule` repeats the results of the stage `drift_checks` for each segment.",
         scores=("scores", "round", "dtef run"),
         group="boards",
         after=("drift_checks",),

@@ -1,6 +1,6 @@
 """From responses up: draws to a cell, cells to a variant, variants to a model in one run of a blueprint.
 
-Every mean is over what is scored. Each level says how much was planned, and why the rest is missing.
+Every mean is over scored parts only. Each level has the number of planned parts and the reasons of missing ones.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def compute_blueprint_scores(
 
 
 def weigh_prompts(prompts: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame:
-    """One row per row of `prompts`, with what `scores` asks of it: its keys, `weight`, `n_criteria` and `has_ideal`.
+    """One row per row of `prompts`, with the columns that `scores` needs: its keys, `weight`, `n_criteria` and `has_ideal`.
 
     `prompts`: blueprint, prompt, snapshot if it is a column, `weight` and `ideal` (null: none); `criteria`: one row per criterion, with the
     same keys.
@@ -110,7 +110,7 @@ _WITHOUT_HYBRID = [name for name in SCORE_COLUMNS if name != "hybrid"]
 
 
 def rescore(table: pd.DataFrame, beta: float) -> pd.DataFrame:
-    """Scores (as of `scores`) with the hybrid score at another weight of the similarity: what the report's slider shows."""
+    """Scores (from `scores`) with the hybrid score at another weight of the similarity, which the report's slider shows."""
     return table.assign(hybrid=compute_hybrid_at(table["at_0"], table["slope"], beta))
 
 
@@ -145,7 +145,7 @@ def _score_planned(
 
 
 def _select_sorted(table: pd.DataFrame, name: str, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
-    """The keys and `columns` of a table, in the order of the keys, each of which stands there once."""
+    """The keys and `columns` of a table, in the order of the keys, which are unique."""
     return sort_unique(cast_keys(table, name, (*keys, *columns)), keys, name)[[*keys, *columns]]
 
 

@@ -115,7 +115,7 @@ class _ReplacedScore(NamedTuple):
 
     model: str
     tags: Sequence[str]
-    """Of the blueprint."""
+    """Tags of the blueprint."""
     by: str
     """Snapshot of the latest run."""
 
@@ -135,7 +135,7 @@ def _find_replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mappi
 
 
 def _list_replacement_notes(old_scores: Sequence[_ReplacedScore], model: str, tag: str | None) -> Iterator[str]:
-    """What the note of a row says of them. `tag`: of a row of a board by tag."""
+    """The part of a row's note about them. `tag`: of a row of a board by tag."""
     of_row = Counter(score.by for score in old_scores if score.model == model and tag in (None, *score.tags))
     if of_row:
         named = ", ".join(f"{by} ({format_count(n, 'blueprint')})" for by, n in of_row.most_common())
@@ -224,7 +224,7 @@ _VIEWS: dict[str, tuple[tuple[str, ...], str, Callable[[pd.DataFrame, Mapping[st
     "blueprint": (RUN_KEYS, "prompt", _split_within_blueprint),
     "prompt": (PROMPT_KEYS, "variant", _split_by_prompt),
 }
-"""Of each view the keys of a group, what its scores are means over, and the function that lists these."""
+"""For each view, the keys of a group, the parts that its scores are means over, and the function that lists these."""
 
 
 def _average_parts(rows: RowGroups, parts: pd.DataFrame) -> pd.DataFrame:

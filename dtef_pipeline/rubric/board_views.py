@@ -1,18 +1,16 @@
-"""What `dtef rubric board --by` shows: each view with its table, its columns for people, and what fills it. Loads nothing heavy."""
+"""The views of `dtef rubric board --by`: the table, the shown columns and the requirements of each. Imports nothing heavy."""
 
 from __future__ import annotations
 
 from dtef_pipeline.boards.family_views import BoardView, comparisons_view
 
 COMPARE_VIEW, CHAMPIONS_VIEW, LABELS_VIEW = "comparisons", "champions", "labels"
-_NEEDS_RUBRIC_SCORES = "a score: `dtef rubric run` asks, judges and scores"
+_NEEDS_RUBRIC_SCORES = "a score: `dtef rubric run` makes responses, judgements and scores"
 _COLUMNS_RANKED = (
     *("rank", "model", "score", "interval", "coverage", "similarity"),
     *("n_parts", "n_planned", "n_responses_scored", "n_scored"),
 )
-_NEEDS_A_JUDGE = (
-    "the verdict of a judge: `dtef rubric run --judge APPROACH=MODEL` asks judges; criteria that are functions need none"
-)
+_NEEDS_A_JUDGE = "a judgement: `dtef rubric run --judge APPROACH=MODEL` makes some; criteria that are functions have none"
 
 
 def _make_ranked_view(name: str, shows: str, *groups: str, needs: str = _NEEDS_RUBRIC_SCORES) -> BoardView:
@@ -30,12 +28,12 @@ def _make_ranked_view(name: str, shows: str, *groups: str, needs: str = _NEEDS_R
 
 
 BOARD_VIEWS = (
-    _make_ranked_view("overall", "each model's mean score over blueprints; ranked from 10 blueprints on"),
+    _make_ranked_view("overall", "each model's mean score over blueprints; a rank needs 10 blueprints"),
     _make_ranked_view(
         "tag",
-        "the same over the blueprints of each tag",
+        "the same for the blueprints of each tag",
         "tag",
-        needs="a blueprint with a tag: write `tags:` in the header of a file, then `dtef rubric add` and `dtef rubric board --refresh`",
+        needs="a blueprint with a tag: add `tags:` to the header of a file, then run `dtef rubric add` and `dtef rubric board --refresh`",
     ),
     _make_ranked_view("blueprint", "each model's score in each blueprint", "blueprint"),
     _make_ranked_view("prompt", "each model's score on each prompt", "blueprint", "prompt"),
@@ -61,19 +59,19 @@ BOARD_VIEWS = (
         further_intervals={"interval_here": ("here_low", "here_high")},
         of_partitions=True,
         meanings={
-            "interval": "95 % interval of corrected, other prompts being possible",
-            "interval_here": "95 % interval of the score on these very prompts, had people judged all",
+            "interval": "95 % interval of corrected, for other prompts of the kind",
+            "interval_here": "95 % interval of the score that people would give on these prompts",
         },
     ),
     BoardView(
         name=LABELS_VIEW,
         table="rubric_known_classes",
-        shows="what people labelled, and how often judges say what they say",
+        shows="the classes that people chose, and how often judges agree",
         needs=_NEEDS_RUBRIC_SCORES,
     ),
     comparisons_view(
-        "every two models on the prompts that both have a score for: paired differences, adjusted over all pairs",
-        "two models with a score for the same prompt: `dtef rubric run --model A --model B` asks both",
+        "any two models, on the prompts that both have a score for: paired differences, adjusted for all pairs",
+        "two models with a score for the same prompt: `dtef rubric run --model A --model B`",
         of_partitions=True,
     ),
     BoardView(
@@ -85,7 +83,7 @@ BOARD_VIEWS = (
         shows="the models with the best mean grade of each dimension; rank 1 is its champion",
         notes="reason",
         who=("model", "dimension"),
-        needs="a grade: a collection `analyst` in the models file sums up blueprints and grades their models at `dtef rubric run`",
+        needs="a grade: add a collection `analyst` to the models file; `dtef rubric run` then summarises blueprints and grades models",
     ),
     BoardView(
         ("cut", "value", "alpha", "interval", "reading", "n_units", "n_values", "n_clusters"),
@@ -93,7 +91,7 @@ BOARD_VIEWS = (
         ("n_values", "n_units"),
         name="agreement",
         table="rubric_agreement",
-        shows="how far judges agree (Krippendorff's alpha): overall, by blueprint, pair of judges, kind of criterion and language",
+        shows="agreement of judges (Krippendorff's alpha): overall, by blueprint, pair of judges, kind of criterion and language",
         estimate="alpha",
         notes="reason",
         who=("value",),
@@ -106,7 +104,7 @@ BOARD_VIEWS = (
         ("n_failed", "calls", "n_scored", "partial"),
         name="judges",
         table="rubric_judges",
-        shows="what became of each judge's calls: replies that say no class, failed calls, mean class, cost",
+        shows="outcomes of each judge's calls: replies without a class, failed calls, mean class, cost",
         who=("judge",),
         needs=_NEEDS_A_JUDGE,
     ),

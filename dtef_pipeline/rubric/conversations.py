@@ -1,4 +1,4 @@
-"""Conversations with the models under test: what is sent turn by turn, and what a response is once the last turn is written."""
+"""Conversations with the models under test: the requests turn by turn, and the response after the last turn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CUT_BY = ("length", "max_tokens")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A prompt with one of its system prompts, as it is to be spoken."""
+    """A prompt with one of its system prompts."""
 
     prompt: str
     system_index: int
@@ -66,7 +66,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One response to be had: an episode."""
+    """An episode that yields one response."""
 
     script: Script
     model: ModelSpec
@@ -82,7 +82,7 @@ class Conversation:
 
 
 def iterate_scripts(prompts: pa.Table) -> Iterator[tuple[Script, tuple[float, ...]]]:
-    """Each prompt of `rubric_prompts` with each of its system prompts, and the temperatures that it is asked at."""
+    """Each prompt of `rubric_prompts` with each of its system prompts, and its temperatures."""
     columns = (prompts[name].to_pylist() for name in ("prompt", "messages", "systems", "temperatures"))
     for prompt, messages, systems, temperatures in zip(*columns, strict=True):
         turns = tuple(Turn(message["role"], message["text"]) for message in messages)
@@ -117,7 +117,7 @@ def build_response_rows(blueprint: str, conversations: Sequence[Conversation], o
 
 
 def _describe_outcome(script: Script, outcome: Played) -> Mapping[str, Any]:
-    """What came of a conversation, as columns."""
+    """The outcome of a conversation, as columns."""
     responses, failure = outcome.responses, outcome.failure
     texts = [response.text for response in responses]
     sent_messages, _ = script.list_messages_until(texts)
@@ -146,7 +146,7 @@ def _describe_last_response(responses: Sequence[Response]) -> Mapping[str, Any]:
 
 
 def sum_response_usage(responses: Sequence[Response]) -> dict[str, Any]:
-    """Tokens and cost of several calls together; a cost that is not known makes their sum unknown."""
+    """Tokens and cost of several calls; an unknown cost makes the sum unknown."""
     costs = [response.cost_usd for response in responses]
     known_costs = [cost for cost in costs if cost is not None]
     return {
@@ -157,16 +157,15 @@ def sum_response_usage(responses: Sequence[Response]) -> dict[str, Any]:
 
 
 def join_response_text(texts: Sequence[str]) -> str:
-    """What is judged, searched and embedded: all turns that the model wrote without thinking, ends stripped, joined by a blank line."""
+    """The text that is judged, searched and embedded: all turns of the model without thinking, stripped, joined by a blank line."""
     return _BETWEEN_TURNS.join(answer for text in texts if (answer := strip_thinking(text).strip()))
 
 
 def merge_responses(earlier: pa.Table, new: pa.Table, conversations: Sequence[tuple[str, int, str]]) -> pa.Table:
-    """The rows of a snapshot: the new ones, and those of earlier runs that are not among them and whose conversation still stands.
+    """The rows of a snapshot: new rows, and rows of earlier runs that are not among them and whose conversation is unchanged.
 
-    `conversations`: (prompt, place of the system prompt, asked_hash) of what the blueprint asks by now, in its order. Rows are in that
-    order, then
-    by model and draw, so that equal content gives equal bytes.
+    `conversations`: (prompt, place of the system prompt, asked_hash) of the current blueprint, in its order. Rows are in that order, then by
+    model and draw, so that equal content gives equal bytes.
     """
     place = {conversation: number for number, conversation in enumerate(conversations)}
     new_keys = set(_zip_columns(new, _RESPONSE_IN_SNAPSHOT))
@@ -191,24 +190,23 @@ CANDIDATE_TOKENS = 1_500
 
 
 def choose_selectors(selectors: Sequence[str], blueprint: str, of_file: Sequence[str], codes: Collection[str]) -> Sequence[str]:
-    """Who is asked: those that were `selectors`, else those `of_file`, which the blueprint names.
+    """The selectors of the models: `selectors`, else those `of_file`, which the blueprint names.
 
-    `codes`: codes of what was found in the file. Raises ConfigError where they say that it is not known whom the file means.
+    `codes`: codes of the findings in the file. Raises ConfigError if the file's models are unknown or there is none.
     """
     if selectors:
         return selectors
     if "no-collections" in codes:
         raise ConfigError(
-            f"{blueprint} names a collection of models, and no folder of collections was given when it was added: name models with "
-            "--model, or add it again with --models-dir"
+            f"{blueprint} names a collection of models but was added without --models-dir: give --model, or add it again with --models-dir"
         )
     if not of_file:
-        raise ConfigError(f"{blueprint} names no model that can be asked: name models with --model")
+        raise ConfigError(f"{blueprint} names no usable model: give --model")
     return of_file
 
 
 def list_candidate_names(selectors: Iterable[str], models: Models) -> set[str]:
-    """The names of the candidates that selectors stand for; none for one that stands for no model that can be asked."""
+    """The names of the candidates of selectors; none for a selector without a usable model."""
     names: set[str] = set()
     for selector in selectors:
         with suppress(ConfigError):
@@ -220,9 +218,9 @@ class Candidates:
     """The models that answer a run's prompts, each under the name of its base model whatever the temperature."""
 
     def __init__(self, models: Models, selectors: Sequence[str]) -> None:
-        """`selectors`: names, collections and litellm strings; such a string stands for the model of the models file that has it, if any.
+        """`selectors`: names, collections and litellm strings; such a string selects the model of the models file that has it, if any.
 
-        Raises ConfigError for a selector that stands for no model, and for a model that cannot write a text.
+        Raises ConfigError for an unknown selector, and for a model that cannot write a text.
         """
         self._models = models
         self._chosen: dict[str, tuple[str, bool]] = {}
@@ -231,9 +229,7 @@ class Candidates:
             has_temperature = selector != strip_settings(selector) and "temperature=" in selector.rpartition("@")[2]
             for spec in models.resolve([resolve_known_selector(selector, models)]):
                 if spec.is_computed or spec.model == LOCAL_EMBEDDER:
-                    raise ConfigError(
-                        f"model {spec.name}: it writes no text, so no rubric can judge it; allowed: a model that is asked"
-                    )
+                    raise ConfigError(f"model {spec.name}: it writes no text, which a rubric needs; allowed: a language model")
                 fixed = has_temperature or spec.is_local or spec.temperature is None
                 self._chosen.setdefault(spec.variant, (spec.name, fixed))
 
@@ -244,7 +240,7 @@ class Candidates:
     def resolve_at(self, temperatures: Iterable[float]) -> list[ModelSpec]:
         """Every model at each temperature, each variant once.
 
-        One that takes no temperature, or was chosen with its own, stands once, as does the local model.
+        A model that takes no temperature or was chosen with its own occurs once, and so does the local model.
         """
         specs = {}
         for name, is_fixed in self._chosen.values():

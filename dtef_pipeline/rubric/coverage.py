@@ -40,9 +40,9 @@ class _Points(NamedTuple):
     weight: Floats
     in_path: npt.NDArray[np.bool_]
     path: Codes
-    """Of the points in a path, (points in paths,): which path of which block of which response."""
+    """(points in paths,): the path that each is in, of a block of a response."""
     block: Codes
-    """(paths,): which block of which response each path is in."""
+    """(paths,): the block of a response that each path is in."""
     n_blocks: int
     of_response: Codes
     """(blocks of paths,): the response that each is of."""

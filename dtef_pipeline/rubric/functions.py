@@ -35,13 +35,13 @@ SCRIPT_TIMEOUT = "script timeout"
 SCRIPT_MEMORY = "script memory"
 SCRIPT_ENGINE_STOPPED = "script engine stopped"
 FUNCTION_FAILED = "function failed"
-"""A function that another package has added has raised an error, or gave something that is no score."""
+"""A function of another package raised an error or returned something that is not a score."""
 _SHOWN_LENGTH = 60
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionScore:
-    """How far a response meets a criterion that is computed."""
+    """How far a response meets a computed criterion."""
 
     score: float | None
     """0 (not met) to 1 (met); None: unscored."""
@@ -52,7 +52,7 @@ class FunctionScore:
 
     @property
     def complement(self) -> FunctionScore:
-        """1 minus the score; what is unscored stays unscored."""
+        """1 minus the score; an unscored criterion stays unscored."""
         return self if self.score is None else FunctionScore(1 - self.score, self.explanation)
 
 
@@ -62,7 +62,7 @@ def make_unscored(reason: str, explanation: str) -> FunctionScore:
 
 
 def quote_shortened(text: str) -> str:
-    """A text in quotation marks, of which a long one is cut."""
+    """A text in quotation marks, shortened if it is long."""
     return repr(text) if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]!r}..."
 
 
@@ -71,7 +71,7 @@ ScoreText = Callable[[str], FunctionScore]
 
 
 class SearchTarget(NamedTuple):
-    """One thing that is looked for."""
+    """One text or pattern to search for."""
 
     label: str
     """As explanations show it."""
@@ -106,7 +106,7 @@ _PART_TESTS: dict[str, Callable[[str, str], bool]] = {
     "ends_with": str.endswith,
 }
 SEARCHES = (*_PART_TESTS, "matches")
-"""What a text can be searched for; each has a form that ignores case, with `i` before its name."""
+"""The kinds of searches; each has a form that ignores case, with `i` before its name."""
 
 
 def prepare_wanted(search: str, argument: str, ignore_case: bool) -> SearchTarget:
@@ -134,7 +134,7 @@ def prepare_search(search: str, family: str, argument: Any, ignore_case: bool) -
 
 
 def make_constant(score: FunctionScore) -> ScoreText:
-    """A criterion that says the same of every response."""
+    """A criterion with the same score for every response."""
     return lambda text: score
 
 
@@ -174,11 +174,11 @@ def _require_all(parts: list[SearchTarget]) -> ScoreText:
 
 def _require_at_least(n: float, parts: list[SearchTarget]) -> ScoreText:
     if n <= 0 or not parts:
-        return make_constant(FunctionScore(float(n <= 0), f"{n:g} wanted of {len(parts)}"))
+        return make_constant(FunctionScore(float(n <= 0), f"{n:g} of {len(parts)} needed"))
 
     def score(text: str) -> FunctionScore:
         n_found, explanation = _count_found(parts, text)
-        return FunctionScore(min(1.0, n_found / n), f"{explanation} ({n:g} wanted)")
+        return FunctionScore(min(1.0, n_found / n), f"{explanation} ({n:g} needed)")
 
     return score
 
@@ -215,15 +215,15 @@ def prepare_json_text(argument: Any) -> ScoreText:
 
 
 def score_json(text: str) -> FunctionScore:
-    """1 where the whole text is a JSON object or array. What is nested too deep for Python to read is unscored."""
+    """1 if the whole text is a JSON object or array; unscored if it is nested too deeply for Python."""
     try:
         value = read_json(text)
     except RecursionError:
-        return make_unscored(NESTED_TOO_DEEP, "brackets are nested too deep to be read")
+        return make_unscored(NESTED_TOO_DEEP, "brackets are nested too deeply")
     except ValueError as fault:
         return FunctionScore(0.0, f"no JSON: {fault}")
     is_whole = isinstance(value, (dict, list))
-    return FunctionScore(float(is_whole), "a JSON object or array" if is_whole else "JSON, but no object or array")
+    return FunctionScore(float(is_whole), "a JSON object or array" if is_whole else "JSON, but not an object or array")
 
 
 def read_json(text: str) -> Any:
@@ -357,7 +357,7 @@ class ScriptHost(Protocol):
 
 
 def score_by_script(script: str, text: str, engine: ScriptHost | None, context: Mapping[str, Any] | None) -> FunctionScore:
-    """What a script makes of a response, which it has as `r`; `context` has the messages and `modelId`."""
+    """The score of a response by a script, which gets it as `r`; `context` has the messages and `modelId`."""
     if engine is None:
         return make_unscored(NO_SCRIPT_ENGINE, _HOW_TO_INSTALL)
     script_context = {"messages": [], "modelId": None} | dict(context or {})
@@ -376,9 +376,9 @@ def call_script_score(argument: Mapping[str, Any], text: str, engine: ScriptHost
     for call in calls:
         scores.append(_score_outcome(engine.run(f"!!({argument['where']}\n)", {"args": call.arguments})))
         if scores[-1].score == 1:
-            return FunctionScore(1.0, f"true of a call of {argument['name']}")
+            return FunctionScore(1.0, f"true for a call of {argument['name']}")
     failure = next((score for score in scores if score.score is None), None)
-    return failure or FunctionScore(0.0, f"true of none of {format_count(len(calls), 'call')} of {argument['name']}")
+    return failure or FunctionScore(0.0, f"true for none of {format_count(len(calls), 'call')} of {argument['name']}")
 
 
 def _score_outcome(outcome: Mapping[str, Any]) -> FunctionScore:
@@ -389,22 +389,23 @@ def _score_outcome(outcome: Mapping[str, Any]) -> FunctionScore:
         return _score_outcome_value(outcome, None)
     inner, explain = outcome.get("score"), outcome.get("explain")
     if not isinstance(inner, Mapping) or inner.get("type") not in ("boolean", "number"):
-        return make_unscored(SCRIPT_ERROR, "its `score` is neither a number nor true or false")
+        return make_unscored(SCRIPT_ERROR, "its `score` is not a number, true or false")
     return _score_outcome_value(inner, explain if isinstance(explain, str) else None)
 
 
 def _score_outcome_value(outcome: Mapping[str, Any], explain: str | None) -> FunctionScore:
     kind, value = outcome.get("type"), outcome.get("value")
     if kind == "undefined":
-        return FunctionScore(0.0, "the script gave nothing")
+        return FunctionScore(0.0, "the script returned nothing")
     if kind == "boolean" and isinstance(value, bool):
-        return FunctionScore(float(value), explain or f"the script gave {str(value).lower()}")
+        return FunctionScore(float(value), explain or f"the script returned {str(value).lower()}")
     number = _convert_to_number(value) if kind == "number" else math.nan
     if math.isnan(number):
         return make_unscored(
-            SCRIPT_ERROR, f"the script gave {'NaN' if kind == 'number' else f'a value of type {kind}'}, which is no score"
+            SCRIPT_ERROR,
+            f"the script returned {'NaN' if kind == 'number' else f'a value of type {kind}'}, which is not a score",
         )
-    return FunctionScore(min(1.0, max(0.0, number)), explain or f"the script gave {value}")
+    return FunctionScore(min(1.0, max(0.0, number)), explain or f"the script returned {value}")
 
 
 def _convert_to_number(value: object) -> float:
@@ -415,7 +416,7 @@ def _convert_to_number(value: object) -> float:
 
 
 ScriptContext = Mapping[str, Any]
-"""What scripts know beside the response: `messages`, a list of {role, content}, and `modelId`."""
+"""What scripts get besides the response: `messages`, a list of {role, content}, and `modelId`."""
 AddedFunction = Callable[[str, Any, ScriptContext], float | bool | FunctionScore]
 """A function of another package: given the response, the argument and the context, a score from 0 to 1."""
 ReadyFunction = Callable[[str, ScriptContext | None], FunctionScore]
@@ -447,7 +448,7 @@ FUNCTION_NAMES = frozenset({*_OF_TEXT, *_NEGATED, "js", *EXTERNAL_FUNCTIONS})
 def prepare_function(
     name: str, argument: Any, engine: ScriptHost | None = None, added_functions: Mapping[str, AddedFunction] | None = None
 ) -> ReadyFunction:
-    """A criterion, prepared once for any number of responses. It never raises: what cannot be scored says why.
+    """A criterion, prepared once for any number of responses. It never raises; an unscored criterion has a reason.
 
     `name` is canonical, `argument` as YAML has it. `engine` runs scripts; None: they stay unscored. `added_functions`: functions of other
     packages by name, for names that no function of this one has, and for those that ask a service.
@@ -456,10 +457,10 @@ def prepare_function(
     if not is_own and added_functions and name in added_functions:
         return functools.partial(_call_added_function, added_functions[name], argument)
     if name not in FUNCTION_NAMES:
-        return _ignore_context(make_constant(make_unscored(UNKNOWN_FUNCTION, f"no function is called {name!r}")))
+        return _ignore_context(make_constant(make_unscored(UNKNOWN_FUNCTION, f"there is no function {name!r}")))
     if not is_own:
         return _ignore_context(
-            make_constant(make_unscored(EXTERNAL_SERVICE, f"${name} asks a service, which criteria may not"))
+            make_constant(make_unscored(EXTERNAL_SERVICE, f"${name} needs an external service, which is not supported"))
         )
     if (fault := _check_function_argument(name, argument)) is not None:
         return _ignore_context(make_constant(make_unscored(BAD_ARGUMENTS, fault)))
@@ -476,7 +477,7 @@ def evaluate(
     context: ScriptContext | None = None,
     added_functions: Mapping[str, AddedFunction] | None = None,
 ) -> FunctionScore:
-    """What one function says of one response: from 0 to 1, or unscored with the reason. See `prepare_function`."""
+    """The score of one response by one function: from 0 to 1, or unscored with the reason. See `prepare_function`."""
     return prepare_function(name, argument, engine, added_functions)(text, context)
 
 
@@ -507,7 +508,7 @@ def _call_added_function(function: AddedFunction, argument: Any, text: str, cont
         if isinstance(result, FunctionScore):
             return result
         if not 0 <= result <= 1:
-            return make_unscored(FUNCTION_FAILED, f"the function gave {result!r}, which is not from 0 to 1")
-        return FunctionScore(float(result), f"the function gave {result!r}")
+            return make_unscored(FUNCTION_FAILED, f"the function returned {result!r}, which is not from 0 to 1")
+        return FunctionScore(float(result), f"the function returned {result!r}")
     except Exception as error:
         return make_unscored(FUNCTION_FAILED, f"{type(error).__name__}: {error}")

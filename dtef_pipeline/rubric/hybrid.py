@@ -20,7 +20,7 @@ BOTH_COMPONENTS, NO_COMPONENT = "coverage+similarity", "none"
 
 
 class Hybrid(NamedTuple):
-    """Of each row its hybrid score at every weight of the similarity, (rows,) each; NaN: unscored."""
+    """The hybrid score of each row at every weight of the similarity, (rows,) each; NaN: unscored."""
 
     at_0: Floats
     """The score where similarity weighs nothing, 0-1."""
@@ -39,8 +39,8 @@ def compute_hybrid(
 ) -> Hybrid:
     """beta max(0, similarity) + (1 - beta) coverage (weval methodology, 5.1), all (rows,).
 
-    A part that the prompt does not define, criteria or an ideal answer, is not in it: the other part alone is the score at every beta. A part
-    that it defines and that is NaN makes the score NaN, as does a prompt that defines neither.
+    If the prompt has only criteria or only an ideal answer, that part is the score at every beta. The score is NaN if a part that the prompt
+    defines is NaN, or if it defines neither.
     """
     coverages = np.asarray(coverage, dtype=np.float64)
     similar = np.maximum(np.asarray(similarity, dtype=np.float64), 0.0)
@@ -57,7 +57,7 @@ def compute_hybrid(
 def compute_hybrid_at(at_0: npt.ArrayLike, slope: npt.ArrayLike, beta: float) -> Floats:
     """The score at a weight of the similarity, as every board and the report's slider compute it: at_0 + beta slope.
 
-    Means of hybrid scores are linear in beta too, so that this holds of them with the means of both. Raises ConfigError for beta outside 0-1.
+    Means of hybrid scores are linear in beta, too, so this also applies to means of both. Raises ConfigError for beta outside 0-1.
     """
     return np.asarray(at_0, dtype=np.float64) + require_beta(beta) * np.asarray(slope, dtype=np.float64)
 
@@ -89,7 +89,7 @@ class ScoringPolicy:
     should_not_paths: str = WORST_PATH
     """worst | max."""
     embedder: str = OFFLINE_EMBEDDER
-    """What makes the vectors whose similarity is measured."""
+    """The model that makes the vectors whose similarity is measured."""
 
     def __post_init__(self) -> None:
         require_beta(self.beta)
@@ -102,7 +102,7 @@ class ScoringPolicy:
 
     @property
     def policy_hash(self) -> str:
-        """32 hexadecimal digits, equal for policies that score alike."""
+        """32 hexadecimal digits, equal for policies that give the same scores."""
         return digest("policy", float(self.beta), self.or_paths, self.should_not_paths, self.embedder)
 
 

@@ -1,4 +1,4 @@
-"""What judges are asked about the responses of a blueprint, and the rows that their judgements become."""
+"""The requests to judges about the responses of a blueprint, and the rows of their judgements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMED_BY = ("prompt", "model", "model_variant", "temperature", "system_index", 
 
 @dataclass(slots=True)
 class JudgingEpisode:
-    """One judgement to be had: an episode."""
+    """An episode that yields one judgement."""
 
     response: Mapping[str, Any]
     """The columns that name the judged response."""
@@ -53,10 +53,10 @@ def make_judgement_stand_in(episode: JudgingEpisode, _: Request, text: str) -> s
 def choose_judges(
     options: Sequence[str], of_file: Sequence[str], models: Models, scale: int = USUAL_SCALE
 ) -> tuple[JudgeConfig, ...]:
-    """Who judges a blueprint: those of the command, else those that its file names, else the usual ones.
+    """The judges of a blueprint: those of the command, else those that its file names, else the default ones.
 
-    `options` and `of_file`: each `APPROACH=MODEL`; a litellm string stands for the model of the models file that has it, if any. `scale`: how
-    many classes they choose from. Raises ConfigError where nobody is named, and for a scale that there is not.
+    `options` and `of_file`: each `APPROACH=MODEL`; a litellm string selects the model of the models file that has it, if any. `scale`: how
+    many classes they choose from. Raises ConfigError if there is no judge, and for an unknown scale.
     """
     classes = class_scale(scale)
     return tuple(replace(judge, scale=classes) for judge in _resolve_named_judges(options or of_file, models))
@@ -82,7 +82,7 @@ def count_judged_criteria(responses: pa.Table, criteria: pa.Table) -> int:
 def iterate_judgings(
     responses: pa.Table, criteria: pa.Table, prompts: pa.Table, judges: Sequence[JudgeConfig], draws: int
 ) -> Iterator[JudgingEpisode]:
-    """Every judgement of the responses that have a text: by each criterion in words, by each judge, so many times.
+    """Every judgement of the responses that have a text: each criterion in words by each judge, with the given number of draws.
 
     Tables: `rubric_responses`, `rubric_criteria` and `rubric_prompts` of one blueprint.
     """

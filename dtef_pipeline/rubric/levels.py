@@ -1,4 +1,4 @@
-"""The levels that scores are made at, the columns that name what stands at each, and means over sorted rows.
+"""The levels of scores, the columns that identify the rows of each, and means over sorted rows.
 
 A **response** is one draw of a **cell**: a prompt as one variant of a model answered it. A **variant** is a model at one temperature and one
 place in the list of system prompts.
@@ -102,7 +102,7 @@ Reasons = tuple[tuple[str, int], ...]
 
 
 def count_reasons(code: Codes, reasons: Sequence[str] | pd.Series, size: int) -> list[Reasons]:
-    """Of each group the reasons of its rows and how often each was given; `reasons` (rows,) are not null."""
+    """For each group the reasons of its rows and their counts; `reasons` (rows,) are not null."""
     reason_rows = pd.DataFrame({"code": code, "reason": np.asarray(reasons, dtype=object)}, columns=["code", "reason"])
     counts = reason_rows.groupby(["code", "reason"], as_index=False).size()
     counts = counts.sort_values(["code", "size", "reason"], ascending=[True, False, True])

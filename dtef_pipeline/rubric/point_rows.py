@@ -19,7 +19,7 @@ from dtef_pipeline.text.plain import strip_thinking
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 NOT_JUDGED = "not judged"
-"""Why a point has no score that no judge was asked about: the judging stage has not run since the response or the criterion came."""
+"""Why a point without judgements has no score: the judging stage has not run since the response or the criterion was added."""
 _KEY = (*RESPONSE_KEYS, *CRITERION_KEYS)
 _OF_CRITERIA = ("criterion_id", "kind", "weight", "source")
 Prepare = Callable[[str, Any], ReadyFunction]

@@ -1,6 +1,6 @@
-"""Tables that are made of whole blueprints of the rubric family: summaries, champions, agreement and validity.
+"""Tables over whole blueprints of the rubric family: summaries, champions, agreement and validity.
 
-As in `dtef_pipeline.rubric.tables`, what could not be made is null, and `reason` says why.
+As in `dtef_pipeline.rubric.tables`, a missing value is null, and `reason` says why.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is watched for drift of rubrics: hybrid scores of prompts, night by night, beside the documented rule.
+"""Drift of rubrics: hybrid scores of prompts, night by night, and the documented rule.
 
 An item is a prompt of a blueprint with one of its system prompts; its value is the hybrid score of its cell. A series is a model variant under
-one set of judges. Items are compared within one run label alone: an edited test, another judge or another policy makes other items.
+one set of judges. Items are compared only within one run label: an edited test, another judge or another policy makes other items.
 """
 
 from __future__ import annotations
@@ -36,16 +36,14 @@ from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.text.quantity_words import list_first_names
 
 COVERAGE_PART = 0.65
-"""Part of coverage in the hybrid score: a model's score moves by so much of what its points move by."""
+"""Part of coverage in the hybrid score: a change of the points changes a model's score by this share of it."""
 
 
 def choose_anchors(items: pd.DataFrame, n: int, *, seed: int, anchors: Collection[str] = ()) -> pd.DataFrame:
-    """`n` rows of `items` (as of `build_label_items`, one per `item`), fewer where there are fewer: the pairs that are judged again.
+    """At most `n` rows of `items` (from `build_label_items`, one per `item`): the pairs that are judged again, sorted by item.
 
-    Those in `anchors`, the anchors so far, stay as long as they are among the items; the rest is filled up blueprint by blueprint in the
-    order of
-    a hash of the seed and the item. So the choice does not depend on the order of rows, and is the same on the next night, whatever else was
-    stored meanwhile. Sorted by item.
+    Existing `anchors` stay as long as they are among the items; new ones are added blueprint by blueprint in the order of a hash of the seed
+    and the item. So the choice does not depend on the order of rows, and is the same on the next night, whatever was stored in between.
     """
     once = items.drop_duplicates("item")
     place = np.array([digest("anchor", seed, item) for item in once["item"]], dtype=object)
@@ -60,8 +58,8 @@ def choose_anchors(items: pd.DataFrame, n: int, *, seed: int, anchors: Collectio
 def convert_rubric_anchor_points(anchors: pa.Table) -> pd.DataFrame:
     """The rows of `rubric_anchors` as `compute_judge_drifts` takes them.
 
-    What is compared is the point that would follow, 1 - the class's number for should_not, since that is what moves a model's score. Anchors
-    hang together by prompt.
+    The values are the resulting points (for should_not 1 - the class's number), because these change a model's score. Anchors of one prompt
+    are one cluster.
     """
     frame: pd.DataFrame = anchors.to_pandas().astype({"snapshot": "str"})
     point = np.where(frame["block"] == SHOULD_NOT, 1 - frame["score"], frame["score"])
@@ -69,14 +67,14 @@ def convert_rubric_anchor_points(anchors: pa.Table) -> pd.DataFrame:
     return frame.assign(point=point, cluster=cluster, judge_model=frame["judge"].map(find_judging_model), evaluator="")
 
 
-NOTHING_TO_JUDGE_AGAIN = "nothing to judge again: no scored response with a criterion in words; `dtef rubric run` makes some"
+NOTHING_TO_JUDGE_AGAIN = "no scored response has a judged criterion, so there are no anchors; `dtef rubric run` makes some"
 _PROMPT_OF_ANCHOR = ["blueprint", "prompt"]
 
 
 def add_anchors(anchors: pa.Table, n: int, seed: int, material: Mapping[str, pd.DataFrame]) -> pa.Table:
-    """`rubric_anchor_items` filled up to `n`: those that are kept stay as they are, whatever became of their blueprint.
+    """`rubric_anchor_items` with new anchors up to `n`, if there are enough; existing ones are unchanged even if their blueprint has changed.
 
-    `material`: `responses`, `criteria` (with `criterion_id`) and `prompts`, as of `load_label_material`. Fewer where there are fewer.
+    `material`: `responses`, `criteria` (with `criterion_id`) and `prompts`, from `load_label_material`.
     """
     items = build_label_items(material["responses"], material["criteria"], material["prompts"])
     anchor_items = set(anchors["item"].to_pylist())
@@ -191,7 +189,7 @@ def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[s
 
 
 def _make_not_compared(n_snapshots: int, missing: Sequence[str]) -> DriftVerdict:
-    why = f"not compared: no score for half of the prompts in {list_first_names(missing, _MOST_RUNS_NAMED)}; the rule asks for all runs"
+    why = f"not compared: no score for half of the prompts in {list_first_names(missing, _MOST_RUNS_NAMED)}; the rule needs all runs"
     return DriftVerdict(n_snapshots, 0, None, None, None, None, None, False, why)
 
 
@@ -200,9 +198,9 @@ def describe_way_of_judging(row: Row) -> str:
 
 
 def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOptions) -> Iterator[Row]:
-    """Of each series what is the judges' part of its shift; nothing where no stored answers were judged again.
+    """The judges' part of the shift of each series; empty if no anchors were judged again.
 
-    `rows`: of `ModelDrift`. `anchors`: the rows of `rubric_anchors`, which judges were shown again in these nights.
+    `rows`: of `ModelDrift`. `anchors`: the rows of `rubric_anchors` of these nights.
     """
     frame = convert_rubric_anchor_points(anchors)
     nights = sort_night_times(frame["snapshot"].unique().tolist())
@@ -228,6 +226,6 @@ WATCHED = Subject(
     statements=(_FIRST_ANSWERS, _WATCHED_SCORES, _WATCHED_SERVED),
     rule=apply_rule_to_runs,
     judged_again=AnchorSubject("rubric_anchors", convert_rubric_anchor_points, subtract_judges),
-    unlike="had other prompts or another run label: test, judges or policy",
+    unlike="had other prompts, or another test, judges or policy",
 )
 """Scores of rubrics. A blueprint has too few prompts for a verdict of its own."""

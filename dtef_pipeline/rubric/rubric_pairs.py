@@ -1,4 +1,4 @@
-"""Responses to prompts of blueprints as they may stand in pairs: under one system prompt. Of a conversation, all that the model wrote."""
+"""Responses to prompts of blueprints that can be paired: those under one system prompt. For a conversation, all turns of the model."""
 
 from __future__ import annotations
 

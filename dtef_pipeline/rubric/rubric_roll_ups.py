@@ -1,6 +1,6 @@
 """Tables over all blueprints, beside the boards, made of the tables of a connection: champions, agreement and validity of judges.
 
-What is judged is that of the latest run of each blueprint, as on the boards.
+They use the latest run of each blueprint, as the boards do.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def rank_champions(
     """One row per dimension and model that is graded in it, best first.
 
     `grades`: blueprint, snapshot, analyst, model, `dimension` and `grade` (1-10, higher is better, null: not graded); `order`: snapshots from
-    the oldest on. Of a model graded in several runs of a blueprint the latest counts; several analysts are averaged.
+    the oldest on. If a model is graded in several runs of a blueprint, the latest counts; several analysts are averaged.
 
     Columns: `dimension`, `rank` (equal means share the best of their places; null: not eligible), `model`, `mean` (1-10), `n_blueprints`,
     `n_steady` of `n_latest` (how many of the latest 5 blueprints have a grade of 5 or more), `champion`, `reason` (why it is not eligible).
@@ -135,7 +135,7 @@ def build_champions_table(connection: duckdb.DuckDBPyConnection, *, consistency:
 
 
 def load_latest_judgements(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """The judgements of the latest run of each blueprint, without what was said. `connection` has the tables of JUDGED_READ."""
+    """The judgements of the latest run of each blueprint, without texts. `connection` has the tables of JUDGED_READ."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level = 'model'").df()
     connection.register("latest", select_latest_runs(scores, load_rubric_snapshot_order(connection)))
     return connection.execute(_LATEST_JUDGED).df()
@@ -154,7 +154,7 @@ def build_agreement_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, p
 def build_validity_tables(connection: duckdb.DuckDBPyConnection, usage: StoredUsage) -> dict[str, pa.Table]:
     """`rubric_self_preference`, `rubric_judges` and `rubric_variance_shares`. `connection` has the tables of JUDGED_READ.
 
-    What judges cost is of each call once, as in COSTS (`count_calls_once`).
+    The costs of judges count each call once, as in COSTS (`count_calls_once`).
     """
     rows = load_latest_judgements(connection)
     any_class = rows["score"].notna().any()

@@ -1,4 +1,4 @@
-"""Two runs of one blueprint compared model by model: paired by what was asked, tested by whole prompts, p adjusted over the models."""
+"""Two runs of one blueprint compared model by model: paired by prompt and variant, tested by whole prompts, p adjusted over the models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RUNS_COMPARED = (
 
 PROMPTS_THAT_MOVED = ("prompt", "difference", "score", "other_score", "n_pairs", "moved_model", "model_difference")
 _DIGITS_THAT_ORDER = 12
-"""Decimals of a move by which prompts are sorted: what differs by rounding alone is sorted by name."""
+"""Decimals of a change by which prompts are sorted: prompts that differ only by rounding are sorted by name."""
 
 
 def compare_runs(
@@ -97,7 +97,7 @@ def pair_run_cells(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     blueprint, snapshot = _run(new, "after")
     other_blueprint, other_snapshot = _run(old, "before")
     if blueprint != other_blueprint:
-        raise ConfigError(f"runs: got {other_blueprint} and {blueprint}; allowed: two runs of one blueprint")
+        raise ConfigError(f"runs: got {other_blueprint} and {blueprint}; allowed: two runs of the same blueprint")
     keys = list(_PAIRED_BY)
     pairs = new[[*keys, "weight", "hybrid"]].merge(old[[*keys, "hybrid"]], "inner", keys, suffixes=("", "_before"))
     pairs = pairs.dropna(subset=["hybrid", "hybrid_before"]).reset_index(drop=True)
@@ -105,7 +105,7 @@ def pair_run_cells(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
 
 
 def has_regression(comparisons: pd.DataFrame) -> bool:
-    """Whether a model is worse than it was: what `--fail-on regression` asks of `compare_runs`."""
+    """Whether a model became worse, for `--fail-on regression`; takes rows of `compare_runs`."""
     return bool((comparisons["verdict"] == REGRESSION).any())
 
 
@@ -175,7 +175,7 @@ def compare_over_blueprints(
 
 
 def build_comparisons_table(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """COMPARISONS of the models over all blueprints that are no tests. `connection` has the tables of BOARD_READS."""
+    """COMPARISONS of the models over all blueprints without the tag `test`. `connection` has the tables of BOARD_READS."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
     details = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
     blueprints = [blueprint for blueprint, tags in details if TEST_TAG not in (tags or ())]
@@ -199,7 +199,7 @@ def _build_score_matrix(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame
 
 _MARKED_SCALE = re.compile(r"\[scale:(\d+)\]\Z")
 _HOW_ON_ONE_SCALE = "`dtef rubric run --from judge` judges all of them on the `scale` of the panel file"
-_HOW_BY_THE_SAME = "`dtef rubric run --from judge --judge APPROACH=MODEL` has all of them judged by the same"
+_HOW_BY_THE_SAME = "`dtef rubric run --from judge --judge APPROACH=MODEL` judges all of them with the same judges"
 
 
 def select_averaged_runs(scores: pd.DataFrame, runs: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
@@ -211,7 +211,7 @@ def select_averaged_runs(scores: pd.DataFrame, runs: pd.DataFrame, order: Sequen
 def describe_unlike_runs(runs: pd.DataFrame) -> Iterator[str]:
     """A sentence for each way in which the runs differ. `runs`: one row per blueprint, with `judges` (names), `judge_hash` and `policy`.
 
-    Blueprints that no judge decides anything of, whose judges are none, differ from nobody by them.
+    Blueprints without judges do not differ from others by their judges.
     """
     yield from describe_several_policies(runs["policy"])
     names = pd.Series([list(judges) if judges is not None else [] for judges in runs["judges"]], dtype=object)
@@ -220,17 +220,20 @@ def describe_unlike_runs(runs: pd.DataFrame) -> Iterator[str]:
     scale = judge_rows["names"].map(_read_scale)
     if len(scale.unique()) > 1:
         details = _format_groups(scale.map("{} classes".format))
-        yield f"blueprints were judged on several scales, whose numbers cannot be compared: {details}; {_HOW_ON_ONE_SCALE}"
+        yield f"blueprints were judged on different scales, which cannot be compared: {details}; {_HOW_ON_ONE_SCALE}"
     name = judge_rows["names"].map(lambda panel: ", ".join(_MARKED_SCALE.sub("", judge) for judge in panel))
     has_one_hash = judge_rows.groupby([scale.rename("scale"), name.rename("name")])["hash"].transform("nunique") == 1
     name = name.where(has_one_hash, name + " with judge_hash " + judge_rows["hash"].str[:8])
     if len(name.unique()) > 1:
-        yield f"blueprints were judged by other judges: {_format_groups(name)}; {_HOW_BY_THE_SAME}"
+        yield f"blueprints were judged by different judges: {_format_groups(name)}; {_HOW_BY_THE_SAME}"
 
 
 def describe_several_policies(policies: pd.Series) -> Iterator[str]:
     if len(policies.unique()) > 1:
-        yield f"blueprints were scored by several policies: {_format_groups(policies)}; `dtef rubric run --from judge` scores all of them by one"
+        yield (
+            f"blueprints were scored by different policies: {_format_groups(policies)}; `dtef rubric run --from judge` scores all by "
+            "the same"
+        )
 
 
 def _read_scale(judges: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""The scores of a blueprint's snapshot: tables in, tables out. No model is asked, so they can be made again for nothing."""
+"""The scores of a blueprint's snapshot, from tables only. Scoring makes no requests, so repeating it costs nothing."""
 
 from __future__ import annotations
 
@@ -44,13 +44,14 @@ class PromptMatrix(NamedTuple):
 def compute_cosine(left: npt.ArrayLike, right: npt.ArrayLike) -> Floats:
     """Similarity of each two vectors, (rows, dimensions) both or (dimensions,) both: (rows,), -1 to 1, higher is more alike.
 
-    left right / (|left| |right|), clipped to the range; 0 where a vector is all zeros, NaN where one has a NaN, which stands for a missing
+    left right / (|left| |right|), clipped to the range; 0 if a vector is all zeros, NaN if one has a NaN, which means a missing
     vector. Raises ConfigError where the lengths of the vectors differ.
     """
     a, b = (np.atleast_2d(np.asarray(side, dtype=np.float64)) for side in (left, right))
     if a.shape != b.shape:
         raise ConfigError(
-            f"similarity: got vectors of {_describe_sizes(a)} and {_describe_sizes(b)}; allowed: the same length, as of one embedder"
+            f"similarity: got vectors of {_describe_sizes(a)} and {_describe_sizes(b)}; allowed: vectors of one embedder, which have the "
+            "same length"
         )
     return _compute_unit_cosine(_scale_to_length_1(a), _scale_to_length_1(b))
 
@@ -75,7 +76,9 @@ def stack_vectors(vectors: Sequence[npt.ArrayLike | None]) -> Floats:
     rows = [None if vector is None else np.asarray(vector, dtype=np.float64) for vector in vectors]
     lengths = sorted({len(row) for row in rows if row is not None})
     if len(lengths) > 1:
-        raise ConfigError(f"similarity: got vectors of the lengths {lengths}; allowed: one length, as of one embedder")
+        raise ConfigError(
+            f"similarity: got vectors of the lengths {lengths}; allowed: vectors of one embedder, which have one length"
+        )
     matrix = np.full((len(rows), lengths[0] if lengths else 0), np.nan)
     for at, row in enumerate(rows):
         if row is not None:
@@ -158,9 +161,9 @@ def _describe_sizes(vectors: Floats) -> str:
 
 
 PEOPLE = "people"
-"""Stands among the judges of a run that was scored with people's labels; such runs are not compared with others."""
+"""Listed among the judges of a run that was scored with people's labels; such runs are not compared with others."""
 NO_OWN_JUDGE = "no own judge"
-"""Stands there too where judgements of a maker's own judge were left out."""
+"""Listed there, too, if judgements of a maker's own judge were left out."""
 _RESPONSE_NAMES = list(RESPONSE_KEYS)
 _POLICY_FIELDS = tuple(field.name for field in fields(ScoringPolicy))
 
@@ -177,7 +180,7 @@ def score_tables(
 ) -> ScoreTables:
     """Scores and similarities, from `rubric_responses`, `rubric_prompts`, `rubric_criteria`, `rubric_points` and `rubric_embeddings`.
 
-    Of the embeddings those of the policy's embedder count. Equal rows in another order give equal bits.
+    Only embeddings of the policy's embedder count. Equal rows in another order give equal bits.
     """
     vectors = _read_vectors(embeddings, policy.embedder)
     answers = responses.filter(pc.is_in(responses["prompt"], prompts["prompt"].combine_chunks()))
@@ -202,25 +205,25 @@ def select_texts_to_embed(responses: pa.Table, prompts: pa.Table, *, every_promp
 
 
 def choose_embedder(name: str | None, models: Models) -> ModelSpec:
-    """What embeds: a model by its name or its litellm string, which stands for the model of the models file that has it, if any.
+    """The embedder: a model by its name or its litellm string, which selects the model of the models file that has it, if any.
 
-    None: the one that needs no server. Raises ConfigError for a name that stands for none or several, and for a model that embeds no texts.
+    None: the one that needs no server. Raises ConfigError for a name of no or several models, and for a model that cannot embed texts.
     """
     selector = name or OFFLINE_EMBEDDER
     specs = models.resolve([resolve_known_selector(selector, models)])
     if len(specs) != 1:
-        raise ConfigError(f"embedder {selector!r} stands for {format_count(len(specs), 'model')}; allowed: one model")
+        raise ConfigError(f"embedder {selector!r} selects {format_count(len(specs), 'model')}; allowed: one model")
     identify_embedder(specs[0])
     return specs[0]
 
 
 def describe_counted(*, has_labels: bool, no_own_judge: bool) -> list[str]:
-    """What stands behind the judges of a run: which judgements count besides theirs, and which of theirs do not."""
+    """The notes after the judges of a run: that people's labels count, and that judgements of own judges do not."""
     return [*([PEOPLE] if has_labels else []), *([NO_OWN_JUDGE] if no_own_judge else [])]
 
 
 def hash_counted(judge_hash: str, *, has_labels: bool, no_own_judge: bool) -> str:
-    """Hash of who judges and of which judgements count: runs that differ in either are not compared for drift."""
+    """Hash of the judges and of the judgements that count: runs that differ in either are not compared for drift."""
     notes = describe_counted(has_labels=has_labels, no_own_judge=no_own_judge)
     return digest(judge_hash, *notes) if notes else judge_hash
 

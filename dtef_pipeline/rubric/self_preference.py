@@ -1,10 +1,10 @@
 """Whether judges favour responses of models of their own maker: an estimate with an interval, and the switch that leaves such judgements out.
 
-With y how good a judgement finds a point (1 - the class's number for should_not), an item a criterion of a response:
-y = item + judge + gamma x (judge and model have one maker) + error. The item takes out how good the response is, as all its judges see it, and
-the judge how strict it is; what is left is how much more a judge gives to responses of its own maker than others give to the same responses.
-Both effects are taken out exactly, also where judgements are missing (Frisch & Waugh 1933; Lovell 1963), which leaves a ratio of sums; its
-interval and test are by whole prompts (`estimate_ratios`).
+Let y be the point of a judgement (1 - the class's number for should_not) and an item a criterion of a response. The model is
+y = item + judge + gamma x (judge and model have one maker) + error. The item effect removes the quality of the response as all its judges see
+it, the judge effect removes strictness; the rest is how much more a judge gives to responses of its own maker than others give to the same
+responses. Both effects are removed exactly, even if judgements are missing (Frisch & Waugh 1933; Lovell 1963), which leaves a ratio of sums;
+its interval and test are by whole prompts (`estimate_ratios`).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ FAVOURED_AT = 0.05
 _NO_OTHER_JUDGE = "no judge of another maker judged the same responses"
 _NO_VARIATION = 1e-9
 _NOT_IDENTIFIABLE = (
-    "cannot be separated from how strict the judge is: judges of other makers must have judged the same responses, "
-    "and a judge or a model of a third maker is needed"
+    "cannot be separated from the judge's strictness: judges of other makers must judge the same responses, and a judge or a model of a "
+    "third maker is needed"
 )
 _OF_PAIR = ("judge", "model", "maker")
 _GAMMA_NUMBERS = ("gamma", "se", "low", "high", "p")
@@ -42,9 +42,9 @@ _PREFERENCE = (*_OF_PAIR, *_GAMMA_NUMBERS, "p_adjusted", "n", "n_prompts", "flag
 
 
 def map_makers(judgements: pd.DataFrame) -> MakerOf:
-    """Makers by the names in `model` and `judge_model`, as the model strings in `model_variant` and `judge_variant` tell them.
+    """Makers by the names in `model` and `judge_model`, from the model strings in `model_variant` and `judge_variant`.
 
-    A name alone, such as `gpt-4.1-mini`, does not tell who serves what.
+    A name such as `gpt-4.1-mini` does not identify the provider.
     """
     pairs = [
         pair
@@ -71,10 +71,10 @@ def estimate_self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.
 
     Columns: `judge`, `model`, `maker`, `gamma` (units of the score; above 0: the own maker is favoured), `se`, `low`, `high` (95 %), `p`
     (two-sided), `p_adjusted` (over all pairs), `n` (same-maker judgements that bear on it), `n_prompts` (with any), `flagged` (favoured: gamma
-    above 0 and p_adjusted below .05, p of the first row), `reason` (why there is no estimate or interval). A pair is compared with judgements of
-    judges of other makers alone, other pairs of one maker being left out.
+    above 0 and p_adjusted below .05, p of the first row), `reason` (why there is no estimate or interval). A pair is
+    compared only with judgements of judges of other makers; other pairs of one maker are left out.
 
-    `judgements` as rubric_judgements; those without a class play no part, and neither does an item with one judge.
+    `judgements` as rubric_judgements; judgements without a class and items with one judge are ignored.
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
     is_own = is_same_maker(rows, maker_of)
@@ -127,7 +127,7 @@ def _estimate(y: Floats, is_own: npt.NDArray[np.bool_], item: Codes, judge: Code
 
 
 def _remove_judge_effects(columns: Floats, item: Codes, judge: Codes) -> Floats:
-    """(rows, columns) less the item and judge effects that fit each column best."""
+    """(rows, columns) minus the item and judge effects that fit each column best."""
     dummies = (judge[:, None] == np.arange(1, judge.max() + 1)).astype(np.float64)
     within = _subtract_item_means(np.concatenate([columns, dummies], axis=1), item)
     mine, judges = within[:, : columns.shape[1]], within[:, columns.shape[1] :]

@@ -1,4 +1,4 @@
-"""The settings of runs of the rubric family: which blueprints are asked, of whom, and how responses are judged and scored."""
+"""The settings of runs of the rubric family: blueprints, models, judges and scoring."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dtef_pipeline.text.name_matching import filter_by_patterns
 
 RUBRIC_PANEL_SECTION = "rubric"
 REPORT_CHARACTERS = 400_000
-"""The most characters of a report, some 100,000 tokens, unless said otherwise."""
+"""Default limit on the characters of a report, some 100,000 tokens."""
 
 
 class RubricSettings(RunSettings):
-    """What runs of blueprints are given. Empty lists stand for what each blueprint names, or for the usual ones."""
+    """Settings of runs of blueprints. Empty lists mean what each blueprint names, or the defaults."""
 
     blueprints: Annotated[list[str], Field(min_length=1), Setting(option="--blueprint", metavar="ID|PATTERN", unset="all")] = [
         "*"
@@ -28,16 +28,16 @@ class RubricSettings(RunSettings):
     models: Annotated[list[str], Setting(option="--model", unset="the models that each blueprint names")] = []
     """Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM."""
     draws: Draws = 1
-    """Number of times each prompt is asked."""
+    """Number of responses to each prompt."""
     judges: Annotated[
         list[str],
         Setting(
             option="--judge",
             metavar="APPROACH=MODEL",
-            unset="those that the blueprint names, else standard and prompt-aware with the models of the collection `judges`",
+            unset="those of the blueprint, else standard and prompt-aware with the models of the collection `judges`",
         ),
     ] = []
-    """Judge, by what it is shown (standard, prompt-aware or holistic) and its model."""
+    """Judge: its approach (standard, prompt-aware or holistic) and its model."""
     judge_draws: Annotated[Draws, Setting(NOT_COMMAND)] = 1
     """Repeated judgements of each criterion by each judge."""
     scale: Annotated[Literal[5, 10], Setting(NOT_COMMAND)] = 5
@@ -47,13 +47,13 @@ class RubricSettings(RunSettings):
     extract_points: Annotated[bool, Setting(NOT_COMMAND)] = False
     """Have an analyst list the key points of each ideal answer whose prompt has no criteria; they become criteria."""
     no_own_judge: Annotated[bool, Setting(ONLY_PANEL)] = False
-    """Leave out judgements of a maker's own judge: those of responses by a model of the judge's maker."""
+    """Leave out judgements of responses by models of the judge's own maker."""
     with_labels: Annotated[bool, Setting(ONLY_PANEL)] = False
-    """Let people's labels overrule the judges where there are any; the judges' score stays in `by_judges`."""
+    """Use people's labels instead of judgements if there are any; the judges' score stays in `by_judges`."""
     embedder: Annotated[str, Field(min_length=1), Setting(ONLY_PANEL)] = OFFLINE_EMBEDDER
     """Model that embeds texts for similarity: by name, or as a model string of LiteLLM."""
     every_prompt: Annotated[bool | None, Setting(doors=())] = None
-    """Embed responses to prompts without an ideal answer too, for the matrix of similarities; none: where that is free."""
+    """Also embed responses to prompts without an ideal answer, for the matrix of similarities; null: if that is free."""
     beta: Annotated[float, Field(ge=0, le=1), Setting(ONLY_PANEL)] = 0.35
     """Weight of similarity in the hybrid score."""
     or_paths: Annotated[Literal["document", "two_group"], Setting(ONLY_PANEL)] = "document"
@@ -63,11 +63,11 @@ class RubricSettings(RunSettings):
     consistent_champions: Annotated[bool, Setting(ONLY_PANEL)] = False
     """Require a grade of 5 or more in 80 % of the latest 5 graded blueprints of a champion."""
     report_characters: Annotated[int, Field(ge=1), Setting(doors=())] = REPORT_CHARACTERS
-    """The most characters of a report to an analyst."""
+    """Maximum number of characters of a report to an analyst."""
     anchors: Annotated[int, Field(ge=0), Setting(ONLY_PANEL)] = 0
-    """Number of pairs of a stored response and a criterion that judges are shown again, to separate judge drift from model drift."""
+    """Number of pairs of a stored response and a criterion that judges judge again, to separate judge drift from model drift."""
     anchor_seed: Annotated[int, Field(ge=0), Setting(doors=())] = SEED
-    """Seed of the choice of those that are new."""
+    """Seed of the choice of new anchors."""
 
 
 RUBRIC_STAGE_SETTINGS = {
@@ -84,5 +84,5 @@ RUBRIC_ANCHOR_SETTINGS = (*ASKING_SETTINGS, "judges", "scale", "anchors", "ancho
 
 
 def select_panel_blueprints(panel: RubricSettings, blueprints: Sequence[str]) -> list[str]:
-    """The blueprints of a panel among those `blueprints`, in their order. Raises ConfigError for a pattern that none has."""
+    """The blueprints of a panel among these `blueprints`, in their order. Raises ConfigError for a pattern that matches none."""
     return filter_by_patterns(blueprints, panel.blueprints, f"{RUBRIC_PANEL_SECTION}.blueprints:") if blueprints else []

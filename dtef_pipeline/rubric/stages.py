@@ -1,4 +1,4 @@
-"""Stages of the rubric family that need nothing but tables, settings and responses: responses, judgements, scores and summaries."""
+"""Stages of the rubric family that need only tables, settings and responses: responses, judgements, scores and summaries."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINT, RUBRIC_
 
 CHARACTERS_OF_A_TOKEN = 4
 READ_BY_A_JUDGE = 0.95
-"""Share of a judge's replies that must be readable, lest the check warns."""
+"""Share of readable replies of a judge below which the check warns."""
 
 
 def plan_responses(inputs: Inputs, settings: RubricSettings) -> EpisodePlan:
-    """What the models are asked of a blueprint."""
+    """The requests of a blueprint to the models."""
     of_file = inputs.read("rubric_blueprints", ["models"])["models"][0].as_py()
     codes = inputs.rows("rubric_findings", ["code"])["code"].to_pylist()
     candidates = Candidates(inputs.models, choose_selectors(settings.models, inputs.key, of_file, codes))
@@ -108,9 +108,9 @@ RUBRIC_RESPONSES_STAGE = Stage(
     "rubric_responses",
     """What the models wrote: one row per (prompt, model, temperature, system prompt, draw) of a blueprint and snapshot.
 
-    A conversation with turns that the model writes is asked turn by turn. Every turn is committed to the response store before the next is
-    asked, so a rerun continues where a run stopped and asks nothing twice. A blank response has the status `empty` and is unscored, one that
-    `max_tokens` cut is scored and marked; a call that failed for good is a row of status `error` with its message.""",
+    A conversation with turns that the model writes is requested turn by turn. Every turn is committed to the response store before the next
+    request, so a rerun continues where a run stopped and requests nothing twice. A blank response has the status `empty` and is unscored; one
+    that `max_tokens` cut off is scored and marked. A call that failed after all retries is a row with the status `error` and the message.""",
     plan_responses,
     after=("rubric_blueprints",),
     settings=RUBRIC_STAGE_SETTINGS["rubric_responses"],
@@ -119,7 +119,7 @@ RUBRIC_RESPONSES_STAGE = Stage(
     checks=(
         make_uniqueness_check(
             "rubric_responses_unique",
-            "No response counts twice: a draw of a prompt by a model variant with one system prompt has one row per snapshot.",
+            "A draw of a prompt by a model variant with a system prompt has one row per snapshot.",
             "rubric_responses",
             (*RUBRIC_RESPONSE, "snapshot"),
         ),
@@ -132,7 +132,7 @@ RUBRIC_RESPONSES_STAGE = Stage(
 
 
 def plan_judgements(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Tables:
-    """What judges are asked of the responses to a blueprint; no rows where it has no criterion in words."""
+    """The requests to judges about the responses to a blueprint; no rows if it has no criterion in words."""
     nothing = RUBRIC_JUDGEMENTS.empty_table()
     kinds = inputs.read("rubric_criteria", ["prompt", "kind"])
     if TEXT_KIND not in kinds["kind"].to_pylist():
@@ -163,10 +163,10 @@ def _list_unreadable_judges(_: Inputs, rows: pa.Table) -> Iterator[str]:
 
 RUBRIC_JUDGEMENTS_STAGE = Stage(
     "rubric_judgements",
-    """What judges said: one row per (response, criterion in words, judge, draw) with the class, the judge's reflection and its raw replies.
+    """Judgements: one row per (response, criterion in words, judge, draw) with the class, the judge's reflection and its raw replies.
 
-    A judgement is a request like any other: it is stored under its own key and never asked twice, so an edited criterion is judged anew and
-    no other. A reply that cannot be read is asked for once more; if that cannot be read either, the judgement is null with a reason.""",
+    Each judgement is stored under its own request key and requested once, so only an edited criterion is judged again. An unreadable reply is
+    requested once more; if that is unreadable, too, the judgement is null with a reason.""",
     plan_judgements,
     after=("rubric_responses",),
     settings=RUBRIC_STAGE_SETTINGS["rubric_judgements"],
@@ -174,13 +174,13 @@ RUBRIC_JUDGEMENTS_STAGE = Stage(
     checks=(
         make_uniqueness_check(
             "rubric_judgements_unique",
-            "No judgement counts twice: a draw of a judge on a criterion of a response has one row per snapshot.",
+            "A draw of a judge on a criterion of a response has one row per snapshot.",
             "rubric_judgements",
             (*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "judge", "judge_variant", "judge_draw", "snapshot"),
         ),
         Check(
             "rubric_judges_are_readable",
-            "Warns of judges of whose replies more than 5 % could not be read, also when they were asked for once more.",
+            "Warns of judges with more than 5 % unreadable replies, after a second request.",
             "rubric_judgements",
             ("judge", "class", "reason"),
             _list_unreadable_judges,
@@ -193,7 +193,7 @@ RUBRIC_JUDGEMENTS_STAGE = Stage(
 
 
 def score_blueprint(inputs: Inputs, settings: RubricSettings) -> Tables:
-    """The scores of the responses to a blueprint, their similarities, and by what they were scored."""
+    """The scores of the responses to a blueprint, their similarities, and a row on how they were scored."""
     embedder = identify_embedder(choose_embedder(settings.embedder, inputs.models))
     policy = ScoringPolicy(settings.beta, settings.or_paths, settings.should_not_paths, embedder)
     responses, points = inputs.read("rubric_responses"), inputs.read("rubric_points")
@@ -245,11 +245,11 @@ def _list_scores_out_of_range(_: Inputs, rows: pa.Table) -> Iterator[str]:
 
 RUBRIC_SCORES_STAGE = Stage(
     "rubric_scores",
-    """How well models did: one row per cell (a prompt, a model, a temperature, a system prompt), per variant and per model of a blueprint.
+    """Scores: one row per cell (a prompt, a model, a temperature, a system prompt), per variant and per model of a blueprint.
 
-    `coverage` is the weighted share of the rubric that is met, `similarity` the closeness to the ideal answer, `hybrid` both in one number at
-    the weight beta; it is linear in beta, so `at_0` and `slope` give it for every other. Beside it stand `rubric_similarities` (every two
-    responses of a prompt) and `rubric_runs` (by which test, judges and policy a snapshot was scored). No model is asked.""",
+    `coverage` is the weighted share of the rubric that is met, `similarity` the closeness to the ideal answer, `hybrid` both combined with
+    the weight beta; it is linear in beta, so `at_0` and `slope` give it for every other weight. The stage also writes `rubric_similarities`
+    (any two responses to a prompt) and `rubric_runs` (the test, judges and policy of a snapshot). It makes no requests.""",
     score_blueprint,
     after=("rubric_points", "rubric_embeddings"),
     settings=RUBRIC_STAGE_SETTINGS["rubric_scores"],
@@ -257,7 +257,7 @@ RUBRIC_SCORES_STAGE = Stage(
     checks=(
         Check(
             "rubric_coverage_in_range",
-            "Coverage and hybrid score lie in 0 to 1 wherever there is one.",
+            "Coverage and hybrid score are in 0 to 1, or null.",
             "rubric_scores",
             ("prompt", "model", "coverage", "hybrid"),
             _list_scores_out_of_range,
@@ -270,7 +270,7 @@ RUBRIC_SCORES_STAGE = Stage(
 
 
 def plan_summaries(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Tables:
-    """What analysts are asked about the responses to a blueprint; without one, the rows that stand there without asking."""
+    """The requests to analysts about the responses to a blueprint; without an analyst, the rows that need no request."""
     analysts = choose_analysts(settings.analysts, inputs.models)
     if not analysts:
         return _keep_stored_summaries(inputs, settings)
@@ -309,11 +309,11 @@ def _build_summary_tables(summaries: pa.Table, grades: pa.Table | None = None, i
 
 
 def _prepare_case(inputs: Inputs, settings: RubricSettings) -> SummaryCase | pa.Table:
-    """What analysts are asked about, or the row that says why they are not asked."""
+    """The material for analysts, or the row that says why no request is made."""
     nobody = partial(build_not_asked_row, inputs.key, settings.snapshot)
     responses, scores = inputs.read("rubric_responses"), inputs.read("rubric_scores")
     if responses["text"].null_count == len(responses):
-        return nobody("no response to sum up")
+        return nobody("no response to summarise")
     head, prompts, criteria = (inputs.read(name) for name in ("rubric_blueprints", "rubric_prompts", "rubric_criteria"))
     material = build_summary_material(MaterialTables(head, prompts, criteria, responses, scores), settings.snapshot)
     try:
@@ -335,7 +335,7 @@ def _keep_stored_summaries(inputs: Inputs, settings: RubricSettings) -> Tables:
     case = _prepare_case(inputs, settings)
     kept_tables, taken_away = keep_summaries(tables, None if isinstance(case, pa.Table) else case, inputs.models)
     for analyst, why in taken_away.items():
-        inputs.warn(f"no analyst is named, and the summary and grades by {analyst} were taken away: {why}")
+        inputs.warn(f"no analyst is named, and the summary and grades by {analyst} were removed: {why}")
     if taken_away:
         inputs.describe(**{TAKEN_AWAY: dict(taken_away)})
     return nobody if kept_tables is None else _build_summary_tables(kept_tables.summaries, kept_tables.grades, kept_tables.ids)
@@ -354,11 +354,11 @@ def _list_leaked_names(_: Inputs, rows: pa.Table) -> Iterator[str]:
 
 RUBRIC_SUMMARIES_STAGE = Stage(
     "rubric_summaries",
-    """What an analyst says of a blueprint's responses: one row per analyst of a blueprint and snapshot, with its findings as a text for people.
+    """Summaries by analysts: one row per analyst of a blueprint and snapshot, with its findings on the responses as a text for people.
 
-    Analysts see opaque ids for makers, models, system prompts and temperatures; `analyst_ids` tells what they stand for. Their grades of each
-    model in 13 dimensions are the table `rubric_grades`. A summary that could not be had is no failure of the run: `status` and `reason` say
-    why. Where no analyst is named, a stored summary is kept if it is of this very report, and otherwise taken away with a warning.""",
+    Analysts see opaque ids for makers, models, system prompts and temperatures; `analyst_ids` maps them to names. Their grades of each model
+    in 13 dimensions are in the table `rubric_grades`. A missing summary does not fail the run: `status` and `reason` say why. If no analyst is
+    named, a stored summary is kept if it was made from the same report, and removed with a warning otherwise.""",
     plan_summaries,
     after=("rubric_scores",),
     settings=RUBRIC_STAGE_SETTINGS["rubric_summaries"],
@@ -367,13 +367,13 @@ RUBRIC_SUMMARIES_STAGE = Stage(
     checks=(
         make_uniqueness_check(
             "rubric_summaries_unique",
-            "No summary counts twice: an analyst has one row per snapshot.",
+            "An analyst has one row per snapshot.",
             "rubric_summaries",
             ("analyst_variant", "snapshot"),
         ),
         Check(
             "rubric_no_name_leaked",
-            "Fails where a report to an analyst still held the name of a maker, model or provider. Such a report is not sent.",
+            "Fails if a report to an analyst still contains the name of a maker, model or provider. Such a report is not sent.",
             "rubric_summaries",
             ("snapshot", "status", "reason"),
             _list_leaked_names,

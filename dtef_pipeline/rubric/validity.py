@@ -1,4 +1,4 @@
-"""How far judgements can be trusted: agreement of the judges in many cuts, criteria they disagree on, and what became of each judge's calls."""
+"""The reliability of judgements: agreement of the judges in many cuts, criteria that they disagree on, and outcomes of each judge's calls."""
 
 from __future__ import annotations
 
@@ -109,10 +109,10 @@ def list_disagreed_criteria(
 
 
 def judge_table(judgements: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
-    """One row per judge: what became of its judgements, and what they cost.
+    """One row per judge: the outcomes of its judgements, and their cost.
 
-    `costs`: `judge`, `calls` and `cost_usd` of each judge with a reply. Judgements of texts that read the same rest on one call, which counts
-    once there; all other columns count judgements.
+    `costs`: `judge`, `calls` and `cost_usd` of each judge with a reply. Judgements of equal texts share one call, which counts once there; all
+    other columns count judgements.
 
     Columns: `judge`, `n` (judgements planned), `n_scored`, `n_unreadable` (it replied, and no class was read), `n_failed` (the call failed or
     a budget stopped it), `unreadable` (share of its replies, 0-1: lower is better), `partial` (share of its judgements that are missing while
@@ -185,8 +185,8 @@ def _number_value_groups(rows: pd.DataFrame, names: list[str]) -> Codes:
 
 
 VARIED_BY = ("answers", "judges", "repeats")
-NO_REPEATS = "each judge judged once: what repeats vary by is counted with the judges"
-ONE_JUDGE = "one judge: what judges vary by is counted with the answers"
+NO_REPEATS = "each judge judged once: the variance of repeats is part of that of judges"
+ONE_JUDGE = "one judge: the variance of judges is part of that of answers"
 
 
 def compute_variance_shares(judgements: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:

@@ -1,7 +1,6 @@
-"""Which demographic attribute a value belongs to, recognised by the value itself, and the segment keys made of it.
+"""The demographic attribute of a value, recognised by the value itself, and the segment keys.
 
-The vocabulary is `vocabulary.toml`, beside this file. A value that it does not hold belongs to no attribute:
-there is no default.
+The vocabulary is `vocabulary.toml` in this folder. A value that it lacks belongs to no attribute: there is no default.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ _NON_ANSWERS = (
 _NON_ANSWER = f"(?:{'|'.join(_NON_ANSWERS)})"
 NON_ANSWER_KEY = rf":(?:other-(?:or-|and-)?)?{_NON_ANSWER}(?:-(?:or-|and-)?{_NON_ANSWER}|-vol(?:unteered)?)*(?:[+]|$)"
 """Matches the key of a segment of people who gave no answer, or of one that joins it with another (`region:other-refused`: who is in
-such a remainder depends on who refused, so nobody can describe it). Regular expression of Python and of RE2."""
+such a remainder depends on who refused, so it cannot be described). Regular expression of Python and of RE2."""
 NON_ANSWER_SQL = f"regexp_matches(segment, '{NON_ANSWER_KEY}')"
-"""True in rows of such a segment. Boards, drift and the report leave them out; a segment that is asked for by name counts."""
+"""True in rows of such a segment. Boards, drift and the report leave them out unless a segment is selected by name."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +101,10 @@ def canonical(attribute: str, value: str) -> str:
 
 
 def classify_groups(groups: Mapping[int, Sequence[str]]) -> dict[tuple[int, str], str | None]:
-    """The attribute of each value of each O-group, None where the vocabulary does not settle it.
+    """The attribute of each value of each O-group; None if the vocabulary does not determine it.
 
-    Each value is classified by itself. Where several attributes know it, the attribute of most of its group's unambiguous
-    values decides, or, without such values, the one attribute that all values of the group share.
+    Each value is classified by itself. If several attributes have it, it gets the attribute of most of the group's unambiguous values or,
+    without such values, the one attribute that all values of the group share.
     """
     result: dict[tuple[int, str], str | None] = {}
     for group, values in groups.items():
@@ -127,16 +126,15 @@ def _find_majority(values: Sequence[str]) -> str | None:
 
 
 def find_attribute(options: Sequence[str]) -> str | None:
-    """The attribute that all options are values of, None when there is none."""
+    """The attribute that has all options as values; None if there is none."""
     name = _find_majority(options)
     return name if name is not None and all(name in find_candidates(o) for o in options) else None
 
 
 def find_profile_attribute(options: Sequence[str], round_values: Mapping[str, Iterable[str]]) -> str | None:
-    """The attribute a profile question asks for (who the respondent is), None for a question of opinion.
+    """The attribute of a question about the respondent; None for a question of opinion.
 
-    All options are values of one attribute, and they offer nearly all values that the round's respondents have of it.
-    The AI-concern question is an opinion.
+    All options must be values of one attribute and include nearly all of its values in the round. The AI-concern question is an opinion.
     """
     name = find_attribute(options)
     if name is None or name == AI_CONCERN:
@@ -175,22 +173,22 @@ def segment(attributes: Mapping[str, str], n: int | None, *, where: str, line: i
     parts = tuple((normalise_attribute_name(a), canonical(normalise_attribute_name(a), v)) for a, v in attributes.items())
     for name, value in parts:
         if not name or not slugify(value):
-            problem = "a segment's attribute and value need at least one letter or digit each"
+            problem = "the attribute and the value of a segment each need a letter or digit"
             raise SurveyError(problem, where=where, line=line, arrived=dict(attributes))
     key = "+".join(make_segment_key(name, value) for name, value in parts)
     return Segment(key, "+".join(name for name, _ in parts), ", ".join(value for _, value in parts), n, parts)
 
 
 def is_non_answer(key: str) -> bool:
-    """Whether a segment is of people who gave no answer, by its key (`party:refused`, `pid3:not-sure`): nobody can describe such a group."""
+    """Whether a segment, by its key, is people who did not answer (`party:refused`, `pid3:not-sure`): nobody can describe such a group."""
     return re.search(NON_ANSWER_KEY, key) is not None
 
 
 def require_unique_segment_keys(segments: Sequence[Segment], *, where: str) -> None:
-    """Raise when two segments of a round have the same key."""
+    """Raise SurveyError if two segments of a round have the same key."""
     values: dict[str, str] = {}
     for s in segments:
         if s.key in values:
-            problem = f"two segments get the same key {s.key!r}"
+            problem = f"two segments have the same key {s.key!r}"
             raise SurveyError(problem, where=where, arrived=[values[s.key], s.value], allowed="one segment per key")
         values[s.key] = s.value

@@ -1,4 +1,4 @@
-"""What is different between two readings of a survey round: reported before anything is run again."""
+"""The differences between two readings of a survey round, which are reported before a rerun."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def compare_readings(before: pa.Table, after: pa.Table) -> Changes:
 
 
 def select_losses(changes: Changes, quarantine: pa.Table) -> Changes:
-    """Of the changes those that take something away: segments, questions, and pairs that are not just answered by too few now.
+    """The changes that lose something: segments, questions, and pairs other than those that too few answered now.
 
     `quarantine`: that of the later reading.
     """

@@ -1,4 +1,4 @@
-"""Is a survey whole: what its own files say should be there and is not stops it, unless that is allowed."""
+"""The completeness of a survey: parts that its own files list but that are missing stop it, unless this is allowed."""
 
 from __future__ import annotations
 
@@ -14,38 +14,37 @@ from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
 MISSING_QUESTIONS, MISSING_ATTRIBUTES = "missing-questions", "missing-attributes"
 ALLOWANCES = {MISSING_QUESTIONS: "--allow-missing-questions", MISSING_ATTRIBUTES: "--allow-missing-attributes"}
-"""Codes of findings that stop a survey, with the option of `dtef add` by which it goes on."""
+"""Codes of findings that stop a survey, with the option of `dtef add` that allows them."""
 
 _NAMED_FIRST = 3
-_BROKEN_OFF = "What stands last has fewer rows than all others, so the file may have been cut"
+_BROKEN_OFF = "The last one has fewer rows than all others, so the file may be truncated"
 _WHAT_TO_DO = {
-    MISSING_QUESTIONS: f"the file may have been cut: put the whole one there, or add {ALLOWANCES[MISSING_QUESTIONS]} to go on "
-    "with what is there",
-    MISSING_ATTRIBUTES: f"the columns may have been renamed: give them their names back, or add {ALLOWANCES[MISSING_ATTRIBUTES]} "
-    "to go on without them",
+    MISSING_QUESTIONS: f"the file may be truncated: replace it, or continue without these with {ALLOWANCES[MISSING_QUESTIONS]}",
+    MISSING_ATTRIBUTES: "the columns may have been renamed: restore their names, or continue without them with "
+    f"{ALLOWANCES[MISSING_ATTRIBUTES]}",
 }
 
 _STORED_WITHOUT = "the round is stored without these segments"
 NEXT_STEPS = {
-    "lost-column": f"{_STORED_WITHOUT}: put their columns there and ingest again",
-    "no-counts-column": f"{_STORED_WITHOUT}: put their columns there and ingest again",
-    "unknown-column": f"{_STORED_WITHOUT}: name the columns as other rounds do, such as `O2: 26-35`, and ingest again; a value that is "
-    "right and new goes into dtef_pipeline/survey/vocabulary.toml (docs/how-to/add-a-survey.md, Segments)",
+    "lost-column": f"{_STORED_WITHOUT}: add their columns and ingest again",
+    "no-counts-column": f"{_STORED_WITHOUT}: add their columns and ingest again",
+    "unknown-column": f"{_STORED_WITHOUT}: name the columns as in other rounds, such as `O2: 26-35`, and ingest again; add a correct new "
+    "value to dtef_pipeline/survey/vocabulary.toml (docs/how-to/add-a-survey.md, Segments)",
 }
-"""Codes of errors with which a round is stored, with what became of it and what to do."""
+"""Codes of errors that do not prevent storing a round, with their effect and remedy."""
 
 _LEAST_SHORT_PAIRS = 2
-"""One pair that falls short is a fault of its own, such as a slip of the pen."""
+"""A single pair that falls short is a separate fault, such as a typing error."""
 _OPTION_MAY_BE_MISSING = (
-    f"In some segments the percentages of these questions sum to less than {100 - SUM_TOLERANCE:g} %, those of most others always to "
-    "100, so an option may be missing and all their distributions wrong: compare with the questionnaire"
+    f"In some segments the percentages of these questions sum to less than {100 - SUM_TOLERANCE:g} % (those of most other questions to "
+    "100), so an option may be missing; compare with the questionnaire"
 )
 
 
 def require_whole_survey(survey: Survey, allowances: Collection[str] = ()) -> Survey:
-    """The survey, with what is missing and allowed as a warning among its findings, and without the questions that lack options.
+    """The survey without the questions that lack options, and with warnings about missing parts that are allowed.
 
-    `allowances`: codes of `ALLOWANCES`. Raises SurveyError for what is missing and not allowed.
+    `allowances`: codes of `ALLOWANCES`. Raises SurveyError for missing parts that are not allowed.
     """
     findings = []
     cut = _find_cut_questions(survey)
@@ -69,8 +68,8 @@ def require_whole_survey(survey: Survey, allowances: Collection[str] = ()) -> Su
 def is_lacking_options(distributions: Iterable[tuple[Percentages, int | None]]) -> bool:
     """Whether the rows of some options are gone, by the percentages and the respondents of each segment.
 
-    The percentages of segments with most of the respondents sum to less than 100, and none to more. Segments in which nobody
-    chose what is gone still sum to 100. Where a respondent could choose several options, some sum to more. Fractions say nothing of it.
+    The percentages of segments with most of the respondents sum to less than 100, and none to more. Segments in which nobody chose the missing
+    options still sum to 100. If a respondent could choose several options, some sum to more. Fractions do not show it.
     """
     pairs = [(shares, 1 if n is None else n) for shares, n in distributions if is_readable(shares) and not is_fractions(shares)]
     tolerance = sum_tolerance(shares for shares, _ in pairs)
@@ -95,7 +94,7 @@ def _sum(shares: Percentages) -> float:
 def _find_cut_questions(survey: Survey) -> set[str]:
     """Ids of the questions that lack options.
 
-    Where no pair of the survey reaches 100, its percentages are no percentages, and the quarantine says so.
+    If no pair of the survey reaches 100, its cells are not percentages, which the quarantine reports.
     """
     answers: dict[str, list[tuple[Percentages, int | None]]] = defaultdict(list)
     sizes = {s.key: s.n for s in survey.segments}
@@ -123,7 +122,7 @@ def _report_incomplete_questions(survey: Survey, cut: Collection[str]) -> list[F
 def _report_short_questions(survey: Survey, cut: Collection[str]) -> list[Finding]:
     """The questions that may lack an option which few chose: only they fall short of 100, in some segments, and none is above it.
 
-    Where as many questions fall short as do not, or some are above, numbers are rounded or entered so.
+    If as many questions fall short as do not, or some are above, the numbers were rounded or entered this way.
     """
     shares: dict[str, list[Percentages]] = defaultdict(list)
     for answer in survey.answers:

@@ -1,4 +1,4 @@
-"""What is known of the n of rounds: design effects that were stated (Kish 1965), and pairs without n, both kept as findings of the round."""
+"""The n of rounds: given design effects (Kish 1965), and pairs without n, both stored as findings of the round."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dtef_pipeline.survey.identity import make_round_order
 from dtef_pipeline.survey.model import Finding
 
 _CODE = "design-effect"
-_WITHOUT_N = "no ceiling, skill, worth, corrected error or expected gap of these pairs, and intervals for other questions alone"
+_WITHOUT_N = "these pairs have no ceiling, skill, worth, corrected error or expected gap, and their intervals ignore the choice of respondents"
 
 
 def report_design_effect(design_effect: float) -> tuple[Finding, ...]:
-    """The finding of a round whose effective respondents are n / `design_effect`; none where it is 1."""
-    message = "A design effect was stated: ceilings, corrected errors and intervals are those of n / design effect respondents."
+    """The finding of a round whose effective respondents are n / `design_effect`; none if it is 1."""
+    message = "A design effect is given; ceilings, corrected errors and intervals use n / design effect respondents."
     return (Finding("info", _CODE, message, (f"{design_effect:g}",)),) if design_effect != 1 else ()
 
 
 def load_design_effects(connection: duckdb.DuckDBPyConnection, rounds: Collection[str] = ()) -> dict[str, float]:
-    """The design effect of each round that has another than 1, by `survey_findings`; of these `rounds`, of all where none is named."""
+    """The design effects other than 1, by round, from `survey_findings`; `rounds`: only of these; none: of all."""
     if not has_table(connection, "survey_findings"):
         return {}
     rows = connection.execute("SELECT round, items[1]::DOUBLE FROM survey_findings WHERE code = ?", [_CODE]).fetchall()
@@ -30,18 +30,18 @@ def load_design_effects(connection: duckdb.DuckDBPyConnection, rounds: Collectio
 
 
 def describe_design_effects(effects: Mapping[str, float]) -> str:
-    """One line on the design effects of rounds; empty where there are none."""
+    """One line on the design effects of rounds; empty if there are none."""
     rounds = {effect: [name for name, of_round in effects.items() if of_round == effect] for effect in effects.values()}
-    effect_text = "; ".join(f"{effect:g} of {', '.join(names)}" for effect, names in rounds.items())
+    effect_text = "; ".join(f"{effect:g} for {', '.join(names)}" for effect, names in rounds.items())
     return (
-        f"design effect stated at ingest: {effect_text}: ceilings, corrected errors and intervals are those of so many times fewer respondents"
+        f"design effect given at ingest: {effect_text}; ceilings, corrected errors and intervals use n divided by it"
         if effect_text
         else ""
     )
 
 
 def describe_n(connection: duckdb.DuckDBPyConnection, rounds: Collection[str] = ()) -> list[str]:
-    """Lines on the n of the `rounds` (none: of all): the design effects that were stated, and where n is unknown; empty without either."""
+    """Lines on the n of the `rounds` (none: of all): given design effects, and rounds with an unknown n; empty if there are none."""
     lines = [describe_design_effects(load_design_effects(connection, rounds))]
     if has_table(connection, "survey_findings"):
         rows = connection.execute("SELECT round, items[1] FROM survey_findings WHERE code = 'n-unknown'").fetchall()

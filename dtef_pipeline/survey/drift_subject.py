@@ -1,4 +1,4 @@
-"""What is watched for drift of surveys: their key columns, tables and words."""
+"""The drift of surveys: key columns, tables and texts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _RULED_SEGMENTS = """
 
 
 def describe_way_of_asking(row: Mapping[str, Any]) -> str:
-    """`context 0`; with the condition, where it is not the usual one."""
-    unusual = "" if row["condition"] == _USUAL_CONDITION else f", asked as {row['condition']}"
+    """`context 0`; with the condition if it is not the default one."""
+    unusual = "" if row["condition"] == _USUAL_CONDITION else f", condition {row['condition']}"
     return f"context {row['context_level']}{unusual}"
 
 
 def load_segment_rulings(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[str, Any]]:
-    """What the stage `drift_checks` found in each segment."""
+    """The results of the stage `drift_checks` for each segment."""
     if has_table(connection, "drift_checks"):
         yield from connection.sql(_RULED_SEGMENTS).to_arrow_table().to_pylist()
 

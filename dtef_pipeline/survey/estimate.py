@@ -1,4 +1,4 @@
-"""How many tokens responses usually take, before anyone is asked."""
+"""Usual numbers of tokens of responses, for estimates before a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiments: two or more ways of asking, compared on the same cells. Read from YAML files:
+"""Experiments: two or more conditions, compared on the same cells. They are read from YAML files:
 
     name: reasoning
     hypothesis: A model that reasons before it answers comes closer to the observed distribution.
@@ -33,7 +33,7 @@ _Levels = Annotated[list[str], BeforeValidator(ContextLevel.convert_numbers), Fi
 
 
 class Condition(Part):
-    """One way of asking. Either `condition` spells it, or the fields of `BlueprintOptions` do."""
+    """One condition, given either as `condition` or by the fields of `BlueprintOptions`."""
 
     name: _Name
     condition: str | None = None
@@ -69,7 +69,7 @@ class Condition(Part):
 
 
 class Experiment(Part):
-    """A comparison as its file tells it."""
+    """The contents of an experiment file."""
 
     name: _Name
     hypothesis: Annotated[str, Field(min_length=1)]
@@ -86,7 +86,7 @@ class Experiment(Part):
 
     @property
     def compares_contexts(self) -> bool:
-        """Whether the conditions differ in what context they show, and in nothing else."""
+        """Whether the conditions differ only in the context that they show."""
         return any(condition.contexts is not None and condition.contexts != self.contexts for condition in self.conditions)
 
     def options(self, condition: Condition) -> BlueprintOptions:
@@ -100,7 +100,7 @@ class ConditionModel:
     model: str
     """The model as it is called without the settings of the condition."""
     name: str
-    """Of the condition in its experiment."""
+    """Name of the condition in its experiment."""
     options: BlueprintOptions
     spec: ModelSpec
 
@@ -108,8 +108,8 @@ class ConditionModel:
 def resolve_asked_models(experiment: Experiment, models: Models, selectors: Sequence[str]) -> tuple[ConditionModel, ...]:
     """Every model in every condition: model by model, conditions in the order of the file.
 
-    Raises ConfigError when a model is unknown or cannot have a condition's settings, and when a language model would be asked the same in
-    two conditions (baselines are: they stand beside the others).
+    Raises ConfigError if a model is unknown or cannot have a condition's settings, or if a language model (not a baseline) would get the same
+    requests in two conditions.
     """
     condition_models = tuple(_iterate_asked(experiment, models, selectors))
     first: dict[tuple[str, str, str, tuple[str, ...]], str] = {}
@@ -119,8 +119,9 @@ def resolve_asked_models(experiment: Experiment, models: Models, selectors: Sequ
         )
         if first_name != entry.name and not entry.spec.is_computed:
             raise ConfigError(
-                f"experiment {experiment.name!r}: {entry.model} is asked the same in the conditions {first_name!r} and {entry.name!r}: allowed: "
-                "settings other than the model's own, and without context only what changes a prompt that shows none"
+                f"experiment {experiment.name!r}: {entry.model} gets the same requests in the conditions {first_name!r} and "
+                f"{entry.name!r}: allowed: other settings of the model or of the prompt (without context questions, options about them "
+                "change nothing)"
             )
     return condition_models
 
@@ -128,7 +129,7 @@ def resolve_asked_models(experiment: Experiment, models: Models, selectors: Sequ
 def list_each_asked_once(experiment: Experiment, names: Iterable[tuple[Models, str]]) -> list[tuple[ConditionModel, ...]]:
     """Every model in every condition, each once and under the first of its names. `names`: each with the models that it is one of.
 
-    Nothing of a model that is no longer known, or cannot have the settings of the conditions.
+    Models that are no longer known, or cannot have the settings of the conditions, are left out.
     """
     by_variants: dict[tuple[str, ...], tuple[ConditionModel, ...]] = {}
     for models, name in names:
@@ -147,10 +148,10 @@ def _format_effect(options: BlueprintOptions) -> str:
 
 
 def _refuse_idle(fields: Mapping[str, Any], options: BlueprintOptions) -> None:
-    """ConfigError for fields that would silently do nothing."""
+    """Raise ConfigError for fields that would silently have no effect."""
     for name, (partner, value) in ONLY_WITH.items():
         if name in fields and getattr(options, partner) != value:
-            raise ConfigError(f"{name}: {fields[name]} does nothing here; allowed: with {partner}: {value}")
+            raise ConfigError(f"{name}: {fields[name]} has no effect; allowed: with {partner}: {value}")
 
 
 def _iterate_asked(experiment: Experiment, models: Models, selectors: Sequence[str]) -> Iterator[ConditionModel]:
@@ -164,7 +165,7 @@ def _iterate_asked(experiment: Experiment, models: Models, selectors: Sequence[s
 
 
 def load_experiment(path: Path) -> Experiment:
-    """Read an experiment file. Raises ConfigError with the file, the line, the condition, the field, what arrived and what is allowed."""
+    """Read an experiment file. Raises ConfigError with file, line, condition, field, value and allowed values."""
     document = read_document(path, "experiment file", Experiment.model_fields, {"conditions": "condition"})
     experiment = document.validate_as(Experiment)
     _check(experiment, document)
@@ -172,7 +173,7 @@ def load_experiment(path: Path) -> Experiment:
 
 
 def _check(experiment: Experiment, document: Document) -> None:
-    """What the fields alone do not show: spellings, settings, and that the conditions differ as a run can ask them."""
+    """Check what the fields cannot: spellings, settings, and that the conditions differ in a way that a run supports."""
     names: dict[tuple[str, str, tuple[str, ...]], str] = {}
     for number, condition in enumerate(experiment.conditions):
         place = ("conditions", number)
@@ -184,15 +185,15 @@ def _check(experiment: Experiment, document: Document) -> None:
         settings = ",".join(f"{key}={value}" for key, value in sorted(condition.settings.items()))
         first_name = names.setdefault((options.condition, settings, options.context_levels), condition.name)
         if first_name != condition.name or [c.name for c in experiment.conditions].count(condition.name) > 1:
-            raise document.error(place, f"is {first_name!r} again; every condition is to have its own name and way of asking")
+            raise document.error(place, f"repeats {first_name!r}; give every condition its own name and settings")
     levels = {options_levels for _, _, options_levels in names}
     if len(levels) > 1 and len({(spelling, settings) for spelling, settings, _ in names}) > 1:
-        raise document.error(("contexts",), "conditions that differ in contexts may differ in nothing else")
+        raise document.error(("contexts",), "conditions that differ in contexts must be equal otherwise")
     if len({len(of) for of in levels}) > 1:
         raise document.error(
             ("contexts",),
-            "every condition is to have as many, because the first is compared with the first; "
-            f"got {'; '.join(', '.join(of) for of in sorted(levels))}",
+            "every condition needs the same number of context levels, because they are compared in order; got "
+            f"{'; '.join(', '.join(of) for of in sorted(levels))}",
         )
 
 

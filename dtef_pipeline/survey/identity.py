@@ -1,4 +1,4 @@
-"""Identities of the survey family: its partitions, when two questions are one, and the order of rounds."""
+"""Identities of the survey family: its partitions, the identity of questions, and the order of rounds."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A survey round as it was read: questions, segments, and what each segment answered, in percent.
+"""A survey round after reading: questions, segments, and the answers of each segment, in percent.
 
-Adapters make a `Survey`; `observe` turns it into the tables of the pipeline. Nothing here judges the numbers.
+Adapters make a `Survey`; `observe` turns it into the tables of the pipeline. This module does not check the numbers.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ Level = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True)
 class Question:
-    """A question with its options in questionnaire order; `scale`, `battery`, `roles` and `positions` only where the survey states them.
+    """A question with its options in questionnaire order; `scale`, `battery`, `roles` and `positions` only if the survey states them.
 
-    `roles` and `positions` on the scale are one per option, None where the survey states none; empty: it states none at all.
+    `roles` and `positions` on the scale are one per option, None if the survey states none; empty: it states none at all.
 
-    `block`: the words by which the questionnaire introduces the list that the question is an item of; None: it stands in no list, or the
-    source does not say.
+    `block`: the questionnaire's introduction of the list that the question is an item of; None: it is in no list, or the source does not say.
     """
 
     id: str
@@ -49,18 +48,18 @@ class Segment:
 
 
 class Unreadable(str):
-    """A cell that is no percentage, as it arrived: its pair is set aside, the rest of the survey goes on."""
+    """A cell that is not a percentage, as in the file: its pair goes into quarantine, the rest of the survey is used."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one segment answered to one question: percentages in option order, None where a cell was blank, `Unreadable`
-    where it held no number.
+    """The answer of one segment to one question: percentages in option order, None for a blank cell, `Unreadable` for a cell that is not
+    a number.
 
-    `n` counts the respondents to this very question; None means that the survey does not say. `n_effective`: the size of the simple
-    random sample that is worth as much (Kish 1965), where the survey states it.
+    `n` is the number of respondents to this question; None: the survey does not state it. `n_effective`: the size of a simple random sample
+    with the same precision (Kish 1965), if the survey states it.
     """
 
     segment: str
@@ -74,7 +73,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something a person should know about how a survey was read, and the columns, questions or segments concerned."""
+    """A message about the reading of a survey, and the columns, questions or segments concerned."""
 
     level: Level
     code: str
@@ -84,7 +83,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Survey:
-    """One round, as an adapter read it. `requires_n`: its layout states n, so a pair without n has lost it and is set aside."""
+    """One round, as read by an adapter. `requires_n`: its layout states n, so a pair without n goes into quarantine."""
 
     round: str
     name: str

@@ -1,4 +1,4 @@
-"""From a survey as read to the tables of the pipeline: observed distributions with their references, quarantine, findings."""
+"""Turns a survey into the tables of the pipeline: observed distributions with their references, quarantine and findings."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ CIRCULAR_SHARE = 0.8
 """A question defines an attribute when the segments of it give their own values at least this share on average."""
 
 SHUFFLE_SEED = 20_240_917
-"""Default seed of the `shuffled` reference: which other segment stands in for a segment."""
+"""Default seed of the `shuffled` reference, which replaces a segment by a random other one."""
 
 _N_UNKNOWN = (
-    "The file does not state how many people answered: these pairs are scored and ranked, and what needs n (ceilings, skill, corrected "
-    "errors, tests of gaps, intervals for other people) is empty"
+    "The file does not state how many people answered: these pairs are scored and ranked, but have no ceilings, skill, corrected errors "
+    "or tests of gaps, and their intervals ignore the choice of respondents"
 )
 
 Floats = npt.NDArray[np.float64]
@@ -79,10 +79,10 @@ class _References:
 def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED, design_effect: float = 1.0) -> ObservedRound:
     """Check every pair, and give each usable one its reference distributions.
 
-    `population` is the n-weighted mean over all usable segments that answered the question, and None where that is one segment alone,
-    whose own answer it would be; `others` the same over the other usable segments of the segment's attribute; in either, segments count
-    alike where the n of one is unknown. `shuffled` is the answer of any other segment, drawn with `seed`. Where the survey states no
-    n_effective, it is n / `design_effect` (Kish 1965; 1 or more); null at a design effect of 1.
+    `population` is the n-weighted mean over all usable segments that answered the question, and None for a single segment, whose own answer
+    it would be; `others` is the same over the other usable segments of the segment's attribute. Both are unweighted if the n of a segment is
+    unknown. `shuffled` is the answer of a random other segment, drawn with `seed`. If the survey states no n_effective, it is
+    n / `design_effect` (Kish 1965; 1 or more); null for a design effect of 1.
     Rows follow the survey's order of segments, then questions.
     """
     usable, quarantine = _split_usable(survey, min_n, design_effect)
@@ -169,7 +169,7 @@ def _make_quarantine_row(
 def _compute_all_references(
     survey: Survey, usable: Sequence[_Usable], seed: int
 ) -> tuple[list[_References], list[tuple[int, int]]]:
-    """References of each question, and where each usable pair stands in them: (question, row)."""
+    """References of each question, and the index of each usable pair in them: (question, row)."""
     by_question: list[list[_Usable]] = [[] for _ in survey.questions]
     places = []
     for pair in usable:
@@ -344,20 +344,18 @@ def _check_own_observations(survey: Survey, responses: pa.Table) -> Iterator[Fin
     circular = sorted(set(responses.filter(responses["circular"])["question_id"].to_pylist()))
     duplicates = sorted(q.id for q, d in zip(survey.questions, _find_duplicates(survey.questions), strict=True) if d)
     if circular:
-        message = "These questions define segments; for those segments they are left out of the boards and never context."
+        message = "These questions define segments; boards and contexts of those segments leave them out."
         yield Finding("info", "circular-question", message, tuple(texts[i] for i in circular))
     if duplicates:
-        message = "Asked before in the same round, with the same text and options."
+        message = "Repeats a question of the round with the same text and options."
         yield Finding("info", "duplicate-question", message, tuple(texts[i] for i in duplicates))
     if unknown := responses["n"].null_count:
         yield Finding("warning", "n-unknown", _N_UNKNOWN, (f"{unknown:,} of {format_count(len(responses), 'pair')}",))
     if silent := sorted(set(responses.filter(responses["non_answer"])["segment"].to_pylist())):
-        message = (
-            "These segments are of people who gave no answer; they are left out of the boards unless asked for (--non-answers)."
-        )
+        message = "These segments are people who did not answer; boards show them only with --non-answers."
         yield Finding("warning", "non-answer-segment", message, tuple(silent))
     if responses.num_rows == 0:
-        yield Finding("error", "nothing-usable", "All pairs are in quarantine; its reasons say why.")
+        yield Finding("error", "nothing-usable", "All pairs are in quarantine (see its reasons).")
 
 
 def _make_survey_finding_row(round_id: str, finding: Finding) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The panel: what is asked of surveys again every night. Its keys stand at the top of the panel file, beside the sections of others:
+"""The panel: the survey prompts that every night repeats. Its keys are at the top of the panel file, next to the sections of other families:
 
 models: [gpt-4.1-mini, "claude-haiku-4.5@max_tokens=512"]
 rounds: [GD4]
@@ -25,14 +25,14 @@ def load_panel(path: Path) -> SurveySettings:
 
 
 def check_named(path: Path, models: Models, keys: Sequence[str]) -> SurveySettings:
-    """Read a panel file, and look for all that it names. `keys`: the partitions there are; none: rounds and segments are not looked for.
+    """Read a panel file, and check all names in it. `keys`: the existing partitions; none: rounds and segments are not checked.
 
-    Raises ConfigError as `load_panel`, and for a model, a round or a segment that is not there, and for the budget of a model not asked.
+    Raises ConfigError as `load_panel`, for an unknown model, round or segment, and for a budget of a model that is not in the panel.
     """
     panel = load_panel(path)
     document = read_document(path, "panel file", list_settings_at(SurveySettings, Door.PANEL))
     for number, selector in enumerate(panel.models):
-        # Without a list in the file it is the default that is asked.
+        # Without a list in the file the default applies.
         with _locate_errors(document, ("models", number) if "models" in document.values else ()):
             models.resolve([selector])
     with _locate_errors(document, ("models",)):

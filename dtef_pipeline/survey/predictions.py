@@ -1,4 +1,4 @@
-"""Predictions: which prompts are asked, and what baselines answer to them."""
+"""Predictions: the prompts of a run, and the predictions of baselines."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def select_prompts(
     context_levels: Sequence[str] = (),
     sample: Sample = EVERYTHING,
 ) -> pa.Table:
-    """The blueprints to ask: of these conditions and context levels (none given: all), and of the `sample` that is drawn of the round.
+    """The blueprints of these conditions and context levels (none given: all), and of the `sample` that is drawn from the round.
 
-    `survey`: the segment's `survey_responses`. Raises ConfigError when a condition or a level was never made, naming those that were.
+    `survey`: the segment's `survey_responses`. Raises ConfigError, with the existing ones, for a condition or level without blueprints.
     """
     for column, names in (("condition", conditions), ("context_level", context_levels)):
         existing = pc.unique(blueprints[column]).to_pylist()
@@ -82,9 +82,9 @@ def build_baseline_rows(
     previous: Previous,
     answers: RoundAnswers | None = None,
 ) -> pa.Table:
-    """Predictions of a baseline; where it has nothing to say the row is `missing`, with the reason.
+    """Rows of a baseline; without a prediction the row is `missing`, with the reason.
 
-    `previous` and `answers` (none: no other segment) matter to the baselines that need them. However a prompt asks, a baseline's answer is
+    `previous` and `answers` (none: no other segment) are for the baselines that need them. Whatever the form of the prompt, a baseline predicts
     one distribution over the options in the survey's order.
     """
     rows = CALLS.keys(prompts, model, draws, snapshot)

@@ -1,4 +1,4 @@
-"""Why a (segment, question) pair, or a whole segment, is set aside while the rest of the survey goes on."""
+"""The reasons for which a (segment, question) pair or a whole segment goes into quarantine while the rest of the survey is used."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _WITH_A_COMMA = re.compile(r"[+-]?\d+,\d+\s?%?")
 
 REASONS = {
     "segment-too-small": "The whole segment has fewer respondents than the minimum.",
-    "no-data": "No percentage was published: for one question, or for the whole segment.",
+    "no-data": "No percentage was published for the question, or for the whole segment.",
     "n-unknown": "Neither the question nor the segment states a number of respondents.",
     "n-below-minimum": "Fewer respondents than the minimum answered this question.",
     "wrong-length": "There are more or fewer percentages than options.",
-    "decimal-comma": "A number is written with a comma, such as 40,0.",
-    "not-a-number": "A cell holds something other than a percentage.",
+    "decimal-comma": "A number has a decimal comma, such as 40,0.",
+    "not-a-number": "A cell is not a percentage.",
     "blank-cells": "Some options have a percentage, others have none.",
     "nan": "A percentage is NaN or infinite.",
     "negative": "A percentage is below zero.",
     "all-zero": "All percentages are zero.",
-    "sum-not-100": "The percentages sum to less or more than 100 by more than 1 and more than rounding explains.",
+    "sum-not-100": "The sum of the percentages differs from 100 by more than 1 and by more than rounding explains.",
 }
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A reason of `REASONS`, with what arrived and what is allowed."""
+    """A reason of `REASONS`, with the value found and the allowed ones."""
 
     reason: str
     detail: str
@@ -47,8 +47,8 @@ def check_whole_segment(n: int | None, has_data: bool, min_n: int) -> Fault | No
 
 
 def make_no_respondents_fault(min_n: int) -> Fault:
-    """The fault of a pair of a survey that has to state n, where it does not."""
-    return Fault("n-unknown", f"no number of respondents, not even of the segment; at least {min_n} are needed")
+    """The fault of a pair without n in a survey that must state n."""
+    return Fault("n-unknown", f"the number of respondents is unknown, also for the segment; at least {min_n} are needed")
 
 
 def pair_fault(
@@ -58,9 +58,9 @@ def pair_fault(
     min_n: int,
     tolerance: float = SUM_TOLERANCE,
 ) -> Fault | None:
-    """What is wrong with one distribution: the first of its faults, the number of respondents before the numbers themselves.
+    """The first fault of one distribution, the number of respondents before the percentages; None: it has no fault.
 
-    An n that is not known (None) is no fault. `tolerance`: how far from 100 they may sum, as of `sum_tolerance`.
+    An unknown n (None) is not a fault. `tolerance`: how far from 100 the percentages may sum, from `sum_tolerance`.
     """
     if n is not None and n < min_n:
         return Fault("n-below-minimum", f"{format_count(n, 'respondent')}; at least {min_n} are needed")
@@ -72,8 +72,8 @@ def pair_fault(
     if unreadable := [p for p in percentages if isinstance(p, Unreadable)]:
         cells = ", ".join(repr(str(p)) for p in unreadable)
         if all(_WITH_A_COMMA.fullmatch(p) for p in unreadable):
-            return Fault("decimal-comma", f"cells {cells}; a point is needed, as in 34.2")
-        return Fault("not-a-number", f"cells {cells}; numbers such as 34.2% or 34.2 are needed")
+            return Fault("decimal-comma", f"cells {cells}; write a decimal point, as in 34.2")
+        return Fault("not-a-number", f"cells {cells}; write numbers such as 34.2% or 34.2")
     return _check_numbers([p for p in percentages if not isinstance(p, Unreadable)], tolerance)
 
 
@@ -83,7 +83,9 @@ def _check_numbers(percentages: Sequence[float | None], tolerance: float) -> Fau
         return Fault("no-data", "all cells are blank; a percentage for each option is needed")
     if len(numbers) < len(percentages):
         return Fault(
-            "blank-cells", f"blank: {len(percentages) - len(numbers)} of {format_count(len(percentages), 'cell')}; none may be"
+            "blank-cells",
+            f"{len(percentages) - len(numbers)} of {format_count(len(percentages), 'cell')} are blank; every option needs "
+            "a percentage",
         )
     if not all(map(math.isfinite, numbers)):
         return Fault("nan", f"percentages {numbers}; finite numbers are needed")
@@ -91,8 +93,8 @@ def _check_numbers(percentages: Sequence[float | None], tolerance: float) -> Fau
         return Fault("negative", f"a percentage of {min(numbers):g}; 0 to 100 are allowed")
     total = sum(numbers)
     if total == 0:
-        return Fault("all-zero", f"all percentages are 0; they have to sum to 100 ± {tolerance:g}")
+        return Fault("all-zero", f"all percentages are 0; they must sum to 100 ± {tolerance:g}")
     if abs(total - 100) > tolerance + 1e-9:
-        fractions = ": these are fractions, multiply them by 100" if is_fractions(percentages) else ""
+        fractions = "; they are fractions: multiply them by 100" if is_fractions(percentages) else ""
         return Fault("sum-not-100", f"the percentages sum to {total:.6g}; 100 ± {tolerance:g} is allowed{fractions}")
     return None

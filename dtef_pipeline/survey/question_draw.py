@@ -1,7 +1,7 @@
-"""Which part of a round is asked: `--questions N` of its questions, and each of them in `--sample-segments S` of its segments.
+"""The sample of a round: `--questions N` of its questions, and each of them in `--sample-segments S` of its segments.
 
-Questions are drawn over batteries, since intervals and tests count batteries, not questions. Few segments of every question tell more than all
-segments of a few: the scores of one question hang together.
+Questions are drawn over batteries, because intervals and tests count batteries, not questions. Few segments of every question are more
+informative than all segments of a few, because the scores of one question are correlated.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.text.quantity_words import format_count
 
 DRAW_ORDERS = ("draw_order", "segment_order")
-"""Columns of `survey_responses` that say what a sample asks: the place of the question in the draw, and that of the segment."""
+"""Columns of `survey_responses` that define a sample: the place of the question in the draw, and that of the segment."""
 
 
 def draw_order(
     round_id: str, batteries: Sequence[str], duplicate_of: Sequence[str | None], circular: Sequence[npt.NDArray[np.bool_]]
 ) -> list[int]:
-    """The place of each question of a round in the draw, from 0: the first N places lie in as many batteries as N questions can.
+    """The place of each question of a round in the draw, from 0: the first N places are in as many batteries as N questions can cover.
 
-    The first question of every battery comes first, in an order of batteries that the hash of their names and the round's settles; then
-    the second of every battery, and so on. Behind them come those that no board needs: duplicates, and questions that define the attribute of
-    all segments that answered; last those that no segment answered.
+    The first question of every battery comes first, in an order of batteries by the hash of their name and the round's; then the second of
+    every battery, and so on. After them come those that no board needs: duplicates, and questions that define the attribute of all segments
+    that answered; last those that no segment answered.
 
     Args:
         round_id: the round's name.
@@ -61,12 +61,12 @@ _QUESTION_STEP, _SEGMENT_STEP = (math.sqrt(5) - 1) / 2, math.sqrt(3) - 1
 
 
 def draw_segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt.NDArray[np.int32]:
-    """(pairs,) the place of the segment in the draw of its question, from 0: `--sample-segments S` asks the first S places.
+    """(pairs,) the place of the segment in the draw of its question, from 0: `--sample-segments S` takes the first S places.
 
-    A systematic sample (Madow & Madow 1944). The segments of a question stand on a circle, those of one attribute side by side. The hash of the
-    round's name and the seed says where the first question begins; the other questions, battery by battery, and the segments of a question
-    follow in steps that are each spread evenly over the circle. So the pairs of a sample have attributes in proportion to their numbers of
-    segments, in the whole round and in a battery, and each segment of a question is as likely as another. Pairs that no board needs come last.
+    A systematic sample (Madow & Madow 1944). The segments of a question are arranged on a circle, those of one attribute next to each other. The
+    hash of the round's name and the seed gives the start of the first question; the other questions, battery by battery, and the segments of a
+    question follow in steps that are spread evenly over the circle. So a sample has attributes in proportion to their numbers of segments, in
+    the whole round and in each battery, and all segments of a question are equally likely. Pairs that no board needs come last.
 
     Args:
         round_id: the round's name.
@@ -107,7 +107,7 @@ def _step_around(count: int, first: float) -> npt.NDArray[np.int64]:
 
 
 class Sample(NamedTuple):
-    """What is asked of each round: the first `questions` in the draw, each of its first `segments`; None: all."""
+    """The sample of each round: the first `questions` of the draw, each in its first `segments`; None: all."""
 
     questions: int | None = None
     segments: int | None = None
@@ -125,7 +125,7 @@ class Sample(NamedTuple):
         return f"({pair}) IN (SELECT {pair} FROM survey_responses WHERE {self.sql})" if self.sql else None
 
     def select_questions(self, survey: pa.Table) -> pa.Array:
-        """Ids of the questions that a segment is asked, given `question_id` and what DRAW_ORDERS names of its `survey_responses`."""
+        """Ids of the questions of a segment that are in the sample, given `question_id` and DRAW_ORDERS of its `survey_responses`."""
         for name, number in zip(DRAW_ORDERS, self, strict=True):
             survey = survey if number is None else survey.filter(pc.less(survey[name], number))
         ids: pa.Array = survey["question_id"].combine_chunks()
@@ -136,12 +136,12 @@ EVERYTHING = Sample()
 
 
 def describe_draw(questions: pd.DataFrame, number: int | None) -> str:
-    """How many questions of how many batteries are asked, and whether results can have intervals, tests and tiers; else the N that gives them.
+    """The numbers of questions and batteries in the sample, and whether they suffice for intervals, tests and tiers; else the N that does.
 
     Args:
         questions: one row per question of the rounds: `draw_order` (infinite: a sample asks no segment), `is_target`, and the linked battery
             `cluster`.
-        number: the first so many of each round are asked; None: all.
+        number: the number of questions of each round; None: all.
     """
     targets, limit = questions[questions["is_target"]], number or np.inf
     places = targets.groupby("cluster")["draw_order"].min().sort_values()

@@ -1,4 +1,4 @@
-"""The words of the questions that moved, beside their ids."""
+"""The texts of the questions that changed, by their ids."""
 
 from __future__ import annotations
 

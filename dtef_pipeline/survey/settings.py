@@ -1,4 +1,4 @@
-"""The settings of runs of the survey family: which rounds and segments are asked, of whom, and how."""
+"""The settings of runs of the survey family: rounds, segments, models and conditions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dtef_pipeline.survey.question_draw import Sample
 
 Drawn = Annotated[int | None, Field(ge=1, le=1_000_000)]
-"""How many questions, or segments, of a round are asked; None: all."""
+"""Number of questions, or of segments, of a round; None: all."""
 
 
 def _validate_each(spell: Callable[[str], str]) -> AfterValidator:
@@ -45,19 +45,19 @@ def _validate_each(spell: Callable[[str], str]) -> AfterValidator:
 
 
 def _spell_condition(text: str) -> str:
-    """As blueprints spell it. The words of an experiment's own system prompt are not known here."""
+    """As blueprints spell it. The text of an experiment's own system prompt is not known here."""
     return text if "+system=" in text else BlueprintOptions.parse_condition(text).condition
 
 
 class SurveySettings(RunSettings):
-    """What runs of survey rounds are given. Empty lists of rounds and segments stand for all there are."""
+    """Settings of runs of survey rounds. Empty lists of rounds and segments mean all."""
 
     max_tokens: Annotated[int | None, Field(ge=0), Setting(ONLY_PANEL)] = None
-    """Tokens that the run may use, of prompts and responses."""
+    """Maximum number of tokens of the run, in prompts and responses."""
     budgets: Annotated[dict[str, Budget], Setting(NOT_COMMAND)] = {}
-    """By model, what the run may use of it, in place of the models file's: max_cost_usd, max_calls, max_tokens."""
+    """Budget by model, instead of that of the models file: max_cost_usd, max_calls, max_tokens."""
     role_budgets: Annotated[dict[RoleName, RoleBudget], Setting(doors=())] = {}
-    """By role, what the run may use of models in it: max_cost_usd, max_calls."""
+    """Budget by role: max_cost_usd, max_calls."""
     rounds: Annotated[list[str], Setting(option="--round", metavar="ROUND")] = []
     """Round to evaluate."""
     segments: Annotated[list[str], Setting(option="--segment", unset="all")] = []
@@ -66,9 +66,9 @@ class SurveySettings(RunSettings):
     """Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM. Settings follow an @, as in
     gpt-4.1-mini@temperature=0.7,max_tokens=512."""
     models_of: Annotated[dict[str, list[str]], Setting(doors=())] = {}
-    """For a condition, the models asked in it instead of `models`; baselines are asked in all."""
+    """By condition, the models that replace `models` in it; baselines are in all conditions."""
     temperature: Annotated[float | None, Field(ge=0, le=2), Setting(NOT_COMMAND)] = 0.0
-    """Temperature of every language model that takes one and states none itself; null: each model's own."""
+    """Temperature of every language model that accepts one and sets none itself; null: each model's default."""
     context_levels: Annotated[
         list[str],
         BeforeValidator(ContextLevel.convert_numbers),
@@ -76,37 +76,37 @@ class SurveySettings(RunSettings):
         Setting(option="--context", unset="0"),
     ] = []
     """Number of context questions: other questions, shown with the group's answers; or all. By default prompts are made without context
-    questions, and all existing levels are asked."""
+    questions, and requests are made for all existing levels."""
     conditions: Annotated[
         list[str],
         _validate_each(_spell_condition),
         Setting(option="--condition", metavar="TASK[/FORMAT][+WORD...]", unset="distribution/attribute-label"),
     ] = [BlueprintOptions().condition]
-    """Way of asking, such as shift/narrative+cot or batch=3+tokens=8000: a task (distribution, shift, synthetic-individuals, batch), a format of
+    """Condition, such as shift/narrative+cot or batch=3+tokens=8000: a task (distribution, shift, synthetic-individuals, batch), a format of
     context questions (attribute-label, distribution-context, narrative) and words (cot, structured, reversed, random, show-n, population,
     rotated-N, system=ID, seed=N, tokens=N, reserve=N). An empty list means all existing conditions."""
     system_prompts: Annotated[dict[str, str], Setting(doors=())] = {}
-    """Words of system prompts that are not shipped, by id."""
+    """Texts of system prompts that are not shipped, by id."""
     keep_earlier: Annotated[bool, Setting(doors=())] = True
     """Also keep the prompts of conditions and context levels that earlier runs made."""
     questions: Annotated[Drawn, Setting(unset="all")] = None
-    """Number of questions to ask of each round, drawn over its batteries."""
+    """Number of questions of each round, drawn over its batteries."""
     sample_segments: Annotated[Drawn, Setting(unset="all")] = None
-    """Number of segments to ask each question of, drawn over their attributes."""
+    """Number of segments for each question, drawn over their attributes."""
     draws: Draws = 1
-    """Number of times each prompt is asked."""
+    """Number of responses to each prompt."""
     limits: Annotated[dict[str, int], Setting(doors=())] = {}
-    """At most so many prompts of the run in each condition for a model, by its name."""
+    """By model name, the maximum number of prompts in each condition of the run."""
     metric: Annotated[Literal["js", "cosine", "emd", "emd_normalized", "tv", "mae", "top_hit"], Setting(ONLY_COMMAND)] = "js"
     """Metric that counts as the score."""
     from_store: Annotated[bool, Setting(ONLY_COMMAND)] = False
-    """Make the partitions again from the response store, with all stored responses to their prompts: by default, no model is asked."""
+    """Rebuild the partitions from all stored responses to their prompts; by default, this makes no request."""
     only_snapshot: Annotated[str | None, Setting(doors=())] = None
-    """Score and aggregate this snapshot only; none: all there are."""
+    """Score and aggregate this snapshot only; null: all snapshots."""
 
     @property
     def sample(self) -> Sample:
-        """Which part of a round is asked."""
+        """The part of each round to request."""
         from dtef_pipeline.survey.question_draw import Sample
 
         return Sample(self.questions, self.sample_segments)
@@ -135,9 +135,9 @@ SURVEY_STAGE_SETTINGS = {
 
 
 def build_survey_run_config(settings: SurveySettings) -> dict[str, dict[str, Any]]:
-    """Run configuration of the stages that take any: one snapshot is asked, scored and aggregated.
+    """Run configuration of the stages that take any: it requests, scores and aggregates one snapshot.
 
-    Conditions are named though they are as usual: whoever looks up what a run asked finds them there.
+    Conditions are listed even if they are the default, so that the configuration of a run shows them.
     """
     stages: Mapping[str, tuple[str, ...]] = {name: names for name, names in SURVEY_STAGE_SETTINGS.items() if names}
     config = run_config(settings.model_copy(update={"only_snapshot": settings.snapshot}), stages)
@@ -147,31 +147,31 @@ def build_survey_run_config(settings: SurveySettings) -> dict[str, dict[str, Any
 
 
 def resolve_panel(panel: SurveySettings, models: Models) -> tuple[ModelSpec, ...]:
-    """The models of a panel or a manifest, at its temperature. Raises ConfigError for one that is not known."""
+    """The models of a panel or a manifest, at its temperature. Raises ConfigError for an unknown model."""
     return models.resolve([spec.name for selector in panel.models for spec in _resolve_at_temperature(panel, selector, models)])
 
 
 def resolve_panel_budgets(panel: SurveySettings, models: Models) -> dict[str, Budget]:
-    """Budgets by the names that models are asked by. Raises ConfigError for one of a model that is not asked."""
+    """Budgets by resolved model name. Raises ConfigError for a budget of a model that is not among the panel's."""
     specs = {spec.name: spec for spec in resolve_panel(panel, models)}
     budgets: dict[str, Budget] = {}
     for selector, budget in panel.budgets.items():
         for spec in _resolve_at_temperature(panel, selector, models):
             if spec.name not in specs:
-                raise ConfigError(f"budgets.{selector}: allowed: a model that is asked: {', '.join(specs)}")
+                raise ConfigError(f"budgets.{selector}: not one of the models; allowed: {', '.join(specs)}")
             bounds = {**spec.budget.model_dump(exclude_none=True), **budget.model_dump(exclude_none=True)}
             budgets[spec.name] = Budget.model_validate(bounds)
     return budgets
 
 
 def resolve_panel_models(panel: SurveySettings, models: Models) -> SurveySettings:
-    """The settings with each model, and each budget, under the name that it is asked by. Raises ConfigError as `resolve_panel_budgets`."""
+    """The settings with models and budgets under their resolved names. Raises ConfigError as `resolve_panel_budgets`."""
     names = [spec.name for spec in resolve_panel(panel, models)]
     return panel.model_copy(update={"models": names, "budgets": resolve_panel_budgets(panel, models)})
 
 
 def _resolve_at_temperature(panel: SurveySettings, selector: str, models: Models) -> Iterator[ModelSpec]:
-    """What a selector stands for. One that says a temperature keeps it, as do models that have or take none."""
+    """The models of a selector, at the panel's temperature unless the selector or the model sets its own or takes none."""
     says_so = "temperature=" in selector.removeprefix(strip_settings(selector))
     for spec in models.resolve([selector]):
         fixed = spec.is_computed or spec.is_local or spec.temperature is None
@@ -182,7 +182,7 @@ def _resolve_at_temperature(panel: SurveySettings, selector: str, models: Models
 
 
 def select_panel_partitions(panel: SurveySettings, partitions: Sequence[str]) -> list[str]:
-    """The partitions of a panel among those `partitions`, in their order. Raises ConfigError for a round or a segment that is not there."""
+    """The partitions of a panel among these `partitions`, in their order. Raises ConfigError for a missing round or segment."""
     rounds = [split_partition_key(key)[0] for key in partitions]
     if absent := sorted(set(panel.rounds) - set(rounds)):
         names = ", ".join(sorted(set(rounds), key=make_round_order)) or "none"
@@ -191,11 +191,11 @@ def select_panel_partitions(panel: SurveySettings, partitions: Sequence[str]) ->
     segments = {split_partition_key(key)[1] for key in of_rounds}
     if absent := sorted(set(panel.segments) - segments):
         raise ConfigError(
-            f"segments: {_format_given_names(absent)} in none of the chosen rounds; their segments: {list_nearest(absent[0], segments)}"
+            f"segments: {_format_given_names(absent)} not in the chosen rounds; nearest segments: {list_nearest(absent[0], segments)}"
         )
     return [key for key in of_rounds if not panel.segments or split_partition_key(key)[1] in panel.segments]
 
 
 def _format_given_names(names: Sequence[str]) -> str:
-    """Names as they arrived; those that would turn round the words beside them, spelled out."""
+    """Names as given; those with unprintable characters, which could reverse the text around them, are escaped."""
     return ", ".join(name if name.isprintable() else repr(name) for name in names)

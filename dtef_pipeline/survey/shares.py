@@ -1,4 +1,4 @@
-"""What the percentages of a question are: how far rounding moves their sum, fractions of 1, and questions with several answers a person."""
+"""The percentages of a question: the effect of rounding on their sum, fractions of 1, and questions with several answers per person."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _NOT_CHOSEN = re.compile(
     r"(?:not|un)[\s-]?(?:mentioned|selected|chosen|checked|marked|ticked|picked|named|listed)", re.IGNORECASE
 )
 _DROPPED = (
-    "A respondent could choose several answers to these questions, or one segment's percentages sum to more than rounding explains, so the "
-    "shares are no distribution: the questions are left out"
+    "These questions are left out, because their shares are not a distribution: respondents could choose several answers, or a segment's "
+    "percentages sum to more than rounding explains"
 )
-_FRACTIONS = "All cells are from 0 to 1, and those of most pairs sum to 1: they were read as fractions and multiplied by 100."
+_FRACTIONS = "All cells are from 0 to 1 and most pairs sum to 1, so the cells were read as fractions and multiplied by 100."
 
 
 def sum_tolerance(distributions: Iterable[Percentages]) -> float:
@@ -82,7 +82,7 @@ def _list_numbers(shares: Percentages) -> list[float]:
 
 
 def convert_to_percent(survey: Survey) -> Survey:
-    """The survey; times 100 where no cell is above 1 and most pairs sum to 1: no percentages of a survey do that."""
+    """The survey, with cells times 100 if none is above 1 and most pairs sum to 1, which percentages never do."""
     rows = [a.percentages for a in survey.answers if any(_list_numbers(a.percentages))]
     if any(max(_list_numbers(shares)) > 1 for shares in rows) or 2 * sum(map(is_fractions, rows)) <= len(rows):
         return survey
@@ -97,7 +97,7 @@ def _multiply_by_100(share: float | Unreadable | None) -> float | Unreadable | N
 def has_several_answers(text: str, options: Iterable[str] = ()) -> bool:
     """Whether the text of a question asks for several answers: select all that apply, choose up to three.
 
-    Not where its `options` ask of one item of the list alone: mentioned or not mentioned, yes or no.
+    Not if its `options` are about one item of the list only: mentioned or not mentioned, yes or no.
     """
     return _SEVERAL_ANSWERS.search(text) is not None and not _is_of_one_item([option.strip() for option in options])
 
@@ -107,9 +107,9 @@ def _is_of_one_item(options: Sequence[str]) -> bool:
 
 
 def remove_multi_select(survey: Survey) -> Survey:
-    """The survey without questions of several answers a person, which a finding names. Raises SurveyError where nothing else is left.
+    """The survey without questions with several answers per person, which a finding lists. Raises SurveyError if no question is left.
 
-    By the text, or by one segment above 100 that no rounding explains. A cell above 100 is a fault of its own, and proves nothing.
+    The criterion is the text, or one segment above 100 that rounding does not explain. A cell above 100 is another fault and proves nothing.
     """
     shares: dict[str, list[Percentages]] = defaultdict(list)
     places: dict[tuple[str, int], str] = {}
@@ -125,7 +125,7 @@ def remove_multi_select(survey: Survey) -> Survey:
         return survey
     items = tuple(f"{shorten_to_line(q.text)} ({why[q.id]})" for q in survey.questions if q.id in why)
     if len(items) == len(survey.questions):
-        requirement = "at least one question with a single answer a person"
+        requirement = "at least one question with a single answer per person"
         finding_text = ". ".join([_DROPPED, *(f.message for f in survey.findings if f.level == "warning" and f.items)])
         raise SurveyError(
             f"no question is left to predict. {finding_text}", where=survey.path, arrived=items[0], allowed=requirement

@@ -54,11 +54,11 @@ def _list_barely_parsed_models(_: Inputs, rows: pa.Table) -> Iterator[str]:
 
 SCORES_STAGE = Stage(
     "scores",
-    """How close each prediction came: one row per prediction, with how its response was read and every metric.
+    """How close each prediction is: one row per prediction, with how its response was read and every metric.
 
-    `status` says whether the response could be read (`ok`), and if not, why. Metrics are null unless it could; `score` follows the published
-    policy (0 for an unreadable response, 0.1 for one of the wrong length, none for a failed call). `l2_corrected` and `rps_corrected` are errors
-    less what a sample of the segment's size adds by chance: lower is better, below 0 is luck. Scoring asks no model.""",
+    `status` is `ok` if the response could be read, else it says why not. Metrics are null unless it is `ok`; `score` follows the published
+    policy (0 for an unreadable response, 0.1 for one of the wrong length, null for a failed call). `l2_corrected` and `rps_corrected` are
+    errors minus the sampling error of a segment of this size: lower is better, below 0 by chance. Scoring makes no requests.""",
     score_segment,
     after=("predictions",),
     settings=SURVEY_STAGE_SETTINGS["scores"],
@@ -69,13 +69,13 @@ SCORES_STAGE = Stage(
     checks=(
         make_uniqueness_check(
             "scores_unique",
-            "A (prompt, context level, model variant, draw, snapshot) is scored once.",
+            "Each (prompt, context level, model variant, draw, snapshot) is scored once.",
             "scores",
             ("prompt_id", "question_id", "context_level", "condition", "model_variant", "draw", "snapshot"),
         ),
         Check(
             "responses_can_be_read",
-            "Warns of models for which fewer than nine in ten responses could be read as a distribution.",
+            "Warns of models with fewer than 90 % readable responses.",
             "scores",
             ("model", "status"),
             _list_barely_parsed_models,
@@ -121,10 +121,11 @@ def _summarise_best_results(tables: Tables) -> Mapping[str, Any]:
 
 RESULTS_STAGE = Stage(
     "segment_results",
-    """How each model did on this segment: one row per (model variant, context level, snapshot), with counts by status, means and 95 % intervals.
+    """Results of each model on this segment: one row per (model variant, context level, snapshot), with counts by status, means and 95 %
+    intervals.
 
     Every group occurs twice: `targets = clean` leaves out questions that define the segment, `all` keeps them as the published figures do.
-    `parse_rate` is the share of responses that could be read; `questions` holds the mean score of each target question.""",
+    `parse_rate` is the share of readable responses; `questions` is the mean score of each target question.""",
     aggregate_segment,
     make_together=aggregate_segments,
     after=("scores",),

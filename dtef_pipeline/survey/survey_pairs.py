@@ -1,4 +1,4 @@
-"""Predictions as they may stand in pairs: one per request, named by the first of the questions that it asked for."""
+"""Predictions that can be paired: one per request, identified by the first of its questions."""
 
 from __future__ import annotations
 

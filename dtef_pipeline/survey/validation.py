@@ -1,4 +1,4 @@
-"""The rules every survey file obeys, whatever its layout; a broken one is a survey-level fault."""
+"""The rules for every survey file, whatever its layout. Each violation raises SurveyError."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def round_id(name: str, *, where: str) -> str:
     text = re.sub(r"\s+", "-", text).upper()
     if not re.fullmatch(r"[^\W_][\w.-]*", text) or "..." in text:
         requirement = "letters, digits, '-', '_' and single dots, beginning with a letter or digit"
-        raise SurveyError("this makes no round id", where=where, arrived=name, allowed=requirement)
+        raise SurveyError("this cannot become a round id", where=where, arrived=name, allowed=requirement)
     return text
 
 
@@ -90,7 +90,7 @@ def check_question(question: Question, *, where: str, line: int | None) -> None:
     if not question.text:
         raise SurveyError(f"question {question.id} has no text", where=where, line=line)
     if not question.options or not all(question.options):
-        problem = f"question {question.id} has no options or a blank one"
+        problem = f"question {question.id} has no options, or a blank option"
         raise SurveyError(problem, where=where, line=line, arrived=list(question.options), allowed="at least two named options")
     first: dict[str, str] = {}
     for option in question.options:
@@ -106,9 +106,7 @@ def parse_role(cell: object, *, where: str, line: int | None) -> Role | None:
     text = normalize_text(str(cell)) if cell is not None else ""
     option_role = next((role for role in OPTION_ROLES if role == text), None)
     if text and option_role is None:
-        raise SurveyError(
-            "this is not a role", where=where, line=line, arrived=cell, allowed=f"{', '.join(OPTION_ROLES)}, or blank"
-        )
+        raise SurveyError("unknown role", where=where, line=line, arrived=cell, allowed=f"{', '.join(OPTION_ROLES)}, or blank")
     return option_role
 
 
@@ -126,8 +124,8 @@ def check_places(question: Question, lines: Sequence[int | None], *, where: str)
     """Raise on roles and positions that contradict each other or the scale; `lines` are those of the options."""
     places = [place for place in question.positions if place is not None]
     if question.scale == "ordinal" and places and len(set(places)) < 2:
-        problem = f"all options of question {question.id} have one position, and its scale is ordinal"
-        raise SurveyError(problem, where=where, line=lines[0], arrived=places[0], allowed="two different positions or more")
+        problem = f"all options of question {question.id} have the same position, but its scale is ordinal"
+        raise SurveyError(problem, where=where, line=lines[0], arrived=places[0], allowed="at least two different positions")
     rows = zip(question.options, question.roles, question.positions, lines, strict=True) if question.positions else ()
     for option, role, place, line in rows:
         of = f"option {option!r} of question {question.id}"
@@ -138,7 +136,7 @@ def check_places(question: Question, lines: Sequence[int | None], *, where: str)
             )
         if place is not None and question.scale == "nominal":
             raise SurveyError(
-                f"{of} has a position, and the scale is nominal", where=where, line=line, arrived=place, allowed="a blank"
+                f"{of} has a position, but the scale is nominal", where=where, line=line, arrived=place, allowed="a blank"
             )
         if place is None and places and role == "substantive":
             problem = f"{of} is substantive and has no position, though other options of the question have one"
@@ -148,24 +146,27 @@ def check_places(question: Question, lines: Sequence[int | None], *, where: str)
 def require_questions(questions: Sequence[Question], *, where: str) -> None:
     """Raise when nothing is left to predict."""
     if not questions:
-        problem = "no question to predict: a survey needs at least one single-select question with two or more options"
+        problem = "no question to predict; add a single-select question with at least two options"
         raise SurveyError(problem, where=where)
 
 
 def check_survey(survey: Survey) -> Survey:
-    """The survey, once it is known to be of one piece: questions and segments, no key twice, each answer to one of both."""
+    """The survey. Raises SurveyError without questions or segments, for duplicate keys, and for answers with unknown ones."""
     if not survey.round:
-        problem, requirement = "neither its name nor its id makes a round id", "a name for the round (--round), such as GD4"
+        problem, requirement = (
+            "neither its name nor its id can become a round id",
+            "a name for the round (--round), such as GD4",
+        )
         raise SurveyError(problem, where=survey.path, arrived=survey.name, allowed=requirement)
     require_questions(survey.questions, where=survey.path)
     if not survey.segments:
-        raise SurveyError("no segment: a survey needs at least one demographic group", where=survey.path)
+        raise SurveyError("no segment; add at least one demographic group", where=survey.path)
     require_unique_segment_keys(survey.segments, where=survey.path)
     segments, questions = {s.key for s in survey.segments}, {q.id for q in survey.questions}
     pairs: set[tuple[str, str]] = set()
     for a in survey.answers:
         if a.segment not in segments or a.question_id not in questions:
-            problem, actual = "an answer of an unknown segment or to an unknown question", [a.segment, a.question_id]
+            problem, actual = "an answer with an unknown segment or question", [a.segment, a.question_id]
             raise SurveyError(
                 problem, where=a.file, line=a.line, arrived=actual, allowed=f"questions {list_names(sorted(questions))}"
             )

@@ -1,4 +1,4 @@
-"""How much two questions have in common in their words: what the rule of batteries is made of."""
+"""How similar the wordings of two questions are, for the rule of batteries."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Wording:
     numbered: frozenset[tuple[str, int]]
     options: frozenset[str]
     asks: bool
-    """False of an item that asks nothing by itself, such as `A romantic partner.`: what it is asked of stands before the list."""
+    """False for an item that is not a question by itself, such as `A romantic partner.`, whose question is before the list."""
 
     @classmethod
     def reduce_wording(cls, text: str, options: Sequence[str]) -> Wording:
-        """Of a question's text and options."""
+        """The wording of a question's text and options."""
         asks = text.rstrip().endswith((":", "…", "...")) or "?" in text
         words = split_words(text)
         return cls(words, number_words(words), _normalise_options(options), asks)
@@ -93,7 +93,7 @@ def compute_word_share(first: Set[tuple[str, int]], second: Set[tuple[str, int]]
 
 
 def _normalise_options(options: Sequence[str]) -> frozenset[str]:
-    """The options as they are compared; with their remarks where they differ in these alone."""
+    """The options in the form for comparison; with their remarks if they differ only in these."""
     bare = [" ".join(split_words(option)) for option in options]
     return frozenset(bare if len({*bare}) == len(bare) else map(normalize_text, options))
 

@@ -23,7 +23,7 @@ class BlueprintTables(NamedTuple):
 
 
 def build_blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str) -> BlueprintTables:
-    """The rows of a blueprint that was read from `path`; of parts that were left out, the findings alone."""
+    """The rows of a blueprint that was read from `path`; parts that were left out have only findings."""
     of = {"blueprint": blueprint.id}
     findings = [
         {**of, "level": finding.level, "code": finding.code, "place": finding.place, "line": finding.line, "text": finding.text}
@@ -55,7 +55,7 @@ def build_blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str)
 
 
 def hash_criterion(criterion: Criterion) -> str:
-    """Hash of what a response is judged by: the words, or the function and its argument. Weight, block and place do not enter."""
+    """Hash of what a response is judged by: the text, or the function and its argument. It ignores weight, block and position."""
     return digest("criterion", criterion.kind, criterion.text, criterion.fn, criterion.args)
 
 

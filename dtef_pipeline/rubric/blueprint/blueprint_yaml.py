@@ -20,11 +20,11 @@ from dtef_pipeline.documents import describe_yaml_problem
 from dtef_pipeline.text.quantity_words import format_count
 
 MOST_CHARACTERS = 5_000_000
-"""Of a file."""
+"""Per file."""
 DEEPEST_VALUE = 50
-"""How many lists and mappings may lie in one another."""
+"""Maximum nesting depth of lists and mappings."""
 MOST_EXPANDED = 20_000_000
-"""Characters and values of a file, those behind an alias counted at each use, so that a small file cannot stand for a huge one."""
+"""Maximum characters and values of a file; those of an alias count at each use, so that a small file cannot expand to a huge one."""
 
 _TAG = "tag:yaml.org,2002:"
 _RESOLVERS = {
@@ -43,11 +43,11 @@ _RESOLVERS = {
 }
 """By tag: the scalars without quotes that have it, and what they begin with."""
 _OLD_BREAKS = {0x85: 0xF0085, 0x2028: 0xF2028, 0x2029: 0xF2029}
-"""Characters that end a line in YAML 1.1 only, with what stands in for them while a file is parsed."""
+"""Characters that end a line in YAML 1.1 only, with their substitutes while a file is parsed."""
 _BREAKS_OF_STAND_INS = {stand_in: character for character, stand_in in _OLD_BREAKS.items()}
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _REMEDIES = {
-    "mapping values are not allowed": "put quotes around a text with `: ` in it, and mind the indentation",
+    "mapping values are not allowed": "put quotes around a text with `: ` in it, and check the indentation",
     "violates indentation": "indent with spaces",
     "indentation space is expected": "indent with spaces",
     "unknown escape character": "put single quotes around a text with a backslash",
@@ -60,8 +60,8 @@ _REMEDIES = {
     "parsing a flow": "close the bracket that begins there, or put quotes around the text",
     "scanning a block scalar": "put quotes around a text that begins with | or >",
     "could not find expected ':'": "write `key: value`, or put quotes around the text",
-    "expected key": "mind the indentation, and put a text with quotes in it into other quotes",
-    "expected '-' indicator": "begin each member of the list with `- `, all equally far to the right",
+    "expected key": "check the indentation, and put a text with quotes in it into other quotes",
+    "expected '-' indicator": "begin each member of the list with `- `, all with the same indentation",
     "expected <document start>": "write a line --- between documents",
     "expected the node content": "put quotes around the text",
 }
@@ -69,7 +69,7 @@ _REMEDIES = {
 
 
 class YamlFault(ValueError):
-    """A file is not the YAML or JSON that it should be. `line`: counted from 1, None where it is not known; `problem`: in words."""
+    """A file is not valid YAML or JSON. `line`: from 1, None: unknown; `problem`: a description."""
 
     def __init__(self, problem: str, line: int | None) -> None:
         super().__init__(problem)
@@ -78,7 +78,7 @@ class YamlFault(ValueError):
 
 @dataclass
 class SourceLines:
-    """Where in its file each member of a list or mapping stands."""
+    """The line of each member of a list or mapping."""
 
     _of: dict[int, tuple[int, dict[Any, int]]] = field(default_factory=dict)
 
@@ -94,7 +94,7 @@ class SourceLines:
 
 @dataclass(frozen=True)
 class ReadDocuments:
-    """The documents of a file, those that are null left out. Mappings have texts as keys."""
+    """The documents of a file without null ones. Mappings have texts as keys."""
 
     values: tuple[Any, ...]
     lines: SourceLines
@@ -107,7 +107,7 @@ class ReadDocuments:
 
 
 def read_yaml(text: str) -> ReadDocuments:
-    """The documents of a YAML text. Raises YamlFault for what is not YAML, a key that is given twice, and a file beyond the limits."""
+    """The documents of a YAML text. Raises YamlFault for invalid YAML, a duplicate key, and a file beyond the limits."""
     _check_length(text)
     try:
         loader = _Loader(text.translate(_OLD_BREAKS))
@@ -137,14 +137,14 @@ def read_json(text: str) -> ReadDocuments:
     except RecursionError as error:
         raise YamlFault(_describe_depth_fault(), None) from error
     except json.JSONDecodeError as error:
-        raise YamlFault(f"no JSON: {error.msg}, at column {error.colno}", error.lineno) from error
+        raise YamlFault(f"not JSON: {error.msg}, at column {error.colno}", error.lineno) from error
     except UnicodeEncodeError as error:
-        raise YamlFault("a text has half a character: one `\\ud...` escape where two belong together", None) from error
+        raise YamlFault("a text has half a character: a `\\ud...` escape without its second half", None) from error
     return ReadDocuments((value,) if value is not None else (), SourceLines())
 
 
 def format_scalar(value: Any) -> str:
-    """A scalar as JavaScript makes a text of it."""
+    """A scalar as a text, as JavaScript formats it."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -196,7 +196,7 @@ class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
         self._depth -= is_collection
         self._size += self._sizes.get(node, 1 if is_collection else len(node.value) + 1)
         if self._size > MOST_EXPANDED:
-            problem = f"with its aliases written out the file has more than {format_count(MOST_EXPANDED, 'character')}"
+            problem = f"with its aliases expanded the file has more than {format_count(MOST_EXPANDED, 'character')}"
             raise ConstructorError(None, None, problem, event.start_mark)
         self._sizes.setdefault(node, self._size - before)
         return node
@@ -205,7 +205,7 @@ class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
         try:
             return super().construct_object(node, deep)
         except (ValueError, KeyError) as error:
-            problem = f"{node.value!r} is no value of the tag {node.tag.replace(_TAG, '!!')}"
+            problem = f"{node.value!r} is not a value of the tag {node.tag.replace(_TAG, '!!')}"
             raise ConstructorError(None, None, problem, node.start_mark) from error
 
     def construct_scalar(self, node: yaml.ScalarNode) -> str:
@@ -221,7 +221,7 @@ class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
 
     def construct_text_mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
         if not isinstance(node, yaml.MappingNode):
-            raise ConstructorError(None, None, "what has the tag !!map is not a mapping", node.start_mark)
+            raise ConstructorError(None, None, "a value with the tag !!map is not a mapping", node.start_mark)
         direct_keys = {key for key, _ in node.value}
         self.flatten_mapping(node)
         values: dict[str, Any] = {}
@@ -229,7 +229,7 @@ class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
         for key_node, value_node in node.value:
             key = self._construct_key(key_node)
             if key in lines and key_node in direct_keys:
-                raise ConstructorError(None, None, f"the key {key!r} is given twice in one mapping", key_node.start_mark)
+                raise ConstructorError(None, None, f"the key {key!r} occurs twice in one mapping", key_node.start_mark)
             if key_node in direct_keys:
                 lines[key] = _node_line(key_node)
             values[key] = self.construct_object(value_node, deep=True)
@@ -286,20 +286,20 @@ def _describe_remedy(error: yaml.YAMLError, text: str) -> str:
 def _check_length(text: str) -> None:
     if len(text) > MOST_CHARACTERS:
         raise YamlFault(
-            f"the file has {format_count(len(text), 'character')}; allowed: {MOST_CHARACTERS:,}; split it in several files",
+            f"the file has {format_count(len(text), 'character')}; allowed: {MOST_CHARACTERS:,}; split it into several files",
             None,
         )
 
 
 def _describe_depth_fault() -> str:
-    return f"lists and mappings lie in one another more than {DEEPEST_VALUE} deep; allowed: {DEEPEST_VALUE}"
+    return f"lists and mappings are nested more than {DEEPEST_VALUE} deep; allowed: {DEEPEST_VALUE}"
 
 
 def _require_unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
-            raise YamlFault(f"the key {key!r} is given twice in one object", None)
+            raise YamlFault(f"the key {key!r} occurs twice in one object", None)
         values[key] = value
     return values
 

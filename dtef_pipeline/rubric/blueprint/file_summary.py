@@ -1,4 +1,4 @@
-"""What a blueprint file holds, in numbers: how much it asks, how it is judged, and what was found wrong with it."""
+"""A blueprint file in numbers: planned requests, criteria and findings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LATIN_AMONG_THEM = range(0x1D00, 0x1F00)
 
 
 def summarise_file(path: str, identifier: str, read: ReadBlueprint) -> dict[str, Any]:
-    """One file's id, counts and findings, as JSON has it. A file that cannot be parsed has `line` in place of the counts."""
+    """One file's id, counts and findings, ready for JSON. A file that cannot be parsed has `line` instead of the counts."""
     findings = read.findings
     summary: dict[str, Any] = {"path": path, "id": identifier, "parses": read.structure is not None}
     if read.structure is None:
@@ -102,7 +102,7 @@ def _summarise_criteria(criteria: list[Criterion], blueprint: Blueprint) -> dict
 
 
 def _count_planned(blueprint: Blueprint) -> dict[str, int]:
-    """How much is asked: of candidates, of judges (of the usual number), and of an embedder."""
+    """The number of planned requests to candidates, to judges (the default number of them), and to an embedder."""
     models, systems = len(blueprint.models), len(blueprint.systems or ())
     variants = models * max(1, len(blueprint.temperatures)) * max(1, systems)
     pairs = variants * sum(criterion.kind == TEXT_KIND for prompt in blueprint.prompts for criterion in prompt.criteria)

@@ -1,4 +1,4 @@
-"""What can be found in a blueprint: each kind's level, what it means and what to write in its place."""
+"""The kinds of findings in a blueprint: the level, meaning and remedy of each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dtef_pipeline.rubric.blueprint.blueprint_yaml import SourceLines
 from dtef_pipeline.rubric.blueprint.model import BlueprintFinding
 
 FINDING_LEVELS: Mapping[str, str] = {
-    "error": "the file is not run, unless broken parts are skipped",
-    "unscorable": "the file runs, the criterion stays unscored",
-    "warning": "the file runs, and may not say what its author means",
+    "error": "the file does not run unless broken parts are skipped",
+    "unscorable": "the file runs, but the criterion stays unscored",
+    "warning": "the file runs, but its meaning may differ from what the author intended",
     "info": "worth knowing",
 }
-"""From the worst to the least, with what each means for a run."""
+"""The levels from the worst to the least, with the effect of each on a run."""
 HEADER_PLACE = "header"
 
 
@@ -49,7 +49,7 @@ def _make_info_kind(means: str, remedy: str) -> FindingKind:
 
 BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
     "yaml": _make_error_kind(
-        "the file is not YAML (or JSON), so that nothing of it is read",
+        "the file is not YAML or JSON and cannot be read",
         "correct the line; put quotes around a text with `: ` in it",
     ),
     "reserved-id": _make_error_kind(
@@ -57,70 +57,66 @@ BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
         "rename the file or its folder",
     ),
     "no-prompts": _make_error_kind("the file has no prompts", "write a list of prompts below the header, after a line `---`"),
-    "bad-header": _make_error_kind("a value of the header has another form than is expected", "write it as the message says"),
-    "bad-prompt": _make_error_kind(
-        "a prompt, or a value in it, has another form than is expected", "write it as the message says"
-    ),
-    "no-prompt-text": _make_error_kind(
-        "a prompt does not say what a model is asked", "write `prompt:` with a text, or `messages:`"
-    ),
+    "bad-header": _make_error_kind("a value of the header has the wrong form", "write it as the message says"),
+    "bad-prompt": _make_error_kind("a prompt, or a value in it, has the wrong form", "write it as the message says"),
+    "no-prompt-text": _make_error_kind("a prompt has no text or messages", "write `prompt:` with a text, or `messages:`"),
     "bad-message": _make_error_kind(
-        "a message has no known role, or no text; only what the assistant says may be null",
+        "a message has no known role, or no text; only messages of the assistant may be null",
         "write `- user: text` or `- assistant: text`",
     ),
     "assistant-first": _make_error_kind("the first message is the assistant's", "begin with a message of the user"),
     "nothing-to-generate": _make_error_kind(
-        "the last message is not the user's and none is left to the model",
+        "the last message is not the user's, so the model has no turn",
         "end with a message of the user, or write `- assistant: null`",
     ),
     "rubric-not-a-list": _make_error_kind(
         "`should` or `should_not` is not a list", "write each criterion in a line that begins with `- `"
     ),
     "bad-point": _make_error_kind(
-        "a criterion is neither a text nor a function", "put quotes around a text, mostly one with `: ` or a number"
+        "a criterion is neither a text nor a function", "put quotes around a text, usually one with `: ` or a number"
     ),
-    "text-and-function": _make_error_kind("a criterion has both a text and a function", "write two criteria"),
+    "text-and-function": _make_error_kind("a criterion is both a text and a function", "write two criteria"),
     "nested-too-deep": _make_error_kind(
-        "a list of criteria lies in an alternative path, which is a list itself", "write each path as a plain list"
+        "an alternative path, which is a list, contains another list of criteria", "write each path as a plain list"
     ),
     "weight-out-of-range": _make_error_kind(
         "a weight is not a number from 0.1 to 10", "write a number from 0.1 to 10, without quotes"
     ),
-    "unknown-reference": _make_error_kind("`$ref` names no definition", "write the definition into `point_defs` in the header"),
+    "unknown-reference": _make_error_kind("`$ref` has no definition", "write the definition into `point_defs` in the header"),
     "unknown-collection": _make_error_kind(
         "a model is neither `provider:model` nor a known collection",
         "write `provider:model`, or give the folder of collections",
     ),
     "custom-model": _make_error_kind(
-        "a model is described by an address of its own", "describe it in models.yaml, and name it with `--model`"
+        "a model is given with an address", "describe it in models.yaml, and name it with `--model`"
     ),
     "no-models-left": _make_error_kind(
-        "every named collection is empty, so that no model is asked", "name a model, or give `--model`"
+        "every named collection is empty, so there is no model", "name a model, or give `--model`"
     ),
     "bad-judge": _make_error_kind(
         "a judge has no model, or an unknown approach", "write `{model: provider:model, approach: standard}`"
     ),
     "unknown-function": _make_unscorable_kind(
-        "there is no point function of this name",
+        "the point function is unknown",
         "use a name of the table of functions; write a text that begins with $ as `text:`",
     ),
     "bad-arguments": _make_unscorable_kind(
-        "the function cannot work with this argument", "write the argument as the table of functions has it"
+        "the function does not accept this argument", "write the argument as in the table of functions"
     ),
     "bad-regex": _make_unscorable_kind("the pattern is not a regular expression of JavaScript", "correct the pattern"),
     "dollar-string": _make_warning_kind(
-        "a function is written as a text, and is read as the function", "take the quotes away: `$name: argument`"
+        "a function is written as a text and is read as a function", "remove the quotes: `$name: argument`"
     ),
-    "duplicate-prompt-id": _make_warning_kind("two prompts have one id; the later one gets `#2`", "give it another id"),
+    "duplicate-prompt-id": _make_warning_kind("two prompts have the same id; the later one gets `#2`", "give it another id"),
     "single-element-path": _make_warning_kind(
-        "a list of one criterion is an alternative path, and any path is enough",
+        "a list of one criterion is an alternative path, and meeting one path is enough",
         "write the criterion without its list, unless it is an alternative",
     ),
     "no-criteria": _make_warning_kind(
-        "a prompt has neither criteria nor an ideal answer, so that no response is scored", "add `should:` or `ideal:`"
+        "a prompt has neither criteria nor an ideal answer, so its responses get no score", "add `should:` or `ideal:`"
     ),
     "consecutive-roles": _make_warning_kind(
-        "two messages of one role follow each other; they are sent as written", "join them, or write what lies between"
+        "two consecutive messages have the same role; they are sent as written", "join them, or add the message between them"
     ),
     "no-collections": _make_warning_kind(
         "a collection is named, but no folder of collections is known, so its models are unknown",
@@ -128,46 +124,42 @@ BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
     ),
     "empty-collection": _make_warning_kind("a named collection has no models", "leave it out"),
     "external-call": _make_warning_kind(
-        "a function asks an external service, which is not done: it stays unscored",
+        "a function needs an external service, which is not supported: its criterion stays unscored",
         "write a text criterion, or another function",
     ),
     "system-and-systems": _make_warning_kind(
-        "a system prompt is not used, since every prompt is asked with the list in the header", "leave one of the two out"
+        "a system prompt is not used, because every prompt uses the list of the header", "remove one of the two"
     ),
     "temperature-twice": _make_warning_kind(
-        "a temperature is named twice and is asked once", "name it once; to ask again, draw several responses"
+        "a temperature is given twice and used once", "name it once; for more responses, draw several"
     ),
-    "system-twice": _make_warning_kind("a system prompt occurs twice in the list and is asked with once", "name it once"),
+    "system-twice": _make_warning_kind("a system prompt occurs twice in the list and is used once", "name it once"),
     "prompt-and-messages": _make_warning_kind(
-        "a prompt has both `prompt` and `messages`; the messages are sent", "leave one of the two out"
+        "a prompt has both `prompt` and `messages`; the messages are sent", "remove one of the two"
     ),
     "ignored-id": _make_info_kind("an id in the header is not used: the id follows from the file's path", "leave it out"),
     "no-prompt-id": _make_info_kind(
-        "a prompt has no id, and gets one from its contents, which changes with them", "give it an id"
+        "a prompt has no id and gets one from its contents, so the id changes when they change", "give it an id"
     ),
-    "no-models": _make_info_kind(
-        "no models are named, so that those of the collection CORE are asked", "name the models to ask others"
-    ),
-    "model-twice": _make_info_kind("a model is named twice, perhaps by a collection, and is asked once", "name it once"),
+    "no-models": _make_info_kind("no models are named, so those of the collection CORE are used", "name models to use others"),
+    "model-twice": _make_info_kind("a model is named twice (perhaps by a collection) and is used once", "name it once"),
     "ideal-only": _make_info_kind(
-        "a prompt has an ideal answer and no criteria: only similarity is scored", "add `should:`, if more is meant"
+        "a prompt has an ideal answer and no criteria: only similarity is scored", "add `should:` to score criteria"
     ),
-    "unknown-key": _make_info_kind("a key has no meaning here, and is not read", "look for a slip of the pen, or leave it out"),
-    "deprecated-judges": _make_info_kind(
-        "judges are given in an older form, or as backups, and are not used", "write them as `judges:`"
-    ),
+    "unknown-key": _make_info_kind("a key is unknown here and is ignored", "correct its spelling, or remove it"),
+    "deprecated-judges": _make_info_kind("judges in an older form, or backup judges, are not used", "write them as `judges:`"),
     "paths-in-both-blocks": _make_info_kind(
-        "both `should` and `should_not` have alternative paths, which are numbered apart", "nothing, if it is meant so"
+        "both `should` and `should_not` have alternative paths, which are numbered separately", "nothing, if this is intended"
     ),
 }
 """Every code that `read_blueprint` gives, errors first."""
 TO_BE_NAMED = ("no-collections", "no-models-left")
-"""The codes after which it is not known which models are to be asked: such a file can be read, and a run of it has to name them."""
+"""The codes of files whose models are unknown: such a file is readable, but a run of it must name models."""
 
 
 @dataclass(frozen=True)
 class Spot:
-    """Where in a file something stands: its place in words, and its line where that is known."""
+    """A place in a file: in words, and its line if known."""
 
     place: str
     line: int | None = None
@@ -175,7 +167,7 @@ class Spot:
 
 @dataclass
 class FindingLog:
-    """What was found so far, and in which lines the file's values stand."""
+    """The findings so far, and the lines of the file's values."""
 
     lines: SourceLines = field(default_factory=SourceLines)
     found: list[BlueprintFinding] = field(default_factory=list)
@@ -193,40 +185,40 @@ class FindingLog:
         known_keys = frozenset(known_keys)
         for key in values:
             if key not in known_keys:
-                text = f"`{shorten_value(key)}` means nothing here and is not read{_suggest_key(key, known_keys)}"
+                text = f"`{shorten_value(key)}` is unknown here and is ignored{_suggest_key(key, known_keys)}"
                 self.add("unknown-key", self.spot(place, values, key), text)
 
     def check_second_names(self, values: Mapping[str, object], names: Iterable[str], place: str) -> None:
-        """One finding per further name under which a mapping says the same thing: the first one is read."""
+        """One finding per redundant alias of a key in a mapping: the first alias is used."""
         aliases = [name for name in names if values.get(name) not in (None, "", [])]
         for name in aliases[1:]:
             self.add(
                 "unknown-key",
                 self.spot(place, values, name),
-                f"`{name}` is not read, since there is `{aliases[0]}`; leave one out",
+                f"`{name}` is ignored, because `{aliases[0]}` is given; remove one of the two",
             )
 
 
 def is_left_out_for(level: str, code: str) -> bool:
-    """Whether a part of the file cannot be used for what was found; a run can name models in the place of those that are not known."""
+    """Whether a finding makes a part of the file unusable; a run can replace unknown models."""
     return level == "error" and code not in TO_BE_NAMED
 
 
 def list_blocking_codes(findings: Iterable[BlueprintFinding]) -> list[str]:
-    """The codes that keep a file from being run, each once, in the order of the file."""
+    """The codes that prevent a run of a file, each once, in the order of the file."""
     return list(dict.fromkeys(finding.code for finding in findings if finding.level == "error"))
 
 
 def _suggest_key(key: str, known_keys: Collection[str]) -> str:
-    """The known key that differs least, where one is close: `shouldNot` and `should-not` are meant as `should_not`."""
+    """A suggestion of the most similar known key, if there is one: `should_not` for `shouldNot` and `should-not`."""
     plain = {name.replace("_", "").lower(): name for name in sorted(known_keys)}
     letters = "".join(character for character in key if character.isalnum()).lower()
     close = get_close_matches(letters, plain, n=1, cutoff=0.8)
-    return f"; is `{plain[close[0]]}` meant?" if close else ""
+    return f"; did you mean `{plain[close[0]]}`?" if close else ""
 
 
 def shorten_value(value: object, most: int = 60) -> str:
-    """A value as a message shows it: its beginning, as JSON writes it where it is not text."""
+    """The beginning of a value for a message, as JSON if it is not a text."""
     full_text = value if isinstance(value, str) else _encode_value(value)[: 4 * most]
     text = " ".join(full_text.split())
     return text if len(text) <= most else f"{text[:most]}..."

@@ -11,13 +11,13 @@ PatternFault = Callable[[str, bool], str | None]
 """Why a text is no JavaScript pattern (given it, and whether case is ignored), or None: it is one."""
 
 EXTERNAL_FUNCTIONS = ("call", "factcheck")
-"""Those that ask a service, which is not done: what they score stays unscored."""
+"""Functions that need an external service, which is not supported: their criteria stay unscored."""
 REFERENCE_FUNCTION = "ref"
-"""No function: it stands for a definition in the header."""
+"""Not a function, but a reference to a definition in the header."""
 
 
 class PointFunction(NamedTuple):
-    """What is known of a point function before anything is scored."""
+    """The name and argument of a point function."""
 
     argument: str
     """In words, as the table of functions has it."""
@@ -112,7 +112,7 @@ _OTHER_NAMES = {"expr": "js", "external": "call"}
 
 
 def find_canonical_name(name: str) -> str | None:
-    """The name that a function is known by, of any of its spellings: `icontain_any_of` -> `icontains_any_of`; None: there is none such."""
+    """The canonical name of any spelling of a function: `icontain_any_of` -> `icontains_any_of`; None: unknown."""
     name = _OTHER_NAMES.get(name, name)
     if match := _SINGULAR.match(name):
         name = f"{match[1] or ''}{match[2] or ''}{_PLURALS[match[3]]}{name[match.end() :]}"
@@ -120,7 +120,7 @@ def find_canonical_name(name: str) -> str | None:
 
 
 def is_case_insensitive(name: str) -> bool:
-    """Whether a function, by its canonical name, does not tell capitals from small letters."""
+    """Whether a function, by its canonical name, ignores case."""
     positive = name.removeprefix("not_")
     return positive.startswith("i") and positive[1:] in _SEARCHING
 

@@ -1,4 +1,4 @@
-"""What a blueprint says, once it is read: prompts, the criteria their responses are judged by, and what was found wrong on the way."""
+"""A blueprint after reading: prompts, the criteria that their responses are judged by, and findings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dtef_pipeline.identity import digest
 
 SHOULD, SHOULD_NOT = "should", "should_not"
 BLOCKS = (SHOULD, SHOULD_NOT)
-"""What a response is to have, and what it is not to have: the score of a criterion of the second is 1 minus how far it is met."""
+"""What a response should have, and what it should not have: a criterion of the second block scores 1 minus how far it is met."""
 TEXT_KIND, FUNCTION_KIND = "text", "function"
 """A criterion in words, which judges decide, and one that is computed."""
 EXTRACTED = "extracted"
@@ -24,7 +24,7 @@ class Turn:
     role: str
     """system | user | assistant | tool."""
     text: str | None
-    """As it is sent; None (of the assistant alone): the model under test writes this turn."""
+    """Text of the message; None (only for the assistant): the model under test writes this turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,66 +34,66 @@ class Criterion:
     block: str
     """should | should_not."""
     path: int | None
-    """Which of the alternative paths of its block it belongs to, from 0; None: it is required."""
+    """Number of its alternative path within the block, from 0; None: it is required."""
     position: int
-    """Its place in the block, or in its path, from 0."""
+    """Its position in the block or path, from 0."""
     kind: str
     """text | function."""
     text: str | None
-    """What judges are shown; None: it is a function."""
+    """Text for judges; None: it is a function."""
     fn: str | None = None
-    """The function's canonical name, or the name as it was written where no function has it."""
+    """Canonical name of the function, or the name in the file if it is unknown."""
     args: Any = None
-    """What the function is given, as YAML has it."""
+    """Argument of the function, as in YAML."""
     weight: float = 1.0
     """0.1 to 10."""
     citation: str | None = None
     source: str | None = None
-    """What was written where something else was meant: of a function that stood in a text, that text; `extracted`: nobody wrote it."""
+    """Text in the file before a repair, such as a function written as a text; `extracted`: a model extracted it from the ideal answer."""
     fault: str | None = None
-    """Why it cannot be scored, whatever is responded; None: it can."""
+    """Why it cannot be scored for any response; None: it can."""
     ref: str | None = None
-    """The definition of the header that it was written as; None: it stands in the prompt itself."""
+    """Name of its definition in the header; None: it is defined in the prompt."""
 
     @property
     def repaired(self) -> bool:
-        """Whether something else was written than what is computed."""
+        """Whether the file has another text than what is computed."""
         return self.source not in (None, EXTRACTED)
 
 
 @dataclass(frozen=True, slots=True)
 class PromptItem:
-    """One prompt: what is said to a model, and what its response is held against."""
+    """One prompt: the messages to a model, and what its response is judged by."""
 
     id: str
     """Unique within the blueprint."""
     turns: tuple[Turn, ...]
-    """Without the system prompt, which `systems` has."""
+    """The messages without the system prompt, which is in `systems`."""
     systems: tuple[str | None, ...]
-    """The system prompts that it is asked with, each in a response of its own; None: it is asked without one."""
+    """Its system prompts; each gets its own response; None: no system prompt."""
     temperatures: tuple[float, ...]
-    """At which it is asked, each in a response of its own."""
+    """Sampling temperatures; each gets its own response."""
     criteria: tuple[Criterion, ...] = ()
-    """Of both blocks, `should` first, in the order of the file."""
+    """Criteria of both blocks, `should` first, in the order of the file."""
     ideal: str | None = None
-    """The answer that responses are to be similar to."""
+    """Ideal answer that responses are compared with."""
     weight: float = 1.0
-    """Of this prompt in the means of its blueprint."""
+    """Weight of the prompt in means over its blueprint."""
     description: str | None = None
     citation: str | None = None
     render_as: str | None = None
-    """How its responses are to be shown: markdown | html | plaintext; nothing else depends on it."""
+    """Display format of its responses: markdown | html | plaintext."""
 
     @property
     def generated(self) -> int:
-        """How many turns the model under test writes."""
+        """Number of turns that the model under test writes."""
         blanks = sum(turn.text is None for turn in self.turns)
         return blanks + (self.turns[-1].role == "user")
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A judge that a blueprint names: a model and what it is shown."""
+    """A judge that a blueprint names: a model and an approach."""
 
     model: str
     approach: str
@@ -101,7 +101,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """What one file says."""
+    """The contents of one file."""
 
     id: str
     """From the file's path below the folder of blueprints: `/` becomes `__`."""
@@ -111,37 +111,37 @@ class Blueprint:
     """In their normal form."""
     prompts: tuple[PromptItem, ...]
     systems: tuple[str | None, ...] | None
-    """The list of system prompts that every prompt is asked with; None: there is no list, each prompt has its own."""
+    """System prompts for every prompt; None: there is no list, each prompt has its own."""
     models: tuple[str, ...]
     """Model strings of litellm, collections replaced by their members, each once, in the order of the file."""
     judges: tuple[Judge, ...] = ()
-    """Those of `evaluationConfig`; none: the usual ones judge."""
+    """Judges of `evaluationConfig`; none: the default judges."""
     references: tuple[str, ...] = ()
     temperatures: tuple[float, ...] = ()
-    """Those that the header names, at each of which every prompt is asked; none: each prompt has its own."""
+    """Temperatures in the header, which apply to every prompt; none: each prompt has its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlueprintFinding:
-    """Something that is wrong with a file, or worth knowing about it."""
+    """A fault in a file, or a note about it."""
 
     code: str
     level: str
     """error | unscorable | warning | info."""
     place: str
-    """Such as `prompt 3 should[0][1]`; empty: it is about the file."""
+    """Place in the file, such as `prompt 3 should[0][1]`; empty: the whole file."""
     text: str
-    """What was found, and what to write in its place."""
+    """What is wrong, and what to write instead."""
     line: int | None = None
-    """In the file, from 1."""
+    """Line of the file, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadBlueprint:
-    """A file's blueprint, as far as it can be read, and everything that was found on the way."""
+    """The readable part of a file's blueprint, and all findings."""
 
     blueprint: Blueprint | None
-    """None: nothing in the file can be asked."""
+    """None: the file has no usable prompt."""
     findings: tuple[BlueprintFinding, ...]
     structure: str | None = None
     """How header and prompts are written: header+list | header+lists | header+stream | list | lists | stream | prompts | prompt | header.
@@ -153,9 +153,9 @@ class ReadBlueprint:
 
 
 def hash_prompt(prompt: PromptItem) -> str:
-    """Hash of what a prompt asks, and of how its responses are judged: 32 hexadecimal digits.
+    """Hash of a prompt and of how its responses are judged: 32 hexadecimal digits.
 
-    Id, description, citations, temperatures and how a response is shown do not enter.
+    It ignores id, description, citations, temperatures and the display format.
     """
     turns = [[turn.role, turn.text] for turn in prompt.turns]
     criteria = [_list_criterion_content(criterion) for criterion in prompt.criteria]
@@ -165,19 +165,19 @@ def hash_prompt(prompt: PromptItem) -> str:
 def test_hash(blueprint: Blueprint) -> str:
     """Hash of the prompts of a blueprint, whatever their order: 32 hexadecimal digits.
 
-    One changed word, weight, ideal answer or criterion changes it; title, description, tags, citations and models do not enter.
+    Any change of a word, weight, ideal answer or criterion changes it; it ignores title, description, tags, citations and models.
     """
     return digest("test", sorted(map(hash_prompt, blueprint.prompts)))
 
 
 def _list_criterion_content(criterion: Criterion) -> list[Any]:
-    """What is computed, however it was written: a repaired text and the function that it stands for are one."""
+    """The computed content, independent of spelling: a repaired text equals the function that it means."""
     args = _convert_whole_numbers(criterion.args)
     return [criterion.block, criterion.path, criterion.kind, criterion.text, criterion.fn, args, float(criterion.weight)]
 
 
 def _convert_whole_numbers(value: Any) -> Any:
-    """3.0 as 3, wherever in a value it stands: JSON and YAML know one kind of number."""
+    """3.0 as 3 anywhere in a value, because JSON and YAML do not distinguish them."""
     if isinstance(value, dict):
         return {key: _convert_whole_numbers(member) for key, member in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The models that a blueprint names: `provider:model`, or a collection, which is a list of such names in a file of its own."""
+"""The models that a blueprint names: `provider:model`, or a collection, which is a list of such names in another file."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Collections = Mapping[str, Sequence[str]]
 """Names of models, or of other collections, by the name of the collection."""
 USUAL_COLLECTION = "CORE"
 LITELLM_PROVIDERS: Mapping[str, str] = {"google": "gemini", "together": "together_ai"}
-"""What litellm calls a provider, where blueprints call it otherwise; openrouter, openai, anthropic, mistral and xai are the same in both."""
+"""LiteLLM's names of providers that differ from those of blueprints; openrouter, openai, anthropic, mistral and xai are the same in both."""
 JUDGING_APPROACHES = ("standard", "prompt-aware", "holistic")
 _COLLECTION_SUFFIXES = (".json", ".yml", ".yaml")
 _CUSTOM_KEYS = frozenset({"url", "modelName", "inherit"})
 
 
 def read_collections(folder: Path) -> dict[str, tuple[str, ...]]:
-    """The collections of a folder: each JSON or YAML file is one, named as the file is, and holds a list of names.
+    """The collections of a folder: each JSON or YAML file is one, has the name of the file, and contains a list of names.
 
-    Raises ConfigError for a folder that is not there, and for a file that is not a list of texts.
+    Raises ConfigError for a missing folder, and for a file that is not a list of texts.
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder; allowed: a folder with a file per collection, such as CORE.json")
@@ -52,7 +52,7 @@ def convert_to_litellm_name(name: str) -> str:
 
 
 def read_models(header: Mapping[str, Any], collections: Collections | None, log: FindingLog) -> tuple[str, ...]:
-    """The models of a header as litellm writes them, each once, in order. `collections`: None where nobody said which there are."""
+    """The models of a header as litellm writes them, each once, in order. `collections`: None: unknown."""
     names = header.get("models")
     names = [names] if isinstance(names, (str, dict)) else names
     if names is not None and not isinstance(names, list):
@@ -62,15 +62,13 @@ def read_models(header: Mapping[str, Any], collections: Collections | None, log:
     if not names:
         names = [USUAL_COLLECTION]
         log.add(
-            "no-models", log.spot(HEADER_PLACE, header, "models"), f"no models are named: those of {USUAL_COLLECTION} are asked"
+            "no-models", log.spot(HEADER_PLACE, header, "models"), f"no models are named: those of {USUAL_COLLECTION} are used"
         )
     reading = _ModelReader(header, names, collections, log)
     models: dict[str, None] = {}
     for name in reading.all():
         if name in models:
-            log.add(
-                "model-twice", log.spot(HEADER_PLACE, header, "models"), f"{name} is named more than once, and is asked once"
-            )
+            log.add("model-twice", log.spot(HEADER_PLACE, header, "models"), f"{name} is named more than once and is used once")
         models[name] = None
     wrong = any(finding.level == "error" or finding.code in TO_BE_NAMED for finding in log.found[before:])
     if not models and not wrong:
@@ -109,10 +107,7 @@ class _ModelReader:
             yield name
             return
         if self._collections is None and "/" not in name and name:
-            text = (
-                f"{shorten_value(name)} is a collection of models, and no folder of them is known: give it with "
-                "--models-dir, or the run --model"
-            )
+            text = f"{shorten_value(name)} is a collection of models without a known folder: give --models-dir here, or --model to the run"
             self._log.add("no-collections", self._spot, text)
             return
         collections = self._collections or {}
@@ -140,9 +135,7 @@ class _ModelReader:
         name = str(value.get("id", "my-model")).rpartition(":")[2]
         base = str(value.get("url", "https://...")).removesuffix("/chat/completions")
         entry = f"{{models: {{{name}: {{model: openai/{value.get('modelName', name)}, api_base: {base}}}}}}}"
-        text = (
-            f"{shorten_value(name)} has an address of its own; write into models.yaml: {entry}, and name it with --model {name}"
-        )
+        text = f"{shorten_value(name)} has an address; add {entry} to models.yaml, and use --model {name}"
         self._log.add("custom-model", self._spot, text)
 
 
@@ -155,7 +148,7 @@ def read_model_name(value: Any) -> str | None:
 
 
 def read_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[Judge, ...]:
-    """The judges of `evaluationConfig.llm-coverage.judges`, with models as litellm writes them; none: the usual ones judge."""
+    """The judges of `evaluationConfig.llm-coverage.judges`, with models as litellm writes them; none: the default judges."""
     settings = header.get("evaluationConfig")
     coverage = settings.get("llm-coverage") if isinstance(settings, dict) else None
     if not isinstance(coverage, dict):

@@ -16,7 +16,7 @@ LONGEST_SEARCH = 1.0
 LARGEST_PATTERN = 500_000
 """Parts of a pattern, each counted as often as it has to occur: `regex` needs memory and time in proportion, before any time limit."""
 WHITE_SPACE = "\t\n\v\f\r \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-"""The characters that JavaScript's `\\s` stands for."""
+"""The characters that JavaScript's `\\s` matches."""
 
 _WORD_RUN = re.compile(f"[^{WHITE_SPACE}]+")
 _TOKEN = re.compile(
@@ -35,15 +35,15 @@ _OTHERS_IN_SET = {
 }
 """What lies outside of a named set. `\\W` lacks the letters of `_FOLDED_TO_ASCII`: they would bring in i, k and s."""
 _FOLDED_TO_ASCII = {0x130: "\ue130", 0x131: "\ue131", 0x17F: "\ue17f", 0x212A: "\ue12a"}
-"""Letters that `regex`, and not JavaScript, takes for i, s or k where case does not matter, with their stand-ins."""
+"""Letters that `regex`, but not JavaScript, equates with i, s or k when it ignores case, with their substitutes."""
 
 
 class BadPattern(ValueError):
-    """The text is no pattern; the message says why."""
+    """The text is not a valid pattern; the message says why."""
 
 
 class SearchTooLong(Exception):
-    """A pattern was not decided within the time limit."""
+    """The search for a pattern exceeded the time limit."""
 
 
 class CompiledPattern(NamedTuple):
@@ -62,12 +62,12 @@ class CompiledPattern(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def replace_folding_letters(text: str) -> str:
-    """The text with stand-ins for the letters that `regex` alone takes for letters of ASCII where case does not matter."""
+    """The text with substitutes for the letters that only `regex` equates with ASCII letters when it ignores case."""
     return text if text.isascii() else text.translate(_FOLDED_TO_ASCII)
 
 
 def compile_pattern(pattern: str, ignore_case: bool = False) -> CompiledPattern:
-    """The pattern, ready to be searched for; BadPattern where it is none. Compiled once per process."""
+    """The compiled pattern. Raises BadPattern. Each pattern is compiled once per process."""
     result = _compile_or_explain(pattern, ignore_case)
     if isinstance(result, str):
         raise BadPattern(result)
@@ -75,7 +75,7 @@ def compile_pattern(pattern: str, ignore_case: bool = False) -> CompiledPattern:
 
 
 def pattern_fault(pattern: str, ignore_case: bool = False) -> str | None:
-    """Why a text is no pattern; None: it is one."""
+    """Why a text is not a valid pattern; None: it is valid."""
     result = _compile_or_explain(pattern, ignore_case)
     return result if isinstance(result, str) else None
 
@@ -94,18 +94,18 @@ def _compile_or_explain(pattern: str, ignore_case: bool) -> CompiledPattern | st
     except regex.error as fault:
         return str(fault.msg)
     except (RecursionError, MemoryError, OverflowError) as fault:
-        return f"it is too large to be searched for ({type(fault).__name__})"
+        return f"it is too large ({type(fault).__name__})"
 
 
 def _check_size(pattern: str) -> None:
-    """Refuse a pattern that could have more than `LARGEST_PATTERN` parts: counted groups may lie in one another."""
+    """Raise BadPattern for a pattern that could have more than `LARGEST_PATTERN` parts, because counted groups may be nested."""
     most, groups = 1, 1
     for token in _TOKEN.finditer(pattern):
         least = int((token["least"] or "1")[:9])
         most = max(most, least)
         groups *= max(1, least) if token["of_group"] else 1
     if len(pattern) * most * groups > LARGEST_PATTERN:
-        raise BadPattern(f"its parts have to occur more than {LARGEST_PATTERN:,} times")
+        raise BadPattern(f"its parts must occur more than {LARGEST_PATTERN:,} times")
 
 
 def translate_pattern(pattern: str) -> str:
@@ -115,12 +115,12 @@ def translate_pattern(pattern: str) -> str:
 
 def _translate(token: re.Match[str]) -> str:
     if token["group"]:
-        raise BadPattern(f"{token.string[token.start() : token.end() + 1]!r} opens no kind of group")
+        raise BadPattern(f"{token.string[token.start() : token.end() + 1]!r} does not open a known kind of group")
     if token["open"]:
         raise BadPattern("a square bracket is not closed")
     if token["times"]:
         if token["again"]:
-            raise BadPattern(f"nothing stands before '+' that could occur several times, at {token.end()}")
+            raise BadPattern(f"'+' at {token.end()} has nothing before it to repeat")
         return token["times"]
     if token["set"]:
         return f"[{_IN_SET.sub(_translate_in_set, token['set'])}]"
@@ -157,7 +157,7 @@ def _translate_in_set(token: re.Match[str]) -> str:
 
 
 def _translate_plain_escape(escape: str) -> str:
-    """An escape that stands for one character: letters without a meaning of their own stand for themselves."""
+    """An escape of one character: letters without a special meaning match themselves."""
     letter = escape if len(escape) == 1 and escape.isalpha() and escape not in "cfnrtv" else ""
     return letter or f"\\{escape}"
 

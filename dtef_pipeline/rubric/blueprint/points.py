@@ -51,7 +51,7 @@ class PointReader:
         self._definition_names = list_first_names(list(self.definitions), _MOST_DEFINITIONS_LISTED) or "none"
 
     def read_block(self, values: Any, block: str, place: str, line: int | None) -> list[Criterion]:
-        """The criteria of a block, as it stands in the file; those that have an error are left out."""
+        """The criteria of a block, in the order of the file, without those that have an error."""
         if not isinstance(values, list):
             self._leave_out(
                 "rubric-not-a-list", Spot(f"{place} {block}", line), f"`{block}` is {shorten_value(values)}; write a list"
@@ -84,7 +84,7 @@ class PointReader:
             elif read := self._read_point(value, replace(blank, position=position), at):
                 criteria.append(read)
         if len(members) == 1:
-            text = "the only criterion of an alternative path; write it without the inner list, unless it is an alternative"
+            text = "this is the only criterion of an alternative path; write it without the inner list, unless it is an alternative"
             self.log.add("single-element-path", spot, text)
         return criteria
 
@@ -98,7 +98,7 @@ class PointReader:
 
     def _read_text(self, text: str, blank: Criterion, spot: Spot) -> Criterion | None:
         if not text.strip():
-            return self._report_bad_point(spot, "the criterion is empty; write what a response is to have")
+            return self._report_bad_point(spot, "the criterion is empty; write what a response should have")
         if not text.startswith("$"):
             return replace(blank, text=text)
         match = _CALL_TEXT.fullmatch(text.strip())
@@ -111,12 +111,12 @@ class PointReader:
         self.log.add(
             "dollar-string",
             spot,
-            f"`{shorten_value(text)}` is a text and is read as the function ${name}; write `${name}: ...`",
+            f"`{shorten_value(text)}` is a text but is read as the function ${name}; write `${name}: ...`",
         )
         return self._read_function(name, self._parse_argument(name, argument), replace(blank, source=text), spot)
 
     def _parse_argument(self, name: str, text: str) -> Any:
-        """What stands behind `$name: ` in a text, as the function's argument; what is not YAML stays a text."""
+        """The text after `$name: ` as the function's argument; a text if it is not YAML."""
         if name == REFERENCE_FUNCTION or POINT_FUNCTIONS[find_canonical_name(name) or "js"].takes_text:
             return _strip_quotes(text)
         try:
@@ -178,7 +178,7 @@ class PointReader:
     def _read_function(
         self, name: str, args: Any, blank: Criterion, spot: Spot, beside: Mapping[str, Any] = _NOTHING
     ) -> Criterion | None:
-        """`beside`: the mapping that the function stands in."""
+        """`beside`: the mapping that contains the function."""
         if name == REFERENCE_FUNCTION:
             return self._resolve_reference(args, blank, spot, beside)
         if name in self.other_functions:
@@ -188,7 +188,11 @@ class PointReader:
             return self._report_unknown_function(f"${name}", replace(blank, fn=name, args=args), spot)
         criterion = replace(blank, kind=FUNCTION_KIND, fn=canonical, args=args)
         if canonical in EXTERNAL_FUNCTIONS:
-            self.log.add("external-call", spot, f"${canonical} asks an external service, which is not done; it stays unscored")
+            self.log.add(
+                "external-call",
+                spot,
+                f"${canonical} needs an external service, which is not supported; the criterion stays unscored",
+            )
             return criterion
         code, fault = "bad-arguments", check_argument(canonical, args)
         if fault is None:
@@ -198,16 +202,16 @@ class PointReader:
         return replace(criterion, fault=fault)
 
     def _report_unknown_function(self, call_text: str, criterion: Criterion, spot: Spot) -> Criterion:
-        text = f"`{shorten_value(call_text)}`: no function has this name; if it is a text, write `text: ...`"
+        text = f"`{shorten_value(call_text)}` is not a known function; for a text, write `text: ...`"
         self.log.add("unknown-function", spot, text)
         return replace(criterion, kind=FUNCTION_KIND, fault=f"unknown function {shorten_value(criterion.fn)}")
 
     def _resolve_reference(self, args: Any, blank: Criterion, spot: Spot, beside: Mapping[str, Any]) -> Criterion | None:
-        """The criterion that a definition of the header stands for; weight and citation beside the reference win."""
+        """The criterion of a definition in the header; weight and citation of the reference take precedence."""
         name = args.get("name") if isinstance(args, dict) else args
         definition = self.definitions.get(name) if isinstance(name, str) else None
         if definition is None:
-            text = f"$ref: {shorten_value(name)} names no definition; there are: {self._definition_names}"
+            text = f"$ref: {shorten_value(name)} is not defined; defined: {self._definition_names}"
             return self._leave_out("unknown-reference", spot, text)
         if not isinstance(definition, (str, dict)):
             return self._report_bad_point(

@@ -27,19 +27,19 @@ _USUAL_TEMPERATURE = 0.0
 
 @dataclass(frozen=True)
 class SharedSettings:
-    """What the header says of every prompt."""
+    """The settings of the header that apply to every prompt."""
 
     systems: tuple[str | None, ...] | None
-    """The list that every prompt is asked with; None: each prompt has its own."""
+    """System prompts for every prompt; None: each prompt has its own."""
     system: str | None
-    """Of prompts that have none of their own."""
+    """System prompt of prompts without their own."""
     temperatures: tuple[float, ...]
     render_as: str | None
 
 
 @dataclass
 class PromptReader:
-    """Reads prompts one by one, and tells apart those that have one id."""
+    """Reads prompts one by one, and makes their ids unique."""
 
     log: FindingLog
     points: PointReader
@@ -97,8 +97,8 @@ class PromptReader:
             text = self._read_prompt_text(value, PROMPT_TEXT_KEYS, place)
             if not text:
                 if not any(_is_given(value.get(key)) for key in PROMPT_TEXT_KEYS):
-                    below = "; a list of prompts below the header stands without `prompts:`" if "prompts" in value else ""
-                    self.log.add("no-prompt-text", spot, f"there is no prompt; write `prompt:` or `messages:`{below}")
+                    below = "; a list of prompts below the header needs no `prompts:`" if "prompts" in value else ""
+                    self.log.add("no-prompt-text", spot, f"the prompt is missing; write `prompt:` or `messages:`{below}")
                 return None
             return (Turn("user", text),)
         if any(value.get(key) for key in PROMPT_TEXT_KEYS):
@@ -123,7 +123,7 @@ class PromptReader:
         if isinstance(text, (int, float)) and not isinstance(text, bool):
             text = format_js_number(text)
         if not (isinstance(text, str) or (text is None and role == "assistant")):
-            self.log.add("bad-message", at, f"what the {role} says is {shorten_value(text)}; write a text")
+            self.log.add("bad-message", at, f"the message of the {role} is {shorten_value(text)}; write a text")
             return None
         if "role" in message:
             self.log.check_unknown_keys(message, ("role", "content"), at.place)
@@ -133,12 +133,12 @@ class PromptReader:
         roles = [turn.role for turn in turns]
         twice = next((role for role, after in pairwise(roles) if role == after), None)
         if twice is not None:
-            self.log.add("consecutive-roles", spot, f"two messages of the {twice} follow each other; they are sent as written")
+            self.log.add("consecutive-roles", spot, f"two consecutive messages have the role {twice}; they are sent as written")
         if roles[0] == "assistant":
-            self.log.add("assistant-first", spot, "the first message is the assistant's; begin with one of the user")
+            self.log.add("assistant-first", spot, "the first message is the assistant's; begin with a message of the user")
             return False
         if roles[-1] != "user" and all(turn.text is not None for turn in turns):
-            text = f"the last message is of the {roles[-1]}, and no turn is left to the model; end with one of the user"
+            text = f"the last message is the {roles[-1]}'s, so the model has no turn; end with a message of the user"
             self.log.add("nothing-to-generate", spot, text)
             return False
         return True
@@ -172,16 +172,18 @@ class PromptReader:
 
     def _check_criteria(self, criteria: list[Criterion], ideal: str | None, spot: Spot) -> None:
         if not criteria and ideal is None:
-            self.log.add("no-criteria", spot, "neither criteria nor an ideal answer: no response is scored; add `should:`")
+            self.log.add("no-criteria", spot, "neither criteria nor an ideal answer: responses get no score; add `should:`")
         elif not criteria:
             self.log.add("ideal-only", spot, "an ideal answer and no criteria: only similarity is scored")
         if {criterion.block for criterion in criteria if criterion.path is not None} == {SHOULD, SHOULD_NOT}:
-            self.log.add("paths-in-both-blocks", spot, "`should` and `should_not` both have alternative paths, numbered apart")
+            self.log.add(
+                "paths-in-both-blocks", spot, "`should` and `should_not` both have alternative paths, numbered separately"
+            )
 
     def _read_systems(self, value: dict[str, Any], place: str) -> tuple[str | None, ...]:
         if self.settings.systems is not None:
             if "system" in value:
-                text = "`system` is not used: every prompt is asked with the list of system prompts in the header"
+                text = "`system` is not used: every prompt uses the list of system prompts in the header"
                 self.log.add("system-and-systems", self.log.spot(place, value, "system"), text)
             return self.settings.systems
         return (self._read_prompt_text(value, ("system",), place),) if "system" in value else (self.settings.system,)
@@ -208,14 +210,14 @@ class PromptReader:
         if not isinstance(name, str) or not name.strip():
             name = f"hash-{hash_prompt(item)[:12]}"
             got = "" if raw_id in (None, "") else f": {shorten_value(raw_id)} is not text"
-            self.log.add("no-prompt-id", spot, f"no id{got}; it is called {name}, which changes with its contents")
+            self.log.add("no-prompt-id", spot, f"no id{got}; it is called {name}, which changes when its contents change")
         if name in self._ids:
             first = name
             while name in self._ids:
                 self._times[first] = self._times.get(first, 1) + 1
                 name = f"{first}#{self._times[first]}"
             self.log.add(
-                "duplicate-prompt-id", spot, f"another prompt has the id {shorten_value(first)}; this one is called {name}"
+                "duplicate-prompt-id", spot, f"another prompt has the id {shorten_value(first)}; this prompt is called {name}"
             )
         self._ids.add(name)
         return replace(item, id=name)
@@ -238,7 +240,7 @@ def is_temperature(value: Any) -> bool:
 
 
 def read_shared_settings(header: Mapping[str, Any], log: FindingLog) -> SharedSettings:
-    """What a header says of system prompts, temperatures and display."""
+    """The header's settings of system prompts, temperatures and display."""
     systems, system = _read_header_systems(header, log)
     render_as = header.get("render_as")
     return SharedSettings(
@@ -247,12 +249,12 @@ def read_shared_settings(header: Mapping[str, Any], log: FindingLog) -> SharedSe
 
 
 def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tuple[str | None, ...] | None, str | None]:
-    """The list of system prompts that every prompt is asked with, or else the one of prompts without their own."""
+    """The list of system prompts for every prompt, or else the one for prompts without their own."""
     single = next((key for key in ("system", "systemPrompt") if header.get(key)), "system")
     key = "systems" if header.get("systems") else single
     if key == "systems" and header.get(single):
         log.add(
-            "system-and-systems", log.spot(HEADER_PLACE, header, single), f"`{single}` is not used, since there is `systems`"
+            "system-and-systems", log.spot(HEADER_PLACE, header, single), f"`{single}` is not used, because `systems` is given"
         )
     values = header.get(key)
     if key != "systems" and not isinstance(values, list):
@@ -262,7 +264,7 @@ def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tu
     earlier: set[str | None] = set()
     for place, value in enumerate(read):
         if value in earlier:
-            text = f"the system prompt {shorten_value(value)} occurs twice in the list, and is asked with once"
+            text = f"the system prompt {shorten_value(value)} occurs twice in the list and is used once"
             log.add("system-twice", log.spot(HEADER_PLACE, values, place), text)
         earlier.add(value)
     return tuple(dict.fromkeys(read)) or None, None
@@ -289,7 +291,7 @@ def _read_header_temperatures(header: Mapping[str, Any], log: FindingLog) -> tup
         log.add(
             "temperature-twice",
             spot,
-            f"{key} is {shorten_value(values)}: equal ones are asked once; to ask again, draw several responses",
+            f"{key} is {shorten_value(values)}: equal ones are used once; for more responses, draw several",
         )
     return tuple(dict.fromkeys(sound))
 

@@ -1,4 +1,4 @@
-"""A blueprint file as a blueprint: the four structures, the other names of keys, and every finding on the way."""
+"""Reads a blueprint file: the four structures, the aliases of keys, and all findings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RESERVED_BEGINNINGS = ("_pr_", "_staging_", "_test_")
 PROMPT_SIGNS = (*PROMPT_TEXT_KEYS, "messages", "should_not", *IDEAL_KEYS, *SHOULD_KEYS)
 """A mapping with one of these is a prompt, and no header."""
 _MOST_FILE_BYTES = 4 * MOST_CHARACTERS
-"""Of a file; what has fewer is read, and its characters are counted."""
+"""Per file; a smaller file is read, and its characters are counted."""
 _DEFINITION_KEYS = ("point_defs", "defs")
 _ID_KEYS = ("id", "configId")
 _HEADER_KEYS = (
@@ -51,7 +51,7 @@ _BLANKS_IN_TAGS = re.compile(r"[\s_]+")
 
 
 class _Parts(NamedTuple):
-    """Header and prompts, however they are written; each prompt with what it lies in, which knows its line."""
+    """Header and prompts of any structure; each prompt with its container, which knows its line."""
 
     structure: str
     header: dict[str, Any]
@@ -80,7 +80,7 @@ def read_blueprint(
     other_functions: Collection[str] = (),
     pattern_fault: PatternFault = patterns.pattern_fault,
 ) -> ReadBlueprint:
-    """What a file says, and all that is wrong with it. A file that cannot be parsed has one finding.
+    """The blueprint of a file and all findings. A file that cannot be parsed has one finding.
 
     Args:
         source: a `Path` is a file to read, a `str` is its text.
@@ -118,7 +118,9 @@ def _load_documents(source: str | Path, as_json: bool) -> ReadDocuments:
     else:
         try:
             if (size := source.stat().st_size) > _MOST_FILE_BYTES:
-                raise YamlFault(f"the file has {size:,} bytes; allowed: {_MOST_FILE_BYTES:,}; split it in several files", None)
+                raise YamlFault(
+                    f"the file has {size:,} bytes; allowed: {_MOST_FILE_BYTES:,}; split it into several files", None
+                )
             text = source.read_bytes().decode("utf-8-sig")
         except OSError as error:
             raise YamlFault(f"the file cannot be read: {error.strerror}", None) from error
@@ -166,7 +168,7 @@ def _check_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
     header = parts.header
     if identifier.startswith(RESERVED_BEGINNINGS) or identifier.endswith("__"):
         text = (
-            f"the id {shorten_value(identifier)} is reserved; rename the file, not to begin with "
+            f"the id {shorten_value(identifier)} is reserved; rename the file so that it does not begin with "
             f"{', '.join(RESERVED_BEGINNINGS)} or end with __"
         )
         log.add("reserved-id", Spot(HEADER_PLACE), text)
@@ -175,11 +177,11 @@ def _check_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
         log.add(
             "no-prompts",
             Spot(HEADER_PLACE, log.lines.find_member_line(header)),
-            f"there are no prompts{got}; write a list of them after a line ---",
+            f"prompts are missing{got}; write a list of them after a line ---",
         )
     for key in _ID_KEYS:
         if header.get(key) is not None:
-            text = f"the {key} {shorten_value(header[key])} is not used; the blueprint is called {identifier}, after its path"
+            text = f"the {key} {shorten_value(header[key])} is not used; the blueprint gets the name {identifier} from its path"
             log.add("ignored-id", log.spot(HEADER_PLACE, header, key), text)
     log.check_unknown_keys(header, _HEADER_KEYS, HEADER_PLACE)
     for key in ("title", "configTitle", "description"):
@@ -187,7 +189,7 @@ def _check_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
             log.add(
                 "unknown-key",
                 log.spot(HEADER_PLACE, header, key),
-                f"`{key}` is {shorten_value(header[key])}, no text, and is not read",
+                f"`{key}` is {shorten_value(header[key])}, not a text, and is ignored",
             )
     for names in (("title", "configTitle"), ("system", "systemPrompt"), _DEFINITION_KEYS):
         log.check_second_names(header, names, HEADER_PLACE)
@@ -242,7 +244,7 @@ def _read_tags(values: Any) -> tuple[str, ...]:
 
 
 def normalise_tag(tag: str) -> str:
-    """`Global South` as `global-south`; what is no letter, digit or hyphen is dropped. A tag that begins with `_` stays as it is."""
+    """`Global South` as `global-south`: only letters, digits and hyphens are kept. A tag that begins with `_` is unchanged."""
     tag = tag.strip()
     return tag if tag.startswith("_") else _NOT_IN_TAGS.sub("", _BLANKS_IN_TAGS.sub("-", tag.lower()))
 

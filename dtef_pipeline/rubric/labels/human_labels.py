@@ -1,4 +1,4 @@
-"""What people said of how far criteria are met: read from a filled-in sheet, kept with its history, and put in the place of judges' points."""
+"""People's labels on how far criteria are met: reading a filled-in sheet, keeping the history, and replacing judges' points."""
 
 from __future__ import annotations
 
@@ -18,22 +18,26 @@ from dtef_pipeline.tables import field
 
 RUBRIC_LABELS = pa.schema(
     [
-        field("item", pa.string(), "Hash of the prompt, the response's text and the criterion that the label is about"),
+        field("item", pa.string(), "Hash of prompt, response text and criterion of the label"),
         field("class", pa.string(), "Class that a person chose, such as CLASS_PARTIALLY_MET"),
         field(
             "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"
         ),
         field("author", pa.string(), "Name of the person"),
-        field("reason", pa.string(), "Person's own explanation; null: none was given"),
-        field("imported_at", pa.timestamp("us", tz="UTC"), "Time of the import: a later label of the same author overrules"),
-        field("line", pa.int32(), "Line of the sheet, from 1: a later one overrules in the same import"),
-        field("sheet", pa.string(), "File that the label was read from"),
+        field("reason", pa.string(), "Explanation by the person; null: none"),
+        field(
+            "imported_at",
+            pa.timestamp("us", tz="UTC"),
+            "Time of the import; a later label of the same author replaces an earlier one",
+        ),
+        field("line", pa.int32(), "Line of the sheet, from 1; a later line of one import replaces an earlier one"),
+        field("sheet", pa.string(), "File of the label"),
     ]
 )
-"""One row per label: all that were ever imported, those that were overruled too."""
+"""One row per imported label, including replaced ones."""
 _NEEDED_CELLS = ("item", "class")
 _CELL_SEPARATORS = (",", ";", "\t")
-_AN_AUTHOR = "an author in the column author, or one for the whole sheet"
+_AN_AUTHOR = "an author in the column author, or an author for the whole sheet"
 
 
 def read_labels(
@@ -45,7 +49,7 @@ def read_labels(
     author: str | None = None,
     items: Collection[str] | None = None,
 ) -> pd.DataFrame:
-    """The labels of a filled-in sheet, columns of RUBRIC_LABELS; rows without a class are passed over.
+    """The labels of a filled-in sheet, columns of RUBRIC_LABELS; rows without a class are ignored.
 
     `text`: CSV with the columns item and class, and reason and author if wanted, in any order, split by commas, semicolons or tabs, as
     spreadsheets save it. `scale`: number of each class; `CLASS_` and upper case may be left out. `author`: of rows that name none.
@@ -73,13 +77,13 @@ def read_labels(
 
 
 def list_named_draws(text: str, *, file: str) -> set[str]:
-    """The draws that rows with a class name in the column draw; none where the sheet has no such column. Raises as `read_labels` does."""
+    """The draws in the column draw of rows with a class; none if the sheet has no such column. Raises as `read_labels` does."""
     rows = (row for _, row in _read_sheet_rows(text, file) if row["class"].strip())
     return {row["draw"].strip() for row in rows if row.get("draw", "").strip()}
 
 
 def merge_history(history: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
-    """All labels, each once, whatever was imported twice."""
+    """All labels, each once, even if imported twice."""
     both = pd.concat([history, more], ignore_index=True) if len(history) else more
     return both.drop_duplicates(["item", "class", "author", "reason", "imported_at", "line"]).reset_index(drop=True)
 
@@ -92,11 +96,10 @@ def select_in_force(labels: pd.DataFrame) -> pd.DataFrame:
 
 
 def apply_human_labels(points: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """The points, a label in the place of the score, `low` and `high` of each that has one; column `labelled` says which.
+    """The points, with a label instead of `score`, `low` and `high` if there is one; the column `labelled` says which.
 
-    `points` as rubric_points (a point that no judge could score is scored by its label), `items` as of `build_label_items`. A label is of
-    how far
-    the criterion is met: where `inverted`, the score is 1 less that.
+    `points` as rubric_points (a point without a score by judges gets that of its label), `items` from `build_label_items`. A label says how far
+    the criterion is met; for an `inverted` one the score is 1 minus that.
     """
     label_scores = (
         items[[*ITEM_KEYS, "item"]]

@@ -1,4 +1,4 @@
-"""The published tables that follow from people's labels: corrected scores, and how well judges know each class."""
+"""The published tables from people's labels: corrected scores, and how well judges recognise each class."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CORRECTED_COLUMNS = (
 
 
 def parts(responses: pd.DataFrame, row: Sequence[str] = BOARD_ROW) -> Floats:
-    """(responses,) what each counts for in the number of its board row; those of a row sum to 1.
+    """(responses,) the weight of each in the score of its board row; those of a row sum to 1.
 
     `responses`: one row per scored response of the latest snapshot of each blueprint, with the keys of a response and the prompt's `weight`.
     `row`: the columns of a board row, BOARD_ROW or BLUEPRINT_ROW.
@@ -72,8 +72,8 @@ def compute_corrected(
     `probability` of each prompt and whether it was `draws`, of one draw or several below each other; labels of prompts that were never drawn
     play no part.
 
-    `corrected_low` to `corrected_high` takes prompts for a sample of what might be asked, as the board's own interval does; `here_low` to
-    `here_high` is of the board's number on these very prompts. `power` is the lambda of PPI++ (`tuned` of `Corrected`), 0-1.
+    `corrected_low` to `corrected_high` treats the prompts as a sample of their kind, as the board's own interval does; `here_low` to
+    `here_high` is for these prompts only. `power` is the lambda of PPI++ (`tuned` of `Corrected`), 0-1.
     `prompts_needed`: prompts to label for a `here` of +- `half_width`. Null where fewer than 5 prompts have labels; `reason` says so.
     """
     if "blueprint" in row:
@@ -147,7 +147,7 @@ def _count_members(group: Codes, member: Codes) -> Codes:
 
 
 def measure_known_classes(judgements: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """One row per judge and class that people chose: how judges do where people said this.
+    """One row per judge and class that people chose: how judges judge the points of this class.
 
     Columns: `judge`, `said` (the number of the class, the mean of its authors rounded to quarters), `n` (judgements), `same` (share of the same
     number, the judge's sensitivity, 0-1: higher is better), `near` (share within a quarter), `bias` (mean judge's number less people's, above 0:
@@ -166,15 +166,15 @@ def measure_known_classes(judgements: pd.DataFrame, items: pd.DataFrame, labels:
     rows = groups.agg(
         n=("same", "size"), same=("same", "mean"), near=("near", "mean"), bias=("bias", "mean"), units=("unit", "nunique")
     )
-    notes = ["" if n >= MIN_CLUSTERS else f"of {format_count(int(n), 'prompt')} alone" for n in rows["units"]]
+    notes = ["" if n >= MIN_CLUSTERS else f"of {format_count(int(n), 'prompt')} only" for n in rows["units"]]
     return rows.assign(note=notes).drop(columns="units").reset_index()
 
 
 CORRECTED_READS = (*LABELLED_SCORES_READ, "rubric_scores", "rubric_blueprints", "rubric_judgements")
 """The tables that corrected scores are made of, beside those of labels."""
 OUTSIDE_DRAWS = 0.05
-"""Part of a score that may come of prompts which no draw could have drawn, as newer ones. Beyond it a row is not corrected, because the labels
-say nothing of these prompts."""
+"""Largest part of a score that may be due to prompts that no draw included, such as newer ones. Beyond it a row is not corrected, because
+the labels say nothing about these prompts."""
 _DRAWN_NAME = ["blueprint", "prompt"]
 _OF_INTERVALS = ["corrected_low", "corrected_high", "here_low", "here_high", "prompts_needed", "labels_needed"]
 _IN_LATEST = "SEMI JOIN latest ON {table}.blueprint = latest.blueprint AND {table}.snapshot = latest.snapshot"
@@ -187,10 +187,10 @@ _POINT_NAMES = ", ".join(ITEM_KEYS[8:])
 def build_corrected_tables(
     connection: duckdb.DuckDBPyConnection, labels: pd.DataFrame, draws: pd.DataFrame
 ) -> dict[str, pa.Table]:
-    """`rubric_corrected` and `rubric_known_classes`, of the latest run of each blueprint; without rows where nobody labelled anything.
+    """`rubric_corrected` and `rubric_known_classes`, for the latest run of each blueprint; no rows without labels.
 
-    `connection`: the tables of CORRECTED_READS; `labels`: `rubric_labels`; `draws`: `rubric_label_draws`, of which those count that are
-    `imported`. Blueprints with the tag `test` are in no row over blueprints.
+    `connection`: the tables of CORRECTED_READS; `labels`: `rubric_labels`; `draws`: `rubric_label_draws`, where only `imported` ones count.
+    Blueprints with the tag `test` are in no row over blueprints.
     """
     counting = draws[draws["imported"]]
     if labels.empty or counting.empty:
@@ -218,9 +218,8 @@ def build_corrected_rows(
 ) -> pa.Table:
     """`rubric_corrected`: rows over all blueprints, then those of each.
 
-    `scores`: as of `compare_labelled_scores`; `draws`: the draws that count; `of_tests`: blueprints with the tag `test`. A prompt of which
-    judges
-    decide nothing takes part as known for certain, and is not counted as labelled.
+    `scores`: from `compare_labelled_scores`; `draws`: the draws that count; `of_tests`: blueprints with the tag `test`. A prompt without judged
+    criteria is included as known for certain, and is not counted as labelled.
     """
     certain_prompts = scores.loc[~scores["can_be_labelled"], _DRAWN_NAME].drop_duplicates()
     all_draws = pd.concat([draws[[*_DRAWN_NAME, "probability", "drawn"]], certain_prompts.assign(probability=1.0, drawn=True)])
@@ -260,7 +259,10 @@ def _correct_board_rows(
 
 def _explain_no_correction(n_labelled: int, n_outside: int, outside: bool) -> str:
     # Labels of some blueprints say how judges err there, and nothing of how they err in others: a correction of all would be a guess.
-    explanation = f"not corrected: {format_count(n_outside, 'prompt')} in no draw so far; `dtef export labels` with another seed draws among all"
+    explanation = (
+        f"not corrected: no draw included {format_count(n_outside, 'prompt')}; `dtef export labels` with another seed draws "
+        "from all"
+    )
     return explanation if outside else explain_missing(n_labelled, "labelled prompt")
 
 

@@ -1,4 +1,4 @@
-"""What each response of the board scores by judges, and what it scores where people labelled every point that judges decide."""
+"""The score of each response of the board by judges, and by people if they labelled every point that judges decide."""
 
 from __future__ import annotations
 
@@ -63,10 +63,9 @@ def compare_labelled_scores(
 ) -> pd.DataFrame:
     """One row per response of `runs` with a hybrid score: its keys, the prompt's `weight`, `completeness`, `labelled`, `can_be_labelled`.
 
-    `completeness` is its hybrid score by judges, also where a run was scored with labels; `labelled` that with the label in the place of
-    each point
-    that judges decide, NaN where one of these has none, and `completeness` where judges decide nothing (`can_be_labelled` is false: people would
-    change nothing). `connection`: the tables of LABELLED_SCORES_READ; `items`: as of `build_label_items`, of the responses of these runs.
+    `completeness` is its hybrid score by judges, even if a run was scored with labels; `labelled` is the score with the label instead of each
+    point that judges decide: NaN if one of these has no label, and `completeness` if judges decide nothing (`can_be_labelled` is false).
+    `connection`: the tables of LABELLED_SCORES_READ; `items`: from `build_label_items`, for the responses of these runs.
     """
     connection.register("latest", runs[["blueprint", "snapshot"]])
     points, similar, responses, prompts = (
@@ -98,7 +97,7 @@ def compare_labelled_scores(
 
 
 def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prompts: pa.Table, labels: pa.Table) -> pa.Table:
-    """`rubric_points` in which a label overrules the score of its point; the judges' score stays in `by_judges`.
+    """`rubric_points` with labels instead of scores of their points; the judges' score stays in `by_judges`.
 
     Tables: of one blueprint and snapshot, and `rubric_labels`.
     """

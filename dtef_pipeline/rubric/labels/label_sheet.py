@@ -1,7 +1,7 @@
-"""The sheet on which people say how far criteria are met, without seeing who responded and what judges said.
+"""The sheet on which people label how far criteria are met, without seeing the models and the judgements.
 
-Whole prompts are drawn, each with a recorded chance, because what is labelled in one prompt hangs together. An **item** is a response's text and
-a criterion; responses of equal text share it, in whichever snapshot, and an edited criterion makes another item.
+Whole prompts are drawn, each with a recorded probability, because labels of one prompt are correlated. An **item** is a response's text and a
+criterion; responses with equal texts share it in all snapshots, and an edited criterion makes another item.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dtef_pipeline.statistics.drawing import compute_chances, draw_sample
 from dtef_pipeline.text.quantity_words import format_count
 
 SHEET_COLUMNS = ("item", "prompt", "text", "hidden", "criterion", "class", "reason", "author")
-"""Of the sheet; the last three are to be filled in. `hidden`: how many names are left out of the text."""
+"""Columns of the sheet; people fill in the last three. `hidden`: the number of names left out of the text."""
 DRAWN_COLUMNS = ("blueprint", "prompt", "probability", "drawn", "seed")
 _PROMPT_NAME = ["blueprint", "prompt"]
 _ITEM_DIGITS = 16
@@ -65,9 +65,8 @@ def build_label_items(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: 
 
 
 def add_texts(items: pd.DataFrame, responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `build_label_items` with what labellers and judges see: `turns` (the conversation, of turns that the model wrote only that
-    they are
-    there), `text` and `criterion`."""
+    """Rows of `build_label_items` with what labellers and judges see: `turns` (the conversation, without the texts of the model's turns),
+    `text` and `criterion`."""
     turns = prompts[_PROMPT_NAME].assign(shown=[_format_sheet_conversation(messages) for messages in prompts["messages"]])
     texts = responses[[*ITEM_KEYS[:8], "text"]]
     criterion_rows = criteria[[*_PROMPT_NAME, *ITEM_KEYS[8:], "text"]].rename(columns={"text": "criterion"})
@@ -89,13 +88,13 @@ def sample_labels(
     """A blind sheet of `n_prompts` prompts, drawn in proportion to their part of the board: each blueprint alike, prompts by weight within it.
 
     Every model has responses in every prompt that it answered: all of them, or `per_model`, chosen at random. Items in `known_items` have
-    a label already and are not put on the sheet again. Names in responses that would say who wrote them are hidden
-    (`blind_rows`) unless `show_names`; an item is the same either way, and so is the draw. Equal seeds and tables draw alike,
-    whatever the order of rows. Raises ConfigError where there is nothing to label.
+    a label already and are left out. Names in responses that reveal their model are hidden (`blind_rows`) unless `show_names`; this changes
+    neither items nor draws. Equal seeds and tables give equal draws, whatever the order of rows. Raises ConfigError if there is nothing to
+    label.
     """
     units = _list_labelable_prompts(responses, criteria, prompts)
     if units.empty:
-        raise ConfigError("labels: got no response with a text and a criterion that judges decide; allowed: at least one")
+        raise ConfigError("labels: found no response with a text and a judged criterion; at least one is needed")
     rng = np.random.default_rng(seed)
     chance = compute_chances(units["size"], n_prompts)
     units = units.assign(probability=chance, drawn=draw_sample(chance, rng), seed=seed)
@@ -114,7 +113,7 @@ def sample_labels(
 
 
 def write_sheet_csv(sheet: pd.DataFrame) -> str:
-    """The sheet as CSV that spreadsheets open as text: with a byte order mark, each cell quoted, none of which begins a formula.
+    """The sheet as CSV that spreadsheets open as text: with a byte order mark, each cell quoted, and no cell that begins a formula.
 
     A cell that begins with = + - @ or a tab gets an apostrophe before it. Reading a sheet back needs none of these cells.
     """
@@ -214,7 +213,7 @@ def draw_id(sample: LabelSample) -> str:
 
 
 def add_draw(draws: pa.Table, items: pa.Table, sample: LabelSample, drawn_at: datetime) -> tuple[pa.Table, pa.Table]:
-    """`rubric_label_draws` and `rubric_label_items` with one draw more; each as it was, where it has this draw already."""
+    """`rubric_label_draws` and `rubric_label_items` with one draw added; unchanged if they have it already."""
     name = draw_id(sample)
     if name not in set(draws["draw_id"].to_pylist()):
         more = sample.drawn.assign(draw_id=name, drawn_at=drawn_at, imported=False)
@@ -240,7 +239,7 @@ def find_draws(items: pa.Table, labels: Collection[str]) -> set[str]:
 
 
 def select_new_labels(history: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
-    """The labels of `more` that say something else than what its author last said of the item: a sheet imported again brings none.
+    """The labels of `more` that differ from the author's latest label of the item: a sheet that is imported again adds none.
 
     Both: columns of RUBRIC_LABELS.
     """
@@ -257,7 +256,7 @@ def select_new_labels(history: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame
 
 
 def merge_label_rows(history: pa.Table, more: pd.DataFrame) -> pa.Table:
-    """`rubric_labels` with the new ones of `more`; as it was where there are none."""
+    """`rubric_labels` with the new labels of `more`; unchanged if there are none."""
     new = select_new_labels(history.to_pandas(), more)
     return convert_to_table(merge_history(history.to_pandas(), new), RUBRIC_LABELS) if len(new) else history
 

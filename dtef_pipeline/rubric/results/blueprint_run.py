@@ -1,4 +1,4 @@
-"""Everything that a blueprint's page shows, of one run: read together, handed out a prompt at a time."""
+"""The data of one run for a blueprint's page: read together, returned one prompt at a time."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ ResponseKey = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class BlueprintRun:
-    """One blueprint, and what came of it in the snapshot that is shown."""
+    """One blueprint, and its results in the shown snapshot."""
 
     id: str
     snapshot: str | None
@@ -103,7 +103,7 @@ class BlueprintRun:
     """Those of temperature, system_index and draw that differ between its responses."""
 
     def label(self, row: Mapping[str, Any], *, draw: bool = True) -> str:
-        """The name of a response's variant: `gpt-4o[temp:0.5][sp_idx:1]`, each where it tells some apart."""
+        """The name of a response's variant: `gpt-4o[temp:0.5][sp_idx:1]`, with the parts that differ between responses."""
         temperature = row["temperature"] if "temperature" in self.has_several else None
         several = 2 if "system_index" in self.has_several and not is_unknown(row["system_index"]) else 1
         name = display_id(str(row["model"]), temperature, row["system_index"], several)
@@ -141,7 +141,7 @@ class BlueprintRun:
 
     @cached_property
     def by_model(self) -> dict[tuple[str, str], dict[str, float | None]]:
-        """Of each (prompt, model) the means of coverage, similarity and hybrid score over its variants."""
+        """For each (prompt, model) the means of coverage, similarity and hybrid score over its variants."""
         groups: dict[tuple[str, str], list[StoredRow]] = {}
         for row in self.list_scores_at(CELL_LEVEL):
             groups.setdefault((row["prompt"], row["model"]), []).append(row)
@@ -165,13 +165,13 @@ class BlueprintRun:
 
 
 def make_response_key(row: Mapping[str, Any]) -> ResponseKey:
-    """What tells a response from the others of its prompt. `row`: as Arrow has it, so that what is not there is None, but for a NaN."""
+    """The key of a response within its prompt. `row`: from Arrow, so a missing value is None (or NaN)."""
     model, variant, temperature, system, draw = map(row.get, _OF_RESPONSE_KEY)
     return (model, variant, None if temperature != temperature else temperature, system, draw)
 
 
 def make_criterion_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What tells a criterion from the others of its prompt."""
+    """The key of a criterion within its prompt."""
     return (row["block"], row["path"], row["position"])
 
 

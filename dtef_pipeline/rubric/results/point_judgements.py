@@ -39,7 +39,7 @@ def format_criteria_count(number: int) -> str:
 
 
 def describe_judges_answered(point: Mapping[str, Any], judgements: Iterable[Mapping[str, Any]]) -> str:
-    """`1 of 2 judges`; `2 of 2 judges, 1 draw missing` where a judge that answered did not do so each time it was asked."""
+    """`1 of 2 judges`; `2 of 2 judges, 1 draw missing` if a judge answered only some of its draws."""
     judgement_list = list(judgements)
     judges = {row["judge"] for row in judgement_list if not is_unknown(row["class"])}
     missing = sum(row["judge"] in judges and is_unknown(row["class"]) for row in judgement_list)

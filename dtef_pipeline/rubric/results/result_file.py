@@ -1,4 +1,4 @@
-"""A run's whole result as one JSON text: what was asked, every response, similarities, coverage with every judgement, scores, summaries.
+"""A run's whole result as one JSON text: prompts, responses, similarities, coverage with every judgement, scores and summaries.
 
 Source: weval methodology, section 2, stage 4. Names are those of its result files where it has one.
 """
@@ -36,7 +36,7 @@ _OF_JUDGEMENT = (
 def list_assessments(key: ResponseKey, criteria: Sequence[StoredRow], index: JudgedPoints) -> list[dict[str, Any]]:
     """One mapping per criterion of a response: the criterion, its score (0-1; None: unscored, for a reason) and every judgement of it.
 
-    A criterion that nothing is known of, because the response has no text, is not in it.
+    A criterion without a point, because the response has no text, is left out.
     """
     json_entries = []
     for row in criteria:
@@ -54,9 +54,9 @@ def list_assessments(key: ResponseKey, criteria: Sequence[StoredRow], index: Jud
 def write_result_chunks(
     run: BlueprintRun, judgements: ByPrompt, summaries: Sequence[StoredRow], grades: Sequence[StoredRow]
 ) -> Iterator[str]:
-    """The JSON text of a run in pieces, one prompt after the other, so that it never stands in memory whole. It holds no NaN.
+    """The JSON text of a run in pieces, one prompt after the other, so that memory never holds all of it. It contains no NaN.
 
-    `judgements`: as of the run, with everything that is kept of them. `summaries`, `grades`: rows of `rubric_summaries` and `rubric_grades`.
+    `judgements`: those of the run, with all columns. `summaries`, `grades`: rows of `rubric_summaries` and `rubric_grades`.
     """
     prompts = [str(row["prompt"]) for row in run.prompts]
     yield f'{{"format": {_encode_json(RESULT_FORMAT)},\n"metadata": {_encode_json(_describe_run(run))},\n"prompts": '
@@ -129,7 +129,7 @@ def _describe_similarities(run: BlueprintRun, prompt: str) -> dict[str, Any] | N
 
 
 def _list_similarities(rows: Sequence[StoredRow]) -> list[list[float | None]]:
-    """Of each response the similarities to all of them, with the digits that 32 bits hold."""
+    """For each response the similarities to all responses, with the digits of 32 bits."""
     places = [row["place"] for row in rows]
     matrix = np.full((len(rows), max(places) + 1), np.nan)
     for matrix_row, row in zip(matrix, rows, strict=True):
@@ -191,7 +191,7 @@ def _describe_assessment(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe_summaries(summaries: Sequence[StoredRow], grades: Sequence[StoredRow]) -> list[dict[str, Any]] | None:
-    """What each analyst said; None: nobody was asked."""
+    """The summary of each analyst; None: there is none."""
     summary_rows = [row for row in summaries if row["analyst"] is not None]
     json_entries = [
         {

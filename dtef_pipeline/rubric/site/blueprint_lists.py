@@ -21,12 +21,12 @@ _LIST_COLUMNS = (
     Column("tags", "Tags"),
     Column("n_models", "Models", "count", "Models with a score", always=True),
     Column("mean", "Mean", "score", "Mean score of its models, 0-1"),
-    Column("spread", "Spread", "score", "Score of the best model less that of the worst"),
+    Column("spread", "Spread", "score", "Score of the best model minus that of the worst"),
     Column("best", "Best", "model", more=True),
     Column("n_prompts", "Prompts", "count", more=True),
     Column("n_criteria", "Criteria", "count", more=True),
     Column("snapshot", "Run", "code", more=True),
-    Column("n_errors", "Errors", "count", "Findings that left a part of the file out", more=True),
+    Column("n_errors", "Errors", "count", "Findings for which a part of the file was left out", more=True),
 )
 _TAG_COLUMNS = (
     Column("tag", "Tag"),
@@ -108,7 +108,7 @@ def build_tag_pages(rows: RubricRows) -> Iterator[Page]:
     """The page of each tag: its leaderboard and its blueprints."""
     for tag, blueprints in rows.tags.items():
         ranked = _build_tag_board(rows, tag)
-        # The board of one blueprint stands on its own page.
+        # The board of one blueprint is on its own page.
         board = [board_block(ranked)] if len(blueprints) > 1 else []
         sections = [
             Section("board", "Leaderboard", board),

@@ -46,12 +46,11 @@ SHOWN_SEED = 40
 _OPEN_UP_TO, _PROMPT_HEADING, _WORDS_ON_TOP = 2, 80, 24
 """Prompts that a page shows open, characters of a prompt in the matrix, and words of the description on top."""
 _PROMPTS_HOW = (
-    "A cell is the mean point of a model on a criterion, 0-1, higher is better: the mean over judges, reversed for what a response should "
-    "not do. Open a prompt to read responses side by side, with each judge's class and reason."
+    "A cell is the mean point of a model on a criterion, 0-1, higher is better: the mean over judges, reversed for should_not. Open a "
+    "prompt to compare responses, with each judge's class and reason."
 )
 _SUMMARY_HOW = (
-    "Written by a language model that read the responses without the names of models and makers. It is one reader's opinion; no score depends "
-    "on it."
+    "Written by a language model that did not see the names of models and makers. It is an opinion; no score depends on it."
 )
 _SUMMARY_KINDS = {
     "key_finding": "Key finding",
@@ -61,7 +60,7 @@ _SUMMARY_KINDS = {
     "topic": "Topic",
 }
 _SUMMARY_COLUMNS = (
-    Column("text", "What the analyst found", "long"),
+    Column("text", "Findings of the analyst", "long"),
     Column("kind", "Kind", always=True),
     Column("analyst", "Analyst"),
 )
@@ -98,7 +97,7 @@ def _compute_shown_share(rows: RubricRows) -> float:
 
 
 def _choose_data_paths(rows: RubricRows, run: BlueprintRun, share: float) -> dict[str, str]:
-    """Of each prompt whose responses are shown, the path of its data: all, or a sample by SHOWN_SEED."""
+    """For each prompt whose responses are shown (all, or a sample by SHOWN_SEED), the path of its data."""
     prompts = sorted((row["prompt"] for row in run.prompts), key=lambda prompt: digest("shown", SHOWN_SEED, run.id, prompt))
     sample = prompts[: math.ceil(share * len(prompts))]
     return {prompt: f"rubric/data/{rows.files[run.id]}/{run.positions[prompt]}.js" for prompt in sample}
@@ -215,7 +214,7 @@ def _build_summary_section(rows: RubricRows, run: BlueprintRun) -> Section:
     shares = [row["share"] for row in summaries if not is_unknown(row["share"])]
     part = f" The analyst saw {min(shares):.0%} of each text." if shares and min(shares) < 1 else ""
     answer = (
-        f"{format_count(len(findings), 'finding')} of {', '.join(sorted({str(row['analyst']) for row in findings}))}.{part}"
+        f"{format_count(len(findings), 'finding')} by {', '.join(sorted({str(row['analyst']) for row in findings}))}.{part}"
         if findings
         else ""
     )

@@ -28,23 +28,24 @@ from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
 _MEASURE = "Mean hybrid score over blueprints, 0-1, higher is better"
 _LEADERBOARD_HOW = (
-    "Each blueprint counts once, with its latest run that has scores. Coverage says how far a response meets the criteria, similarity how "
-    "near it comes to the ideal answer; the score combines both, and similarity below 0 counts as 0 in it. Intervals cover other blueprints "
-    "of this kind. Blueprints differ a lot: before you choose a model by this table, look at the blueprint that is most like your use."
+    "Each blueprint counts once, with its latest run that has scores. Coverage measures how far a response meets the criteria, "
+    "similarity how close it is to the ideal answer; the score combines both, and similarity below 0 counts as 0 in it. Intervals cover "
+    "other blueprints of this kind. Blueprints differ a lot: before you choose a model by this table, read the blueprint that is most "
+    "like your use."
 )
 _RUBRIC_METHOD = (
-    "A criterion in words is put to several judges, each of which chooses a class from not met (0) to met in full (1). The point is the mean "
-    "over judges; for what a response should not do it is 1 less that mean. A criterion that is a function is computed.",
-    "`coverage = sum(weight x point) / sum(weight)` over the criteria of a prompt; of alternative paths the best one counts. "
-    "`similarity` is the cosine of the embeddings of response and ideal answer.",
-    "`score = beta x max(0, similarity) + (1 - beta) x coverage`, with beta = 0.35 unless the run says otherwise; a prompt that defines one of "
-    "the two is scored by that one alone. What could not be scored is left out of every mean, and the page gives the reason.",
+    "Several judges read a criterion in words and choose a class from not met (0) to met in full (1). The point is the mean over judges; "
+    "for should_not it is 1 minus that mean. A criterion that is a function is computed.",
+    "`coverage = sum(weight x point) / sum(weight)` over the criteria of a prompt; of alternative paths the best counts. `similarity` is "
+    "the cosine of the embeddings of response and ideal answer.",
+    "`score = beta x max(0, similarity) + (1 - beta) x coverage`, with beta = 0.35 unless the run sets another; a prompt with only one "
+    "of the two is scored by it. Missing scores are left out of every mean, and the page gives the reason.",
     f"A blueprint's score is the mean over prompts by their weights, then over variants of a model. A model needs {MIN_BLUEPRINTS} "
     "blueprints to be ranked. Intervals and comparisons treat blueprints as independent; within one blueprint they treat prompts so.",
-    "Agreement of judges is Krippendorff's alpha (interval metric): 1 is full agreement, 0 what chance makes; from 0.8 on conclusions may rest "
-    "on the judges, from 0.667 on tentative ones. Agreement does not show that judges are right; labels of people do.",
-    "Scores corrected by labels of people are estimates of prediction-powered inference (PPI++): judges on all prompts, less their bias on the "
-    "labelled ones.",
+    "Agreement of judges is Krippendorff's alpha (interval metric): 1 is full agreement, 0 is chance; 0.8 or more supports conclusions, "
+    "0.667 or more tentative ones. Agreement does not show that judges are right; labels of people do.",
+    "Scores corrected by labels of people are estimates of prediction-powered inference (PPI++): judges on all prompts, minus their bias "
+    "on the labelled ones.",
 )
 _MOST_NAMED = 3
 
@@ -84,9 +85,9 @@ def _build_board(rows: RubricRows) -> RankedBoard:
 
 
 def _describe_best(rows: RubricRows, board: RankedBoard) -> str:
-    """The best model, and of how many others paired tests tell it apart."""
+    """The best model, and the number of others that paired tests find it better than."""
     if not board.rows:
-        return "The leaderboard is not made yet; dtef rubric board --refresh makes it."
+        return "There is no leaderboard yet; dtef rubric board --refresh makes it."
     best = board.models[0] if board.models else board.rows[0]
     score, interval = show(best.score, "score"), show_interval(best.score, "score")
     numbers = f"{score} ({interval})" if interval else score

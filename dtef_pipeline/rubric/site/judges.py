@@ -19,18 +19,18 @@ AGREEMENT_HOW = (
     "An alpha of 0.8 or more supports conclusions, 0.667 or more tentative ones. Agreement does not show that judges are right."
 )
 _CHAMPIONS_HOW = (
-    "Language models that read all responses without names graded them from 1 to 10. Champion of a dimension is the best mean grade among "
-    "models that were graded in at least 5 blueprints. Grades are opinions: a lead of a few tenths means nothing."
+    "Language models read all responses without names and graded them from 1 to 10. The champion of a dimension has the best mean grade "
+    "among models with grades in at least 5 blueprints. Grades are opinions: a lead of a few tenths means nothing."
 )
 _CUT_WORDS = {"overall": "all", "judges": "pair of judges", "criterion": "kind of criterion"}
 _CUT_ORDER = ("overall", "judges", "criterion", "language", "blueprint")
 _AGREEMENT_COLUMNS = (
     Column("value", "Of"),
     Column("cut", "By"),
-    Column("scale", "Classes", "count", "How many classes judges chose from"),
+    Column("scale", "Classes", "count", "Number of classes that judges chose from"),
     Column("alpha", "Alpha", "number", "1 is agreement, 0 chance", ends=("low", "high")),
     Column("reading", "Reading", always=True),
-    Column("n_units", "Judged twice", "count", "Criteria of responses with two judgements or more", more=True),
+    Column("n_units", "Judged twice", "count", "Criteria of responses with at least two judgements", more=True),
     Column("n_clusters", "Prompts", "count", more=True),
     Column("reason", "Note", "note"),
 )
@@ -39,7 +39,11 @@ _SELF_COLUMNS = (
     Column("model", "Model", "model"),
     Column("maker", "Maker of both"),
     Column(
-        "gamma", "Favour", "signed", "Score given to the own maker beyond what other judges give, -1 to 1", ends=("low", "high")
+        "gamma",
+        "Favour",
+        "signed",
+        "Points for models of the judge's maker beyond what other judges give, -1 to 1",
+        ends=("low", "high"),
     ),
     Column("p_adjusted", "p (adjusted)", "p"),
     Column("n", "Judgements", "count", more=True),
@@ -53,22 +57,22 @@ _CHAMPION_COLUMNS = (
     Column("second", "Next best", "model"),
     Column("second_mean", "Its mean", "number"),
     Column("n_blueprints", "Blueprints", "count", more=True),
-    Column("reason", "Why there is none", "note"),
+    Column("reason", "Why there is no value", "note"),
 )
 _LABELLED_COLUMNS = (
     Column("model", "Model", "model"),
     Column("judged", "By judges", "score"),
     Column("corrected", "Corrected", "score", "By the labels of people", ends=("corrected_low", "corrected_high")),
     Column("n_prompts_labelled", "Prompts labelled", "count"),
-    Column("prompts_needed", "Prompts needed", "count", "To label for an interval 0.06 wide on these very prompts"),
-    Column("power", "Weight of judges", "percent", "What they count for on unlabelled prompts, less their bias", more=True),
+    Column("prompts_needed", "Prompts needed", "count", "Prompts to label for an interval 0.06 wide on these prompts"),
+    Column("power", "Weight of judges", "percent", "Weight of the judges on unlabelled prompts, bias removed", more=True),
     Column("reason", "Note", "note"),
 )
 _KNOWN_COLUMNS = (
     Column("judge", "Judge"),
     Column("said", "People said", "number", "Class as a number, 0-1", always=True),
     Column("same", "Same class", "percent"),
-    Column("near", "One class off at most", "percent"),
+    Column("near", "At most one class off", "percent"),
     Column("bias", "Bias", "signed", "Above 0 the judge is too generous"),
     Column("n", "Judgements", "count", more=True),
     Column("note", "Note", "note"),
@@ -76,8 +80,8 @@ _KNOWN_COLUMNS = (
 _JUDGE_COLUMNS = (
     Column("judge", "Judge"),
     Column("n", "Judgements", "count", always=True),
-    Column("unreadable", "Unreadable", "percent", "Share of judgements whose reply has no class"),
-    Column("n_failed", "Failed", "count", "The call failed for good, or a budget was reached"),
+    Column("unreadable", "Unreadable", "percent", "Share of judgements with a reply without a class"),
+    Column("n_failed", "Failed", "count", "The call failed after all retries, or a budget was reached"),
     Column(
         "mean", "Mean", "number", "Mean class as a number, 0-1, before criteria that a response should not meet are reversed"
     ),
@@ -85,7 +89,7 @@ _JUDGE_COLUMNS = (
         "partial",
         "Missing beside others",
         "percent",
-        "Share of judgements that are missing where another judge answered",
+        "Share of judgements that are missing although another judge answered",
         more=True,
     ),
     Column("calls", "Replies", "count", more=True),
@@ -101,7 +105,7 @@ FINDING_COLUMNS = (
 
 
 def judge_sections(rows: RubricRows) -> Iterator[Section]:
-    """What stands beneath the leaderboard."""
+    """The sections on judges below the leaderboard."""
     yield _build_agreement_section(rows)
     yield _build_self_preference_section(rows)
     yield _build_labels_section(rows)
@@ -212,9 +216,7 @@ def _build_labels_section(rows: RubricRows) -> Section:
     answer = ""
     if len(moves):
         n, largest = int(overall["n_prompts_labelled"].max()), max(moves.tolist(), key=abs)
-        answer = (
-            f"People's labels on {format_count(n, 'prompt')} move scores by {show(float(moves.mean()), 'signed')} on average, "
-        )
+        answer = f"People's labels on {format_count(n, 'prompt')} change scores by {show(float(moves.mean()), 'signed')} on average, "
         answer += f"at most {show(largest, 'signed')}."
     blocks: list[Block] = [
         Table("Scores corrected by people's labels", _LABELLED_COLUMNS, table_rows),
@@ -236,14 +238,14 @@ def _read_section(rows: RubricRows) -> Section:
     n_errors = int(findings.loc[findings["level"] == "error", "blueprint"].nunique()) if len(findings) else 0
     idle = [name for name in rows.about if name not in rows.runs]
     answer = f"{format_count(len(rows.about), 'blueprint')} read with {format_count(len(rows.prompts), 'prompt')}; "
-    answer += f"{n_errors} had errors, whose parts were set aside"
+    answer += f"{n_errors} had errors; these parts were left out"
     answer += f"; {len(idle)} {'was' if len(idle) == 1 else 'were'} not run." if idle else "."
     place = {level: at for at, level in enumerate(FINDING_LEVELS)}
     items = sorted(convert_to_rows(findings), key=lambda row: (place.get(row["level"], len(place)), row["blueprint"]))
     lines = [{**row, "blueprint": rows.link(row["blueprint"])} for row in items if row["blueprint"] in rows.about]
     columns = (Column("blueprint", "Blueprint"), *FINDING_COLUMNS)
     return Section(
-        "findings", "what was read and set aside", [Table("Findings in files of blueprints", columns, lines, first=10)], answer
+        "findings", "what was read and left out", [Table("Findings in files of blueprints", columns, lines, first=10)], answer
     )
 
 
@@ -253,9 +255,7 @@ def _build_judges_used_section(rows: RubricRows) -> Section:
         return Section("judges", "judges", [])
     worst = convert_to_rows(judges.sort_values("unreadable", ascending=False))[0]
     n, n_scored = int(judges["n"].sum()), int(judges["n_scored"].sum())
-    answer = (
-        f"{format_count(len(judges), 'judge')} were asked for {format_count(n, 'judgement')}; {n_scored:,} of them can be read."
-    )
+    answer = f"{format_count(len(judges), 'judge')} with {format_count(n, 'requested judgement')}; {n_scored:,} of them are readable."
     if worst["unreadable"] > 0:
         share = show(worst["unreadable"], "percent")
         answer += f" {judge_words(worst['judge'])} has the largest share of replies without a class, {share}."

@@ -1,4 +1,4 @@
-"""What rubrics say of one model: the blueprints and tags where it does best and worst beside others, and the criteria that it misses most."""
+"""The sections on rubrics of a model's page: the blueprints and tags where it is best and worst compared with others, and its worst criteria."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from dtef_pipeline.text.first_line import shorten_to_line
 
 _MOST_WORST, _LONGEST_HEADING = 5, 300
 _WORST_HOW = (
-    "Criteria on which its mean point is farthest below that of the other models, with the response that met the criterion least. The point is "
-    "0-1, higher is better, and reversed for what a response should not do."
+    "Criteria on which its mean point is farthest below that of the other models, with its worst response. The point is 0-1, higher is "
+    "better, and reversed for should_not."
 )
 _CRITERION = ["blueprint", "snapshot", "prompt", "block", "path", "position"]
 _RESPONSE_OF_MODEL = ["model_variant", "temperature", "system_index", "draw"]
@@ -61,11 +61,11 @@ class RubricsOfModel:
     def _build_worst_section(self, name: str) -> Section:
         items = [item for item in self._worst if item["model"] == name]
         part = [TemplateBlock("rubric/worst.html.j2", {"items": items})] if items else []
-        return Section("worst", "criteria that it misses most beside others", part, "", _WORST_HOW if items else "")
+        return Section("worst", "criteria on which it is farthest behind other models", part, "", _WORST_HOW if items else "")
 
     @cached_property
     def _worst(self) -> list[dict[str, Any]]:
-        """Of all models, the criteria with the largest gap, each with prompt, response and verdicts; read together."""
+        """The criteria with the largest gap of all models, each with prompt, response and judgements; read together."""
         criteria = _find_worst_criteria(self._rows.cut("criterion"))
         if not len(criteria):
             return []
@@ -136,7 +136,7 @@ def _judge_order(row: StoredRow) -> tuple[str, int]:
 
 
 def _find_worst_criteria(criteria: pd.DataFrame) -> pd.DataFrame:
-    """Of each model the criteria of the largest gaps to the other models, below 0."""
+    """For each model the criteria with the largest gaps to the other models, below 0."""
     rows = compare_with_others(criteria, _CRITERION)
     behind = rows[rows["lead"] < 0].sort_values(["model", "lead", *_CRITERION], kind="stable")
     return behind.groupby("model", sort=True).head(_MOST_WORST)[["model", *_CRITERION, "score", "others", "lead"]]

@@ -1,4 +1,4 @@
-"""One prompt on its blueprint's page: what was asked, criteria against models, and the data of its responses with every verdict."""
+"""One prompt on its blueprint's page: its messages, criteria against models, and the data of its responses with every judgement."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dtef_pipeline.text.quantity_words import format_count
 PARTIAL_SIGN, LABEL_SIGN = "◐", "✎"
 POINT_ENDS = ("0: not met", "1: met in full")
 MOST_RESPONSES = 120
-"""Of one prompt, of each model about equally many."""
+"""Per prompt, with about equally many of each model."""
 _LONGEST_CRITERION, _LONGEST_RESPONSE = 600, 20_000
 """Characters of a criterion in the matrix, and of a response or a reason; of a longer one the beginning is shown."""
 _SCORE_PARTS = {"hybrid": "Score", "coverage": "Coverage", "similarity": "Similarity"}
@@ -187,7 +187,7 @@ def _build_response(run: BlueprintRun, row: StoredRow, cell: Mapping[str, Any]) 
     reasons = ", ".join(reason for reason, _ in iterate_counts(cell.get("reasons")))
     states = [
         status,
-        "cut by the limit of tokens" if row["cut"] else "",
+        "cut off by the token limit" if row["cut"] else "",
         f"unscored: {reasons}" if cell and is_unknown(cell["hybrid"]) and reasons else "",
     ]
     turns = (
@@ -227,7 +227,7 @@ def _describe_usage(row: Mapping[str, Any]) -> str:
 
 
 def _find_most_alike(run: BlueprintRun, prompt: str) -> dict[ResponseKey, str]:
-    """Of each response the one that it is most alike, with the cosine similarity."""
+    """For each response the most similar other one, with the cosine similarity."""
     rows = run.similarities.list_rows_of_prompt(prompt)
     labels = {row["place"]: run.label(row) for row in rows}
     closest = {}
@@ -244,7 +244,7 @@ def _find_most_alike(run: BlueprintRun, prompt: str) -> dict[ResponseKey, str]:
 
 
 def _build_verdicts(key: ResponseKey, criteria: Sequence[StoredRow], index: JudgedPoints, judges: Sequence[str]) -> list[Any]:
-    """Of each criterion its score, what to know of it, and each judgement: judge, class, score, reason; null where nothing is known."""
+    """For each criterion its score, its state, and each judgement: judge, class, score, reason; null if there is none."""
     verdicts: list[Any] = []
     for row in criteria:
         place = (key, make_criterion_key(row))
@@ -259,18 +259,16 @@ def _build_verdicts(key: ResponseKey, criteria: Sequence[StoredRow], index: Judg
 
 
 def describe_point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[str, Any]]) -> str:
-    """Why a point is unscored, between which bounds it lies where verdicts are missing, or that people labelled it."""
+    """Why a point is unscored, its bounds if judgements are missing, or that people labelled it."""
     if is_unknown(point["score"]):
-        return f"unscored: {point['reason'] or 'no reason was kept'}"
+        return f"unscored: {point['reason'] or 'reason unknown'}"
     if point["labelled"]:
         by_judges = "" if is_unknown(point["by_judges"]) else f", by judges {point['by_judges']:.2f}"
         return f"labelled by people{by_judges}"
     if not point["partial"]:
         return ""
     bounds = (
-        ""
-        if is_unknown(point["low"])
-        else f", between {point['low']:.2f} and {point['high']:.2f} whatever the missing would say"
+        "" if is_unknown(point["low"]) else f", between {point['low']:.2f} and {point['high']:.2f} for any missing judgement"
     )
     return f"{describe_judges_answered(point, judgements)}{bounds}"
 
@@ -278,7 +276,7 @@ def describe_point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[
 def _build_judgement(row: Mapping[str, Any], judges: Sequence[str]) -> list[Any]:
     reply = "" if not is_unknown(row["class"]) else "\n\n".join(str(text) for text in row["raw"] or () if text)
     remarks = [row["reflection"], row["error"], f"What the judge wrote: {reply}" if reply else ""]
-    again = ", asked twice" if (row["attempts"] or 1) > 1 else ""
+    again = ", second request" if (row["attempts"] or 1) > 1 else ""
     draw = f", draw {row['judge_draw']}" if row["judge_draw"] else ""
     remark_text = "\n".join(truncate_model_text(remark) for remark in remarks if remark)
     return [judges.index(row["judge"]), f"{format_class(row)}{again}{draw}", row["score"], remark_text]
@@ -287,5 +285,5 @@ def _build_judgement(row: Mapping[str, Any], judges: Sequence[str]) -> list[Any]
 def format_class(row: Mapping[str, Any]) -> str:
     """The class of a judgement for people: `partially met`; or why there is none."""
     if is_unknown(row["class"]):
-        return f"no verdict: {row['reason'] or 'no reason was kept'}"
+        return f"no class: {row['reason'] or 'reason unknown'}"
     return str(row["class"]).removeprefix("CLASS_").lower().replace("_", " ")

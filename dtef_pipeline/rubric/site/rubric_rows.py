@@ -1,4 +1,4 @@
-"""What all pages of rubrics share: the blueprints, the run of each that is shown, the boards, and where pages lie."""
+"""What all pages of rubrics share: the blueprints, the shown run of each, the boards, and the addresses of pages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RubricRows:
         self.rows = StoredRows(connection)
         self.order = list_snapshots_in_order(self.rows)
         self.scores = load_model_scores(self.rows)
-        """Of whole models, in all runs."""
+        """Scores of whole models, in all runs."""
         self.runs = find_shown_runs(self.rows, self.scores, self.order)
         """The snapshot of each blueprint that is shown: the latest with a score."""
 
@@ -61,7 +61,7 @@ class RubricRows:
         return {tag: list(dict.fromkeys(by_tag[tag])) for tag in sorted(by_tag)}
 
     def title(self, blueprint: str) -> str:
-        """What a blueprint is called: by its file, else its id."""
+        """The title of a blueprint in its file, else its id."""
         return str(self.about[blueprint]["title"] or blueprint)
 
     def page(self, blueprint: str) -> str:
@@ -103,7 +103,7 @@ class RubricRows:
 
     @cached_property
     def prompts(self) -> dict[tuple[str, str], tuple[int, str]]:
-        """Of each (blueprint, prompt) its number from 1 and its words."""
+        """For each (blueprint, prompt) its number from 1 and its text."""
         rows = self.rows.rows(
             "rubric_prompts", ("blueprint", "prompt", "position", "messages"), {}, ("blueprint", "position", "prompt")
         )

@@ -1,4 +1,4 @@
-"""A blueprint's runs over time, and of models that moved the lowest and the highest run side by side."""
+"""A blueprint's runs over time, and the lowest and the highest run of models that changed, side by side."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from dtef_pipeline.text.quantity_words import format_count
 MOST_RUNS, _MOST_DRAWN = 12, 4
 _MOST_APART, _MOST_PROMPTS, _MOST_CRITERIA = 3, 2, 5
 _RUNS_HOW = (
-    "Each run asked the same blueprint again. Runs are comparable where test, judges and policy were the same; “other test” marks the others. "
-    "The folds below show the models whose mean moved most between two such runs, on the prompts that moved most."
+    "Each run repeated the same blueprint. Runs are comparable if test, judges and policy are the same; “other test” marks the others. "
+    "The sections below show the models whose mean changed most between two such runs, on the prompts that changed most."
 )
 
 
@@ -41,7 +41,9 @@ def build_history_section(rows: RubricRows, run: BlueprintRun) -> Section:
     answer = f"{format_count(len(snapshots), 'run')}. "
     if len(change):
         model = str(change.abs().idxmax())
-        answer += f"Since the run before, {model} moved most: {change[model]:+.3f}; all models {change.mean():+.3f} on average."
+        answer += (
+            f"Since the previous run, {model} changed most: {change[model]:+.3f}; all models {change.mean():+.3f} on average."
+        )
     blocks: list[Block] = [
         _build_chart(grid, labels, labels.get(snapshots[-1])),
         _build_table(rows, grid),
@@ -56,7 +58,7 @@ def _format_labels(rows: RubricRows, run: BlueprintRun) -> dict[str, str]:
 
 
 def _build_chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None) -> Chart:
-    """The mean of all models, and the models that moved most."""
+    """The mean of all models, and the models that changed most."""
     movers = (grid.max(axis=1) - grid.min(axis=1)).sort_values(ascending=False, kind="stable").index[:_MOST_DRAWN]
     lines = {"mean of all models": grid.mean(), **{str(model): grid.loc[model] for model in sorted(movers)}}
     points = [
@@ -66,7 +68,7 @@ def _build_chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None)
         if not is_unknown(value)
     ]
     return Chart(
-        "series", points, f"Mean score by run: all models, and the {format_count(len(movers), 'model')} that moved most"
+        "series", points, f"Mean score by run: all models, and the {format_count(len(movers), 'model')} that changed most"
     )
 
 
@@ -86,7 +88,7 @@ def _build_table(rows: RubricRows, grid: pd.DataFrame) -> Fold:
 
 
 def _build_two_run_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
-    """Of the models that the documented rule finds farthest apart: the two runs, prompt by prompt."""
+    """The two runs, prompt by prompt, of the models with the largest difference under the documented rule."""
     drifts = rows.rows.frame("drift_rule", {"family": "rubric", "partition": run.id})
     if not len(drifts):
         return
@@ -107,7 +109,7 @@ def _build_two_run_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block
 
 
 def _find_moved_prompts(rows: RubricRows, run: BlueprintRun, drift: dict[Any, Any]) -> Iterator[dict[str, Any]]:
-    """The prompts on which a variant's two runs differ most, with both responses and the criteria that moved."""
+    """The prompts on which a variant's two runs differ most, with both responses and the criteria that changed."""
     sides = [drift["lowest_snapshot"], drift["highest_snapshot"]]
     where = {"blueprint": run.id, "model_variant": drift["model_variant"]}
     cells = rows.rows.frame("rubric_scores", {**where, "level": "cell"})

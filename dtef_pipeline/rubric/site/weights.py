@@ -16,10 +16,10 @@ from dtef_pipeline.site.content import Fold, Section, TemplateBlock, convert_to_
 from dtef_pipeline.text.quantity_words import format_count
 
 _WEIGHT_HOW = (
-    "Where a prompt has criteria and an ideal answer, the score is beta times similarity plus 1 - beta times coverage. At 0 only coverage "
-    "counts, at 1 only similarity. A prompt that defines one of the two is scored by that one at every weight, and a similarity below 0 "
-    "counts as 0: so the scores at 0 and 1 differ from the mean coverage and mean similarity of the leaderboard, whose intervals are for the "
-    "weight of the runs."
+    "If a prompt has criteria and an ideal answer, the score is beta times similarity plus 1 - beta times coverage. At 0 only coverage "
+    "counts, at 1 only similarity. A prompt with only one of the two is scored by it at every weight, and a similarity below 0 counts as "
+    "0, so the scores at 0 and 1 differ from the mean coverage and similarity of the leaderboard. Its intervals are for the weight of "
+    "the runs."
 )
 _EDGE = 1e-9
 """What differs by less is the same weight, or the same score."""
@@ -39,7 +39,7 @@ class PlaceChange(NamedTuple):
 
 
 def build_weight_section(rows: RubricRows) -> Section:
-    """A slider for the weight of similarity, which ranks the models anew. Empty where similarity plays no part."""
+    """A slider for the weight of similarity, which ranks the models again. Empty if no score uses similarity."""
     models = [model for model in _build_lines(rows) if not is_unknown(model["at_0"])]
     usual = ScoringPolicy().beta
     if not any(abs(model["slope"]) > _EDGE for model in models):
@@ -88,7 +88,7 @@ def _summarize_changes(changes: Sequence[PlaceChange], n_ranked: int) -> str:
         return ""
     if not changes:
         return "No two ranked models change places at any weight."
-    first = [f"from {change.beta:.2f} on {change.rises} is before {change.falls}" for change in changes if change.place == 1]
+    first = [f"from {change.beta:.2f} on {change.rises} ranks above {change.falls}" for change in changes if change.place == 1]
     leader = f"the first place changes: {'; '.join(first)}" if first else "the first place stays"
     return f"Between 0 and 1 ranked models change places {format_count(len(changes), 'time')}; {leader}."
 
@@ -102,4 +102,6 @@ def build_alike_section(rows: RubricRows) -> Section:
         board_runs = board_runs[~board_runs["blueprint"].isin(rows.tags.get(TEST_TAG, []))]
         # Beta is on the slider, and no reason for a warning.
         warnings = list(describe_unlike_runs(board_runs.assign(policy=board_runs["policy"].str.replace(_BETA, "", regex=True))))
-    return Section("unlike", "Runs that are not alike", [], " ".join(f"{line[:1].upper()}{line[1:]}." for line in warnings))
+    return Section(
+        "unlike", "Runs with other judges or policies", [], " ".join(f"{line[:1].upper()}{line[1:]}." for line in warnings)
+    )

@@ -1,4 +1,4 @@
-"""The report that an analyst sums up: what was asked, what was responded and how far each response covers its criteria, without a name.
+"""The report for an analyst: prompts, responses and how far each response covers its criteria, without names.
 
 Texts that do not fit are cut, all to the same share of their length, and the report says so.
 """
@@ -91,7 +91,7 @@ def _score(text: str) -> float:
 
 
 def extract_reasoning(text: str) -> str:
-    """What stands before the last `SCORE:`, without the word `REASONING:`."""
+    """The text before the last `SCORE:`, without the word `REASONING:`."""
     *_, end = (len(text), *(match.start() for match in _SCORE.finditer(text)))
     return re.sub(r"^[\s*_`]*reasoning[\s*_`]*:[\s*_`]*", "", text[:end], flags=re.IGNORECASE).strip(" \t\r\n*_`")
 
@@ -107,7 +107,7 @@ _BARE_ID = re.compile(
     r"(?!_*[^\W_])",
     re.IGNORECASE,
 )
-"""An id as the report writes it, outside of a `<ref>`; markdown may stand around it (`_MD_6001_`) and in it (`MD\\_6001`)."""
+"""An id as in the report, outside of a `<ref>`; it may have markdown around it (`_MD_6001_`) and in it (`MD\\_6001`)."""
 _ATTRIBUTE = re.compile(r"([a-z]+)\s*=\s*(\"[^\"]*\"|'[^']*')", re.IGNORECASE)
 _IN_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$&:@-])")
 
@@ -133,7 +133,7 @@ SummaryText = tuple[str | SummaryMention, ...]
 
 @dataclass(frozen=True, slots=True)
 class AnalystFinding:
-    """One insight of an analyst."""
+    """One finding of an analyst."""
 
     kind: str
     """One of `INSIGHT_KINDS`."""
@@ -142,7 +142,7 @@ class AnalystFinding:
 
 @dataclass(frozen=True, slots=True)
 class AnalystReply:
-    """What one or several replies of an analyst say together."""
+    """The findings and grades of one or several replies of an analyst."""
 
     findings: tuple[AnalystFinding, ...]
     grades: tuple[DimensionGrade, ...]
@@ -150,7 +150,7 @@ class AnalystReply:
     dropped: Mapping[str, int]
     """Grades that are not counted, by reason: unknown model, unknown dimension, twice."""
     missing: tuple[str, ...]
-    """The blocks that were asked for and are not there: kinds of findings, and `MK_5000/MD_6000 clarity`."""
+    """The missing blocks: kinds of findings, and `MK_5000/MD_6000 clarity`."""
 
 
 def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> AnalystReply:
@@ -317,7 +317,7 @@ class AnalystReport:
 
     text: str
     share: float
-    """Of each text's length that is in it, 0 to 1; 1: all of it."""
+    """Share of each text's length that the report contains, 0 to 1; 1: the whole text."""
     prompts: Mapping[str, str]
     """Prompt id by what the report calls it: P_1, P_2, ..."""
 
@@ -355,8 +355,8 @@ def build_analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: Hidd
     share = 1.0 if total <= room else (room - _MARKER_ROOM * len(sections)) / total
     if share <= 0:
         raise ConfigError(
-            f"the report on {material.blueprint} for the analyst has {format_count(fixed + total, 'character')}, and without its texts still "
-            f"{fixed + _MARKER_ROOM * len(sections):,}; allowed: {most:,}. Let more characters be sent, or sum up fewer models"
+            f"the report on {material.blueprint} for the analyst has {format_count(fixed + total, 'character')}, and without its texts "
+            f"still {fixed + _MARKER_ROOM * len(sections):,}; allowed: {most:,}. Allow more characters, or summarise fewer models"
         )
     texts = (part if isinstance(part, str) else _cut_text(part.text, share, names) for part in parts)
     report = _write_opening(share) + "".join(texts) + _CLOSING
@@ -452,7 +452,7 @@ nothing but the responses count."""
 
 
 def build_analyst_messages(report: str, ids: Pseudonyms) -> tuple[Message, ...]:
-    """The messages by which an analyst is asked to sum up a report."""
+    """The messages that request a summary of a report from an analyst."""
     models = "\n".join(_write_grade_example(model, ids) for model in sorted(ids.models, key=ids.name_model))
     findings = "\n".join(f"<{kind}>{_KINDS_SAID[kind]}</{kind}>" for kind in INSIGHT_KINDS)
     dimensions = "\n".join(f"- {name}: {meaning}" for name, meaning in DIMENSIONS.items())
@@ -485,7 +485,7 @@ def _write_grade_example(model: str, ids: Pseudonyms) -> str:
 
 
 def build_missing_messages(messages: Sequence[Message], reply: str, missing: Sequence[str]) -> tuple[Message, ...]:
-    """The messages by which the analyst is asked once more, for the blocks that its reply lacks."""
+    """The messages that request the blocks that an analyst's reply lacks."""
     lines = "\n".join(f"- {block}" for block in missing)
     shown_reply = reply.strip() or "(nothing)"
     task = (

@@ -1,4 +1,4 @@
-"""Opaque ids for makers, models, system prompts and temperatures, and the way back: who sums up a blueprint must not know whom."""
+"""Opaque ids for makers, models, system prompts and temperatures, and the mapping back: analysts must not know the models they summarise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIRST_IDS = {"maker": ("MK", 5000), "model": ("MD", 6000), "system": ("S", 7000
 
 ANALYST_IDS = pa.schema(
     [
-        field("blueprint", pa.string(), "Blueprint that was summed up"),
+        field("blueprint", pa.string(), "Blueprint of the summary"),
         SNAPSHOT_FIELD,
         field(
             "kind", pa.string(), "Kind of the name: maker, model, system (place in the list of system prompts) or temperature"
@@ -64,7 +64,7 @@ class Pseudonyms:
         return f"{self.makers[_find_maker_or_model(model)]}/{self.models[model]}"
 
     def find_model_by_id(self, maker: str | None, model: str) -> str | None:
-        """The model that ids stand for; None where there is none, or where it is not of that maker."""
+        """The model with these ids; None if it is unknown or of another maker."""
         name = _find_by_id(self.models, model)
         if name is None or (maker is not None and maker.upper() != self.makers[_find_maker_or_model(name)]):
             return None
@@ -73,7 +73,7 @@ class Pseudonyms:
     def find_participant(
         self, maker: str | None, model: str, system: str | None, temperature: str | None
     ) -> Participant | None:
-        """The variant that ids stand for; None where any of them is unknown."""
+        """The variant with these ids; None if any of them is unknown."""
         name = self.find_model_by_id(maker, model)
         place, heat = _find_by_id(self.systems, system or ""), _find_by_id(self.temperatures, temperature or "")
         if name is None or (system and place is None) or (temperature and heat is None):
@@ -130,5 +130,5 @@ def _find_maker_or_model(model: str) -> str:
 
 
 def _find_by_id(ids: Mapping[_Key, str], pseudonym: str) -> _Key | None:
-    """What the id stands for, in whatever case an analyst writes it."""
+    """The meaning of an id; an analyst may write it in any case."""
     return next((name for name, value in ids.items() if value == pseudonym.upper()), None)

@@ -1,4 +1,4 @@
-"""The extraction of key points for whole blueprints: who is asked what, the rows that it becomes, and what it does to a plan."""
+"""The extraction of key points for whole blueprints: its requests, its rows and its effect on a plan."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EXTRACTION_TOKENS = 2_048
 _TAGS_OF_EXTRACTION = (*JUDGE_TAGS, "IDEAL", "point")
 _POINT_TAG = re.compile(r"<\s*+(/?)\s*+point\s*+>", re.IGNORECASE)
 _NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
-"""Characters that control a screen, or turn the direction of what stands on it."""
+"""Characters that control a terminal, or reverse the direction of text."""
 _PART_OF_THE_IDEAL = "(This turn is a part of the ideal answer.)"
 _POINTS_FORM = "<points>\n<point>the first key point</point>\n<point>the second key point</point>\n</points>"
 _POINTS_BOUND = (
@@ -73,9 +73,9 @@ def is_lacking_criteria(prompt: PromptItem) -> bool:
 
 
 def choose_extracting_model(named: Sequence[str], models: Models) -> ModelSpec:
-    """Who extracts key points, at temperature 0: the first analyst.
+    """The model that extracts key points: the first analyst, at temperature 0.
 
-    A model whose entry sets `temperature: null` refuses the parameter: it gets none. Raises ConfigError where nobody is named.
+    A model whose entry sets `temperature: null` does not accept the parameter and gets none. Raises ConfigError if there is no analyst.
     """
     analysts = choose_analysts(named, models)
     if not analysts:
@@ -111,7 +111,7 @@ def _build_points_request(messages: Sequence[Message], model: ModelSpec) -> Requ
 
 
 def read_points(text: str) -> PointsReply:
-    """The key points of a reply: what stands in `<point>` tags, upper or lower case, each in one line and once.
+    """The key points of a reply: the contents of `<point>` tags, upper or lower case, each in one line and once.
 
     Thinking is dropped first. Nothing is guessed: tags that do not match, no point, more than `POINTS_AT_MOST` points, and one longer than
     `POINT_CHARACTERS` make the reply unreadable.
@@ -138,7 +138,7 @@ def _collapse_lines(text: str) -> str:
 
 
 def add_key_points(blueprint: Blueprint, points: dict[str, tuple[str, ...]]) -> Blueprint:
-    """The blueprint with criteria of weight 1 for the prompts, by their ids, of which key points are known."""
+    """The blueprint with criteria of weight 1 for the prompts that have key points, given by prompt id."""
     prompts = (
         replace(prompt, criteria=convert_to_criteria(points.get(prompt.id, ()))) if is_lacking_criteria(prompt) else prompt
         for prompt in blueprint.prompts
@@ -187,7 +187,7 @@ def make_extraction_stand_in(_: ExtractionEpisode, request: Request, __: str) ->
 
 
 def read_extraction(result: Played) -> PointsReply:
-    """What the replies of an episode come to: the last one decides, and a failed call leaves nothing."""
+    """The result of the replies of an episode: that of the last one; a failed call has none."""
     if result.failure is not None:
         return PointsReply((), result.failure.status)
     return read_points(result.responses[-1].text)

@@ -1,4 +1,4 @@
-"""The executive summary of a blueprint in one snapshot: the request, the one further request for what is missing, and what it comes to."""
+"""The executive summary of a blueprint in one snapshot: the request, a second request for missing parts, and the result."""
 
 from __future__ import annotations
 
@@ -32,47 +32,45 @@ ANALYST_ROLE = "analyst"
 SUMMARY_STATUSES = ("ok", "partial", "unreadable", "error", "budget")
 """All blocks are there; some are; none is; a call failed for good; a budget was reached before it."""
 NOT_ASKED, NAME_LEFT = "none", "name left"
-"""Statuses of a row for which nobody was asked: there is no analyst or no response, or a name was still in the report."""
+"""Statuses of a row without a request: there is no analyst or no response, or a name was still in the report."""
 
 _FINDING_TOKENS = 2_000
 _GRADE_TOKENS = 80
 _MOST_REPLY_TOKENS = 16_000
-"""Many models take no larger limit. What a reply has no room for is asked for once more."""
+"""Many models accept no larger limit. What a reply has no room for is requested once more."""
 
-_BLUEPRINT_COLUMN = field("blueprint", pa.string(), "Blueprint that was summed up")
+_BLUEPRINT_COLUMN = field("blueprint", pa.string(), "Blueprint of the summary")
 _ANALYST_COLUMNS = (
-    field("analyst", pa.string(), "Model that wrote the summary; null: there is none"),
+    field("analyst", pa.string(), "Model that wrote the summary; null: no summary"),
     field(
         "analyst_variant",
         pa.string(),
-        "Model string and sampling parameters of the analyst as the models file has them; a reply may be longer than its max_tokens",
+        "Model string and sampling parameters of the analyst in the models file; a reply may be longer than its max_tokens",
     ),
 )
 SUMMARIES = pa.schema(
     [
         _BLUEPRINT_COLUMN,
         SNAPSHOT_FIELD,
-        field("test_hash", pa.string(), "Hash of the prompts and criteria that were summed up"),
+        field("test_hash", pa.string(), "Hash of the prompts and criteria of the summary"),
         *_ANALYST_COLUMNS,
         field(
             "status",
             pa.string(),
-            "State of the summary: ok, partial, unreadable, error, budget, none (no model was asked) or name left (in the report)",
+            "Status of the summary: ok, partial, unreadable, error, budget, none (no request) or name left (in the report)",
         ),
-        field("reason", pa.string(), "Explanation of why the summary is not whole; null: it is"),
+        field("reason", pa.string(), "Why the summary is incomplete; null: it is complete"),
         field(
             "findings",
             pa.list_(pa.struct([pa.field("kind", pa.string()), pa.field("text", pa.string())])),
             "Key findings, strengths, weaknesses, patterns and topics, with names in place of opaque ids",
         ),
-        field("n_grades", pa.int32(), "Grades that could be read"),
-        field("n_dropped", pa.int32(), "Grades that were not counted: of an unknown model or dimension, or given twice"),
-        field("missing", pa.list_(pa.string()), "Blocks that were not written, by kind, or by opaque ids and dimension"),
-        field("share", pa.float64(), "Share of each text's length that the analyst was shown, 0-1: 1 is all of it"),
-        field(
-            "max_tokens", pa.int32(), "Most tokens of the first reply, as sent: room for all grades; null: no limit was sent"
-        ),
-        field("raw", pa.list_(pa.string()), "Replies as they came, with opaque ids"),
+        field("n_grades", pa.int32(), "Readable grades"),
+        field("n_dropped", pa.int32(), "Grades that do not count: of an unknown model or dimension, or given twice"),
+        field("missing", pa.list_(pa.string()), "Missing blocks, by kind, or by opaque ids and dimension"),
+        field("share", pa.float64(), "Share of each text shown to the analyst, 0-1; 1: the whole text"),
+        field("max_tokens", pa.int32(), "Token limit of the first request, enough for all grades; null: no limit"),
+        field("raw", pa.list_(pa.string()), "Replies, unchanged, with opaque ids"),
         field("request_keys", pa.list_(pa.string()), "Keys of the requests in the response store"),
     ]
 )
@@ -82,10 +80,10 @@ GRADES = pa.schema(
         _BLUEPRINT_COLUMN,
         SNAPSHOT_FIELD,
         *_ANALYST_COLUMNS,
-        field("model", pa.string(), "Model string without settings: all variants of a model have one grade"),
+        field("model", pa.string(), "Model string without settings; all variants of a model share a grade"),
         field("dimension", pa.string(), f"Dimension: {', '.join(DIMENSIONS)}"),
-        field("grade", pa.float64(), "Grade by the analyst, 1-10: higher is better; null: it gave none"),
-        field("reasoning", pa.string(), "Reason that the analyst gave, with names in place of opaque ids"),
+        field("grade", pa.float64(), "Grade by the analyst, 1-10: higher is better; null: none"),
+        field("reasoning", pa.string(), "Reason given by the analyst, with names in place of opaque ids"),
     ]
 )
 """One row per analyst, model and dimension that was graded."""
@@ -93,7 +91,7 @@ GRADES = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class SummaryCase:
-    """What an analyst is asked about, without names, and the way back to them."""
+    """The material for an analyst, without names, and the mapping back to them."""
 
     material: SummaryMaterial
     ids: Pseudonyms
@@ -102,7 +100,7 @@ class SummaryCase:
 
 @dataclass(frozen=True, slots=True)
 class ExecutiveSummary:
-    """What one analyst said."""
+    """The summary of one analyst."""
 
     status: str
     """One of `SUMMARY_STATUSES`."""
@@ -128,7 +126,7 @@ def prepare_case(material: SummaryMaterial, most: int = REPORT_CHARACTERS) -> Su
 
 
 def build_summary_request(case: SummaryCase, analyst: ModelSpec) -> Request:
-    """The request by which an analyst is asked, in the snapshot that it sums up."""
+    """The request to an analyst, in the snapshot that it summarises."""
     return _request(build_analyst_messages(case.report.text, case.ids), case, analyst, len(case.ids.models) * len(DIMENSIONS))
 
 
@@ -157,7 +155,7 @@ def _read(case: SummaryCase, replies: Sequence[str]) -> AnalystReply:
 
 
 def resolve_summary(case: SummaryCase, outcomes: Sequence[Response | Failure]) -> ExecutiveSummary:
-    """The summary that the outcomes of an analyst's requests, in order, come to. What could be read counts, whatever else is missing."""
+    """The summary from the outcomes of an analyst's requests, in order. Readable parts count, even if others are missing."""
     responses = [outcome for outcome in outcomes if isinstance(outcome, Response)]
     reply = _read(case, [response.text for response in responses])
     failure = next((outcome for outcome in reversed(outcomes) if isinstance(outcome, Failure)), None)
@@ -171,12 +169,12 @@ def _find_summary_state(reply: AnalystReply, responses: Sequence[Response], fail
         return (failure.status, failure.message) if failure else ("error", "was not asked")
     if not reply.missing:
         return "ok", None
-    cut = "; the last reply was cut by its limit of tokens" if responses[-1].finish_reason == "length" else ""
-    retry_note = f"; asked once more: {failure.message}" if failure else ""
+    cut = "; the last reply was cut off by its token limit" if responses[-1].finish_reason == "length" else ""
+    retry_note = f"; second request: {failure.message}" if failure else ""
     few = list_first_names(reply.missing, 5)
     if reply.findings or reply.grades:
         return "partial", f"without {few}{cut}{retry_note}"
-    return "unreadable", f"no block of the form that was asked for{cut}{retry_note}"
+    return "unreadable", f"no block in the requested form{cut}{retry_note}"
 
 
 def build_summaries_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSummary]) -> pa.Table:

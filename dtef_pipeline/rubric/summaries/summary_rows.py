@@ -33,7 +33,7 @@ from dtef_pipeline.rubric.summaries.summary import (
 from dtef_pipeline.rubric.tables import RUBRIC_CELL
 
 ANALYSTS = "analyst"
-"""The collection of the models files whose members sum up where nobody is named."""
+"""The collection of the models files whose members are the default analysts."""
 
 
 class MaterialTables(NamedTuple):
@@ -64,21 +64,21 @@ class SummaryEpisode:
 
 
 def choose_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ...]:
-    """Who sums up: those named, else the members of the collection `analyst`; nobody where there is none.
+    """The analysts: those named, else the members of the collection `analyst`, if any.
 
-    `named`: names, collections and litellm strings; such a string stands for the model of the models file that has it, if any.
-    Raises ConfigError for a name that stands for no model, and for a model that writes no text.
+    `named`: names, collections and litellm strings; such a string selects the model of the models file that has it, if any.
+    Raises ConfigError for an unknown name, and for a model that writes no text.
     """
     selectors = list(named) or ([ANALYSTS] if models.collections.get(ANALYSTS) else [])
     specs = models.resolve([resolve_known_selector(selector, models) for selector in selectors]) if selectors else ()
     for spec in specs:
         if spec.is_computed or spec.is_local:
-            raise ConfigError(f"analyst {spec.name}: it writes no text; allowed: a model that is asked")
+            raise ConfigError(f"analyst {spec.name}: it writes no text; allowed: a language model")
     return tuple(specs)
 
 
 def map_model_names(responses: pa.Table) -> dict[str, str]:
-    """By the name that tables have for a model: its model string, where no other name stands for the same; else the name itself."""
+    """By a model's name in tables: its model string if no other name has the same, else the name."""
     pairs = responses.select(["model", "model_variant"]).group_by(["model", "model_variant"]).aggregate([]).to_pylist()
     strings = {
         row["model"]: _strip_settings(row["model_variant"]) for row in sorted(pairs, key=lambda row: row["model_variant"])
@@ -123,7 +123,7 @@ def _filter_answering(responses: pa.Table) -> pa.Table:
 
 
 def build_not_asked_row(blueprint: str, snapshot: str, reason: str, status: str = NOT_ASKED) -> pa.Table:
-    """The one row of a blueprint about which no analyst was asked."""
+    """The one row of a blueprint without a request to an analyst."""
     row = {"blueprint": blueprint, "snapshot": snapshot, "status": status, "reason": reason}
     return pa.Table.from_pylist([row], schema=RUBRIC_SUMMARIES)
 
@@ -177,7 +177,7 @@ def _strip_settings(variant: str) -> str:
 
 
 def find_shared_systems(prompts: pa.Table) -> tuple[str | None, ...]:
-    """The list of system prompts that every prompt is asked with; none where there is no such list of two or more."""
+    """The system prompts that all prompts share; none if there is no such list of two or more."""
     lists = {tuple(systems) for systems in prompts["systems"].to_pylist()}
     return next(iter(lists)) if len(lists) == 1 and len(next(iter(lists))) > 1 else ()
 
@@ -236,9 +236,9 @@ def _format_reported_criterion(row: Mapping[str, Any]) -> str:
     return prefix + (row["text"] or f"{row['fn']}({row['args'] or ''})")
 
 
-OF_ANOTHER_REPORT = "it is of other responses, scores, criteria or names of models, or was cut otherwise"
+OF_ANOTHER_REPORT = "it was made from other responses, scores, criteria, model names or limits"
 BY_NO_KNOWN_ANALYST = "the models file no longer has this analyst"
-GRADES_LACKING = "its grades are no longer all stored"
+GRADES_LACKING = "some of its grades are no longer stored"
 _HAS_WORDS = ("ok", "partial")
 """Statuses of summaries with findings or grades."""
 
@@ -264,7 +264,7 @@ class KeptSummaries(NamedTuple):
 
 
 def keep_summaries(tables: StoredSummaries, case: SummaryCase | None, models: Models) -> KeptSummaries:
-    """The stored summaries of which the first request would be the same now. `case`: of the report as it is now; None: there can be none."""
+    """The stored summaries whose first request would be the same now. `case`: of the current report; None: no summary can be kept."""
     rows = tables.summaries.filter(pc.is_valid(tables.summaries["analyst"]))
     stored_rows = rows.select(["analyst", "analyst_variant", "test_hash", "status", "request_keys", "n_grades"]).to_pylist()
     grade_counts = Counter(tables.grades.filter(pc.is_valid(tables.grades["grade"]))["analyst_variant"].to_pylist())

@@ -22,15 +22,15 @@ _BUILT_IN = ("global-dialogues", "dtef-json", "long-table")
 
 @runtime_checkable
 class Adapter(Protocol):
-    """What an adapter has to offer. A text `accepts` beside it tells people what it reads."""
+    """The interface of an adapter. An optional text `accepts` describes what it reads."""
 
     name: str
 
     def recognises(self, path: Path) -> bool:
-        """True when the path is of this layout; must not raise and should read no more than the beginning."""
+        """Whether the path has this layout; must not raise and should read only the beginning."""
 
     def read(self, path: Path) -> Survey:
-        """The survey at the path; a fault is a `SurveyError`."""
+        """The survey at the path. Raises SurveyError."""
 
 
 @runtime_checkable
@@ -42,7 +42,7 @@ class RoundsAdapter(Adapter, Protocol):
 
 
 def adapters() -> list[Adapter]:
-    """All installed adapters, those of other packages first, so that they may claim a file before the built-in ones."""
+    """All installed adapters, those of other packages first, so that they take precedence over the built-in ones."""
     instances: list[Adapter] = []
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name):
         try:
@@ -56,7 +56,7 @@ def adapters() -> list[Adapter]:
 def find_adapter(path: Path, among: Sequence[Adapter] | None = None) -> Adapter:
     """The first adapter that recognises the path."""
     if not path.exists():
-        raise SurveyError("there is no such file or directory", where=str(path))
+        raise SurveyError("the file or directory does not exist", where=str(path))
     candidates = adapters() if among is None else among
     adapter = next((a for a in candidates if a.recognises(path)), None)
     if adapter is None:
@@ -68,7 +68,7 @@ def find_adapter(path: Path, among: Sequence[Adapter] | None = None) -> Adapter:
 
 
 def read_surveys(path: Path | str, round_id: str | None = None) -> list[Survey]:
-    """All rounds at a path; with `round_id`, that one: it names the survey of a layout that holds a single round."""
+    """All rounds at a path, or only `round_id`; in a layout with a single round, `round_id` becomes its name."""
     place = Path(path)
     adapter = find_adapter(place)
     if isinstance(adapter, RoundsAdapter):
@@ -100,7 +100,7 @@ def read_survey(path: Path | str, round_id: str | None = None) -> Survey:
     if len(surveys) != 1:
         rounds = [s.round for s in surveys]
         raise SurveyError(
-            "several rounds in one file", where=str(path), arrived=rounds, allowed="one round: name the one to read"
+            "several rounds in one file", where=str(path), arrived=rounds, allowed="one round; name the round to read"
         )
     return surveys[0]
 
@@ -119,7 +119,7 @@ def _choose_round(surveys: list[Survey], name: str | None, path: Path) -> list[S
 
 
 def _describe_contents(path: Path) -> str:
-    """What is at a path, in a few words, for an error message."""
+    """A short description of what is at a path, for an error message."""
     if path.is_dir():
         names = sorted(f.name for f in path.iterdir())
         return f"a directory with {list_names(names)}" if names else "an empty directory"

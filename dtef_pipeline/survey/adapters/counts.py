@@ -1,4 +1,4 @@
-"""Respondents by question and segment column, as the counts file of Global Dialogues states them."""
+"""Respondents by question and segment column, from the counts file of Global Dialogues."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Counts:
     columns: Sequence[str] = ()
     rows: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Question id -> text, blank where the file has none."""
+    """Question id -> text, blank if the file has none."""
 
     @cached_property
     def _name_by_value(self) -> Mapping[str, str]:
@@ -70,11 +70,11 @@ class Counts:
         if absent := tuple(name for name in names if self.column(name) is None):
             yield Finding("error", "no-counts-column", "The counts file has no column for these segments.", absent)
         if missing := tuple(q.text for q in questions if q.id not in self.rows):
-            message = "The counts file has no row for these questions, so their n would be that of the whole segment"
+            message = "The counts file has no row for these questions, so their n would be the size of the segment"
             yield Finding("error", MISSING_QUESTIONS, message, missing)
 
     def find_lost_segments(self, columns: Sequence[str], keys: Collection[str]) -> dict[str, str | None]:
-        """The segments with respondents of which the aggregate's `columns` have nothing: column -> its attribute, where it is known.
+        """The segments with respondents that the aggregate's `columns` lack: column -> its attribute, if known.
 
         `keys`: of the segments that the aggregate has; an attribute that was asked twice may have its columns once.
         """

@@ -86,7 +86,7 @@ def _iterate_full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where:
         if len(row) != width:
             requirement = f"{format_count(width, 'cell')}, as in the header"
             raise SurveyError(
-                "a row of another length than the header", where=where, line=line, arrived=len(row), allowed=requirement
+                "the row and the header differ in length", where=where, line=line, arrived=len(row), allowed=requirement
             )
         yield line, row
 
@@ -143,7 +143,9 @@ def read_counts(path: Path) -> Counts:
     for line, row in rows:
         question_id = row[id_].strip()
         if question_id in counts:
-            raise SurveyError(f"question id {question_id} twice", where=str(path), line=line, allowed="one row per question")
+            raise SurveyError(
+                f"question id {question_id} occurs twice", where=str(path), line=line, allowed="one row per question"
+            )
         counts[question_id] = {name: parse_whole_count(cell) for name, cell in zip(columns, row, strict=True) if cell}
         texts[question_id] = clean(dict(zip(columns, row, strict=True)).get("Question Text", ""))
     return Counts(columns, counts, texts)
@@ -192,10 +194,10 @@ def collect_guide_orders(guide: Sequence[GuideItem]) -> dict[str, list[list[str]
 
 
 def collect_guide_blocks(guide: Sequence[GuideItem]) -> dict[str, str]:
-    """Normalized question text -> the words that introduce the list it is an item of, for polls directly below such words.
+    """Normalized question text -> the introduction of the list that it is an item of, for polls directly below an introduction.
 
-    They stand above the polls as something that is spoken, and end with a colon or point at what follows. A text that is asked in several
-    places is left out.
+    An introduction is a spoken text above the polls that ends with a colon or refers to what follows. A question that occurs in several places
+    is left out.
     """
     blocks: dict[str, list[str | None]] = defaultdict(list)
     introduction: str | None = None
@@ -210,6 +212,6 @@ def collect_guide_blocks(guide: Sequence[GuideItem]) -> dict[str, str]:
 
 
 def _extract_introduction(text: str) -> str | None:
-    """The last sentence of what is spoken, where it announces a list."""
+    """The last sentence of a spoken text, if it announces a list; else None."""
     last = clean(re.split(r"[.!?]\s+|\n", text.strip())[-1])
     return last if last.endswith(":") or _ANNOUNCES.search(last) else None

@@ -67,14 +67,14 @@ class DtefJson:
 
 
 class JsonText:
-    """The text of a JSON file, for reading it strictly and for finding the line to blame."""
+    """The text of a JSON file, for strict reading and for the line numbers of errors."""
 
     def __init__(self, text: str, where: str) -> None:
         self.text, self.where = text, where
 
     @classmethod
     def read_json_text(cls, path: Path) -> JsonText:
-        """The text of the file, which has to be UTF-8."""
+        """The text of the file, which must be UTF-8."""
         try:
             return cls(path.read_text(encoding="utf-8-sig"), str(path))
         except UnicodeDecodeError:
@@ -104,18 +104,16 @@ class JsonText:
         return data
 
     def _make_not_json_error(self, error: json.JSONDecodeError) -> SurveyError:
-        """Where the text ends too early, its end is to blame and not the place where something began."""
+        """The error for invalid JSON; if the text ends too early, it points to the end."""
         text = self.text.rstrip()
         if error.pos < len(text) and not error.msg.startswith("Unterminated string"):
             return SurveyError("not JSON", where=self.where, line=error.lineno, arrived=error.msg)
         line = self._find_line_at(max(len(text) - 1, 0))
-        requirement = (
-            f"a whole JSON object: the file ends too early, after {format_count(len(text), 'character')}, with {text[-30:]!r}"
-        )
+        requirement = f"a complete JSON object; the file ends too early, after {format_count(len(text), 'character')}, with {text[-30:]!r}"
         return SurveyError("not JSON", where=self.where, line=line, arrived=error.msg, allowed=requirement)
 
     def field(self, owner: Mapping[str, Any], name: str, kind: type, of: str, line: int | None) -> Any:
-        """`owner[name]`, which has to be there and of that kind."""
+        """`owner[name]`. Raises SurveyError if it is missing or of another kind."""
         value = owner.get(name)
         if not isinstance(value, kind):
             problem = f"{name} of {of} is {'not usable' if name in owner else 'missing'}"
@@ -146,7 +144,7 @@ class JsonText:
             lines = self.lines(f"{re.escape(json.dumps(twice, ensure_ascii=False))}\\s*:")
             line = lines[1] if len(lines) == 2 else None
             raise SurveyError(
-                f"{twice!r} is there twice in one object", where=self.where, line=line, allowed="each id or field once"
+                f"{twice!r} occurs twice in one object", where=self.where, line=line, allowed="each id or field once"
             )
         return result
 
@@ -193,7 +191,7 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
         Finding(
             "warning",
             "single-option-question",
-            "A question with one option has nothing to predict.",
+            "A question with only one option cannot be predicted.",
             tuple(q.text for q in single),
         ),
     ]
@@ -216,8 +214,8 @@ def _read_places(
         values = [None] * k if entry.get(name) is None else source.field(entry, name, list, of, line)
         if len(values) != k:
             problem, requirement = (
-                f"{name} of {of} is not one for each option",
-                f"{format_count(k, 'value')}, null where there is none",
+                f"{name} of {of} does not have one value per option",
+                f"{format_count(k, 'value')}, with null for a missing one",
             )
             raise SurveyError(problem, where=source.where, line=line, arrived=values, allowed=requirement)
         lists[name] = values
@@ -264,7 +262,7 @@ def _read_segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, i
     of = f"segment {segment_id!r}"
     attributes = entry.get("attributes")
     if not isinstance(attributes, dict) or not attributes or not all(isinstance(v, str) for v in attributes.values()):
-        line, requirement = source.line(id_pattern), "an object of at least one attribute: text"
+        line, requirement = source.line(id_pattern), "an object with at least one attribute and its text"
         raise SurveyError(
             f"attributes of {of} are not usable", where=source.where, line=line, arrived=attributes, allowed=requirement
         )
@@ -315,7 +313,7 @@ def _read_effective_size(source: JsonText, entry: Mapping[str, Any], of: str, li
     value = entry.get("n_effective")
     size = parse_effective_size(value)
     if value is not None and size is None:
-        problem = f"n_effective of {of} is not a number of people"
+        problem = f"n_effective of {of} is not a number of respondents"
         raise SurveyError(problem, where=source.where, line=line, arrived=value, allowed="a number above 0")
     return size
 
@@ -326,5 +324,7 @@ def _count(source: JsonText, value: object, of: str, line: int | None) -> int | 
     count = parse_people_count(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     if count is None:
         requirement = "a whole number >= 0"
-        raise SurveyError(f"{of} is not a number of people", where=source.where, line=line, arrived=value, allowed=requirement)
+        raise SurveyError(
+            f"{of} is not a number of respondents", where=source.where, line=line, arrived=value, allowed=requirement
+        )
     return count

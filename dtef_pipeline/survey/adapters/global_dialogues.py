@@ -94,7 +94,7 @@ def _report_other_name(folder: str, prefix: str) -> Finding:
     return Finding(
         "warning",
         "folder-named-otherwise",
-        f"The round is named {folder.upper()} after its folder, which is not what its files are named",
+        f"The round is named {folder.upper()} after its folder, but its files have another name",
         (prefix,),
     )
 
@@ -102,7 +102,7 @@ def _report_other_name(folder: str, prefix: str) -> Finding:
 _NO_GUIDE = Finding(
     "warning",
     "no-guide-file",
-    f"There is no <ROUND>{GUIDE}, so options are in the order of the aggregate file; a guide that comes later can change it.",
+    f"There is no <ROUND>{GUIDE}, so options are in the order of the aggregate file; a guide that is added later can change it.",
 )
 
 
@@ -112,7 +112,7 @@ def _check_counts(
     if counts.columns:
         return tuple(counts.findings(questions, [c.name for c in columns]))
     message = (
-        f"there is no {prefix}{COUNTS_FILE} next to the aggregate file; it has the number of people who answered each question"
+        f"{prefix}{COUNTS_FILE} is missing next to the aggregate file; it has the number of people who answered each question"
     )
     return (Finding("error", "no-counts-file", message),)
 
@@ -148,15 +148,17 @@ def _select_segment_columns(
     findings = [
         Finding("error", "unknown-column", _UNKNOWN_MESSAGE, tuple(map(counts.add_share, unknown))),
         Finding("warning", "unheard-column", _UNHEARD_MESSAGE, tuple(map(counts.add_share, unheard))),
-        Finding("info", "repeated-attribute", "An attribute asked again: the lower O-number is used.", tuple(repeats)),
-        Finding("info", "derived-column", "Weighted scores and rank counts are no segments.", tuple(derived_names)),
-        Finding("info", "non-segment-column", "Columns without O-number (regions, branches) are no segments.", tuple(plain)),
+        Finding("info", "repeated-attribute", "The attribute was asked twice; the lower O-number is used.", tuple(repeats)),
+        Finding("info", "derived-column", "Weighted scores and rank counts are not segments.", tuple(derived_names)),
+        Finding(
+            "info", "non-segment-column", "Columns without an O-number (regions, branches) are not segments.", tuple(plain)
+        ),
     ]
     return _keep_one_column_per_key(unique_columns, polls, where), unknown, [f for f in findings if f.items]
 
 
-_UNKNOWN_MESSAGE = "These segment columns were NOT read: no known attribute has their values, or they have no O-number"
-_UNHEARD_MESSAGE = "These columns were NOT read: they have no O-number, and are no region or branch that is known"
+_UNKNOWN_MESSAGE = "These segment columns were NOT read: no known attribute has their values, or they lack an O-number"
+_UNHEARD_MESSAGE = "These columns were NOT read: they lack an O-number and are not a known region or branch"
 
 
 def _classify_columns(
@@ -234,8 +236,10 @@ def _select_questions(
         else:
             targets.append(_order_by_guide(question, poll, order.get(normalize_text(poll.text), ())))
     findings = [
-        Finding("info", "profile-question", "Questions on who the respondent is are no targets.", tuple(profile)),
-        Finding("warning", "single-option-question", "A question with one option has nothing to predict.", tuple(single)),
+        Finding(
+            "info", "profile-question", "Questions about the respondent (age, country, ...) are not predicted.", tuple(profile)
+        ),
+        Finding("warning", "single-option-question", "A question with only one option cannot be predicted.", tuple(single)),
         report_cut_questions(cut),
     ]
     return targets, [f for f in findings if f.items]

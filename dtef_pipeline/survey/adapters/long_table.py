@@ -49,18 +49,18 @@ LONG_COLUMNS = {
     "attribute": "the segment's attribute, such as country",
     "value": "the segment's value, such as Kenya",
     "percent": "share of the segment that chose the option, 0 to 100 (or `count`)",
-    "count": "respondents of the segment who chose the option (wins over `percent`; n is then their sum, or `n` where they are weighted)",
+    "count": "respondents of the segment who chose the option (replaces `percent`; n is their sum, or `n` for weighted counts)",
     "question_id": "optional id of the question; without it the text is the id",
     "n": "optional: respondents of the segment to this question, the same in all rows of one segment and question",
     "n_effective": "optional: effective respondents of weighted data, the same in all rows of one segment and question",
     "option_order": "optional number that puts the options in order",
-    "scale": "optional: ordinal or nominal, the same in all rows of a question; blank: the options tell",
-    "role": f"optional: {', '.join(OPTION_ROLES)}, the same in all rows of an option; blank: the option's words tell",
-    "position": "optional number: the option's place on the scale, such as 1.5; blank where it has none",
-    "battery": "optional name of the block that the question was asked in, the same in all rows of a question; blank: the rule tells",
+    "scale": "optional: ordinal or nominal, the same in all rows of a question; blank: derived from the options",
+    "role": f"optional: {', '.join(OPTION_ROLES)}, the same in all rows of an option; blank: derived from the option's text",
+    "position": "optional number: the option's position on the scale, such as 1.5; blank: not on the scale",
+    "battery": "optional: the question's battery (block), the same in all rows of a question; blank: derived by rule",
 }
 _REQUIRED_COLUMNS = ("round", "question", "option", "attribute", "value")
-_ONE_OPTION = "A question with one option has nothing to predict."
+_ONE_OPTION = "A question with only one option cannot be predicted."
 _TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 
 Row = Mapping[str, str]
@@ -73,7 +73,7 @@ class LongTable:
     accepts = f"a .csv, .tsv or .parquet file with columns {', '.join(_REQUIRED_COLUMNS)}, and percent or count"
 
     def recognises(self, path: Path) -> bool:
-        """True for a table that has most of the required columns, so that `read` can name the missing one."""
+        """Whether the table has most of the required columns, so that `read` can name a missing one."""
         try:
             header = _read_table_header(path)
             separator = detect_other_separator(header, path)
@@ -83,12 +83,14 @@ class LongTable:
             return False
 
     def read(self, path: Path, round_id: str | None = None) -> Survey:
-        """The round asked for, or the only one of the file."""
+        """The requested round, or the only one of the file."""
         surveys = self.read_rounds(path)
         matches = [s for s in surveys if round_id is None or s.round == _normalise_round(round_id, str(path))]
         if len(matches) != 1:
             rounds = [s.round for s in surveys]
-            raise SurveyError("which round of the file?", where=str(path), arrived=round_id, allowed=rounds)
+            raise SurveyError(
+                "several rounds in the file, or none of this name", where=str(path), arrived=round_id, allowed=rounds
+            )
         return matches[0]
 
     def read_rounds(self, path: Path) -> list[Survey]:
@@ -98,7 +100,7 @@ class LongTable:
         require_separator(columns, path)
         require_columns(columns, _REQUIRED_COLUMNS, where=where)
         if not {"percent", "count"} & {*columns}:
-            raise SurveyError("missing column percent or count", where=where, line=1, arrived=", ".join(columns))
+            raise SurveyError("the column `percent` or `count` is missing", where=where, line=1, arrived=", ".join(columns))
         rounds: dict[str, _Round] = {}
         for line, row in _iterate_table_rows(path):
             name = _normalise_round(_require_cell(row, "round", where, line), where)
@@ -138,7 +140,7 @@ def _iterate_table_rows(path: Path) -> Iterator[tuple[int, Row]]:
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(columns):
-            problem, requirement = "a row of another length than the header", format_count(len(columns), "cell")
+            problem, requirement = "the row and the header differ in length", format_count(len(columns), "cell")
             raise SurveyError(problem, where=str(path), line=line, arrived=len(row), allowed=requirement)
         yield line, dict(zip(columns, row, strict=True))
 
@@ -177,14 +179,14 @@ class _Round:
         self.cells: dict[tuple[str, str], OptionCells] = {}
 
     def add(self, row: Row, line: int) -> None:
-        """Take one row in; a row that contradicts an earlier one is a fault."""
+        """Add one row. Raises SurveyError if it contradicts an earlier one."""
         question_id = self._add_question(row, line)
         option = self._add_option(row, line, question_id)
         key = self._add_segment(row, line)
         n, effective = self._parse_n(row, line), self._parse_effective_n(row, line)
         cells = self.cells.setdefault((key, question_id), OptionCells(line, n, effective))
         if option in cells.shares:
-            problem = f"segment {key}, question {question_id}, option {row['option']!r} is there twice, first at line {cells.lines[option]}"
+            problem = f"segment {key}, question {question_id}, option {row['option']!r} occurs twice, first at line {cells.lines[option]}"
             raise SurveyError(problem, where=self.where, line=line, allowed="one row per segment, question and option")
         for column, first, now in (("n", cells.n, n), ("n_effective", cells.n_effective, effective)):
             if first != now:
@@ -229,7 +231,7 @@ class _Round:
         scale = normalize_text(row.get("scale", ""))
         if scale not in ("", *KINDS):
             raise SurveyError(
-                "this is not a scale",
+                "unknown scale",
                 where=self.where,
                 line=line,
                 arrived=row["scale"],
@@ -241,7 +243,7 @@ class _Round:
                 problem = f"{column} of question {question_id} differs from line {entry.line}"
                 raise SurveyError(problem, where=self.where, line=line, arrived=row[column], allowed=[first or "a blank"])
         if normalize_text(entry.text) != normalize_text(text):
-            problem = f"duplicate question id {question_id}: another text than at line {entry.line}"
+            problem = f"question id {question_id} has another text at line {entry.line}"
             raise SurveyError(problem, where=self.where, line=line, arrived=text, allowed=[entry.text])
         return question_id
 
@@ -274,7 +276,7 @@ class _Round:
         )
         old_segment = self.segments.setdefault(new_segment.key, new_segment)
         if normalize_text(old_segment.value) != normalize_text(new_segment.value):
-            problem = f"two segments get the same key {new_segment.key!r}"
+            problem = f"two segments have the same key {new_segment.key!r}"
             raise SurveyError(problem, where=self.where, line=line, arrived=new_segment.value, allowed=[old_segment.value])
         return new_segment.key
 
@@ -283,7 +285,7 @@ class _Round:
         n = parse_whole_count(cell)
         if cell and n is None:
             raise SurveyError(
-                "n is not a number of people", where=self.where, line=line, arrived=cell, allowed="a whole number >= 0"
+                "n is not a number of respondents", where=self.where, line=line, arrived=cell, allowed="a whole number >= 0"
             )
         return n
 
@@ -293,7 +295,7 @@ class _Round:
         if size is not None or not cell.strip():
             return size
         raise SurveyError(
-            "n_effective is not a number of people", where=self.where, line=line, arrived=cell, allowed="a number above 0"
+            "n_effective is not a number of respondents", where=self.where, line=line, arrived=cell, allowed="a number above 0"
         )
 
     def _read_share(self, row: Row) -> float | Unreadable | None:
@@ -312,7 +314,7 @@ class _Round:
         return has_weighted_counts(self.cells.values(), self.where)
 
     def _build_answer(self, key: str, question: Question, cells: OptionCells) -> Answer:
-        """Options without a row were chosen by no respondent: 0. Where n says that some chose them, the sum shows that rows are missing."""
+        """An option without a row gets 0, as chosen by nobody; if rows are missing, the sum of counts falls short of n."""
         shares = [cells.shares.get(normalize_text(option), 0.0) for option in question.options]
         total, n = cells.total, cells.n
         if total is not None:
@@ -325,17 +327,17 @@ class _Round:
 
 
 _COUNTS_ALLOWED = (
-    "whole counts of people; or weighted counts with the column `n` (people asked, unweighted) or `n_effective`; "
-    "or `percent` in place of `count`"
+    "whole counts of people; or weighted counts with the column `n` (respondents, unweighted) or `n_effective`; or `percent` instead of "
+    "`count`"
 )
 _WEIGHTED = (
-    "Counts are fractions or above n, so they are weighted: shares are those of the weighted counts, and n is as stated (if they count people, "
-    "correct n; if n_effective is known, add it as a column)"
+    "Counts are fractions or above n, so they are treated as weighted, with n as stated; correct n if they count people, or add a column "
+    "n_effective"
 )
-_COUNTS_BELOW_N = "The counts sum to less than n: their sum is taken for n"
+_COUNTS_BELOW_N = "The counts sum to less than n; their sum is used as n"
 _COUNTS_ABOVE_N = (
-    "In some segments the counts of these questions sum to more than n: write weighted counts as `percent` with `n`; a "
-    "question of which a respondent could choose several options has no distribution to predict"
+    "In some segments the counts of these questions sum to more than n: write weighted counts as `percent` with `n`, and leave out "
+    "questions with several answers per respondent"
 )
 
 
@@ -352,7 +354,7 @@ class OptionCells:
 
     @property
     def readable(self) -> tuple[float | Unreadable | None, ...]:
-        """Its percentages; of counts those of n, where it is stated."""
+        """The percentages; counts are divided by n if it is stated."""
         if not self.counted:
             return tuple(self.shares.values())
         return tuple(100 * s / self.n if isinstance(s, float | int) and self.n else None for s in self.shares.values())
@@ -364,17 +366,17 @@ class OptionCells:
 
     @property
     def total(self) -> float | None:
-        """The sum of its counts, None where it has percentages or a cell that is no count."""
+        """The sum of its counts; None if it has percentages or a cell that is not a count."""
         return sum(self.counts) if self.counted and len(self.counts) == len(self.shares) else None
 
     @property
     def is_weighted(self) -> bool:
-        """Whether people cannot be counted so: a fraction, or more than all of them."""
+        """Whether the counts must be weighted: there is a fraction, or they sum to more than n."""
         return self.counted and any(s != int(s) or (self.n is not None and s > self.n) for s in self.counts)
 
 
 def has_weighted_counts(cells: Iterable[OptionCells], where: str) -> bool:
-    """Whether a round has weighted counts. Raises SurveyError where one is, and of some pair the number of respondents is not stated."""
+    """Whether a round has weighted counts. Raises SurveyError if it has, and a pair does not state the number of respondents."""
     with_counts = [cell for cell in cells if cell.counted]
     weighted = next((cell for cell in with_counts if cell.is_weighted), None)
     if weighted is None:
@@ -388,7 +390,7 @@ def has_weighted_counts(cells: Iterable[OptionCells], where: str) -> bool:
 
 
 def count_findings(cells: Mapping[tuple[str, str], OptionCells], *, weighted: bool) -> Iterator[Finding]:
-    """Where counts do not sum to n: one finding a question, pairs above n first. `cells`: (segment, question) -> its cells."""
+    """Findings on counts that do not sum to n: one per question, pairs above n first. `cells`: (segment, question) -> its cells."""
     off = [
         (key, cell.total, cell.n)
         for key, cell in cells.items()

@@ -1,4 +1,4 @@
-"""What the other files of a Global Dialogues folder name and the aggregate file lacks: it may have been cut, or renamed."""
+"""What the other files of a Global Dialogues folder list but the aggregate file lacks, because it was truncated or has new names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BRANCH = re.compile(r"branch \w+ - ")
 
 @dataclass(frozen=True)
 class Questionnaire:
-    """The files beside the aggregate, each empty where there is none: counts, mapping (id -> text) and discussion guide.
+    """The files next to the aggregate, each empty if it is missing: counts, mapping (id -> text) and discussion guide.
 
     `prefix` is the GD4 of `GD4_aggregate_standardized.csv`.
     """
@@ -48,7 +48,7 @@ class Questionnaire:
 
     @classmethod
     def read_questionnaire_files(cls, aggregate: Path) -> Questionnaire:
-        """The files that stand beside an aggregate file."""
+        """The files next to an aggregate file."""
         prefix = aggregate.name.removesuffix(AGGREGATE)
         counts, mapping, guide = (aggregate.with_name(prefix + name) for name in (COUNTS_FILE, MAPPING, GUIDE))
         return cls(prefix, read_counts(counts), read_mapping(mapping), read_guide(guide))
@@ -61,7 +61,7 @@ class Questionnaire:
         lacking, guide = self.prefix + AGGREGATE, self.prefix + GUIDE
         if missing := self._find_missing_questions(aggregate):
             files = list(dict.fromkeys(file for named_by in missing.values() for file in named_by))
-            open_too = "" if self.guide else f" (open questions too: no {guide} tells which they are)"
+            open_too = "" if self.guide else f" (including open questions, which only {guide} identifies)"
             message = f"{self._name_files(files, 'name')} questions that {lacking} lacks{open_too}"
             yield Finding("error", MISSING_QUESTIONS, message, tuple(map(_strip_stray_quote, missing)))
         if lost_options := {poll.text: options for poll in aggregate.polls if (options := self._find_lost_options(poll))}:
@@ -69,7 +69,7 @@ class Questionnaire:
             yield Finding("error", MISSING_QUESTIONS, f"{guide} lists options that {lacking} lacks", items)
         texts = {_normalise_wording(item.text) for item in self.guide}
         if texts and (extras := [poll.text for poll in aggregate.polls if _normalise_wording(poll.text) not in texts]):
-            message = f"{guide} lacks these questions, so their options would be in the order of {lacking}"
+            message = f"{guide} lacks these questions, so their options have the order of {lacking}"
             yield Finding("error", MISSING_QUESTIONS, message, tuple(extras))
         yield from self._check_columns(aggregate, columns, unknown)
 
@@ -90,7 +90,7 @@ class Questionnaire:
             yield Finding("error", MISSING_ATTRIBUTES, message, tuple(f"{name}: {text}" for name, (text, _) in missing.items()))
         on_purpose = [column for column, attribute in lost_columns.items() if attribute in _MAY_BE_ABSENT - attributes]
         unread = [column for column, attribute in lost_columns.items() if attribute not in missing and column not in on_purpose]
-        message = f"{counts} has respondents of these segments, and {lacking} no column"
+        message = f"{counts} has respondents of these segments, but {lacking} has no column for them"
         if unread:
             yield Finding("error", "lost-column", message, tuple(map(self.counts.add_share, unread)))
         if on_purpose:
@@ -104,7 +104,7 @@ class Questionnaire:
         return f"{', '.join(most)} and {last} {verb}" if most else f"{last} {verb}s"
 
     def _find_missing_questions(self, aggregate: Aggregate) -> dict[str, list[str]]:
-        """Text (or id) -> the files that name it. Open questions need no rows, and what the guide says is none is none."""
+        """Text (or id) -> the files that list it. Open questions, and entries that are not questions in the guide, need no rows."""
         ids, texts = {*aggregate.texts}, {_normalise_wording(text) for text in aggregate.texts.values()}
         kinds = {_normalise_wording(item.text): item for item in self.guide if item.kind}
         missing: dict[str, list[str]] = defaultdict(list)
@@ -121,7 +121,7 @@ class Questionnaire:
         return _merge_wordings(missing)
 
     def _find_lost_options(self, poll: Poll) -> list[str]:
-        """Options that the guide lists for a question and it lacks. As many that the guide lacks are those, spelled otherwise."""
+        """Options of the guide that a question lacks; none if it has as many options that the guide lacks, which are other spellings."""
         wordings = {_normalise_wording(option) for option in poll.options}
         entries = [
             item.options
@@ -142,7 +142,7 @@ class Questionnaire:
         return {question.attribute: question.text for question in questions}
 
     def _iterate_profile_questions(self, aggregate: Aggregate) -> Iterator[ProfileQuestion]:
-        """The questions on the respondent, those of the guide first."""
+        """The questions about the respondent, those of the guide first."""
         n = self._count_respondents(aggregate)
         guide = [
             (find_attribute(item.options), item.text, item.options, GUIDE)
@@ -155,7 +155,7 @@ class Questionnaire:
                 yield ProfileQuestion(attribute, clean(text), options, self.prefix + file, n.get(_normalise_wording(text)))
 
     def _count_respondents(self, aggregate: Aggregate) -> dict[str, int]:
-        """Wording -> how many were asked it, at most."""
+        """Wording -> the largest number of people who were asked it."""
         sizes: dict[str, int] = {}
         for question_id, text in (*aggregate.texts.items(), *self.counts.texts.items()):
             n = self.counts.n(question_id, "All")
@@ -165,12 +165,12 @@ class Questionnaire:
 
 
 def _normalise_wording(text: str) -> str:
-    """A wording as files agree on it: without blanks, punctuation, case and the branch of the questionnaire that it stands in."""
+    """A wording in the form that files share: without blanks, punctuation, case and the branch of the questionnaire."""
     return re.sub(r"[\W_]+", "", _BRANCH.sub("", normalize_text(clean(text))))
 
 
 def _strip_stray_quote(text: str) -> str:
-    """Without the quotation mark that some files have behind a text and not before it."""
+    """The text without the unpaired quotation mark that some files have after it."""
     return text.strip('"') if text.count('"') == 1 else text
 
 
@@ -184,13 +184,13 @@ def _merge_wordings(missing: Mapping[str, list[str]]) -> dict[str, list[str]]:
 
 
 _LEAST_SHARE = 0.01
-"""Of those asked: fewer in no column than this are people who gave no answer."""
+"""Share of respondents: fewer than this without a column are people who did not answer."""
 _MOST_VALUES = 5
 
 
 @dataclass(frozen=True)
 class ProfileQuestion:
-    """A question on who the respondent is, the file that lists its options, and how many were asked, where that is known."""
+    """A question about the respondent, the file that lists its options, and the number of people asked, if known."""
 
     attribute: str
     text: str
@@ -206,10 +206,10 @@ def check_coverage(
     counts: Counts,
     where: str,
 ) -> Iterator[Finding]:
-    """An error where a question lists values that have no column, a warning where nothing says what the column was.
+    """An error if a question lists values without a column, a warning if respondents are missing and no question lists their value.
 
-    Respondents are in exactly one column of each attribute. That a listed value has no column is no fault by itself: where the
-    others have all respondents, nobody chose it. `unread`: columns that other findings name. `where`: the files, for the message.
+    Respondents are in exactly one column of each attribute. A listed value without a column is not a fault by itself: if the other columns
+    have all respondents, nobody chose it. `unread`: columns in other findings. `where`: the files, for the message.
     """
     keys = {column.segment.key for column in columns}
     lines, files, nameless = list[str](), list[str](), list[str]()
@@ -230,13 +230,11 @@ def check_coverage(
         *most, last = dict.fromkeys(files)
         naming = f"{' and '.join([*most, last])} {'list' if most else 'lists'}"
         message = (
-            f"{naming} these segments among the answers to a question on the respondent, and {where} have no column of them"
+            f"{naming} these segments among the answers to a question about the respondent, but {where} have no column for them"
         )
         yield Finding("error", "lost-column", message, tuple(lines))
     if nameless:
-        message = (
-            f"Respondents are in no column of these attributes, so {where} may have lost one: compare with the questionnaire"
-        )
+        message = f"Some respondents are in no column of these attributes, so {where} may lack a column; compare with the questionnaire"
         yield Finding("warning", "respondents-without-column", message, tuple(nameless))
 
 
@@ -248,7 +246,7 @@ def _group_by_attribute(columns: Sequence[SegmentColumn]) -> dict[str, list[Segm
 
 
 def _count_in_no_column(columns: Sequence[SegmentColumn], unread: Sequence[str], counts: Counts, n_asked: int) -> int:
-    """Of those asked, who is neither in a column of the attribute nor in an unread one that may be of it; 0 where n is unknown."""
+    """Number of people asked who are in no column of the attribute and in no unread one that may belong to it; 0 if n is unknown."""
     sizes = [column.segment.n for column in columns]
     if None in sizes:
         return 0

@@ -1,4 +1,4 @@
-"""Files of text as survey tools write them: CSV rows with their lines, and where a file is not UTF-8."""
+"""Text files of survey tools: CSV rows with their lines, and the place where a file is not UTF-8."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dtef_pipeline.errors import SurveyError
 
 
 def iterate_text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(line, cells) of a CSV file in UTF-8, or of a `.tsv` file, whose columns tabs separate; the line is where the row ends.
+    """(line, cells) of a CSV file in UTF-8, or of a tab-separated `.tsv` file; the line is where the row ends.
 
-    Raises SurveyError, with the line, for what is not UTF-8 or not CSV.
+    Raises SurveyError, with the line, if the file is not UTF-8 or not CSV.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -27,7 +27,7 @@ def iterate_text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def read_csv_header(path: Path) -> list[str]:
-    """The first row of a CSV file, also where it is not UTF-8: what follows it then says so. Raises SurveyError for no CSV."""
+    """The first row of a CSV file, even if it is not UTF-8, which later rows then report. Raises SurveyError if it is not CSV."""
     with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
         try:
             return next(csv.reader(file, delimiter=choose_separator(path)), [])
@@ -50,18 +50,18 @@ def make_utf8_error(path: Path, kind: str) -> SurveyError:
 
 
 def choose_separator(path: Path) -> str:
-    """What separates the columns of a file of that name: a tab in `.tsv`, else a comma."""
+    """The separator of a file with that name: a tab for `.tsv`, else a comma."""
     return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
 def detect_other_separator(header: Sequence[str], path: Path) -> str | None:
-    """What stands between the column names instead of what the file's name says; None where that does."""
+    """The separator of the column names if it differs from the one that the file's name implies; else None."""
     separators = (sep for sep in _SEPARATORS if sep != choose_separator(path))
     return next((sep for sep in separators if len(header) == 1 and header[0].count(sep) > 1), None)
 
 
 def require_separator(header: Sequence[str], path: Path) -> None:
-    """Raise SurveyError when something else separates the columns than commas, or tabs in a `.tsv` file."""
+    """Raise SurveyError if the columns are not separated by commas, or by tabs in a `.tsv` file."""
     if separator := detect_other_separator(header, path):
         expected = _SEPARATORS[choose_separator(path)]
         requirement = f"{expected} between columns, and a point in numbers such as 12.5"

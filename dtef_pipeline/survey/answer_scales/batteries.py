@@ -1,7 +1,7 @@
-"""Batteries: questions of a survey that were asked as one block, and which of them are one over several rounds.
+"""Batteries: questions of a survey that were asked as one block, and batteries that are the same in several rounds.
 
-Results of the questions of a battery hang together, so that an interval has to take the battery for one observation, not its questions
-(Cameron, Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2023). docs/explanation/batteries.md tells the rule, and where it errs.
+Results of the questions of a battery are correlated, so an interval must treat the battery, not its questions, as one observation
+(Cameron, Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2023). docs/explanation/batteries.md explains the rule and its errors.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class _Links:
 
 
 def assign_batteries(questions: Sequence[Question]) -> list[str]:
-    """The battery of each question of one round, which are given in questionnaire order.
+    """The battery of each question of one round; the questions are in questionnaire order.
 
-    Of one battery are neighbours over alike options that share a stem, stand in one block of the questionnaire or are items of a list
-    whose introduction the source lacks; and a question that is asked again later in the round. A battery that the survey itself
-    names holds. Every question has one: alone where nothing links it.
+    Neighbours with similar options are in one battery if they share a stem, are in one block of the questionnaire, or are items of a list
+    whose introduction the source lacks. A question that is repeated later in the round is in the same battery. A battery that the survey
+    names takes precedence. A question that nothing links is a battery of its own.
     """
     wordings = [Wording.reduce_wording(q.text, q.options) for q in questions]
     in_block = [
@@ -74,7 +74,7 @@ def _is_one_block(first: Question, second: Question, of_one: Wording, of_other: 
 
 
 def _is_repeat(a: Wording, b: Wording, one_in_block: Set[tuple[str, int]], other_in_block: Set[tuple[str, int]]) -> bool:
-    """Whether the second is the first in other words, or with what introduced the first written out."""
+    """Whether the second question is the first in other words, or the first with its introduction written out."""
     if a.is_same_text(b) or a.is_variant(b):
         return True
     if a.options != b.options:
@@ -83,17 +83,16 @@ def _is_repeat(a: Wording, b: Wording, one_in_block: Set[tuple[str, int]], other
 
 
 def link_batteries(questions: pd.DataFrame) -> pd.Series[str]:
-    """The battery of each question over all rounds: equal names hang together.
+    """The battery of each question over all rounds: questions with equal names are in one battery.
 
-    Linked are the questions of one battery of a round, the same question in several rounds (text and options alike; the text without its
-    remarks in brackets, or over regrouped options) and one in two wordings.
+    It links the questions of one battery of a round, the same question in several rounds (same text and options; remarks in brackets are
+    ignored and options may be regrouped), and two wordings of one question.
 
     Args:
         questions: one row per (round, question_id), with `round`, `battery` (as `assign_batteries` names them), `question_text` and `options`.
 
     Returns:
-        For each row a name, the smallest hash of the `make_question_key`s of the battery: it does not depend on the order of rows, and is that
-        of the question where a battery has a single one.
+        For each row a name: the smallest hash of the `make_question_key`s of the battery, which does not depend on the order of rows.
     """
     pairs = list(zip(questions["question_text"], map(tuple, questions["options"]), strict=True))
     key_of = {pair: digest(*make_question_key(*pair)) for pair in dict.fromkeys(pairs)}

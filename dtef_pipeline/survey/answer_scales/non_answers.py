@@ -1,7 +1,7 @@
-"""Answer options that are no answer to the question: don't know, refused, not applicable, and what only the interviewer notes down.
+"""Answer options that do not answer the question: don't know, refused, not applicable, and what only the interviewer notes down.
 
-They have no place on a scale. Some phrases are an answer beside others (`not sure` below `very sure`): `find_word_of_degree` names the word
-by which that shows.
+They have no position on a scale. Some phrases are answers among certain others (`not sure` below `very sure`): `find_word_of_degree`
+returns the word that shows this.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _BESIDE_A_PHRASE = re.compile(
     r"(?:it |this |that )?(?:all )?depends\b.*|multiple answers\b.*|other|nr|nc|it's hard\b.*|it is hard\b.*|don't care"
     r"|none of (?:the above|these|those|them)"
 )
-"""What may stand beside a phrase: `Unsure / It depends on the specifics`, `Other/Don't know`."""
+"""Texts that may be added to a phrase: `Unsure / It depends on the specifics`, `Other/Don't know`."""
 _SEPARATOR = re.compile(r"\s*(?:[/;,|()\[\]]|\b(?:or|and|ou|et|oder|und|o|y|e)\b|\s[–—-]\s)\s*")
 
 _UNSURE = re.compile(

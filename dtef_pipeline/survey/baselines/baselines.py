@@ -42,7 +42,7 @@ PREVIOUS_COLUMNS = ("round", "question_order", "question_text", "options", "obse
 def load_previous_answers(earlier: pa.Table, round_id: str) -> dict[tuple[str, ...], list[float]]:
     """Each question's answer in the latest earlier round of the same series, by `make_question_key`.
 
-    `earlier`: `survey_responses` rows of the same segment in any rounds. Of duplicates within a round the first counts.
+    `earlier`: `survey_responses` rows of the same segment in any rounds. The first of several duplicates within a round counts.
     """
     series = make_round_order(round_id)[0]
     rows = [
@@ -55,10 +55,10 @@ def load_previous_answers(earlier: pa.Table, round_id: str) -> dict[tuple[str, .
 
 
 def predict_distribution(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float] | None:
-    """The baseline's prediction for one `survey_responses` row, as fractions, or None where it has nothing to say.
+    """The baseline's prediction for one `survey_responses` row, as fractions; None if it has no prediction.
 
-    None leads to the status `missing`, never to a score of 0. Baselines NEIGHBOUR_BASELINES answer prompts, not rows: `predict_from_neighbours`.
-    Raises ConfigError for a baseline that does not exist.
+    None leads to the status `missing`, never to a score of 0. NEIGHBOUR_BASELINES predict prompts, not rows; see `predict_from_neighbours`.
+    Raises ConfigError for an unknown baseline.
     """
     if model.model not in _PREDICT:
         raise ConfigError(f"unknown baseline {model.model!r}; known: {', '.join(BASELINES)}")
@@ -66,19 +66,19 @@ def predict_distribution(model: ModelSpec, row: Row, draw: int, previous: Previo
 
 
 def format_as_response(distribution: Sequence[float]) -> str:
-    """The distribution as a language model is asked to write it, at full precision."""
+    """The distribution in the form that prompts require, at full precision."""
     total = sum(distribution)
     if not total > 0:
-        raise DtefError(f"a baseline produced {list(distribution)}: not a distribution")
+        raise DtefError(f"a baseline produced {list(distribution)}, which is not a distribution")
     return json.dumps([100 * share for share in distribution])
 
 
 def predict_from_neighbours(
     model: ModelSpec, prompts: Sequence[Prompt], survey: pa.Table, answers: RoundAnswers
 ) -> list[Prediction]:
-    """What a baseline NEIGHBOUR_BASELINES predicts for each prompt, as fractions; None where it has nothing to say.
+    """The predictions of one of the NEIGHBOUR_BASELINES for each prompt, as fractions; None if it has no prediction.
 
-    `survey`: the segment's own `survey_responses`; `answers`: those of the round's segments. Equal prompts are answered once.
+    `survey`: the segment's own `survey_responses`; `answers`: those of the round's segments. Equal prompts are computed once.
     """
     neighbours = answers.select_neighbours(survey)
     predict = neighbours.nearest if model.model == NEAREST_SEGMENTS else neighbours.predict_shrunken
@@ -91,7 +91,7 @@ def predict_from_neighbours(
 
 
 def explain_missing_prediction(model: ModelSpec, *, context: bool = True) -> str:
-    """Why a baseline had nothing to say, for the row's `error`. `context`: whether the prompt shows context questions."""
+    """Why a baseline has no prediction, for the row's `error`. `context`: whether the prompt shows context questions."""
     if model.model == NEAREST_SEGMENTS and not context:
         return NO_CONTEXT
     return _WHY_MISSING.get(model.model, "this baseline needs nothing and never misses")

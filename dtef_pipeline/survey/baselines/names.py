@@ -1,4 +1,4 @@
-"""Which baselines there are. What each of them answers stands in `baselines.py` and `neighbours.py`."""
+"""The names of the baselines. `baselines.py` and `neighbours.py` compute their predictions."""
 
 from __future__ import annotations
 
@@ -24,12 +24,9 @@ BASELINES: Mapping[str, int | None] = {
     NEAREST_SEGMENTS: None,
     EMPIRICAL_BAYES: None,
 }
-"""Every baseline with the seed that it has unless another is given; None: nothing in it is drawn, so it takes none."""
+"""Every baseline with its default seed; None: it draws nothing and takes no seed."""
 
 CONTAIN_THE_SEGMENT = (POPULATION_MARGINAL,)
-"""Baselines whose predictions are made of the segment's own answers, too."""
-WHY_NOT_TESTED = (
-    "not tested: the prediction contains the segment's own answers, and the larger the segment the more of them, "
-    "so that it suits large segments better even where all groups are equal"
-)
-"""Why such a baseline has no verdict of its differences between segments."""
+"""Baselines whose predictions also use the segment's own answers."""
+WHY_NOT_TESTED = "not tested: the prediction contains the segment's own answers, which favours large segments"
+"""Why such a baseline has no verdict on differences between segments."""

@@ -1,8 +1,8 @@
-"""Baselines that look at other segments: who answered the context questions of a prompt most alike, and what they said on its target.
+"""Baselines that predict from the segments whose answers to the context questions of a prompt are most similar.
 
-Only segments of the same attribute are compared. Nobody is in two of them, so no respondent of the target segment stands behind what is
-predicted for it; segments of another attribute hold its own respondents (the women of Kenya are in both `country:kenya` and
-`gender:female`) and would give its answer away.
+They use only segments of the same attribute. Nobody is in two of these, so a prediction contains no respondent of the target segment;
+segments of other attributes contain its own respondents (the women of Kenya are in both `country:kenya` and `gender:female`) and would
+reveal its answer.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ COLUMNS = ("segment", "attribute", "question_id", "observed", "n")
 NEAREST = 3
 """So many segments answer together: the mean of three is less noisy than one small segment, and an attribute of few segments still has them."""
 
-NO_CONTEXT = "the prompt has no context questions, and without them it is not known which segments answer alike"
-NO_NEIGHBOUR = "no other segment of this attribute answered the question and a context question of the prompt"
+NO_CONTEXT = "the prompt has no context questions, which are needed to find segments that answer alike"
+NO_NEIGHBOUR = "no other segment of this attribute answered both the question and a context question of the prompt"
 
 _DECIMALS = 12
 """Similarities that are equal but for rounding are a tie, which the order of the segments decides."""
@@ -121,8 +121,8 @@ class Neighbours:
     def nearest(self, prompts: Sequence[Prompt]) -> list[Prediction]:
         """For each prompt the answer of the NEAREST segments that answered its target; None where there is none.
 
-        Near is the mean `js` similarity over the context questions that both answered; the answers are weighted by their respondents.
-        The segment's own answer to the target plays no part.
+        Nearness is the mean `js` similarity over the context questions that both answered; the answers are weighted by their respondents.
+        The segment's own answer to the target is not used.
         """
         context = _Context.build_arrays(prompts, self.questions)
         return self._split_shares(context.targets, self._average_answers(context.targets, *self._sum_similarities(context)))
@@ -130,9 +130,9 @@ class Neighbours:
     def predict_shrunken(self, prompts: Sequence[Prompt]) -> list[Prediction]:
         """For each prompt `others + w (nearest - others)`, `others` being the leave-one-out marginal of the attribute; None without it.
 
-        w, in 0..1, is what would have served best on the context questions of the prompt: the least-squares slope of the segment's own
-        answers less `others` on `nearest` less `others`, over all of their options. `nearest` to a context question is found by the other
-        context questions alone, as that to the target is found by questions other than the target. w is 0 without two context questions.
+        w, in 0..1, is the best weight on the context questions of the prompt: the least-squares slope of the segment's own answers minus
+        `others` on `nearest` minus `others`, over all of their options. `nearest` to a context question is found from the other context
+        questions only. w is 0 with fewer than two context questions.
         """
         context = _Context.build_arrays(prompts, self.questions)
         base = self.others[context.targets]
@@ -203,7 +203,7 @@ def _is_there(distributions: Floats) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class _Context:
-    """Which question stands in the context of which prompt, as places: one pair of `prompt` and `question` for each."""
+    """The context questions of prompts, as indices: one pair of `prompt` and `question` for each."""
 
     targets: Ints
     prompt: Ints

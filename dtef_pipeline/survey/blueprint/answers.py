@@ -1,7 +1,6 @@
-"""The form of the answer that a prompt asks for: in its user text, in the default system prompt, and as a JSON schema.
+"""The form of the answer that a prompt requires: in its user text, in the default system prompt, and as a JSON schema.
 
-The three say the same for each task, with and without reasoning, structured or not; `dtef_pipeline.survey.reading` reads these
-forms.
+The three agree for each task, with and without reasoning, structured or not; `dtef_pipeline.survey.reading` reads these forms.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ _QUESTIONS: Mapping[str, str] = {
 
 
 def is_one_distribution(reading: Mapping[str, Any] | None) -> bool:
-    """Whether an answer read so (`tables.READING`) is one distribution over the options of one question."""
+    """Whether this form of answer (`tables.READING`) is one distribution over the options of one question."""
     return reading is None or (reading["task"] == "distribution" and reading["place"] is None)
 
 
@@ -90,9 +89,9 @@ def describe_form_for_system(options: BlueprintOptions) -> str:
 
 
 def describe_form_for_user(options: BlueprintOptions, sizes: Sequence[int]) -> str:
-    """The last paragraph of the user text: what is asked, and the form of the answer.
+    """The last paragraph of the user text: the task and the form of the answer.
 
-    `sizes`: the number of options of each question, one number but for batches.
+    `sizes`: the number of options of each question; more than one number only for batches.
     """
     value, request, who = _describe_value(options, sizes), _format_request(options), people(options.profile).name
     form, thinks = _FORMS[options.task], options.reasoning == "cot"
@@ -124,7 +123,7 @@ def _format_request(options: BlueprintOptions) -> str:
 
 
 def _describe_value(options: BlueprintOptions, sizes: Sequence[int]) -> str:
-    """The answer itself, without what may stand around it."""
+    """The answer itself, without the text around it."""
     if options.task == "batch":
         return _describe_batch_object(sizes)
     if options.task == "synthetic-individuals":
@@ -143,9 +142,9 @@ def _describe_batch_object(sizes: Sequence[int], thinking: str = "") -> str:
 
 
 def build_response_schema(options: BlueprintOptions, sizes: Sequence[int]) -> str | None:
-    """The JSON schema of the answer, as JSON text; None when free text is asked for.
+    """The JSON schema of the answer, as JSON text; None for free text.
 
-    Lengths are left to the text: several providers refuse schemas that fix them. `reasoning` comes first, since it is written first.
+    The schema does not fix lengths, because several providers refuse that. `reasoning` comes first, because the model writes it first.
     """
     if not options.structured:
         return None

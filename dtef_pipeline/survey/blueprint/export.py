@@ -1,7 +1,7 @@
 """Blueprints as weval-style YAML: title, system prompt, prompts with `distribution_metric` points.
 
-The metric compares one distribution per answer, so prompts of the tasks `synthetic-individuals` and `batch` cannot be expressed and are
-left out. Nor can the JSON schema of a structured condition, whose prompt states the form of the answer in words as well.
+The metric compares one distribution per answer, so prompts of the tasks `synthetic-individuals` and `batch` are left out. So is the JSON
+schema of a structured condition, whose prompt also describes the form of the answer in words.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Row = Mapping[str, Any]
 def write_weval_yaml(blueprints: pa.Table, survey: pa.Table) -> str:
     """One segment's blueprints as a YAML document; expected distributions in percent, in the order in which the prompt lists the options.
 
-    `blueprints` and `survey`: rows of one (round, segment). Conditions of `list_not_for_weval` are left out; the description names them.
-    Raises DtefError when nothing is left.
+    `blueprints` and `survey`: rows of one (round, segment). Conditions of `list_not_for_weval` are left out and listed in the description.
+    Raises DtefError if nothing is left.
     """
     rows = survey.to_pylist()
     by_question = {row["question_id"]: row for row in rows}
@@ -36,8 +36,8 @@ def write_weval_yaml(blueprints: pa.Table, survey: pa.Table) -> str:
     absent = list_not_for_weval(blueprints)
     if not prompts:
         raise DtefError(
-            f"{first['round']}/{first['segment']}: nothing to export: weval's distribution_metric needs one distribution per answer, "
-            f"and the blueprints ask in {', '.join(absent) or 'no condition'}"
+            f"{first['round']}/{first['segment']}: nothing to export: Weval's distribution_metric needs one distribution per answer; "
+            f"conditions without one: {', '.join(absent) or 'none'}"
         )
     systems = {prompt["system"] for prompt in prompts}
     document = {
@@ -62,7 +62,7 @@ def list_not_for_weval(blueprints: pa.Table) -> list[str]:
 
 
 def _make_system_key(prompt: Row | None) -> dict[str, str]:
-    """The key `system`; none at all where there is no system prompt, as an empty one might be taken for none given."""
+    """The key `system`; no key if there is no system prompt, because an empty one could mean that none was given."""
     return {"system": prompt["system"]} if prompt and prompt["system"] else {}
 
 

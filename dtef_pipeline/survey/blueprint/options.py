@@ -1,4 +1,4 @@
-"""What a researcher chooses about prompts, and what those choices may be."""
+"""The options of prompts, and their allowed values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORDS = re.compile(r"[a-z][a-z0-9-]*")
 
 
 class ContextLevel(str):
-    """How many context questions a prompt shows: a whole number, or `all` that fit. Raises ConfigError for anything else."""
+    """The number of context questions of a prompt: a whole number, or `all` that fit. Raises ConfigError for anything else."""
 
     __slots__ = ()
     ORDER_SQL = "CASE context_level WHEN 'all' THEN 'infinity'::DOUBLE ELSE context_level::DOUBLE END"
@@ -43,19 +43,19 @@ class ContextLevel(str):
 
     @property
     def order(self) -> float:
-        """What levels are sorted by: 0, 5, 10, all."""
+        """Sort key of levels: 0, 5, 10, all."""
         return float("inf") if self == "all" else float(self)
 
     @property
     def heading(self) -> str:
-        """The level as the heading of what was asked at it."""
+        """The level as a heading."""
         if self == "0":
             return "Without context questions"
         return "With all context questions that fit" if self == "all" else f"With {format_count(int(self), 'context question')}"
 
     @staticmethod
     def convert_numbers(levels: Any) -> Any:
-        """Levels as people write them in YAML, where 5 is a number. What is no list stays as it is, for others to refuse."""
+        """Levels with the numbers of YAML as texts. A value that is not a list is unchanged, so that validation refuses it."""
         if not isinstance(levels, list):
             return levels
         return [str(level) if isinstance(level, int | float) else level for level in levels]
@@ -63,13 +63,13 @@ class ContextLevel(str):
 
 @dataclass(frozen=True, slots=True)
 class BlueprintOptions:
-    """How blueprints are made. Raises ConfigError naming the option, what arrived and what is allowed.
+    """Options of blueprints. Raises ConfigError with the option, its value and the allowed values.
 
-    `context_levels`: numbers of context questions, or `all`. `token_budget`: tokens of prompt and response together, of which `answer_reserve`
-    are kept for the response (none given: as many as the task and the reasoning need). `seed` matters to the `random` selection alone,
-    `batch_size` to the task `batch`, `individuals` to `synthetic-individuals`. `option_order`: `given`, `reversed`, or `rotated-2`: the
-    list begins with the third option. `profile`: who is asked about, the segment or all respondents of the survey (`population`). `system`:
-    id of a system prompt; one that is not shipped has its words in `system_text`.
+    `context_levels`: numbers of context questions, or `all`. `token_budget`: tokens of prompt and response together; `answer_reserve` tokens
+    are kept for the response (None: as many as the task and the reasoning need). `seed` applies only to the `random` selection, `batch_size`
+    to the task `batch`, `individuals` to `synthetic-individuals`. `option_order`: `given`, `reversed`, or `rotated-2`: the list begins with
+    the third option. `profile`: whose answers are predicted, the segment's or those of all respondents of the survey (`population`).
+    `system`: id of a system prompt; one that is not shipped has its text in `system_text`.
     """
 
     context_levels: tuple[str, ...] = ("0",)
@@ -106,8 +106,8 @@ class BlueprintOptions:
         if self.profile == "population" and self.task == "shift":
             tasks = ", ".join(task for task in TASKS if task != "shift")
             raise ConfigError(
-                "profile 'population' with the task shift, whose prompt gives the answer of all respondents away: "
-                f"allowed: {tasks}, or the profile segment"
+                f"profile 'population' with the task shift, whose prompt shows the answer of all respondents: allowed: {tasks}, or the "
+                "profile segment"
             )
         if self.option_order not in ORDERS[:2] and not re.fullmatch(r"rotated-[1-9][0-9]?", self.option_order):
             raise ConfigError(f"option order {self.option_order!r}: allowed: given, reversed, rotated-1, rotated-2, ...")
@@ -122,8 +122,8 @@ class BlueprintOptions:
         check_system(self.system, self.system_text)
         if not 0 <= self.reserve < self.token_budget:
             raise ConfigError(
-                f"token budget {self.token_budget} with {self.reserve} kept for the answer: "
-                "allowed: a reserve of 0 or more that is smaller than the budget"
+                f"token budget {self.token_budget} with a reserve of {self.reserve} for the answer: allowed: a reserve from 0 to less "
+                "than the budget"
             )
 
     @property
@@ -133,11 +133,11 @@ class BlueprintOptions:
 
     @property
     def answer_tokens(self) -> int | None:
-        """Fewest tokens that a model must be allowed for its response; None: the model's own setting will do."""
+        """Smallest token limit that the response needs; None: the model's own setting is enough."""
         return self.reserve if self.reserve > _STANDARD_RESERVE else None
 
     def order_of(self, count: int) -> list[int]:
-        """Which of `count` options stands at each place of the list, as its place in the survey."""
+        """For each place of the list, the place in the survey of its option, one of `count`."""
         if self.option_order == "reversed":
             return list(range(count))[::-1]
         turn = 0 if self.option_order == "given" else int(self.option_order.removeprefix("rotated-"))
@@ -147,7 +147,7 @@ class BlueprintOptions:
     def condition(self) -> str:
         """These options but the context levels, in short: `distribution/attribute-label`, `batch=3/narrative+cot+reversed`.
 
-        `parse_condition` reads it back. What is as usual is left out, but for the task and the format.
+        `parse_condition` reads it back. Defaults are left out, except the task and the format.
         """
         numbers = {"batch": self.batch_size, "synthetic-individuals": self.individuals}
         task = f"{self.task}={numbers[self.task]}" if self.task in numbers else self.task
@@ -168,7 +168,7 @@ class BlueprintOptions:
 
     @property
     def recipe(self) -> str:
-        """All options but the context levels, as JSON: what makes a level again as it was."""
+        """All options except the context levels, as JSON, so that a level can be made again."""
         return json.dumps({name: value for name, value in asdict(self).items() if name != "context_levels"}, sort_keys=True)
 
     @classmethod
@@ -179,10 +179,10 @@ class BlueprintOptions:
     def parse_condition(
         cls, condition: str, context_levels: Iterable[str] = ("0",), system_prompts: Mapping[str, str] | None = None
     ) -> BlueprintOptions:
-        """The options that a condition spells. `system_prompts`: words of system prompts that are not shipped, by id.
+        """The options of a condition. `system_prompts`: texts of system prompts that are not shipped, by id.
 
-        A format may be left out (`shift+cot`), and so may the task's number (`batch`). Raises ConfigError for a word that says nothing
-        or that contradicts another.
+        The format may be left out (`shift+cot`), and so may the task's number (`batch`). Raises ConfigError for a word that is unknown, has
+        no effect or contradicts another.
         """
         head, *flags = condition.strip().split("+")
         named, _, form = head.partition("/")
@@ -195,13 +195,13 @@ class BlueprintOptions:
         for flag in flags:
             settings = _parse_flag(condition, flag)
             if repeats := settings.keys() & options.keys():
-                raise ConfigError(f"condition {condition!r}: {flag!r} says the {min(repeats).replace('_', ' ')} a second time")
+                raise ConfigError(f"condition {condition!r}: {flag!r} gives the {min(repeats).replace('_', ' ')} a second time")
             options |= settings
         system, _, trace = options.pop("system", "default").partition("~")
         words = (system_prompts or {}).get(system, "")
         if trace and words and _hash_wording(words) != f"~{trace}":
             raise ConfigError(
-                f"condition {condition!r}: the words of the system prompt {system!r} are others now: {system}{_hash_wording(words)}"
+                f"condition {condition!r}: the system prompt {system!r} has changed: write {system}{_hash_wording(words)}"
             )
         return cls(tuple(context_levels), **options, system=system, system_text=words)
 
@@ -219,11 +219,11 @@ ONLY_WITH: Mapping[str, tuple[str, str]] = {
     "individuals": ("task", "synthetic-individuals"),
     "seed": ("selection", "random"),
 }
-"""Fields that do nothing unless another field has this value."""
+"""Fields that have no effect unless another field has this value."""
 
 
 def _hash_wording(words: str) -> str:
-    """What tells one wording of an own system prompt from another; nothing for the shipped ones, whose words stay."""
+    """A suffix that identifies the text of a user's system prompt; empty for shipped prompts, whose text is fixed."""
     return f"~{digest(words)[:6]}" if words else ""
 
 
@@ -251,7 +251,7 @@ def _parse_flag(condition: str, flag: str) -> Mapping[str, Any]:
     if name == "system":
         return {"system": value}
     raise ConfigError(
-        f"condition {condition!r}: {flag!r} says nothing; allowed after the task and format: {', '.join(CONDITION_WORDS)}"
+        f"condition {condition!r}: unknown word {flag!r}; allowed after the task and format: {', '.join(CONDITION_WORDS)}"
     )
 
 

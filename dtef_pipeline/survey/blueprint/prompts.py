@@ -59,10 +59,10 @@ class _Draft:
 def build_blueprints(survey: pa.Table, *options: BlueprintOptions) -> pa.Table:
     """Blueprints of one segment, by question, context level and condition.
 
-    `survey`: `survey_responses` rows of one (round, segment). `options`: one per condition, or several where the context levels of a
-    condition are made in several ways. Every question is a target, circular and duplicate ones too (they carry flags), but for those
-    that `list_left_out` names. Context never holds a question of the prompt, a duplicate of one, or a circular question. Raises DtefError
-    when nothing can be asked.
+    `survey`: `survey_responses` rows of one (round, segment). `options`: one per condition, or several if the context levels of a condition
+    are made in several ways. Every question is a target, including circular and duplicate ones (they have flags), except those of
+    `list_left_out`. The context never contains a question of the prompt, a duplicate of one, or a circular question. Raises DtefError if no
+    prompt is possible.
     """
     rows = sorted(survey.to_pylist(), key=lambda row: row["question_order"])
     questions: dict[tuple[str, bool, str], list[_Question]] = {}
@@ -80,10 +80,9 @@ def build_blueprints(survey: pa.Table, *options: BlueprintOptions) -> pa.Table:
 
 
 def list_left_out(survey: pa.Table, blueprints: pa.Table, options: Sequence[BlueprintOptions]) -> dict[str, list[str]]:
-    """Ids of the questions that a condition does not ask, in survey order, by condition; conditions that ask all are not named.
+    """By condition, the ids of the questions without a prompt, in survey order; only conditions that lack one.
 
-    A question is left out when it does not fit the token budget even without context, or when the task `shift` has no answer of all
-    respondents to start from.
+    A question is left out if it exceeds the token budget even without context, or if the task `shift` lacks the answers of all respondents.
     """
     pairs = set(zip(blueprints["condition"].to_pylist(), blueprints["question_id"].to_pylist(), strict=True))
     questions = survey.sort_by("question_order")["question_id"].to_pylist()
@@ -93,9 +92,11 @@ def list_left_out(survey: pa.Table, blueprints: pa.Table, options: Sequence[Blue
 
 def _explain_no_prompt(rows: Sequence[Row], options: Sequence[BlueprintOptions]) -> str:
     if all(choice.task == "shift" for choice in options) and not any(row["population"] for row in rows):
-        return "the task shift needs the answers of all respondents, and no question of the survey has them"
+        return "the task shift needs the answers of all respondents, but no question of the survey has them"
     room = options[0].token_budget - options[0].reserve
-    return f"no question fits {format_count(room, 'token')} (token budget less the answer's reserve), not even without context"
+    return (
+        f"no question fits {format_count(room, 'token')} (token budget minus the reserve for the answer), even without context"
+    )
 
 
 def _context_key(options: BlueprintOptions) -> tuple[str, bool, str]:
@@ -112,7 +113,7 @@ def _make_context_question(row: Row, options: BlueprintOptions) -> _Question:
 
 
 def _replace_by_population(row: Row) -> Row:
-    """The row with all respondents in the place of the segment: its own answers and size are gone, so no prompt can show them."""
+    """The row with all respondents instead of the segment: its own answers and size are removed, so no prompt can show them."""
     return {**row, "observed": row["population"], "n": row["population_n"], "population": None}
 
 
@@ -191,7 +192,7 @@ class _Asking:
         return wording.profile(row["attribute"], row["value"])
 
     def _write_tail(self, targets: Sequence[_Question]) -> str:
-        """What stands after the context: the question or questions, and the form of the answer."""
+        """The part after the context: the question or questions, and the form of the answer."""
         row, task = targets[0].row, self.options.task
         form = describe_form_for_user(self.options, [len(target.row["options"]) for target in targets])
         if task == "batch":
@@ -272,8 +273,8 @@ def split_question_batches(kinds: Sequence[str], size: int) -> list[list[int]]:
     """Places of the questions of each batch, each question in one of them.
 
     `kinds`: of each question, in survey order, a name that it shares with its duplicates; a batch holds no kind twice. Batches are of
-    consecutive questions and of nearly equal lengths up to `size`; of an odd number in pairs the first three are together, so that none
-    is alone. Duplicates of each other move to the nearest batches with room.
+    consecutive questions and of nearly equal lengths up to `size`; for pairs of an odd number the first three are together, so that none
+    is single. Duplicates of each other move to the nearest batches with room.
     """
     lengths = _choose_lengths(len(kinds), size, max(Counter(kinds).values(), default=0))
     home = [batch for batch, length in enumerate(lengths) for _ in range(length)]

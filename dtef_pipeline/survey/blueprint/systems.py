@@ -1,6 +1,6 @@
-"""System prompts by id, and which ids there are.
+"""System prompts by id.
 
-`default` says what the task is and in which form to answer; the others leave the form to the user text, which always states it.
+`default` describes the task and the form of the answer; the others leave the form to the user text, which always describes it.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ _POPULATION_FIXED: Mapping[str, str] = {
 }
 
 SHIPPED = ("default", *_FIXED)
-"""Ids of the system prompts that need no words from the user."""
+"""Ids of the system prompts that need no text from the user."""
 
 
 def check_system(system: str, own_text: str) -> None:
-    """Raises ConfigError for an id that is not shipped and has no words, and for a shipped id with other words."""
+    """Raises ConfigError for an id that is not shipped and has no text, and for a shipped id with another text."""
     if system in SHIPPED and own_text:
         raise ConfigError(
-            f"system prompt {system!r} is shipped and keeps its words: give your own an id other than {', '.join(SHIPPED)}"
+            f"system prompt {system!r} is shipped and cannot be changed: give your own an id other than {', '.join(SHIPPED)}"
         )
     if system not in SHIPPED and not own_text.strip():
         raise ConfigError(
-            f"unknown system prompt {system!r}: allowed: {', '.join(SHIPPED)}, or an id of your own with its words"
+            f"unknown system prompt {system!r}: allowed: {', '.join(SHIPPED)}, or an id of your own with its text"
         )
 
 

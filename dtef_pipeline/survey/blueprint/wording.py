@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """How a prompt calls those whose answers it asks for."""
+    """The names that a prompt uses for the people whose answers it predicts."""
 
     name: str
     one: str
@@ -24,7 +24,7 @@ RESPONDENTS = People("the respondents", "a respondent", "respondents", "Every re
 
 
 def people(profile: str) -> People:
-    """Of a prompt's profile: `segment` or `population`."""
+    """The names for a prompt's profile, `segment` or `population`."""
     return RESPONDENTS if profile == "population" else GROUP
 
 
@@ -71,7 +71,7 @@ def profile(attribute: str, value: str) -> str:
 
 
 def write_population_profile() -> str:
-    """What stands in the place of the demographic profile where the question is about everyone."""
+    """The replacement of the demographic profile in prompts about all respondents."""
     return "Respondents\nAll respondents of the survey"
 
 

@@ -1,4 +1,4 @@
-"""Charts of what only surveys have: models beside marginals and ceiling, scores by segment, and over the context levels."""
+"""Charts of surveys: models with marginals and ceiling, scores by segment, and scores over the context levels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dtef_pipeline.survey.blueprint.options import ContextLevel
 
 _LINE_NAMES = {LEAVE_ONE_OUT: "leave-one-out marginal", POPULATION_MARGINAL: "population marginal", UNIFORM: "uniform"}
 _SAME_SCORE = 5e-4
-"""Scores that lie no further apart than this are one line in a chart."""
+"""Scores that differ by no more than this are one line in a chart."""
 _MOST_CHARTED_MODELS, _MOST_CHARTED_SEGMENTS = 40, 60
 
 
@@ -40,7 +40,7 @@ def make_segment_heat_map(frame: pd.DataFrame) -> Chart:
 
 
 def make_context_curves(frame: pd.DataFrame) -> Chart:
-    """Mean score of each model that moves over the context levels of the first condition. Takes rows as of `restrict_to_shared_pairs`."""
+    """Mean score of each model over the context levels of the first condition, if it changes. Takes rows of `restrict_to_shared_pairs`."""
     rows = frame[(frame["condition"] == frame["condition"].astype(str).min()) & frame["score"].notna()]
     spread = rows.groupby("model_variant", observed=True)["score"].agg(lambda scores: scores.max() - scores.min())
     moving = rows[rows["model_variant"].isin(spread[spread > _SAME_SCORE].index)]
@@ -55,7 +55,7 @@ def make_context_curves(frame: pd.DataFrame) -> Chart:
 
 
 def _select_comparable(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the first condition with most context, that have a score: others do not compare with them."""
+    """The scored rows of the first condition with most context, because others cannot be compared with them."""
     scored_rows = frame[frame["score"].notna()]
     if not len(scored_rows):
         return scored_rows
@@ -67,7 +67,7 @@ def _select_comparable(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _make_reference_lines(rows: pd.DataFrame) -> list[Mapping[str, Any]]:
-    """What a score could be at best, and what knowing nothing about the group scores."""
+    """The best possible score, and the scores of knowing nothing about the group."""
     scores = dict(zip(rows["model"], rows["score"], strict=True))
     ceilings = rows["ceiling"].dropna() if "ceiling" in rows else pd.Series(dtype=float)
     best = [{"label": "ceiling", "value": float(ceilings.median())}] if len(ceilings) else []

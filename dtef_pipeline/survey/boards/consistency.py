@@ -1,8 +1,8 @@
 """How much a model's accuracy truly differs between segments: a variance component instead of a raw standard deviation.
 
-The standard deviation of segment means grows with the noise of small samples and with the luck of which questions a segment answered. So the
-segments' deviations from each other (see `estimate_segment_deviations`) are taken as normal about effects with the standard deviation
-`segment_sd_true`, and about 0 where segments do not differ.
+The standard deviation of segment means grows with the noise of small samples and depends on which questions a segment answered. So the model
+is that the segments' deviations from each other (see `estimate_segment_deviations`) are normal around effects with the standard deviation
+`segment_sd_true`, which is 0 if segments do not differ.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dtef_pipeline.survey.scoring.metrics import Floats
 
 _COMPONENTS = ("segment_sd_expected", "segment_sd_true", "segment_sd_low", "segment_sd_high", "segment_p")
 _OF_TRUE_SPREAD = ("segment_sd_true", "segment_sd_low", "segment_sd_high", "segment_p")
-_CANNOT_TELL = "too few segments and shared questions to tell segments from noise"
+_CANNOT_TELL = "too few segments and shared questions to separate segments from noise"
 
 
 def build_consistency_board(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
@@ -63,7 +63,7 @@ def build_consistency_board(cells: pd.DataFrame, options: BoardOptions) -> pd.Da
 def rank_by_spread(frame: pd.DataFrame, spread: str) -> pd.DataFrame:
     """Rows of a consistency board with their `rank` by a column of spreads, the smallest first, and in its order.
 
-    Rows that were asked in the same way stand together and are ranked together; a row whose spread is null has no rank and stands last.
+    Rows of the same condition and context level are adjacent and ranked together; a row whose spread is null has no rank and comes last.
     """
     group = frame.groupby(list(KEYS.asked), sort=False).ngroup()
     rank = pd.Series(rank_numbers(frame[spread], group, highest_first=False), index=frame.index).astype("Int64")
@@ -72,12 +72,10 @@ def rank_by_spread(frame: pd.DataFrame, spread: str) -> pd.DataFrame:
 
 
 def add_segment_cautions(frame: pd.DataFrame) -> pd.Series:
-    """The notes of a consistency board, each with a caution where other models asked in the same way have a score in more segments."""
+    """The notes of a consistency board, with a caution if another model has scores in more segments under the same conditions."""
     most = frame.groupby(list(KEYS.asked), sort=False)["n_segments"].transform("max")
     cautions = [
-        f"only {n} of {n_most} segments: do not compare its spread with that of models asked about other segments"
-        if n < n_most
-        else ""
+        f"only {n} of {n_most} segments: do not compare its spread with models that have other segments" if n < n_most else ""
         for n, n_most in zip(frame["n_segments"], most, strict=True)
     ]
     notes = frame["consistency_note"].fillna("")
@@ -87,15 +85,15 @@ def add_segment_cautions(frame: pd.DataFrame) -> pd.Series:
 
 
 def estimate_consistency(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None = None) -> pd.DataFrame:
-    """One row per (model, model_variant, context_level, condition), over its scored `cells` (as of `load_cells`).
+    """One row per (model, model_variant, context_level, condition), over its scored `cells` (from `load_cells`).
 
-    `segment_sd_expected`: standard deviation of the segment means that would be seen without any segment effect, from sample sizes, the
-    questions that each answered and noise. `segment_sd_true`: standard deviation of the segment effects, 0 or more, in units of the score;
-    0 = equally accurate everywhere. `segment_sd_low`, `segment_sd_high`: its 95 % interval. `segment_p`: of the hypothesis that it is 0 (F
-    test). `consistency_note`: why something is null, or that ceilings are not known and scores are not adjusted for sample size. A baseline
-    that contains the segments' own answers has `segment_sd_expected` only.
+    `segment_sd_expected`: standard deviation that segment means would have without any segment effect, given sample sizes, the questions
+    that each answered and noise. `segment_sd_true`: standard deviation of the segment effects, 0 or more, in units of the score; 0 = equally
+    accurate everywhere. `segment_sd_low`, `segment_sd_high`: its 95 % interval. `segment_p`: p of the hypothesis that it is 0 (F test).
+    `consistency_note`: why something is null, or that ceilings are unknown and scores are not adjusted for sample size. A baseline that
+    contains the segments' own answers has only `segment_sd_expected`.
 
-    Segments are those of one round, compared with all others of the round; `noise` (cells, replicates) as of `estimate_sampling_noise`.
+    Each segment is compared with all others of its round; `noise` (cells, replicates) from `estimate_sampling_noise`.
     """
     scored_cells = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
     rows = [
@@ -114,7 +112,7 @@ def _estimate_spread_components(cells: pd.DataFrame, options: BoardOptions, nois
         return unknown | {"consistency_note": "one segment"}
     if batteries < MIN_CLUSTERS:
         return unknown | {"consistency_note": explain_missing(batteries, KEYS.cluster_noun, "estimate and no test")}
-    # A round of too few batteries says as little beside others as alone.
+    # A round with too few batteries is as uninformative among others as by itself.
     level_cells = level_cells[level_cells.groupby("round", observed=True)[KEYS.cluster].transform("nunique") >= MIN_CLUSTERS]
     level_cells = select_comparable_cells(level_cells, "level")
     if not len(level_cells):
@@ -123,7 +121,7 @@ def _estimate_spread_components(cells: pd.DataFrame, options: BoardOptions, nois
     deviations = estimate_segment_deviations(level_cells, "level", segment, noise, options.subject)
     if not (deviations.se > 0).all():
         return unknown | {"consistency_note": _CANNOT_TELL}
-    notes = [] if level_cells["ceiling"].notna().any() else ["ceilings are not known: not adjusted for sample size"]
+    notes = [] if level_cells["ceiling"].notna().any() else ["ceilings are unknown: not adjusted for sample size"]
     notes += [WHY_NOT_TESTED] if model in CONTAIN_THE_SEGMENT else []
     means = np.bincount(segment, level_cells["score"]) / np.bincount(segment)
     parts = _split_spread(deviations, means, level_cells["round"].nunique())
@@ -135,8 +133,8 @@ def _estimate_spread_components(cells: pd.DataFrame, options: BoardOptions, nois
 
 
 def _split_spread(deviations: Estimates, means: Floats, rounds: int) -> dict[str, object]:
-    """The components, from how far each segment lies from the others of its round, and from `means` (segments,)."""
-    # A segment lies from the mean of all, itself included, by this share of how far it lies from the others.
+    """The components, from the deviation of each segment from the others of its round, and from `means` (segments,)."""
+    # The deviation of a segment from the mean of all, including itself, is this share of its deviation from the others.
     share = (len(means) - rounds) / len(means)
     effects, variance = share * deviations.value, share * deviations.se**2
     residual = float(variance.mean())

@@ -1,8 +1,8 @@
 """Comparing the conditions of an experiment: every model in every condition, paired with the same model in the first condition.
 
-Cells are those of `boards`: (round, segment, question) at a context level, draws averaged. Context levels are never mixed: each is a
-comparison of its own. Where the conditions differ in what context they show, their context levels are paired in order. The interval and the
-decision on a difference are by whole batteries of questions (see `differences`).
+Cells are those of `boards`: (round, segment, question) at a context level, draws averaged. Each context level is compared separately. If
+the conditions differ in the context that they show, their context levels are paired in order. The interval and the decision on a difference
+are by whole batteries of questions (see `differences`).
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ _READ_IN_BOTH = {
     **{name: f"parsed_{name}" for name in ("difference", "low", "high", "p", "p_adjusted", "decision", "note")},
     "n_pairs": "n_parsed_pairs",
 }
-"""What is said of parsed scores alone, by the name that the same has under the policy."""
+"""Columns from parsed scores only, by the name of the same column under the policy."""
 _STATISTICS = [*_DECIDED_BY[:-2], "margin", "decision", "note", *_READ_IN_BOTH.values()]
 
 
 def load_paired_cells(
     connection: duckdb.DuckDBPyConnection, cases: Sequence[ConditionModel], options: SurveyBoardOptions
 ) -> pd.DataFrame:
-    """The scored and unscored cells of an experiment, each beside the same cell of the same model in the first condition.
+    """The scored and unscored cells of an experiment, each with the scores of the same cell of the same model in the first condition.
 
-    `connection` has a `scores` view; `options.snapshot` is set, for responses of several snapshots do not compare. Columns: `model`,
-    `condition` (the name in the experiment), `condition_place` (0: the first), `round`, `segment`, `question_id`, `context_level`,
+    `connection` has a `scores` view; `options.snapshot` is set, because responses of different snapshots cannot be compared. Columns:
+    `model`, `condition` (the name in the experiment), `condition_place` (0: the first), `round`, `segment`, `question_id`, `context_level`,
     `context_place` (of the level among those of the condition), `same_item` and `cluster` (as in `load_cells`), `score` (0-1; null: unscored),
-    `parsed_score` (of parsed predictions alone), `first_score`, `first_parsed`, `n_total`, `n_ok`, `n_answered` (predictions).
+    `parsed_score` (of parsed predictions only), `first_score`, `first_parsed`, `n_total`, `n_ok`, `n_answered` (predictions).
     """
     connection.execute("SET threads = 1")
     connection.register("asked", _build_asked_frame(cases))
@@ -90,10 +90,9 @@ def compare_conditions(
     margin: float = MARGIN,
     segments: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """The `compare_paired_cells` of the models that were asked in two conditions or more at a level; `segments`: of these only, if any are
-    named.
+    """`compare_paired_cells` for the models with two or more conditions at a level; `segments`: only of these, if any are given.
 
-    `connection` as of `load_paired_cells`; without `predictions` it has no tokens and costs. No rows: nothing can be compared.
+    `connection`: see `load_paired_cells`; without `predictions` there are no tokens and costs. No rows: nothing can be compared.
     """
     cells = load_paired_cells(connection, cases, options)
     cells = cells[cells["segment"].isin(segments)] if segments else cells
@@ -107,18 +106,17 @@ def compare_conditions(
 
 
 def compare_paired_cells(cells: pd.DataFrame, usage: pd.DataFrame, *, margin: float = MARGIN) -> pd.DataFrame:
-    """Each model in each condition against the first condition, over the cells that both have a score for, of those asked in every condition.
+    """Each model in each condition against the first condition, over the cells that have a score in both and a response in every condition.
 
-    Each context level is compared by itself, as if the others had not been asked; its rows stand together, levels in their order.
+    Each context level is compared separately; its rows are adjacent, levels in their order.
 
-    `cells` as of `load_paired_cells`, `usage` as of `load_condition_usage`. Columns: `model`, `condition`, `context_level`, `n_pairs`,
-    `score` and
-    `first_score` (means over the pairs), `difference` (their difference; null in the first condition, which is compared with nothing),
-    `low` and `high` (95 % interval), `p` (t test by whole batteries), `p_adjusted` (over the rows of the level, by Holm), `n_questions`,
-    `n_batteries`, `margin`, `decision`, `note`, the same as `parsed_...` of the pairs that were answered readably in both conditions
-    (`n_parsed_pairs`), `n_total` (predictions), `parse_rate`, and the columns of `usage`. `decision`: `better` or `worse`
-    (p_adjusted < .05), else `equivalent` (the 90 % interval lies within +-`margin`), else `undecided`. `parsed_note` says where readable
-    responses alone decide otherwise. Raises ConfigError for a margin that is not above 0 and below 1.
+    `cells` from `load_paired_cells`, `usage` from `load_condition_usage`. Columns: `model`, `condition`, `context_level`, `n_pairs`,
+    `score` and `first_score` (means over the pairs), `difference` (their difference; null in the first condition), `low` and `high` (95 %
+    interval), `p` (t test by whole batteries), `p_adjusted` (Holm, over the rows of the level), `n_questions`, `n_batteries`, `margin`,
+    `decision`, `note`, the same as `parsed_...` for the pairs with readable responses in both conditions (`n_parsed_pairs`), `n_total`
+    (predictions), `parse_rate`, and the columns of `usage`. `decision`: `better` or `worse` (p_adjusted < .05), else `equivalent` (the 90 %
+    interval is within +-`margin`), else `undecided`. `parsed_note` says if readable responses only lead to another decision. Raises
+    ConfigError for a margin that is not above 0 and below 1.
     """
     if not 0 < margin < 1:
         raise ConfigError(f"margin {margin}: allowed: a difference of scores above 0 and below 1, such as {MARGIN}")
@@ -155,7 +153,7 @@ def _compare_at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float) -
 
 
 def _add_decisions(table: pd.DataFrame, paired: pd.DataFrame, margin: float) -> pd.DataFrame:
-    """`table` with what `paired` decides, by the policy and by parsed scores alone, and why where it decides nothing."""
+    """`table` with the decisions from `paired`, by the policy and by parsed scores only, and why there is none."""
     decisions = _decide(paired, margin).set_index(_COMPARED_BY)
     readable = paired.assign(score=paired["parsed_score"], first_score=paired["first_parsed"])
     if not readable.equals(paired):
@@ -168,17 +166,17 @@ def _add_decisions(table: pd.DataFrame, paired: pd.DataFrame, margin: float) -> 
     has_no_pair = is_compared & (table["n_pairs"] == 0)
     table.loc[has_no_pair, [*_N_BEHIND, "decision", "note"]] = (0, 0, DECISIONS[-1], "no pair has a score in both conditions")
     unread = is_compared & ((table["n_ok"] == 0) | _take_first_condition(table, "n_ok").eq(0)) & ~has_no_pair
-    table.loc[unread, ["decision", "note"]] = (DECISIONS[-1], "no answer could be read in one of the two")
+    table.loc[unread, ["decision", "note"]] = (DECISIONS[-1], "one of the two conditions has no readable response")
     none_read = is_compared & table["n_parsed_pairs"].isna()
     table.loc[none_read, ["n_parsed_pairs", "parsed_decision", "parsed_note"]] = (0, DECISIONS[-1], "")
     renamed_table = table.rename(columns={"decision": "verdict", "parsed_decision": "parsed_verdict"})
-    table["parsed_note"] = describe_disagreement(renamed_table, SCORED, "were answered readably in both conditions", {})
+    table["parsed_note"] = describe_disagreement(renamed_table, SCORED, "have readable responses in both conditions", {})
     table["parsed_note"] = table["parsed_note"].where(is_compared)
     return table.astype({"n_parsed_pairs": "Int64"})
 
 
 def _remove_pair_rounding(paired: pd.DataFrame) -> pd.DataFrame:
-    """The pairs, with equal scores where only the order of addition tells them apart: their difference is exactly 0."""
+    """The pairs, with exactly equal scores where they differ only by rounding, so that the difference is exactly 0."""
     apart = remove_rounding((paired["score"] - paired["first_score"]).to_numpy(), paired["score"].to_numpy())
     return paired.assign(score=np.where(apart == 0, paired["first_score"], paired["score"]))
 
@@ -205,14 +203,12 @@ def _decide(paired: pd.DataFrame, margin: float) -> pd.DataFrame:
     table["p_adjusted"] = holm(table["p"])
     table["decision"] = verdicts(table, DECISIONS, margin)
     small = table["decision"].isin(DECISIONS[:2]) & (table["difference"].abs() < margin)
-    table.loc[small, "note"] = f"found, but smaller than the margin of {margin:g}"
+    table.loc[small, "note"] = f"significant, but smaller than the margin of {margin:g}"
     return table
 
 
 def filter_asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
-    """Of `load_paired_cells` those that a model was asked in all its conditions of the level: what was asked in one alone compares with
-    nothing.
-    """
+    """The cells of `load_paired_cells` that a model has in all of its conditions of the level; others cannot be compared."""
     cell = [*_AT_LEVEL, *KEYS.pair]
     in_conditions = cells.groupby(cell)["condition"].transform("nunique")
     return cells[in_conditions == cells.groupby(_AT_LEVEL)["condition"].transform("nunique")]
@@ -221,9 +217,9 @@ def filter_asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
 def load_condition_usage(
     connection: duckdb.DuckDBPyConnection, cases: Sequence[ConditionModel], options: SurveyBoardOptions, cells: pd.DataFrame
 ) -> pd.DataFrame:
-    """Tokens and dollars of each model in each condition at each context level, of the requests for the cells that are compared.
+    """Tokens and dollars of each model in each condition at each context level, for the requests of the compared cells.
 
-    `cells` as of `load_paired_cells`: what was asked in one condition alone does not count. Columns: `model`, `condition`, `context_place`,
+    `cells` from `load_paired_cells`; cells with only one condition do not count. Columns: `model`, `condition`, `context_place`,
     `prompt_tokens`, `completion_tokens`, `cost_usd` (null: no known price), `unpriced` (responses).
 
     `connection` has a `predictions` view. A request that two conditions share counts in one of them, as everywhere. Baselines have no rows.

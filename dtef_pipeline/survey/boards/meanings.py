@@ -1,6 +1,6 @@
-"""The columns that people are shown of each view: which they are, what they mean, and which of them are the ends of an interval.
+"""The columns that each view shows: their names, their meanings, and which are the ends of an interval.
 
-What a column means is said once, in the schemas of the tables; here are the columns of what is shown without being a table.
+The schemas of the tables describe their columns; this module describes the columns of views that are not tables.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ ENDS: Mapping[str, tuple[str, str]] = {
     "segment_sd_true": ("segment_sd_low", "segment_sd_high"),
     "deviation": ("low", "high"),
 }
-"""Of a view's columns of estimates, those with the ends of their intervals: they decide how many digits are shown."""
+"""By column of estimates, the columns with the ends of its interval, which decide how many digits are shown."""
 SHOWN_INTERVALS = (*(("low", "high"), ("segment_sd_low", "segment_sd_high"), ("score_low", "score_high")),)
-"""The ends of what a view shows as its interval: of these the first that it has."""
+"""The ends of the interval that a view shows: the first of these pairs that it has."""
 OWN_INTERVALS: Mapping[str, str] = {"skill_interval": "skill"}
-"""Columns of people's tables with the interval of another estimate than the one that a view is about, and the estimate's column."""
+"""Interval columns of another estimate than the view's main one, and the column of that estimate."""
 FIRST_OUT = (
     *(
         *OWN_INTERVALS,
@@ -63,7 +63,7 @@ FIRST_OUT = (
         "interval",
     ),
 )
-"""Columns that are hidden first where a table has more than it shows, in this order."""
+"""Columns that are hidden first if a table is too wide, in this order."""
 _COMMON_COLUMNS = (
     *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
     *("skill", "skill_interval", "worth", "n_pairs", "questions", "parse_rate"),
@@ -90,17 +90,17 @@ DRIFT_HEADINGS: Mapping[str, str] = {
     "odds for drift": "Highest odds so far that the model has changed (likelihood ratio); null: too few snapshots",
     "odds needed": "Odds at which the verdict is drift; grows with the number of series that share the error rate",
 }
-"""By heading, the columns that `dtef drift` shows and that its table calls otherwise."""
+"""By heading, the columns that `dtef drift` shows under another name than its table."""
 
 
 def view_columns(by: str) -> tuple[str, ...]:
-    """The columns of a view that are shown to people, where it has them, in their order."""
+    """The columns that a view shows, if it has them, in their order."""
     more = _COMMON_COLUMNS if by in GROUPED else METRICS if _is_by_metric(by) else ()
     return (*BY_NAME[by].columns, *more)
 
 
 def list_subject_columns(by: str) -> tuple[str, ...]:
-    """Those of `view_columns` that are shown however narrow the terminal is."""
+    """The columns of `view_columns` that even a narrow terminal shows."""
     return (*BY_NAME[by].kept, *(METRICS if _is_by_metric(by) else ()))
 
 
@@ -109,7 +109,7 @@ def _is_by_metric(by: str) -> bool:
 
 
 def list_meanings(by: str) -> Mapping[str, str]:
-    """What the columns of a view mean that are shown and described, in a line each."""
+    """The meanings of the shown columns of a view, one line each."""
     table = BY_NAME[by].table
     texts = dict(MEANINGS[table]) if table in MEANINGS else {field.name: description(field) for field in TESTS[table]}
     lower = next((texts[low] for low, _ in SHOWN_INTERVALS if low in texts), BOARD_COLUMNS["score_low"])

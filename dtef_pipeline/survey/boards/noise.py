@@ -1,10 +1,11 @@
-"""How much scores would move if the answers that they are scored against were drawn anew.
+"""How much scores would change with another sample of respondents.
 
-An observed distribution is a sample of n people, of weighted answers of n_effective. Samples of the same size are drawn from it (parametric
-bootstrap: Efron & Tibshirani 1993, ch. 6.5), one set per pair (round, segment, question) for all models, contexts and conditions. The people
-of a country are those of the ages and genders too: what a sample of one attribute has in excess of an answer, the samples of the others have
-as well. Every prediction and every reference is scored against these samples, and predictions that are made of the same answers (the population
-marginal and the leave-one-out mean) move with them. How far each such score is from their mean is the noise that the respondents bring into it.
+An observed distribution is a sample of n people (n_effective for weighted answers). Samples of the same size are drawn from it (parametric
+bootstrap: Efron & Tibshirani 1993, ch. 6.5), one set per pair (round, segment, question) for all models, contexts and conditions. The same
+people make up the countries, ages and genders, so if a sample of one attribute has an answer too often, the samples of the other attributes
+have it too often as well. Every prediction and every reference is scored against these samples; predictions that are computed from the same
+answers (the population marginal and the leave-one-out mean) change with them. The deviation of each score from the mean over samples is the
+noise that is due to the choice of respondents.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ _PREDICTIONS_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SamplingNoise:
-    """Deviations of scores from their mean over samples of the answers, float32, 0 on average and 0 where nothing was scored.
+    """Deviations of scores from their mean over samples of the answers, float32, 0 on average and 0 for unscored cells.
 
-    Those of cells are aligned with the rows of `load_cells`, those of references with pairs; `pair` is the pair of each cell, the last, of
-    zeros, where it is unknown. Taking out the mean takes from the variance, which is given back.
+    Those of cells are aligned with the rows of `load_cells`, those of references with pairs; `pair` is the pair of each cell; for an unknown
+    one it is the last, whose deviations are 0. The variance is corrected for subtracting the mean.
     """
 
     score: Deviations  # (rows, replicates)
@@ -70,10 +71,9 @@ class SamplingNoise:
 def estimate_sampling_noise(
     connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions
 ) -> SamplingNoise | None:
-    """The noise of `cells` (of `load_cells`) under the board's metric; None where there is no table `survey_responses`.
+    """The noise of `cells` (from `load_cells`) under the board's metric; None without a table `survey_responses`.
 
-    `connection` has `scores` as well. A cell's deviation is the mean over its scored draws; a draw that could not be parsed has its score
-    whatever the answers were, so it adds 0.
+    `connection` also has `scores`. A cell's deviation is the mean over its scored draws; an unparseable draw has a fixed score, so it adds 0.
     """
     if not has_table(connection, "survey_responses"):
         return None
@@ -202,8 +202,8 @@ def _compute_marginal_deviations(survey: pa.Table, samples: list[AnswerSamples],
 def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
     """Deviations (scores, replicates) of each of a segment's `scores` under its own metric, 0 on average.
 
-    `survey`: the columns NEEDED of the segment. 0 where nothing was read, where the survey has no such question with as many options, and
-    where its n is unknown.
+    `survey`: the columns NEEDED of the segment. A deviation is 0 if the response is unreadable, if the survey has no such question with as
+    many options, or if its n is unknown.
     """
     survey_rows = filter_with_size(add_effective(survey).select(NEEDED)).sort_by(KEYS.item)
     noise = np.zeros((len(scores), REPLICATES), dtype=np.float32)
@@ -225,7 +225,7 @@ def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
 
 
 def _select_other_people(survey: pa.Table) -> pa.Table:
-    """DRAWN_FROM, of those who are not of the segment: the others of its attribute, or all, where it is alone in its attribute."""
+    """DRAWN_FROM for people outside the segment: the others of its attribute, or all if its attribute has no other segment."""
     answers = pc.coalesce(survey["others"], survey["population"])
     people = pc.if_else(
         pc.is_valid(survey["others"]), survey["others_n"], pc.subtract(survey["population_n"], survey["n"].cast(pa.int64()))
@@ -291,9 +291,7 @@ def filter_with_size(survey: pa.Table) -> pa.Table:
 
 
 def draw_answers(survey: pa.Table, rows: Places, rng: np.random.Generator) -> Iterator[AnswerSamples]:
-    """Samples by number of options. `survey`: DRAWN_FROM, as of `filter_with_size`; `rows`: rows whose questions are drawn, in every
-    segment.
-    """
+    """Samples by number of options. `survey`: DRAWN_FROM, from `filter_with_size`; `rows`: rows whose questions are drawn, in every segment."""
     lists = {name: survey[name].combine_chunks() for name in ("observed", "dont_know", "positions")}
     sizes = np.diff(lists["observed"].offsets.to_numpy())
     n_drawn = np.maximum(np.rint(sample_sizes(survey)), 1).astype(np.int64)
@@ -337,7 +335,7 @@ def _build_groups(group: Places, question: Places, n: Floats, moves: Floats) -> 
 
 
 def _find_largest_groups(question: Places, size: Floats) -> Places:
-    """Of each group, the group of the same question that is largest; the first of several."""
+    """For each group, the largest group of the same question; the first of several."""
     order = np.lexsort((-size, question))
     _, first, of = np.unique(question[order], return_index=True, return_inverse=True)
     largest = np.empty(len(order), dtype=np.int64)
@@ -346,11 +344,11 @@ def _find_largest_groups(question: Places, size: Floats) -> Places:
 
 
 def _share_moves(answers: Floats, groups: _Groups) -> Floats:
-    """The samples of each attribute moved so that all of its people together answer as those of the question's largest attribute do.
+    """The samples of each attribute, shifted so that all of its people together answer as those of the question's largest attribute.
 
-    With A and B the mean moves of two attributes of N and M <= N of the same people, B is replaced by A + sqrt(1 - M / N) B: its variance stays
-    what it was, and its covariance with A is that of M of the N people. Whoever is of both segments is so counted as often as if attributes
-    were independent of each other.
+    If A and B are the mean shifts of two attributes with N and M <= N of the same people, B is replaced by A + sqrt(1 - M / N) B: its variance
+    is unchanged, and its covariance with A is that of M of the N people. So the overlap of two segments is as large as if attributes were
+    independent.
     """
     mean = groups.moved / groups.size[:, None, None]
     weight = np.sqrt(1 - groups.size / groups.size[groups.main])[:, None, None]

@@ -1,4 +1,4 @@
-"""The batteries of questions, linked over rounds: what results on questions are independent by."""
+"""The batteries of questions, linked over rounds. Results of different batteries are independent."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SHARED_WORDS = 3
 
 
 def load_question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """`cluster`, the linked battery, of each (round, question_id) of `survey_responses`; no rows where there is no such table.
+    """`cluster`, the linked battery, of each (round, question_id) of `survey_responses`; no rows without that table.
 
-    Those of `take_links`, where a connection to some of the rounds was given them: rounds that are left out link batteries too.
+    If `take_links` was called, its links are used: for a connection to some of the rounds, because the other rounds link batteries, too.
 
     Raises WarehouseError for a survey that was ingested by a version without batteries.
     """
@@ -36,7 +36,7 @@ def load_question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFram
 
 
 def take_links(connection: duckdb.DuckDBPyConnection, clusters: pd.DataFrame) -> None:
-    """Let `load_question_clusters` be these, of all rounds, whichever rounds the connection has."""
+    """Make `load_question_clusters` return these links of all rounds, whichever rounds the connection has."""
     connection.register(_GIVEN, clusters)
 
 
@@ -56,7 +56,7 @@ def load_linked_questions(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame
 
 
 def load_questionnaires(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """`load_linked_questions` in the order of rounds and questionnaires; `same_item` is equal where text and options are."""
+    """`load_linked_questions` in the order of rounds and questionnaires; `same_item` is equal if text and options are equal."""
     places = connection.execute(
         "SELECT round, question_id, min(question_order) AS place FROM survey_responses GROUP BY ALL"
     ).df()
@@ -67,7 +67,7 @@ def load_questionnaires(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 
 
 def build_question_batteries(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """One row of schema QUESTION_BATTERIES per question of a round; without rows where there is no `survey_responses`.
+    """One row of schema QUESTION_BATTERIES per question of a round; no rows without `survey_responses`.
 
     Raises WarehouseError for a survey that was ingested by a version without batteries.
     """
@@ -80,9 +80,7 @@ def build_question_batteries(connection: duckdb.DuckDBPyConnection) -> pa.Table:
 
 
 def explain_link(questions: pd.DataFrame) -> str:
-    """Why the questions of one linked battery are together; empty where there is a single one. `questions`: its rows of
-    `load_questionnaires`.
-    """
+    """Why the questions of one linked battery are together; empty for a single question. `questions`: its rows of `load_questionnaires`."""
     return "; ".join(dict.fromkeys(_list_link_reasons(questions)))
 
 
@@ -97,7 +95,7 @@ def _list_link_reasons(questions: pd.DataFrame) -> Iterator[str]:
     if questions.groupby("same_item")["round"].nunique().max() > 1:
         yield "questions asked in several rounds"
     elif len({*questions["round"]}) > 1:
-        yield "questions in other words or over other options in another round"
+        yield "questions with other words or options in another round"
 
 
 def _describe_shared_wording(texts: Sequence[str], options: Sequence[Sequence[str]]) -> str:
@@ -105,8 +103,10 @@ def _describe_shared_wording(texts: Sequence[str], options: Sequence[Sequence[st
     words = [question.split() for question in texts]
     opening, ending = count_common_words(words), count_common_words([[*reversed(word_list)] for word_list in words])
     if opening >= _SHARED_WORDS:
-        return f"one stem: “{' '.join(words[0][:opening])} …”"
+        return f"same stem: “{' '.join(words[0][:opening])} …”"
     if ending >= _SHARED_WORDS:
-        return f"one stem: “… {' '.join(words[0][-ending:])}”"
+        return f"same stem: “… {' '.join(words[0][-ending:])}”"
     lacking = not any(Wording.reduce_wording(question, choices).asks for question, choices in zip(texts, options, strict=True))
-    return "items of one list over one scale" if lacking else "asked next to each other over one scale, or again later"
+    return (
+        "items of one list with the same scale" if lacking else "neighbouring questions with the same scale, or repeated later"
+    )

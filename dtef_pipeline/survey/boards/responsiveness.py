@@ -1,7 +1,7 @@
-"""Context responsiveness: whether a model's scores rise with the answers of the group that it is shown, or stay what it thought anyway.
+"""Context responsiveness: whether a model's scores rise with the answers of the group that it is shown.
 
-All is paired within a (segment, question) as one model variant answered it under one condition, at several context levels: hard questions
-and small segments are so in every level, and drop out.
+Scores are paired within a (segment, question) of one model variant under one condition, at several context levels. So the difficulty of
+questions and the size of segments, which are the same at every level, cancel.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from dtef_pipeline.survey.keys import KEYS
 
 _MODEL_CONDITION = [*MODEL, "condition"]
 _AT_LEVELS = [*_MODEL_CONDITION, *KEYS.pair]
-"""What a model was asked at several context levels."""
+"""Key columns of a model's series over context levels."""
 _PROMPT = list(KEYS.cell)
 _READ_AT_BOTH = {
     **{name: f"parsed_{name}" for name in ("difference", "low", "high", "p", "p_adjusted", "verdict", "note")},
     "n_pairs": "n_parsed_pairs",
 }
-"""What is said of parsed scores alone, by the name that the same has under the policy."""
+"""Columns from parsed scores only, by the name of the same column under the policy."""
 _REACTIONS = ("evidence-adapting", "hurt by context", "stereotype-holding", "undecided")
 
 
@@ -66,7 +66,7 @@ class _Rows(NamedTuple):
 def load_context_shown(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     """How many context questions the prompts of each (round, segment, question_id, context_level, condition) really show.
 
-    Columns: those and `context_included` (mean, where a question stands in several prompts). Empty without a `blueprints` view.
+    Columns: these and `context_included` (the mean, if a question is in several prompts). Empty without a `blueprints` view.
     """
     has_blueprints = has_table(connection, "blueprints")
     if not has_blueprints:
@@ -80,16 +80,16 @@ def load_context_shown(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 def compute_responsiveness(
     cells: pd.DataFrame, contexts: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None
 ) -> pd.DataFrame:
-    """How each model variant's score changes with context, one row per condition; as RESPONSIVENESS.
+    """How each model variant's score changes with context, one row per condition, as RESPONSIVENESS.
 
-    `cells` as of `load_cells` (and `noise` aligned with them, as in `comparisons`), `contexts` as of `load_context_shown`.
+    `cells` from `load_cells` (and `noise` aligned with them, as in `comparisons`), `contexts` from `load_context_shown`.
 
-    `slope`: change of score per context question shown, sum (x - mean x)(score - mean score) / sum (x - mean x)^2, means within pairs with
-    two levels or more; null where the numbers shown are unknown or do not differ. `difference`: score at the highest level less that at the
-    lowest, mean over the pairs with both; `p` is of its t test by whole batteries, `p_adjusted` (Holm) over the language models of the
+    `slope`: change of score per context question shown, sum (x - mean x)(score - mean score) / sum (x - mean x)^2, with means within pairs
+    with two levels or more; null if the numbers shown are unknown or equal. `difference`: score at the highest level minus that at the
+    lowest, mean over the pairs with both; `p` is from its t test by whole batteries, `p_adjusted` (Holm) over the language models of the
     same condition. Verdict: evidence-adapting or hurt by context (p_adjusted < .05), stereotype-holding (the 90 % interval of the difference
-    lies within +-0.01), else undecided, as where no answer could be read at a level; null for a baseline, which is computed. What begins with
-    `parsed` says the same of the pairs that were answered readably at both levels. Without two context levels a model has no row.
+    is within +-0.01), else undecided, also if a level has no readable response; null for a baseline. Columns that begin with `parsed` are
+    the same for the pairs with readable responses at both levels. A model without two context levels has no row.
     """
     where, rows, groups, clusters = _select_paired(cells, contexts, options, noise)
     if not len(groups):
@@ -106,19 +106,19 @@ def compute_responsiveness(
     unread = _describe_unread(cells.iloc[where], rows.group, len(groups))
     table["verdict"] = table["verdict"].where(unread == "", _REACTIONS[-1])
     table["note"] = table["note"].where(unread == "", unread)
-    table["parsed_note"] = describe_disagreement(table, options.subject, "were answered readably at both levels", {})
+    table["parsed_note"] = describe_disagreement(table, options.subject, "have readable responses at both levels", {})
     return table.assign(targets=options.targets, metric=options.metric)[list(RESPONSIVENESS.names)]
 
 
 def _judge(change: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
-    """The statistics of each group with `p_adjusted` and `verdict`, both null for a baseline: nothing is shown to what is computed."""
+    """The statistics of each group with `p_adjusted` and `verdict`, both null for a baseline, which sees no context."""
     is_asked = ~groups["model_variant"].map(is_computed).astype(bool)
     statistics = change.assign(p_adjusted=change["p"].where(is_asked).groupby(groups["condition"]).transform(lambda p: holm(p)))
     return statistics.assign(verdict=verdicts(statistics, _REACTIONS, MARGIN).where(is_asked, None))
 
 
 def _select_readable(rows: _Rows) -> _Rows:
-    """The rows by parsed responses alone, whose noise is not thinned by responses that have the same score whatever was observed."""
+    """The rows with parsed responses only; their noise is undiluted, because unparseable responses have fixed scores."""
     noise = None if rows.noise is None else rows.noise * rows.answered[:, None].astype(np.float32)
     return rows._replace(score=rows.parsed, noise=noise)
 
@@ -209,13 +209,13 @@ def _estimate_variance_of_people(rows: _Rows, contrast: Floats, total: Floats) -
 
 
 def _describe_unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:
-    """Of each group, the levels at which no answer could be read, in words: scores of unreadable responses say nothing of context."""
+    """A note on the levels of each group without a readable response, because scores of unreadable responses say nothing about context."""
     level = cells["context_level"].astype(str)
     read = cells["n_ok"].groupby([group, level.to_numpy()], sort=False).sum()
     none = sorted(read.index[read == 0], key=lambda at: _order(at[1]))
     notes = pd.Series("", index=range(groups), dtype=object)
     for place in {place for place, _ in none}:
-        notes[place] = f"no answer could be read at level {', '.join(level for of, level in none if of == place)}"
+        notes[place] = f"no readable response at level {', '.join(level for of, level in none if of == place)}"
     return notes
 
 

@@ -1,8 +1,8 @@
 """The published tables of boards and statistics: context responsiveness, gaps between segments, reliability.
 
-All are made of **cells** (see `boards`), never mix context levels or conditions (but to compare them), and occur twice, for `targets`
-clean and all. `low` and `high` are the ends of a 95 % interval, null where there is none; `note` then says why. `p` is of a two-sided test
-unless stated otherwise. What begins with `parsed` says of readable responses alone what the column without it says under the published policy.
+All are computed from **cells** (see `boards`), mix context levels or conditions only to compare them, and have rows for both `targets`, clean
+and all. `low` and `high` are the ends of a 95 % interval, null if there is none; `note` then says why. `p` is from a two-sided test unless
+stated otherwise. Columns that begin with `parsed` use readable responses only; the others use the published policy.
 """
 
 from __future__ import annotations

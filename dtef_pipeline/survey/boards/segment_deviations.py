@@ -1,8 +1,8 @@
-"""How far a model's score of a segment lies from that of other segments on the same questions, sample size accounted for.
+"""How far a model's score in a segment is from that of other segments on the same questions, given the sample sizes.
 
-A segment of fewer people scores lower under any model, because its answers scatter more about the truth. What that costs a perfect prediction
-is known: 1 - ceiling. An imperfect prediction loses a share of it: where its distance from the truth and the sample's add in squares, the share
-is d(distance) / d(1 - ceiling) = (1 - ceiling) / distance. Scores are compared after that loss is given back.
+Smaller segments score lower with any model, because their answers scatter more around the truth. The loss of a perfect prediction is known:
+1 - ceiling. An imperfect prediction loses a share of it: if its distance from the truth and the sample's add in squares, the share is
+d(distance) / d(1 - ceiling) = (1 - ceiling) / distance. Scores are compared after adding back this loss.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Draws = npt.NDArray[np.floating]
 _SQUARED = ("cosine",)
 """Metrics whose distance is a square: a prediction loses as much as a perfect one."""
 _DIGITS = 12
-"""Of a deviation: what rounding makes of equal segments is none."""
+"""Decimals of a deviation, so that rounding does not make equal segments differ."""
 
 
 def add_levels(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The scored cells of one model asked in one way, with `level` and `parsed_level`: score and parsed score as of very many people.
+    """The scored cells of one model under one condition, with `level` and `parsed_level`: score and parsed score for a very large sample.
 
-    `read` is the share of the scored draws that could be parsed: the others do not move with the answers. Where no cell has a ceiling the levels
-    are the scores; else a cell without one has no level.
+    `read` is the share of the scored draws that were parsed; the others do not change with the answers. If no cell has a ceiling, the levels
+    are the scores; otherwise a cell without one has no level.
     """
     read = cells["n_ok"] / cells["n_answered"].where(cells["n_answered"] > 0, 1)
     short, distance = 1 - cells["ceiling"].astype(np.float64), 1 - cells["parsed_score"].astype(np.float64)
@@ -44,9 +44,9 @@ def add_levels(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def select_comparable_cells(cells: pd.DataFrame, level: str, within: Sequence[str] = ()) -> pd.DataFrame:
-    """The cells with a `level` on questions on which another segment has one as well; a question of two rounds is two questions.
+    """The cells with a `level` whose question has a level in another segment, too; a question of two rounds is two questions.
 
-    `within`: columns in which these other segments have the same; none: all cells are compared.
+    `within`: columns in which the other segments must have the same value; none: all cells are compared.
     """
     level_cells = cells[cells[level].notna()]
     together = level_cells.groupby([*within, *KEYS.shared_item], observed=True, sort=False)[level].transform("size")
@@ -54,7 +54,7 @@ def select_comparable_cells(cells: pd.DataFrame, level: str, within: Sequence[st
 
 
 def number_groups(cells: pd.DataFrame, by: Sequence[str]) -> Codes:
-    """(cells,) the group of each, from 0 in the order in which groups come. No name is missing."""
+    """(cells,) the group of each cell, from 0 in order of appearance. No name may be missing."""
     key = np.zeros(len(cells), dtype=np.int64)
     for name in by:
         codes = pd.factorize(cells[name])[0]
@@ -65,16 +65,15 @@ def number_groups(cells: pd.DataFrame, by: Sequence[str]) -> Codes:
 def estimate_segment_deviations(
     cells: pd.DataFrame, level: str, segment: Codes, noise: Draws | None, subject: BoardSubject
 ) -> Estimates:
-    """Mean `level` of each segment less that of the other segments on the same questions, (segments,) each.
+    """Mean `level` of each segment minus that of the other segments on the same questions, (segments,) each.
 
-    `cells`: of `select_comparable_cells`, one or more, with `segment` (cells,) from 0 and `place`, the row of `noise` (cells, replicates)
-    that says what
-    other people would do to the score; None: not known.
+    `cells`: from `select_comparable_cells`, one or more, with `segment` (cells,) from 0 and `place`, the row of `noise` (cells, replicates),
+    the change of the score with other respondents; None: unknown.
 
-    The variance is a + b + c. a: how batteries scatter, by the jackknife of whole batteries, less b; a segment has few batteries, so that it
-    is pooled over segments in proportion to 1 / effective batteries, and so are the degrees of freedom (analysis of means: Nelson, Wludyka &
-    Copeland 2005). b: what a segment's own sample of people does, which differs between segments (a known sampling variance
-    beside a pooled one: Fay & Herriot 1979). c: what the same people do to all batteries alike (`shared_variance`).
+    The variance is a + b + c. a: the scatter of batteries, by the jackknife of whole batteries, minus b. A segment has few batteries, so a is
+    pooled over segments in proportion to 1 / effective batteries, and so are the degrees of freedom (analysis of means: Nelson, Wludyka &
+    Copeland 2005). b: the sampling variance of a segment's own respondents, which differs between segments (a known sampling variance next to
+    a pooled one: Fay & Herriot 1979). c: the part that the same respondents contribute to all batteries (`shared_variance`).
     """
     item, cluster, people = (number_groups(cells, by) for by in (KEYS.shared_item, [KEYS.cluster], ["round"]))
     shape = (int(cluster.max()) + 1, int(segment.max()) + 1)
@@ -92,19 +91,19 @@ def estimate_segment_deviations(
 
 
 def _pool_scatter(estimates: Estimates, batteries: Floats, sample: Floats, shared: Floats) -> Estimates:
-    """The estimates with one scatter of batteries for all segments, beside what is known of each."""
+    """The estimates with a scatter of batteries that is pooled over segments, plus the known variance of each."""
     degrees = np.where(estimates.n_clusters > 1, estimates.degrees, 0)
     variances = np.nan_to_num(estimates.se**2) * batteries
     if not (degrees * variances).any():
         return estimates
     scatter = max(float(degrees @ (variances - sample * batteries) / degrees.sum()), 0.0)
-    # All segments together lie nowhere, so that one of them is no news.
+    # The deviations of all segments sum to 0, so one of them is redundant.
     free = max(float(degrees.sum()) * (1 - 1 / len(variances)), 1.0)
     return estimates._replace(se=np.sqrt(scatter / batteries + sample + shared), degrees=np.full(len(variances), free))
 
 
 def _subtract_others(values: Floats, item: Codes) -> Floats:
-    """Values (cells,) less the mean of the other cells of the same item."""
+    """Values (cells,) minus the mean of the other cells of the same item."""
     count = np.bincount(item)[item]
     return np.asarray((values - np.bincount(item, values)[item] / count) * count / (count - 1))
 

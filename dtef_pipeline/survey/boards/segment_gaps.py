@@ -1,4 +1,4 @@
-"""Which segments a model predicts worse or better than the other segments of their attribute, sample size accounted for."""
+"""Segments that a model predicts worse or better than the other segments of their attribute, given the sample sizes."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ from dtef_pipeline.survey.boards.segment_deviations import (
 from dtef_pipeline.survey.keys import KEYS
 
 _TESTED = ("deviation", "low", "high", "p", "p_adjusted", "note")
-_NO_CEILINGS = "not tested: ceilings are not known, so sample size is not accounted for; ingest the round again"
+_NO_CEILINGS = "not tested: ceilings are unknown, so sample size cannot be accounted for; ingest the round again"
 _EACH_BY_THE_OTHER = "not tested: each of the two segments is predicted by the other's answers"
-_ABOVE_CEILING = "not tested: the scores lie above the ceiling, as those of a model that knows the observed answers"
+_ABOVE_CEILING = "not tested: the scores are above the ceiling; the model seems to know the observed answers"
 _NO_COMMON_QUESTION = "not tested: no other segment of the attribute was asked the same questions"
 
 
 def compute_segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None = None) -> pd.DataFrame:
-    """The table `segment_gaps` (schema SEGMENT_GAPS): a row per model, way of asking, attribute and segment, the worst predicted segment first.
+    """The table `segment_gaps` (schema SEGMENT_GAPS): a row per model, condition, attribute and segment, the worst predicted segment first.
 
-    `cells` as of `load_cells`, `noise` (cells, replicates) as of `estimate_sampling_noise`. `deviation` is how far the mean score lies
-    from `expected`:
-    from the mean of the attribute's other segments on the same questions, had they as many people. Its interval and two-sided `p` are by t of
-    whole batteries (see `estimate_segment_deviations`). `p_adjusted` is over the segments of the model's attribute (Holm): any false
-    finding among them
-    is as rare as 5 %. `parsed_deviation` and `parsed_verdict` are the same over parsed responses alone. Attributes of one segment have no rows;
-    segments that share no question with another one of their attribute have no deviation. `note` says why a row has no interval or no verdict.
+    `cells` from `load_cells`, `noise` (cells, replicates) from `estimate_sampling_noise`. `deviation` is the mean score minus `expected`, the
+    mean that the attribute's other segments would have on the same questions with as many people. Its interval and two-sided `p` are from a t
+    test by whole batteries (see `estimate_segment_deviations`). `p_adjusted` (Holm) is over the segments of the model's attribute: the
+    probability of any false finding among them is at most 5 %. `parsed_deviation` and `parsed_verdict` use parsed responses only. Attributes
+    of one segment have no rows; segments that share no question with another one of their attribute have no deviation. `note` says why a row
+    has no interval or no verdict.
     """
     frame = _select_cells_of_groups(cells, options.metric)
     rows = _judge(frame, "level", options, noise)
@@ -59,7 +58,7 @@ def compute_segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draw
 
 
 def _select_cells_of_groups(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The scored cells, with levels, of attributes of several segments. A `group` is one model's attribute; groups stand one after the other."""
+    """The scored cells, with levels, of attributes of several segments. A `group` is one model's attribute; groups are consecutive."""
     scored_cells = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
     models = [
         add_levels(model_cells, metric) for _, model_cells in scored_cells.groupby(list(KEYS.series), observed=True, sort=False)
@@ -95,10 +94,10 @@ def _judge(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws 
 
 
 def _test(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws | None) -> dict[str, npt.ArrayLike]:
-    """What is said of each segment of one group, by the names of _TESTED; segments in the order of the cells."""
+    """The results of each segment of one group, by the names of _TESTED; segments in the order of the cells."""
     deviations = estimate_segment_deviations(cells, level, number_groups(cells, ["segment"]), noise, options.subject)
     p = deviations.p()
-    # Of two segments each lies as far from the other: one test.
+    # The deviations of two segments have the same size, so they are one test.
     adjusted = p if len(p) == 2 else holm(p)
     reason = _explain_untested(cells, len(p), options)
     few = (explain_missing(int(count), KEYS.cluster_noun, "interval and no test") for count in deviations.n_clusters)

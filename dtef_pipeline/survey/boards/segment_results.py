@@ -66,12 +66,12 @@ ASKED = (*NEEDED, "battery")
 def compute_segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
     """Aggregate `scores` rows (any number of segments and snapshots) into `segment_results` rows.
 
-    `survey`: the columns ASKED of their `survey_responses`; a question that has no row is a battery of its own, whose respondents are not known.
+    `survey`: the columns ASKED of their `survey_responses`; a question without a row is a battery of its own with unknown respondents.
 
-    Means are over predictions, draws included; metric means over parsed predictions alone; `score` over those the published policy
-    scores. Context levels, conditions and snapshots are never mixed. Every group occurs twice, for `targets` clean and all. The interval is
-    that of boards: for questions like these, in whole batteries, asked of people like these, who answer all of them. It depends on no other
-    segment's rows.
+    Means are over predictions, including draws; metric means are over parsed predictions only, `score` is over the predictions that the
+    published policy scores. Context levels, conditions and snapshots are never mixed. Every group occurs twice, for `targets` clean and all.
+    The interval is that of boards: for other batteries of this kind and other respondents, who answer all questions. It does not depend on
+    the rows of other segments.
     """
     # One thread: sums of several are added in any order, and equal scores are to give equal digits.
     with duckdb.connect(config={"threads": 1}) as connection:
@@ -124,7 +124,7 @@ def _average_segment(rows: pa.Table, survey: pa.Table, noise: Deviations, place:
 
 
 def _number_batteries(questions: pa.Array, survey: pa.Table) -> tuple[Codes, int]:
-    """Of each question the place of its battery among those of the segment, in order of their names, and how many there are."""
+    """For each question the index of its battery among those of the segment, in order of their names, and the number of batteries."""
     batteries = survey["battery"].take(pc.index_in(questions, survey[KEYS.item].combine_chunks())).combine_chunks()
     categories = pc.coalesce(batteries, questions).dictionary_encode()
     order = np.argsort(np.argsort(categories.dictionary.to_numpy(zero_copy_only=False)))

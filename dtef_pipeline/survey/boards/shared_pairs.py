@@ -1,4 +1,4 @@
-"""Scores over the context levels that may be read as a curve: at every level over the same pairs."""
+"""Scores over the context levels that can be drawn as a curve, because every level has the same pairs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _CURVE = ["model_variant", "condition"]
 def restrict_to_shared_pairs(connection: duckdb.DuckDBPyConnection, board: pd.DataFrame) -> pd.DataFrame:
     """Rows of the overall board, each `score` (0-1, higher is better) over the pairs that its model has a score for at all of its levels.
 
-    `n_pairs` is their number. Where a model has the same pairs at every level, its rows stay as they are; where it has not, they have no
-    ends of an interval, since those of the board are of other pairs. Where no pair has a score at every level, the score is null.
+    `n_pairs` is their number. If a model has the same pairs at every level, its rows are unchanged; otherwise they have no interval, because
+    that of the board is for other pairs. If no pair has a score at every level, the score is null.
     """
     if not len(board):
         return board

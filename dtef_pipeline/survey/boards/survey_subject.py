@@ -1,4 +1,4 @@
-"""What of surveys is ranked and compared: their key columns, metrics and measures, and the options of their boards."""
+"""The boards of surveys: key columns, metrics, measures and options."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
 
 _EQUAL_SCORES, _EQUAL_NOISE = 1e-12, 1e-7
 MIN_ROOM = 0.005
-"""Room between the leave-one-out marginal and the ceiling, in units of the score, below which no skill is given: noise alone would decide it."""
+"""Room between the leave-one-out marginal and the ceiling, in units of the score, below which skill would be mere noise and is null."""
 ROOM_WIDTH, ROOM_SHARE, SURE_CLUSTERS = 0.05, 0.5, 10
 """An interval of skill needs so many clusters, and that the interval of the room itself is above 0 and narrower than the first, in units of
-the score, or than this share of the room. (A limit relative to the room alone would show skill where a small room came out large by chance.)"""
+the score, or than this share of the room. (A limit relative only to the room would show skill if a small room was large by chance.)"""
 ADDED = (
     *("score_low", "score_high", "parsed_score", "ceiling", "skill", "skill_low", "skill_high", "worth"),
     *("n_questions", "n_batteries", "note"),
@@ -47,10 +47,10 @@ def compute_measures(grid: Grid) -> Measures:
     """`ceiling`, `skill` with its interval, and `worth` of the rows of a board.
 
     `ceiling`: mean ceiling of the scored cells. `skill` = (score - others) / (ceiling - others) of means over the cells with all three: 0 = the
-    leave-one-out marginal, 1 = as good as the samples allow, below 0 = worse than the marginal; null where there is less room than MIN_ROOM,
-    and without interval where too little is known of it (ROOM_WIDTH, ROOM_SHARE, SURE_CLUSTERS). `worth` = sum gini / sum l2_corrected:
-    respondents of a real sample that would predict as well; null where the error is not above 0, and for the population marginal, which
-    contains the answers that it is scored against.
+    leave-one-out marginal, 1 = as good as the samples allow, below 0 = worse than the marginal; null if the room between both is less than
+    MIN_ROOM, and without interval if the room is too uncertain (ROOM_WIDTH, ROOM_SHARE, SURE_CLUSTERS). `worth` = sum gini / sum
+    l2_corrected: the size of a real sample that would predict as well; null if the error is not above 0, and for the population marginal,
+    which contains the answers that it is scored against.
     """
     has_score = np.isfinite(grid.column("score"))
     ceiling = grid.mean(np.where(has_score, grid.column("ceiling"), np.nan))
@@ -65,7 +65,7 @@ def compute_measures(grid: Grid) -> Measures:
 
 
 def _compute_skill(grid: Grid) -> dict[str, Floats]:
-    """`skill`, `skill_low` and `skill_high`; with other answers the score and the marginal move, the ceiling does not."""
+    """`skill`, `skill_low` and `skill_high`; other answers change the score and the marginal, but not the ceiling."""
     score, below, ceiling = (grid.column(name) for name in ("score", "others", "ceiling"))
     top, bottom = _subtract_or_zero(score, below), np.where(np.isfinite(score), ceiling - below, np.nan)
     is_known = np.isfinite(top) & np.isfinite(bottom)
@@ -106,14 +106,14 @@ def _compute_skill(grid: Grid) -> dict[str, Floats]:
 
 
 def _subtract_or_zero(first: Floats, second: Floats) -> Floats:
-    """The difference, 0 where it is what rounding makes of equal numbers."""
+    """The difference, or exactly 0 if it is due to rounding."""
     difference = first - second
     difference[np.abs(difference) < _EQUAL_SCORES] = 0
     return difference
 
 
 def _subtract_noise(noise: SamplingNoise, difference: Floats) -> Deviations:
-    """Noise of a score less that of the marginal: where the two are equal and move alike it is 0, whatever rounding makes of it."""
+    """Noise of a score minus that of the marginal; exactly 0 if both are equal except for rounding."""
     moves = noise.score - noise.others[noise.pair]
     equal = np.flatnonzero(difference == 0)
     moves[equal] = np.where(np.abs(moves[equal]) < _EQUAL_NOISE, 0, moves[equal])
@@ -121,9 +121,9 @@ def _subtract_noise(noise: SamplingNoise, difference: Floats) -> Deviations:
 
 
 def _widen_interval(low: Floats, high: Floats, room: Floats, low_room: Floats) -> tuple[Floats, Floats]:
-    """The ends that skill has by one ceiling or the other: the `room` to the ceiling, and that to the lowered one, MIN_ROOM or more.
+    """The ends of skill under the ceiling and the lowered ceiling: with the `room` to the first, and that to the second, MIN_ROOM or more.
 
-    Where other questions and people might leave much less room, a ratio to it could be anything (Fieller 1954).
+    If other questions and people could leave much less room, the ratio to it is unbounded (Fieller 1954).
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         more = np.maximum(np.where(np.isfinite(low_room), room / np.maximum(low_room, MIN_ROOM), 1), 1)
@@ -131,7 +131,7 @@ def _widen_interval(low: Floats, high: Floats, room: Floats, low_room: Floats) -
 
 
 def _count_unknown(grid: Grid) -> tuple[Floats, Floats]:
-    """Of each row the scored cells of which no n is known, though their references are, and all scored cells."""
+    """For each row, the number of scored cells with references but an unknown n, and of all scored cells."""
     has_score = np.isfinite(grid.column("score"))
     unknown = has_score & np.isfinite(grid.column("uniform")) & np.isnan(grid.column("gini")) & np.isnan(grid.column("ceiling"))
     weights = np.ones(len(has_score))
@@ -141,9 +141,9 @@ def _count_unknown(grid: Grid) -> tuple[Floats, Floats]:
 def _write_skill_notes(
     columns: Mapping[str, Floats], error: Floats, of_marginal: Chosen, no_end: Chosen, unknown: Floats, n_scored: Floats
 ) -> list[list[str]]:
-    """Why a row has no skill or no worth, or skill no interval, in words; empty where it has all.
+    """Why a row has no skill, no worth or no interval of skill, in words; empty if it has all.
 
-    `no_end`: which rows have skill without an interval; `unknown`: of how many of its `n_scored` pairs no n is known.
+    `no_end`: rows that have skill without an interval; `unknown`: the number of the `n_scored` pairs with an unknown n.
     """
     why: list[list[str]] = [[] for _ in error]
     no_ceiling, no_skill = np.isnan(columns["ceiling"]), np.isnan(columns["skill"])
@@ -152,24 +152,26 @@ def _write_skill_notes(
         if unknown[place]:
             why[place].append(_describe_unknown(int(unknown[place]), int(n_scored[place])))
         elif no_ceiling[place]:
-            why[place].append("no ceiling known")
+            why[place].append("the ceiling is unknown")
         elif no_skill[place]:
-            why[place].append("no skill: the answer of everybody else is not known, or it reaches the ceiling")
+            why[place].append("no skill: the leave-one-out marginal is unknown, or it reaches the ceiling")
         elif no_end[place]:
             why[place].append(
-                "skill has no interval: the data do not show how far the ceiling lies above the answer of everybody else"
+                "skill has no interval: the distance from the leave-one-out marginal to the ceiling is too uncertain"
             )
         if no_worth[place]:
-            why[place].append("no worth: sampling noise alone explains the error")
+            why[place].append("no worth: sampling noise explains the whole error")
     return why
 
 
 def _describe_unknown(unknown: int, n_scored: int) -> str:
-    """What a row lacks where no n is known of some of its scored pairs, or of all."""
+    """What a row lacks if the n of some or all of its scored pairs is unknown."""
     if unknown == n_scored:
-        return "the number of respondents is unknown: there is no ceiling, skill or worth, and intervals cover other questions only"
+        return (
+            "the number of respondents is unknown: no ceiling, skill or worth, and intervals ignore the choice of respondents"
+        )
     reason = f"the number of respondents is unknown in {unknown:,} of {n_scored:,} pairs"
-    return f"{reason}: ceiling, skill and worth cover the other pairs, and so does what intervals add for other people"
+    return f"{reason}: ceiling, skill and worth use the other pairs, and intervals allow for the choice of respondents on those only"
 
 
 SCORED = BoardSubject(
@@ -197,11 +199,10 @@ SCORED = BoardSubject(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyBoardOptions(BoardOptions):
-    """Which scores of surveys a board is made of: of these rounds, segments and context levels (none: all).
+    """The scores of a board: of these rounds, segments and context levels (none: all), under one condition (None: each).
 
-    Under one condition (None: under each). `questions`: only so many of each round, `sample_segments`:
-    only so many segments of each, both as drawn; None: all. `non_answers`: also segments of
-    people who gave no answer; those named in `segments` always count.
+    `questions`: only the first so many drawn questions of each round; `sample_segments`: only the first so many drawn segments of each
+    question; None: all. `non_answers`: include segments of people who did not answer; segments in `segments` always count.
     """
 
     subject: BoardSubject = SCORED
@@ -220,7 +221,7 @@ class SurveyBoardOptions(BoardOptions):
 
     @property
     def people(self) -> list[str]:
-        """All segments of a round are of the same people. Where each question is asked of a few, two questions share them in equal segments."""
+        """The keys of rows with the same people: those of a round, or with sampled segments those of a round and segment."""
         return list(self.subject.keys.space[: 1 if self.sample_segments is None else 2])
 
     @property
@@ -229,7 +230,7 @@ class SurveyBoardOptions(BoardOptions):
 
     @property
     def of_answers(self) -> str | None:
-        """SQL: the segments that are not of people who gave no answer; None: all count."""
+        """SQL: excludes segments of people who did not answer; None: all count."""
         return None if self.non_answers or self.segments else f"NOT {NON_ANSWER_SQL}"
 
     @property

@@ -1,4 +1,4 @@
-"""What is published of the scores: each view by the name people choose it by, its table, and what is shown of it. Loads nothing heavy."""
+"""The views of the scores: the name, table and shown columns of each. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectab
 _COMPARED_IN = ("n_pairs", "n_items", "n_clusters", "note")
 _FOUND_IN = ("n_pairs", "n_questions", "n_batteries", "note")
 BREAKDOWNS = "breakdowns"
-"""The table of all boards that are cut in one way; its column `cut` has the names of their views."""
+"""The table of all breakdowns; its column `cut` has the names of their views."""
 PUBLISHED = (
     BoardView(
         (),
@@ -82,7 +82,7 @@ PUBLISHED = (
         ("model", "other_model", *_APART),
         name="comparisons",
         table="comparisons",
-        shows="every two models: the difference of their scores, and whether chance could have made it",
+        shows="any two models: the difference of their scores, and whether it is significant",
         needs="two models with a score for the same cells",
     ),
     BoardView(
@@ -98,7 +98,7 @@ PUBLISHED = (
         ("segment", "model", *_DEVIATION),
         name="gaps",
         table="segment_gaps",
-        shows="which segments of an attribute a model predicts worse or better than the others, sample size accounted for",
+        shows="segments of an attribute that a model predicts worse or better than the others, given their sizes",
         needs="an attribute with two segments",
     ),
     BoardView(
@@ -106,7 +106,7 @@ PUBLISHED = (
         ("model", "icc", "interval", "model_detectable"),
         name="reliability",
         table="reliability",
-        shows="how far repeated draws of one prompt agree, and how small a difference could be found",
+        shows="agreement of repeated draws of one prompt, and the smallest difference that can be detected",
         needs="a model with a score",
     ),
 )

@@ -1,4 +1,4 @@
-"""Everything that is published of the scores, by view: boards with intervals and tiers, and the tables of statistics."""
+"""Everything published from the scores, by view: boards with intervals and tiers, and the tables of statistics."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ HELD = {
     "reference_scores": ("*",),
     "blueprints": (*KEYS.cell, "context_included"),
 }
-"""Tables that views are made of, and their columns; `scores` must be there, the others say more."""
-_CONTAINS_ANSWERS = "contains the segments' own answers: it can come near the ceiling or pass it"
+"""The tables that views are computed from, and their columns; `scores` is required, the others are optional."""
+_CONTAINS_ANSWERS = "contains the segments' own answers, so its score can approach or exceed the ceiling"
 LEADERBOARD = (
     *("rank", "rank_low", "rank_high", "tier", *MODEL, *KEYS.asked, "targets", "metric"),
     *("score", "score_low", "score_high", "adjusted_score", "parsed_score"),
@@ -48,9 +48,9 @@ LEADERBOARD = (
 
 
 def view(connection: Connection, by: str, options: BoardOptions, evidence: BoardEvidence | None = None) -> pd.DataFrame:
-    """The rows of a view under the options; `evidence` is what `load_evidence` made of the same options, if it was needed before.
+    """The rows of a view under the options; `evidence` is the result of `load_evidence` for the same options, if it exists already.
 
-    Boards are those of `boards.board`, and `consistency`, ranked by its variance component; of the others see `schemas`. `overall` has each
+    Boards are those of `boards.board`, and `consistency`, ranked by its variance component; `schemas` has the others. `overall` has each
     model's `tier` and the range of its ranks. Without `options.intervals` boards have no intervals, tiers and components. Raises ConfigError
     for an unknown view.
     """
@@ -123,4 +123,4 @@ _MAKERS: Mapping[str, Callable[[Connection, BoardOptions, BoardEvidence | None],
     "gaps": _view_segment_gaps,
     "reliability": _view_reliability,
 }
-"""What makes the views that are no boards, by name."""
+"""The functions that compute the views that are not boards, by name."""

@@ -3,7 +3,7 @@
 The rules, in order:
 
 1. Thinking (`<think>...</think>`) is not part of the answer, nor is anything in a JSON object beside its key `distribution`.
-   Of what remains, the end is read (`LOOK_BACK` characters).
+   Only the end of the rest is read (`LOOK_BACK` characters).
 2. What follows the last marker (`DISTRIBUTION:`, `Final answer:`, ...) is read first; the whole text only if that fails.
    A `marked` response (reasoning first, then a marked last line) is read after its marker alone, the line of the marker first.
 3. Arrays, values on a line or in a column, and values beside labels, letters or numbers of options are candidates.
@@ -76,12 +76,12 @@ def read_distribution(text: str | None, n: int, labels: Labels | None, *, has_ma
     if best:
         return ParsedResponse(best.status, None, best.how)
     if is_refusal(plain, labels, has_marker=has_marker):
-        return ParsedResponse("refused", None, "an apology or a refusal, and no distribution")
+        return ParsedResponse("refused", None, "an apology or a refusal without a distribution")
     return make_unparseable("no distribution after the reasoning" if has_marker else NO_DISTRIBUTION)
 
 
 def explain_empty(text: str | None) -> str:
-    return "empty response" if not text or text.isspace() else "nothing outside the thinking"
+    return "empty response" if not text or text.isspace() else "no text outside the thinking"
 
 
 def is_refusal(plain: str, labels: Labels | None, *, has_marker: bool = False) -> bool:
@@ -138,7 +138,7 @@ def _order_by_header(candidate: Candidate, text: str, labels: Labels) -> Candida
     if candidate.how == "array with remarks":
         order = labels.order_in(text[candidate.start : candidate.end])
         if order and order != list(range(len(candidate.values))):
-            return candidate._replace(status="unparseable", how="array whose remarks name the options in another order")
+            return candidate._replace(status="unparseable", how="array with remarks that name the options in another order")
         return candidate
     before = text[max(0, candidate.start - 2000) : candidate.start]
     if "|" in text[candidate.start : candidate.end]:
@@ -151,7 +151,7 @@ def _order_by_header(candidate: Candidate, text: str, labels: Labels) -> Candida
         line_after = text[candidate.end : candidate.end + 2000].partition("\n")[0]
         order = labels.order_in(before.rpartition("\n")[2] + " ; " + line_after)
     if order and order != sorted(order) and len(order) == len(candidate.values):
-        return candidate._replace(status="unparseable", how="values beside the options named in another order")
+        return candidate._replace(status="unparseable", how="values with the options in another order")
     return candidate
 
 

@@ -58,16 +58,16 @@ def read_individuals(text: str | None, labels: Labels, size: int | None, *, has_
     if _name_options(entries, labels):
         return _count_entries(entries, labels, size)
     if entries and all(map(_SHARE.search, entries)):
-        return make_unparseable("percentages where individuals were asked")
+        return make_unparseable("percentages instead of answers of individuals")
     if is_refusal(response, labels, has_marker=has_marker):
-        return ParsedResponse("refused", None, "an apology or a refusal, and no answers of individuals")
+        return ParsedResponse("refused", None, "an apology or a refusal without answers of individuals")
     if entries:
-        return make_unparseable(f"individuals: {entries[0][:60]!r} is no option")
+        return make_unparseable(f"individuals: {entries[0][:60]!r} is not an option")
     return make_unparseable("no answers after the reasoning" if has_marker else "no answers of individuals in the response")
 
 
 def _extract_people_answers(text: str) -> str:
-    """A response that is one JSON value, with its people's answers alone: `[{"person": 1, "answer": "a"}]`, `{"Person 1": "a"}`."""
+    """A response that is one JSON value, reduced to people's answers: `[{"person": 1, "answer": "a"}]`, `{"Person 1": "a"}`."""
     value = decode_json(strip_fence(text[-LOOK_BACK_IN_JSON:]))
     people = value.named("answers")[-1:] if isinstance(value, Pairs) else []
     answers = _list_answers_of_people(people[0] if people else value)
@@ -149,7 +149,7 @@ def _split(line: str, labels: Labels) -> list[str]:
 
 
 def _join_split_labels(items: Sequence[str], labels: Labels) -> list[str]:
-    """Items put together again where a comma stands inside a label: quotes are gone, so that only the label can tell."""
+    """Items rejoined if a label contains a comma; quotes are already removed, so only the label shows this."""
     most = max(name.count(",") for name in labels.names) + 1
     entries: list[str] = []
     place = 0
@@ -197,7 +197,7 @@ def _count_entries(entries: Sequence[str], labels: Labels, size: int | None) -> 
     options = [find_option(entry, labels) for entry in entries]
     if None in options:
         strange = entries[options.index(None)]
-        return make_unparseable(f"individuals: {strange[:60]!r} is no option")
+        return make_unparseable(f"individuals: {strange[:60]!r} is not an option")
     people = len(options)
     if size is not None and not size <= 2 * people <= 4 * size:
         return ParsedResponse("wrong_length", None, f"{people} of {format_count(size, 'individual')}")

@@ -69,7 +69,7 @@ class _Value(NamedTuple):
 
 
 def read_labelled(text: str, labels: Labels) -> list[Candidate]:
-    """Readings of values that stand with an option's label, before or after it."""
+    """Readings of values before or after an option's label."""
     if not labels.distinct:
         return []
     readings = [*_group_runs(text, _find_label_first(text, labels), labels.names, "labelled list")]
@@ -80,7 +80,7 @@ def read_labelled(text: str, labels: Labels) -> list[Candidate]:
 
 
 def read_enumerated(text: str, n: int, labels: Labels | None) -> list[Candidate]:
-    """Readings of values that stand with an option's letter or number."""
+    """Readings of values with an option's letter or number."""
     letters, numbers = _find_enumerated(text, n, labels)
     readings = [*_group_runs(text, letters, _list_letter_names(n), "lettered list")]
     if labels is None or not labels.numeric:
@@ -104,13 +104,13 @@ def _read_value_at(text: str, start: int, colon_follows: bool = False) -> _Value
     if colon_follows and "," in raw and re.match(r" ?[:=]", text[end : end + 2]):
         raw, end = raw[: raw.rindex(",")], match.start(1) + raw.rindex(",")
     elif _MORE_DIGITS.match(text, end):
-        return _Value(math.nan, end, False, "a range or a second number where one value is expected")
+        return _Value(math.nan, end, False, "a range or a second number instead of one value")
     if _NO_SHARE.match(text, end):
         return None
     if not raw[-1].isdigit():
         return _Value(math.nan, end, False, "a value is not a number")
     if not is_joinable(raw):
-        return _Value(math.nan, end, False, f"{raw} is not one number")
+        return _Value(math.nan, end, False, f"{raw} is not a single number")
     return _Value(parse_written_number(raw, commas=True), end, bool(match["percent"]), "")
 
 
@@ -163,7 +163,7 @@ def _find_value_first(text: str, labels: Labels) -> Iterator[Pair]:
 
 
 def _find_enumerated(text: str, n: int, labels: Labels | None) -> tuple[list[Pair], list[Pair]]:
-    """Pairs by letter and pairs by number. A number that stands before an unknown text counts only when no labels are known."""
+    """Pairs by letter and pairs by number. A number before an unknown text counts only if no labels are known."""
     letters: list[Pair] = []
     numbers: list[Pair] = []
     position = 0
@@ -230,7 +230,7 @@ def _make_candidates(text: str, run: dict[int, Pair], twice: list[int], names: S
     elif missing:
         yield Candidate(start, end, "wrong_length", (), f"{how} without {_list_first_few(missing)}")
     elif strangers := _find_strangers(text, start, end, run):
-        yield Candidate(start, end, "wrong_length", (), f"{how} with {_list_first_few(strangers)}, which is no option")
+        yield Candidate(start, end, "wrong_length", (), f"{how} with {_list_first_few(strangers)}, which is not an option")
     else:
         yield make_candidate(start, end, [run[i].value for i in range(len(names))], len(names), how)
 

@@ -55,20 +55,20 @@ AS_IN_THE_SURVEY = Reading()
 def parse_response(
     text: str | None, n_options: int, options: Sequence[str] | None = None, reading: Reading = AS_IN_THE_SURVEY
 ) -> ParsedResponse:
-    """The distribution over `n_options` that a response states; with `options`, values may stand beside their labels.
+    """The distribution over `n_options` that a response states; with `options`, values may have labels.
 
     `options` and the result are in the survey's order, whatever the order in which the prompt listed them. Never raises on any
     text. Raises ValueError when `options` are not `n_options` many.
     """
     if options is not None and len(options) != n_options:
-        raise ValueError(f"n_options is {n_options}, but {format_count(len(options), 'option')} given: {list(options)!r}")
+        raise ValueError(f"n_options is {n_options}, but got {format_count(len(options), 'option')}: {list(options)!r}")
     if n_options < 2:
         return make_unparseable(f"a question with {format_count(n_options, 'option')} has no distribution to predict")
     order = reading.order
     if order is None:
         return _read_as_listed(text, n_options, options, reading)
     if sorted(order) != list(range(n_options)):
-        return ParsedResponse("missing", None, f"the prompt listed options {list(order)}, the survey has {n_options}")
+        return ParsedResponse("missing", None, f"the prompt lists options {list(order)}, but the survey has {n_options}")
     labels = None if options is None else [options[option] for option in order]
     return _restore_survey_order(_read_as_listed(text, n_options, labels, reading), order)
 
@@ -84,7 +84,7 @@ def _read_as_listed(text: str | None, n: int, options: Sequence[str] | None, rea
     labels = build_labels(tuple(options)) if options is not None else None
     has_marker = bool(reading.marked)
     if reading.task == "individuals":
-        # Without labels, letters alone are understood.
+        # Without labels, only letters are understood.
         return read_individuals(text, labels or build_labels(("",) * n), reading.individuals, has_marker=has_marker)
     if reading.place is None:
         return read_distribution(text, n, labels, has_marker=has_marker)
@@ -92,7 +92,7 @@ def _read_as_listed(text: str | None, n: int, options: Sequence[str] | None, rea
 
 
 def _read_own_part(text: str, n: int, labels: Labels | None, reading: Reading) -> ParsedResponse:
-    """The answer to one question of a batch, from its own part of the response alone."""
+    """The answer to one question of a batch, from its own part of the response only."""
     size, number = reading.size or 0, (reading.place or 0) + 1
     parts = split_by_question(text, size, has_marker=bool(reading.marked))
     if not parts:
@@ -114,7 +114,7 @@ def _explain_missing_parts(text: str, labels: Labels | None, has_marker: bool) -
     if not plain:
         return make_unparseable(explain_empty(text))
     if is_refusal(plain, labels, has_marker=has_marker):
-        return ParsedResponse("refused", None, "an apology or a refusal, and no distribution")
+        return ParsedResponse("refused", None, "an apology or a refusal without a distribution")
     return make_unparseable(
         "no answers by question after the reasoning" if has_marker else "no answers by question in the response"
     )

@@ -1,4 +1,4 @@
-"""The answers to several questions in the text of one response, taken apart so that each question reads its own part alone.
+"""The answers to several questions in the text of one response, split so that each question reads only its own part.
 
 Read are a JSON object with the keys Q1, Q2, ... (in any order; `Question 1` and `1` are as good; each value an array, an object
 or a text), lines that begin with `Q1:` or `Question 1`, and exactly as many arrays as there are questions, in one array. What

@@ -1,9 +1,9 @@
-"""What a perfect prediction would score: the true distribution against what a sample of n people happens to answer.
+"""The score of a perfect prediction: the true distribution against the answers of a sample of n people.
 
-The truth of a segment is unknown, and the observed distribution is more extreme than it: a sample scatters around its truth. So truths are drawn
-from what the sample leaves possible (a Dirichlet posterior), shrunk toward the population by as much as the segments of an attribute are alike:
-where they differ no more than samples of their sizes would by chance, the truth is taken to be the population. The prior strength, in
-respondents, is estimated by moments from the intraclass correlation of the Dirichlet-multinomial (Mosimann 1962; Weir and Hill 2002).
+The truth of a segment is unknown, and the observed distribution is more extreme, because a sample scatters around its truth. So truths are
+drawn from a Dirichlet posterior given the sample, shrunk toward the population by as much as the segments of an attribute are alike: if they
+differ no more than samples of their sizes would by chance, the truth is taken to be the population. The prior strength, in respondents, is
+estimated by moments from the intraclass correlation of the Dirichlet-multinomial (Mosimann 1962; Weir and Hill 2002).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 DRAWS = 200
 """Simulated truths and samples per pair. A pair's ceiling then has a Monte-Carlo standard error of about .003, a mean over 1,000 pairs .0001."""
 OUTER, INNER = 2, 25
-"""Of each pair, truths that ceilings are estimated for as if they were unknown, and simulated samples behind each such estimate."""
+"""Per pair: the number of truths whose ceilings are estimated as if they were unknown, and of simulated samples for each estimate."""
 MIN_SEGMENTS = 3
 """Fewest segments of an attribute whose own differences are used; below, all segments of the question are."""
 MAX_STRENGTH = 1e6
@@ -87,8 +87,8 @@ def estimate_excess(
 ) -> dict[str, Floats]:
     """By how much estimated ceilings exceed those of the `truth` (draws, segments, k) of one question, on average, (segments,) by metric.
 
-    From each truth samples of n (segments,) are drawn, and of these alone ceilings are estimated, as if the truth were unknown; noisy for one
-    pair. NaN where the metric has no value. (A parametric bootstrap of the bias: Efron & Tibshirani 1993, ch. 10.)
+    From each truth samples of n (segments,) are drawn, and ceilings are estimated from these only, as if the truth were unknown; noisy for one
+    pair. NaN if the metric has no value. (A parametric bootstrap of the bias: Efron & Tibshirani 1993, ch. 10.)
     """
     size, excesses = n.astype(np.float64), []
     for distributions in truth:

@@ -1,4 +1,4 @@
-"""How sure a run will be, before it is asked: the standard error of means over the pairs that it asks.
+"""The precision of a run before it starts: the standard error of means over its pairs.
 
 Scores of pairs are a nested random model: score = mean + battery + question within the battery + pair within the question.
 """
@@ -49,7 +49,7 @@ def estimate_variance_components(scores: pd.DataFrame) -> Components:
 
 
 def compute_expected_error(components: Components, pairs: pd.DataFrame) -> float:
-    """Standard error of the mean score over the pairs that are asked, with other batteries like these in mind; NaN for none.
+    """Standard error of the mean score over the pairs of a run, for other batteries of this kind; NaN for none.
 
     sigma_B^2 sum(w_b^2) + sigma_Q^2 sum(w_q^2) + sigma_C^2 / pairs is its square, with the shares w of batteries and of questions among the
     pairs; where Q questions are asked of s segments each, the last two are sigma_Q^2 / Q and sigma_C^2 / (Q s).
@@ -65,14 +65,14 @@ def compute_expected_error(components: Components, pairs: pd.DataFrame) -> float
 
 
 def compute_expected_degrees(pairs: pd.DataFrame) -> float:
-    """Degrees of freedom of the test of a mean over the pairs that are asked, 1 or more. `pairs`: one row per pair, with its `cluster`."""
+    """Degrees of freedom of the test of a mean over the pairs of a run, 1 or more. `pairs`: one row per pair, with its `cluster`."""
     return float(degrees_of_freedom(np.bincount(_factorize_column(pairs, "cluster"))[:, None].astype(np.float64))[0])
 
 
 def compute_difference_deviations(scores: pd.DataFrame) -> pd.DataFrame:
     """The scores of several models as deviations whose variance is, on average over the models, that of the difference of two of them.
 
-    `scores`: `score`, and `way` and the pair's `question` and `segment`, by which rows are of one pair. Pairs that one model alone has go.
+    `scores`: `score`, and `way` and the pair's `question` and `segment`, which identify a pair. Pairs of only one model are dropped.
     """
     of_pair = scores.groupby(["way", "question", "segment"], observed=True)["score"]
     models = of_pair.transform("size")

@@ -195,7 +195,7 @@ def _parse_line_object(line: str) -> dict[str, Any]:
 
 
 def _refuse_line_constant(name: str) -> float:
-    raise _LineError(f"not JSON: {name} is no JSON number")
+    raise _LineError(f"not JSON: {name} is not a JSON number")
 
 
 def _parse_finite(text: str) -> float:
@@ -218,7 +218,7 @@ def _read_line_scale(item: dict[str, Any]) -> str:
 
 def _read_line_response(item: dict[str, Any]) -> str | None:
     if "response" not in item:
-        raise _LineError("no response; allowed: a text, or null when there was none")
+        raise _LineError("response is missing; allowed: a text, or null for no response")
     response = item["response"]
     if response is not None and not isinstance(response, str):
         raise _LineError(f"response: got {type(response).__name__}; allowed: a text or null")

@@ -32,8 +32,8 @@ def normalise_distributions(rows: npt.ArrayLike, name: str = "rows") -> Floats:
     if not fine.all():
         row = int(np.flatnonzero(~np.atleast_1d(fine))[0])
         raise ConfigError(
-            f"{name}: row {row} is no distribution: got {np.atleast_2d(array)[row].tolist()}; "
-            "allowed: finite values >= 0 with a total above 0"
+            f"{name}: row {row} is not a distribution: got {np.atleast_2d(array)[row].tolist()}; allowed: finite values >= 0 with a "
+            "total above 0"
         )
     return np.asarray(array / total[..., None])
 
@@ -50,7 +50,7 @@ def check_fractions(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> tuple[
     """Both checked and as fractions, of one shape."""
     p, q = normalise_distributions(predicted, "predicted"), normalise_distributions(observed, "observed")
     if p.shape != q.shape:
-        raise ConfigError(f"predicted and observed must have one shape; got {p.shape} and {q.shape}")
+        raise ConfigError(f"predicted and observed must have the same shape; got {p.shape} and {q.shape}")
     return p, q
 
 
@@ -163,7 +163,7 @@ def emd(compared: DistributionPair) -> Floats:
 def emd_normalized(compared: DistributionPair) -> Floats:
     """Earth mover's similarity on the whole scale, 1 - sum |CDF difference| / (k - 1). Range 0..1, 1 = identical.
 
-    0 only when all mass lies at opposite ends. It has a meaning on ordinal scales alone; reversing the scale changes nothing.
+    0 only if all mass is at opposite ends. It has a meaning only on ordinal scales; reversing the scale changes nothing.
     """
     return np.asarray(np.clip(1 - compared.work / (compared.options - 1), 0, 1))
 
@@ -184,8 +184,8 @@ def mae(compared: DistributionPair) -> Floats:
 def top_hit(compared: DistributionPair) -> Floats:
     """Whether the predicted top option is an observed top option: 1 or 0, higher is better.
 
-    Where several options share the predicted top, the share of them that are an observed top (the chance of a hit when one of
-    them is drawn), so that a uniform prediction gets 1/k and not 1.
+    If several options share the predicted top, the share of them that are an observed top (the probability of a hit if one of
+    them is drawn), so a uniform prediction gets 1/k and not 1.
     """
     p, q = compared.predicted, compared.observed
     highest_p, highest_q = p.max(axis=-1), q.max(axis=-1)

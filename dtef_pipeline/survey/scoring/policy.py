@@ -1,6 +1,6 @@
-"""The published policy: what the one column `score` says of each status.
+"""The published policy: the column `score` for each status.
 
-`score` is always a similarity, higher is better: of a distance (`tv`, `mae`) it is 1 - distance.
+`score` is always a similarity, higher is better: for a distance (`tv`, `mae`) it is 1 - distance.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ CREDITS = (
     Credit("unparseable", 0.0, "methodology 4.4: parsing failed entirely"),
     Credit("refused", 0.0, "the model answered, but gave no distribution"),
     Credit("wrong_length", 0.1, "methodology 4.4: partial credit for attempting a response"),
-    Credit("error", None, "the call failed: nothing is known of the model"),
-    Credit("missing", None, "nothing was asked or could be asked: nothing is known of the model"),
-    Credit("budget", None, "not asked, because a budget was reached"),
+    Credit("error", None, "the call failed, so the model cannot be scored"),
+    Credit("missing", None, "no request was possible, so the model cannot be scored"),
+    Credit("budget", None, "no request was sent, because a budget was reached"),
 )
 """Status `ok` is scored by the metric; where the metric has no value (emd_normalized on a nominal scale) neither has the score."""
 
@@ -41,7 +41,7 @@ _CREDIT = {credit.status: np.nan if credit.score is None else credit.score for c
 
 
 def check_metric_name(metric: str) -> str:
-    """The metric, if there is one of that name; else a ConfigError that lists them."""
+    """The name, if it is a metric. Raises ConfigError, with all names, for another one."""
     if metric not in METRICS:
         raise ConfigError(f"no metric {metric!r}; allowed: {', '.join(METRICS)}")
     return metric
@@ -52,7 +52,7 @@ def apply_policy(
 ) -> npt.NDArray[np.float64]:
     """Scores (rows,) under the policy; NaN where a row has none.
 
-    `status` is (rows,), `values` (rows,) the metric's values, looked at only where the status is ok (NaN: no value there).
+    `status` is (rows,), `values` (rows,) the metric's values, which are used only if the status is ok (NaN: no value).
     """
     check_metric_name(metric)
     similarity = np.asarray(values, dtype=np.float64)
@@ -76,8 +76,8 @@ def compute_similarities(
 ) -> dict[str, Floats]:
     """Every metric as a similarity (rows,), higher is better, of one question's rows (rows, k); NaN where there is no value.
 
-    Of a distance 1 - distance. `emd_normalized` has no value on a nominal scale, and takes the options by their
-    `ranks` (k,) on the scale, -1 off it.
+    A distance becomes 1 - distance. `emd_normalized` has no value on a nominal scale, and uses the `ranks` (k,) of the options on the scale,
+    -1 off it.
     """
     values = measure(predicted, observed)
     if not ordinal:

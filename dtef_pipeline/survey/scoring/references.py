@@ -1,4 +1,4 @@
-"""Reference scores of every pair: what could be reached at best, and what is reached by knowing nothing of the segment."""
+"""Reference scores of every pair: the best possible score, and the scores of knowing nothing about the segment."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def compute_reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: i
 
 @dataclass(frozen=True)
 class _Question:
-    """The segments that answered one question of a round, in the order of their names; `rows` says where they stand."""
+    """The segments that answered one question of a round, in the order of their names; `rows` are their row numbers."""
 
     name: tuple[str, str]  # round and question id
     rows: Places
@@ -108,8 +108,8 @@ def _build_question_rows(responses: pa.Table, lists: dict[str, pa.Array], rows: 
     lengths = set(pc.list_value_length(table["options"]).to_pylist())
     if lengths != {k}:
         raise DtefError(
-            f"{first['round']}/{first['question_id']}: options differ between segments: got {sorted(lengths)} of them; "
-            "allowed: one list of options for a question of a round"
+            f"{first['round']}/{first['question_id']}: options differ between segments: got {sorted(lengths)} options; allowed: the same "
+            "options in all segments of a round"
         )
     off, positions = (table[name].slice(0, 1).combine_chunks() for name in ("dont_know", "positions"))
     has_population, has_others = (

@@ -1,4 +1,4 @@
-"""Predictions beside what the segment really answered: the table `scores`."""
+"""Predictions compared with the segment's answers: the table `scores`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dtef_pipeline.text.quantity_words import list_first_names
 
 _CALL_STATUSES = ("answered", "error", "missing", "budget")
 _ORDERED = ("emd_normalized", "rps_corrected")
-"""Columns of `scores` that have a meaning on ordinal scales alone."""
+"""Columns of `scores` that have a meaning only on ordinal scales."""
 _OF_SURVEY = ("attribute", "value", "question_order", "n", "circular")
 
 
@@ -88,12 +88,12 @@ def _find_prediction_rows(predictions: pa.Table, survey: pa.Table) -> pa.Array:
     if len(keys) != len(pc.unique(keys)):
         counts = pc.value_counts(keys)
         twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-        raise DtefError(f"survey rows with one (round, segment, question_id): {_list_offenders(twice)}; allowed: each once")
+        raise DtefError(f"duplicate survey rows (round, segment, question_id): {_list_offenders(twice)}; allowed: one each")
     prediction_keys = _join_pair_keys(predictions)
     places = pc.index_in(prediction_keys, keys)
     if places.null_count:
         missing = pc.unique(prediction_keys.filter(pc.is_null(places)))
-        raise DtefError(f"predictions without a survey row: {_list_offenders(missing)}; ingest the round that they belong to")
+        raise DtefError(f"predictions without a survey row: {_list_offenders(missing)}; ingest their round")
     return places.combine_chunks() if isinstance(places, pa.ChunkedArray) else places
 
 
@@ -177,7 +177,7 @@ def _measure_predictions(predicted: Floats, truth: _Truth, k: int, place: Places
 
 
 def _correct_scale_metrics(values: dict[str, Floats], p: Floats, q: Floats, n: Floats, ranks: _Ranks, place: Places) -> None:
-    """What has a meaning on scales alone, anew for the rows whose options are not all on the scale in their order."""
+    """Recompute the metrics of ordinal scales for the rows whose options are not all on the scale in their order."""
     for number in np.flatnonzero(~has_listed_order(ranks.sets)):
         rows = (ranks.code == number)[place]
         if rows.any():
@@ -190,4 +190,4 @@ def _check_observed(sizes: npt.NDArray[np.int32], ok: npt.NDArray[np.bool_], sur
     wrong = ok & (lengths[place] != sizes)
     if wrong.any():
         keys = pc.unique(_join_pair_keys(survey).take(pa.array(place[wrong])))
-        raise DtefError(f"observed distributions that do not fit their options: {_list_offenders(keys)}")
+        raise DtefError(f"observed distributions and options differ in length: {_list_offenders(keys)}")

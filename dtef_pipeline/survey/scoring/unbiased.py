@@ -1,8 +1,8 @@
-"""Errors that do not depend on how many people were asked.
+"""Errors that do not depend on the number of respondents.
 
-An observed distribution is a sample: even the truth is some way from it, the further the smaller n. These errors subtract what a sample of n
-adds on average, so that their mean over pairs is the same whatever n; a single one can be below 0. Lower is better. n is the number of
-respondents behind the observed distribution; answers are taken to be independent (multinomial).
+An observed distribution is a sample, so even the truth differs from it, the more the smaller n is. These errors subtract the average error of a
+sample of n, so that their mean over pairs does not depend on n; a single one can be below 0. Lower is better. n is the number of respondents
+of the observed distribution; answers are assumed to be independent (multinomial).
 
 Source: the sampling variance of a share p of n is p (1 - p) / n, and observed p (1 - p) / (n - 1) estimates it without bias; for the ranked
 probability score this is the correction for a finite ensemble of Ferro, Richardson and Weigel (2008), here of the observation's side.
@@ -36,7 +36,7 @@ def compute_corrected_l2(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: n
 def compute_corrected_rps(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
     """Ranked probability score against the true distribution, unbiased: sum (Q - F)^2 - sum F (1 - F) / (n - 1), Q and F cumulative.
 
-    Shapes as of `compute_corrected_l2`; for ordered options alone, and the same when the order is reversed. Range about
+    Shapes as in `compute_corrected_l2`; only for ordered options, and the same if the order is reversed. Range about
     -(k-1)/(4(n-1))..k-1 (not divided by k - 1); NaN where n < 2 or unknown.
     """
     pair = DistributionPair(predicted, observed)
@@ -49,7 +49,7 @@ def compute_corrected_rps_on_scale(
     """`compute_corrected_rps` among those who answered on the scale, NaN where there is nothing to compare.
 
     `ranks` is (k,) integers, one for all rows, as in `metrics.emd_normalized_on_scale`: the options of rank -1 are left out of both
-    distributions, the others stand by their ranks. n becomes the respondents on the scale: n times their share, to the nearest whole person
+    distributions, the others are ordered by rank. n becomes the respondents on the scale: n times their share, to the nearest whole person
     (published shares are rounded).
     """
     pair = DistributionPair(predicted, observed)

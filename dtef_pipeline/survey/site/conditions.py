@@ -1,4 +1,4 @@
-"""Ways of asking beside each other: each condition against the usual one, on the pairs that a model was asked in both."""
+"""Comparison of conditions: each one with the usual one, on the pairs that a model has in both."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONDITION_COLUMNS = (
         "difference",
         "Difference",
         "signed",
-        "Mean score less that of the usual way of asking, with its 95% interval",
+        "Mean score minus that of the usual condition, with its 95% interval",
         ends=("low", "high"),
     ),
     Column("score", "Score", "score"),
@@ -42,15 +42,15 @@ _CONDITION_COLUMNS = (
     Column("note", "Note", "note"),
 )
 _HOW_TO_READ_CONDITIONS = (
-    "Each way of asking against the usual one, on the pairs that a model was asked in both, in one snapshot. “better” and “worse”: the "
-    f"difference is more than chance. “equivalent”: its 90% interval lies between -{MARGIN:g} and +{MARGIN:g}. “undecided”: neither. p is "
-    "adjusted over the rows of one context level (Holm). Experiments that change sampling, such as the temperature, are other models here; "
-    "`dtef board --experiment` compares them."
+    "Each condition is compared with the usual one, on the pairs that a model has in both, in one snapshot. “better” and “worse”: the "
+    f"difference is significant. “equivalent”: its 90% interval lies between -{MARGIN:g} and +{MARGIN:g}. “undecided”: neither. p is "
+    "adjusted over the rows of one context level (Holm). Experiments that change sampling, such as the temperature, count as other "
+    "models; `dtef board --experiment` compares them."
 )
 
 
 def build_conditions_section(contents: SurveyContents) -> Section:
-    """A table for each condition that models were asked in beside the usual one."""
+    """A table for each condition that models have besides the usual one."""
     blocks: list[Block] = []
     counts: dict[str, int] = {}
     usual = _choose_usual(contents)
@@ -64,7 +64,7 @@ def build_conditions_section(contents: SurveyContents) -> Section:
             blocks.append(Table(caption, _CONDITION_COLUMNS, convert_to_rows(rows)))
     decision_counts = ", ".join(f"{number} {decision}" for decision, number in counts.items())
     answer = (
-        f"Of {format_count(sum(counts.values()), 'comparison')} with “{format_condition(usual)}”: {decision_counts}."
+        f"{format_count(sum(counts.values()), 'comparison')} with “{format_condition(usual)}”: {decision_counts}."
         if counts
         else ""
     )

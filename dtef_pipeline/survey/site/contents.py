@@ -1,4 +1,4 @@
-"""What the pages of surveys are made of: boards, names, and the segments and questions that have pages."""
+"""The contents of the pages of surveys: boards, names, and the segments and questions that have pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dtef_pipeline.text.shortening import shorten
 
 FAMILY = "survey"
 _ENOUGH_PAIRS = 0.75
-"""Of the most pairs of any way of asking."""
+"""Share of the largest number of pairs of any way of asking, from which a way has enough."""
 _LONGEST_TITLE = 110
 """Characters of a question in a table."""
 
@@ -94,7 +94,7 @@ class SurveyContents:
 
     @cached_property
     def ways(self) -> list[Way]:
-        """The ways of asking: most ranked models first, then those that were not asked of much fewer pairs than others, then most context."""
+        """The ways of asking, in this order: most ranked models, not much fewer pairs than others, most context."""
         ranked_rows = {way: rows[rows["rank"].notna() & ~rows["is_reference"]] for way, rows in group_by_way(self.overall)}
         pairs = {way: int(rows["n_pairs"].max()) if len(rows) else 0 for way, rows in ranked_rows.items()}
         enough = _ENOUGH_PAIRS * max(pairs.values(), default=0)
@@ -102,19 +102,19 @@ class SurveyContents:
 
     @property
     def main(self) -> Way:
-        """The way of asking of the first leaderboard: where pages show one, it is this."""
+        """The way of asking of the first leaderboard, which pages use if they show only one."""
         return self.ways[0]
 
     def title(self, way: Way) -> str:
         return format_way_heading(way, len({other_way.condition for other_way in self.ways}) > 1)
 
     def format_way_title(self, row: Mapping[str, Any]) -> str:
-        """How a row of a table was asked."""
+        """The way of asking of a row of a table, in words."""
         return self.title(Way(str(row["context_level"]), str(row["condition"])))
 
     @cached_property
     def has_answers(self) -> bool:
-        """Whether there is what people answered: without it there are no pages of segments and questions."""
+        """Whether there are observed answers, which pages of segments and questions need."""
         return bool(self.ways) and has_table(self.connection, "survey_responses")
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What the numbers stand on: rounds, what was set aside, statuses of answers and why some could not be read, and batteries."""
+"""The data behind the numbers: rounds, quarantine, statuses of responses, reasons of unreadable ones, and batteries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dtef_pipeline.text.shortening import shorten
 
 _UNREAD_STATUSES = ("unparseable", "wrong_length", "refused")
 _MOST_REASONS = 4
-"""Of a model."""
+"""Per model."""
 _LONGEST_EXAMPLE, _LONGEST_QUESTION = 400, 100
 
 
@@ -45,12 +45,12 @@ _ROUND_COLUMNS = (
     Column("round", "Round"),
     Column("segments", "Segments", "count", always=True),
     Column("questions", "Questions", "count", always=True),
-    Column("pairs", "Pairs", "count", "Of segment and question"),
+    Column("pairs", "Pairs", "count", "Pairs of segment and question"),
     Column("median_n", "Median respondents", "count"),
     Column("smallest_n", "Fewest respondents", "count", more=True),
     Column("unknown_n", "Pairs of unknown size", "count", "Without ceiling, skill and corrected errors", more=True),
     Column("own_n", "Pairs with their own size", "percent", "The others take the size of their segment", more=True),
-    Column("circular", "Circular pairs", "count", "The question defines the segment: on no board", more=True),
+    Column("circular", "Circular pairs", "count", "The question defines the segment; boards leave the pair out", more=True),
 )
 
 
@@ -68,7 +68,11 @@ def _build_rounds_section(contents: SurveyContents) -> Section:
     )
     how = " ".join(f"{line[0].upper()}{line[1:]}." for line in describe_n(contents.connection, list(frame["round"])))
     return Section(
-        "rounds", "what people were asked", [Table("Rounds of the survey", _ROUND_COLUMNS, convert_to_rows(frame))], answer, how
+        "rounds",
+        "questions that people answered",
+        [Table("Rounds of the survey", _ROUND_COLUMNS, convert_to_rows(frame))],
+        answer,
+        how,
     )
 
 
@@ -95,7 +99,7 @@ def _build_statuses_section(contents: SurveyContents) -> Section:
     answer = f"{show(read / total, 'percent')} of {format_count(total, 'prediction')} could be read." if total else ""
     return Section(
         "statuses",
-        "what became of predictions",
+        "outcomes of predictions",
         [Table("Predictions by status, all snapshots", columns, rows), _build_reasons_table(contents)],
         answer,
         describe_policy(),
@@ -107,8 +111,8 @@ def describe_policy() -> str:
     scores = "; ".join(f"{credit.status.replace('_', ' ')} {credit.score:g}" for credit in CREDITS if credit.score is not None)
     left_out = ", ".join(credit.status for credit in CREDITS if credit.score is None)
     return (
-        f"A readable prediction counts with its score. One that could not be read counts with a fixed score: {scores}. Predictions without any "
-        f"answer ({left_out}) are left out of every mean."
+        f"A readable prediction counts with its score, an unreadable one with a fixed score: {scores}. Predictions without any answer "
+        f"({left_out}) are left out of every mean."
     )
 
 
@@ -127,7 +131,7 @@ def _build_reasons_table(contents: SurveyContents) -> Table:
 
 
 def _build_examples_section(contents: SurveyContents) -> Section:
-    """Of each model its most frequent reasons, with the first response of each."""
+    """The most frequent reasons of each model, with the first response of each."""
     cell = "round, segment, question_id, context_level, condition, model_variant, snapshot, draw"
     frame = contents.connection.execute(f"""
         WITH unread AS (
@@ -146,7 +150,7 @@ def _build_examples_section(contents: SurveyContents) -> Section:
         Column("name", "Model", "model"),
         Column("reason", "Reason", "long"),
         Column("times", "Times", "count"),
-        Column("response", "Response", "long", "As the model wrote it; of a long one the middle is left out"),
+        Column("response", "Response", "long", "Text of the model; the middle of a long one is left out"),
         Column("pair", "Of", "long", more=True),
     ]
     rows = [
@@ -179,12 +183,12 @@ def _build_quarantine_section(connection: duckdb.DuckDBPyConnection) -> Section:
     frame["meaning"] = [REASONS.get(reason, reason) for reason in frame["reason"]]
     columns = [Column("meaning", "Reason", "long"), Column("round", "Round"), Column("rows", "Rows", "count", always=True)]
     answer = (
-        f"{format_count(rows := int(frame['rows'].sum()), 'row')} of the files {'was' if rows == 1 else 'were'} set aside "
-        "before any model was asked."
+        f"{format_count(rows := int(frame['rows'].sum()), 'row')} of the files {'was' if rows == 1 else 'were'} left out before any "
+        "request to a model."
         if len(frame)
         else ""
     )
-    return Section("quarantine", "quarantine", [Table("What was set aside, and why", columns, convert_to_rows(frame))], answer)
+    return Section("quarantine", "quarantine", [Table("Rows left out, and why", columns, convert_to_rows(frame))], answer)
 
 
 def _build_findings_section(connection: duckdb.DuckDBPyConnection) -> Section:
@@ -199,11 +203,11 @@ def _build_findings_section(connection: duckdb.DuckDBPyConnection) -> Section:
         Column("level", "Kind"),
         Column("items", "About", "long", more=True),
     ]
-    return Section("findings", "findings about the files", [Table("What was noticed when the rounds were read", columns, rows)])
+    return Section("findings", "findings about the files", [Table("Findings on reading the rounds", columns, rows)])
 
 
 def _build_batteries_section(connection: duckdb.DuckDBPyConnection) -> Section:
-    """Batteries of two and more different questions, linked over rounds, and how many questions stand alone."""
+    """Batteries of two or more different questions, linked over rounds, and the number of single questions."""
     questions = load_questionnaires(connection)
     different = questions.groupby("cluster")["same_item"].nunique()
     several = different[different > 1].sort_values(ascending=False, kind="stable")
@@ -226,13 +230,13 @@ def _build_batteries_section(connection: duckdb.DuckDBPyConnection) -> Section:
         Column("texts", "Texts", "long", more=True),
     ]
     how = (
-        "Questions that were asked as one block, or again in other rounds, test a model in much the same way, so intervals count them as one "
-        "battery. docs/explanation/batteries.md explains the rule that finds batteries and how to correct it."
+        "Questions of one block, or repeated in other rounds, test a model in much the same way, so intervals count them as one battery. "
+        "docs/explanation/batteries.md explains the rule that finds batteries and how to correct it."
     )
     return Section(
         "batteries",
         "batteries of questions",
-        [Table("Batteries of two and more questions", columns, rows, first=15)],
+        [Table("Batteries of two or more questions", columns, rows, first=15)],
         answer,
         how,
     )

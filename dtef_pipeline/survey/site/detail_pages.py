@@ -30,7 +30,7 @@ _MODEL_COLUMNS = (
     Column(
         "verdict",
         "Beside other segments",
-        meaning="Whether the model predicts the attribute's other segments better, sample size accounted for",
+        meaning="Whether the model predicts the attribute's other segments better, given the sample sizes",
     ),
     Column("n_pairs", "Pairs", "count"),
     Column("parse_rate", "Read", "percent", more=True),
@@ -95,7 +95,8 @@ class DetailPages:
             return f"No model was asked about {label}."
         if spread is None:
             return (
-                f"No model has a score on {label} {self.contents.title(self.contents.main).lower()}; other ways of asking have."
+                f"No model has a score on {label} {self.contents.title(self.contents.main).lower()}, but there are scores in other "
+                "conditions."
             )
         best = f"Best of {format_count(spread.n_models, self.means.noun)}: " if spread.n_models > 1 else ""
         perfect = "" if pd.isna(spread.ceiling) else f"; a {A_PERFECT_MODEL} would score {show(spread.ceiling, 'score')}"
@@ -114,7 +115,7 @@ class DetailPages:
             for row in first_and_last(convert_to_rows(frame))
         ]
         who = format_plural(self.means.noun)
-        caption = f"Questions that {who} predict worst and best here, beside the {EVERYBODY_ELSE}"
+        caption = f"Questions that {who} predict worst and best here, compared with the {EVERYBODY_ELSE}"
         above = int((frame["lead"] > 0).sum())
         n_questions = int(frame["lead"].notna().sum())
         answer = (
@@ -181,7 +182,7 @@ class DetailPages:
         few = (
             f"The {MOST_SEGMENTS} of {len(rows)} segments that differ most"
             if len(rows) > MOST_SEGMENTS
-            else "Segments, those that differ most first"
+            else "Segments, by decreasing difference"
         )
         answer = ""
         if rows and rows[0][2] is not None:

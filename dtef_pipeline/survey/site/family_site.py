@@ -1,4 +1,4 @@
-"""Surveys on the site: who predicts the answers of groups, of which segments and questions."""
+"""Surveys on the site: boards, and pages of segments and questions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dtef_pipeline.survey.table_folders import SURVEY_TABLES
 
 
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
-    """What surveys show. Without the table of observed answers there are boards alone."""
+    """The pages of surveys. Without the table of observed answers there are only boards."""
     contents = SurveyContents(connection)
     boards = list(build_ranked_boards(contents))
     shared = FamilyView(

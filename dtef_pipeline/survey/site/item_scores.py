@@ -1,4 +1,4 @@
-"""The scores by which two models are compared item by item: of every pair where there are few, else of a seeded sample of pairs."""
+"""The scores for comparing two models item by item: of all pairs if there are few, else of a seeded sample."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ItemComparison(NamedTuple):
 
 
 def item_scores(contents: SurveyContents, means: Means, most: int = MOST_PAIRS) -> ItemComparison:
-    """Of the models of the first leaderboard; the same pairs of all."""
+    """The scores of the models of the first leaderboard, with the same pairs for all."""
     rows = contents.connection.execute(f"""
         WITH own AS ({means.own_sql}), pairs AS (SELECT DISTINCT s, q FROM own), chosen AS (
             SELECT *, count(*) OVER () AS of_pairs FROM pairs QUALIFY row_number() OVER (ORDER BY md5('{SEED}/' || s || '/' || q)) <= {most}

@@ -26,23 +26,21 @@ from dtef_pipeline.text.quantity_words import format_count
 SURVEY_MEASURE = "Similarity of predicted and observed answers, 0-1, higher is better"
 HOW_TO_READ_RANKS = (
     "The score is a mean over pairs of segment and question, with its 95% interval. A model that scores below the answer of everybody "
-    "else does worse than giving every segment the same answer; the perfect model's score is the most that samples of these sizes allow. Some "
-    "pairs are easier than others, and not every model was asked all of them: ranks use the score that each model would have on the same pairs. "
-    f"A model needs scores in {SCORED.ranked_from} segments (or in all, if there are fewer) to be ranked."
+    "else does worse than giving every segment the same answer; the perfect model's score is the most that samples of these sizes allow. "
+    "Some pairs are easier than others, and not every model has all of them, so ranks use the score that each model would have on the "
+    f"same pairs. A model needs scores in {SCORED.ranked_from} segments (or in all, if there are fewer) to be ranked."
 )
 _BOARD_MORE = (
     Column("skill", "Skill", "number", "0: the answer of everybody else, 1: a perfect model, below 0: worse than that answer"),
-    Column("adjusted_score", "Ranked by", "score", "The score had every model been asked the same pairs", more=True),
+    Column("adjusted_score", "Ranked by", "score", "Score if every model had the same pairs", more=True),
     Column(
         "parsed_score",
         "Score of readable answers",
         "score",
-        "Without answers that could not be read, which score 0 or 0.1",
+        "Without unreadable answers, which score 0 or 0.1",
         more=True,
     ),
-    Column(
-        "worth", "Worth", "number", "Respondents of a real sample that would predict as well as its readable answers", more=True
-    ),
+    Column("worth", "Worth", "number", "Size of a real sample that predicts as well as its readable answers", more=True),
     Column("n_pairs", "Pairs", "count", "Pairs of segment and question with a score", more=True),
     Column("n_questions", "Questions", "count", more=True),
     Column("parse_rate", "Read", "percent", "Share of its answers that could be read", more=True),
@@ -64,7 +62,7 @@ def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
 
 
 def _add_ranks(rows: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `rank`, `rank_low` and `rank_high` among models alone, best first; baselines have none."""
+    """The rows with `rank`, `rank_low` and `rank_high` among models only, best first; baselines have none."""
     models = rows[~rows["is_reference"] & rows["rank"].notna()]
     by = models["adjusted_score"] if "adjusted_score" in models else models["score"]
     models = models.assign(rank=rank_numbers(by))
@@ -113,7 +111,7 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
 
 
 def _describe_shared_pairs(board: RankedBoard, score: float) -> str:
-    """Words where a reference has another score on the pairs that are compared than on the board, which has all of its pairs."""
+    """A remark if the reference's score on the compared pairs differs from that on the board, which has all of its pairs."""
     rows = [row.score.value for row in board.rows if row.model.lower() == EVERYBODY_ELSE.lower()]
     differs = any(value is not None and show(value, "score") != show(score, "score") for value in rows)
     return " on the pairs that both have" if differs else ""

@@ -17,7 +17,7 @@ _SCORE_SPREAD = (
         "room",
         "Room",
         "score",
-        "What a perfect model would score above the answer of everybody else: where it is small, no model can show much",
+        "Score of a perfect model minus that of the answer of everybody else: if it is small, models cannot differ much",
     ),
     Column("best", "Best", "model"),
     Column("best_score", "Its score", "score", more=True),
@@ -25,11 +25,11 @@ _SCORE_SPREAD = (
     Column("worst_score", "Its score", "score", more=True),
     Column("others", "Everybody else", "score", "Score of the answer of everybody else on the same pairs", more=True),
     Column("ceiling", "Perfect", "score", "Expected score of a perfect model on the same pairs", more=True),
-    Column("n_pairs", "Pairs", "count", "That all models of the row have a score for", more=True),
+    Column("n_pairs", "Pairs", "count", "Pairs that all models of the row have a score for", more=True),
 )
 _HOW_TO_READ_LISTS = (
-    "Models were asked as on the first leaderboard. All numbers of a row cover the same pairs: those on which all its models have a score. A "
-    "model with less than half of the pairs of the others is left out."
+    "Conditions are those of the first leaderboard. All numbers of a row are for the pairs that all its models have a score for. A model "
+    "with less than half of the others' pairs is left out."
 )
 
 

@@ -24,7 +24,7 @@ class Spread(NamedTuple):
     worst: str
     worst_score: float
     others: float
-    """Of the answer of everybody else; NaN: not known."""
+    """Score of the answer of everybody else; NaN: unknown."""
     ceiling: float
     n_pairs: int
     n_models: int
@@ -37,7 +37,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Means:
-    """Means over pairs that define no segment. Of language models; where none was asked, of baselines."""
+    """Means over pairs that define no segment, for language models or, if there are none, for baselines."""
 
     contents: SurveyContents
     series: Sequence[Series]

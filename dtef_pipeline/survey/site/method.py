@@ -1,4 +1,4 @@
-"""How the numbers of surveys are made, in the words and constants of the code itself."""
+"""The method of surveys in words, with the constants of the code."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from dtef_pipeline.survey.tables import METRICS
 def method(metric: str) -> list[str]:
     """Paragraphs for the page on method; `metric` is what the boards rank by."""
     return [
-        "A pair is one question to one segment of a round. A cell is a pair asked in one way (context level and condition), with its draws "
-        "averaged. A cluster is a battery: questions that were asked as one block, in all segments and linked over rounds. Intervals count a "
-        "battery once: fifty segments that answer one question are not fifty questions, and six questions of one battery are not six "
-        "independent ones.",
-        "A snapshot is one pass over the prompts. Only the latest response to each cell counts; the page on drift compares snapshots. "
+        "A pair is one question and one segment of a round. A cell is a pair at one context level and condition, averaged over draws. A "
+        "cluster is a battery: the questions of one block, in all segments, linked over rounds. Intervals treat a battery as one "
+        "observation: neither fifty segments of one question nor six questions of one battery are independent.",
+        "A snapshot is one pass over the prompts. Only the latest response of each cell counts; the drift page compares snapshots. "
         "Questions that define a segment are left out for that segment.",
         f"Interval = estimate ± t × cluster-robust standard error ({CONFIDENCE:.0%}, seed {SEED}, at least {MIN_CLUSTERS} batteries): from how "
         "batteries differ, each with its scores in all segments and rounds, and from the chance in who was asked, since the same people answer "
         "all questions.",
-        f"A model needs scores in {SCORED.ranked_from} segments to be ranked, or in all if there are fewer. Its best possible rank is 1 + the "
-        "number of models that tests find better; its worst possible rank is the number of models less those that tests find worse.",
+        f"A model needs scores in {SCORED.ranked_from} segments to be ranked, or in all if there are fewer. Its best possible rank is 1 "
+        "plus the number of significantly better models; its worst is the number of models minus those that are significantly worse.",
         "Ceiling (a perfect model) = expected score of the true distribution against a sample of as many respondents, simulated by pair.",
         "Answer of everybody else (leave-one-out marginal) = answer of the other segments of the same attribute, weighted by size. Answer of "
         "everybody (population marginal) = answer of all segments of the round, weighted by size; it contains the target segment.",
-        "Skill = (score - everybody else) / (ceiling - everybody else), of means: 0 knows nothing of the group, 1 is perfect, below 0 is worse.",
-        "Worth = Σ Gini / Σ corrected squared error: the number of respondents whose sample distribution would be as far from the truth as the "
-        "prediction is. It leaves out responses that could not be read, so a model can have a low score and a high worth.",
-        "Deviation of a segment = its score less the score expected for a segment of that size that is predicted as well as the others of "
-        "its attribute.",
+        "Skill = (score - everybody else) / (ceiling - everybody else), of means: 0: knows nothing of the group; 1: perfect; below 0: "
+        "worse than the answer of everybody else.",
+        "Worth = Σ Gini / Σ corrected squared error: the size of a sample whose distribution is as far from the truth as the prediction. "
+        "It leaves out unreadable responses, so a model can have a low score and a high worth.",
+        "Deviation of a segment = its score minus the expected score of a segment of that size that is predicted as well as the others "
+        "of its attribute.",
         describe_policy(),
         f"Leaderboards rank by {METRIC_NAMES[metric]}. These are the metrics, and what commands call them:",
         *(f"{METRIC_NAMES[name]} (`{name}`): {_read_first_paragraph(name)}" for name in METRICS),

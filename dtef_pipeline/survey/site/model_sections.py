@@ -1,4 +1,4 @@
-"""What the page of a model says of surveys: where it is strong and weak, and its worst answers with prompt and response."""
+"""The sections on surveys of a model's page: its strengths and weaknesses, and its worst answers with prompt and response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dtef_pipeline.survey.site.texts import Place, ResponseText, Texts
 
 _WORST_SHOWN, _UNREAD_SHOWN = 5, 3
 """Answers shown that could be read, and that could not."""
-_LEAD_COLUMN = Column("lead", "Lead", "signed", f"Score less that of the {EVERYBODY_ELSE} on the same pairs")
+_LEAD_COLUMN = Column("lead", "Lead", "signed", f"Score minus that of the {EVERYBODY_ELSE} on the same pairs")
 _LEAD_ON_PAIRS = (_LEAD_COLUMN, Column("score", "Score", "score"), Column("pairs", "Pairs", "count"))
 _ATTRIBUTE_COLUMNS = (
     Column("attribute", "Attribute"),
@@ -81,7 +81,7 @@ class SurveyModelSections:
         return [(answer.s, answer.q) for answers in self.worst.values() for answer in answers]
 
     def build_model_sections(self, name: str, texts: Texts) -> Iterator[Section]:
-        """Its sections; none where it was not asked as on the first leaderboard."""
+        """Its sections; none if it is not on the first leaderboard."""
         at = next((at for at in self.means.main_series if self.series[at].name == name), None)
         if at is None:
             return
@@ -99,7 +99,7 @@ class SurveyModelSections:
             cells = [{**row, "place": links[int(row["place"])]} for row in convert_to_rows(rows)]
             columns = [Column("place", noun, "long"), *_LEAD_ON_PAIRS]
             blocks.append(
-                Table(f"{noun}s: the strongest and the weakest, beside the {EVERYBODY_ELSE}", columns, first_and_last(cells))
+                Table(f"Strongest and weakest {noun}s, compared with the {EVERYBODY_ELSE}", columns, first_and_last(cells))
             )
         answer = ""
         if len(by_segment):

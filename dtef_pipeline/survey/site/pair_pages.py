@@ -1,4 +1,4 @@
-"""Predicted beside observed: the data that pages load, and the part of a page that shows them."""
+"""Predicted and observed answers: the data that pages load, and the part of a page that shows them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from dtef_pipeline.tables import STATUSES
 from dtef_pipeline.text.quantity_words import format_count
 
 MOST_CODE_CHARACTERS = 40_000_000
-"""Of the codes of all predictions on the site; where there are more, ways of asking are left out, those of the first leaderboard last."""
+"""Maximum length of the codes of all predictions on the site; beyond it ways of asking are left out, those of the first leaderboard last."""
 _MODELS_SAMPLED = 5
-"""Models of a pair that stands on a page itself, the best first; there is one response to it."""
+"""Maximum number of models of a pair that the page itself shows, the best first, with one response."""
 SHARED_DATA = "survey/pairs.js"
 SCRIPT = "survey.js"
 HOW_TO_READ_PAIRS = (
-    "The table shows observed and predicted shares of answers. Below an observed share stands its 95% interval for a sample of that size "
-    "(Wilson): a prediction inside the interval may be exactly right. Where a model was asked several times, the shares are the mean of the "
-    "readable draws, and the score is the mean of all draws."
+    "The table shows observed and predicted shares of answers. Below an observed share is its 95% interval for a sample of that size "
+    "(Wilson): a prediction inside the interval may be exactly right. For a model with several draws, the shares are the mean of the "
+    "readable draws and the score is the mean of all draws."
 )
 
 
@@ -65,7 +65,7 @@ class PairPages:
         first = self._first_asked[kind].get(fixed.place)
         notes = [
             "" if first is not None else f"No model was asked about this {kind}: the table has baselines only.",
-            f"{format_count(n_missing, 'way')} of asking with less context or fewer models left out." if n_missing > 0 else "",
+            f"{format_count(n_missing, 'way')} of asking with less context or fewer models omitted." if n_missing > 0 else "",
             self.sample.words,
         ]
         segment_list = ",".join(map(str, self._segments_by_question.get(fixed.place, ()))) if kind == "question" else ""
@@ -141,7 +141,7 @@ class PairPages:
         return {"who": self.series[at].name, "score": score, **_option_cells(answer_shares)}
 
     def is_asked(self, fixed: SegmentPage | QuestionPage) -> bool:
-        """Whether any model was asked about it, in whatever way."""
+        """Whether any model was asked about it."""
         return fixed.place in self._first_asked["segment" if isinstance(fixed, SegmentPage) else "question"]
 
     @cached_property

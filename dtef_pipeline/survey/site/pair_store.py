@@ -1,7 +1,7 @@
 """Every pair of segment and question with all predictions of it, in temporary tables that pages are made of.
 
-Places of segments and questions (`s`, `q`) stand for their names, and `series` for a model asked in one way. Fractions are two characters
-each: thousandths in base 36.
+Segments and questions have numbers (`s`, `q`), and so has each model under one condition (`series`). Fractions are two characters each:
+thousandths in base 36.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PLACED = """JOIN _segments USING (segment) JOIN _questions USING (round, questio
 
 
 class Series(NamedTuple):
-    """A model asked in one way."""
+    """A model at one context level and condition."""
 
     name: str
     variant: str

@@ -1,4 +1,4 @@
-"""What stands beneath the leaderboards: attributes, gaps, context, metrics, evenness and repeated draws, each with its answer."""
+"""The sections below the leaderboards: attributes, gaps, context, metrics, evenness and repeated draws, each with its answer."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ _GAP_COLUMNS = (
         "deviation",
         "Deviation",
         "signed",
-        "Score less that of a segment of as many people that is predicted as well as the others",
+        "Score minus that of a segment of the same size that is predicted as well as the others",
         ends=("low", "high"),
     ),
     Column("p_adjusted", "p (adjusted)", "p"),
@@ -138,21 +138,22 @@ def _build_gaps_section(contents: SurveyContents) -> Section:
     rows = _select_main(contents, "gaps")
     answer = _gap_answer(Counter(rows["verdict"])) if len(rows) else ""
     how = (
-        "A gap is a model's score in a segment less its score in the attribute's other segments, on the same questions. Every model scores "
-        "low in a segment of few people; the expected score allows for that. “worse” and “better”: p, adjusted (Holm) over the model's "
-        f"attribute, is below {SIGNIFICANCE:g}. The {_MOST_GAPS} rows of the smallest p are shown; `dtef board --by gaps --top 0` has all."
+        "A gap is a model's score in a segment minus its score in the attribute's other segments, on the same questions. Every model "
+        "scores low in a segment of few people; the expected score allows for that. “worse” and “better”: p, adjusted (Holm) over the "
+        f"model's attribute, is below {SIGNIFICANCE:g}. The table has the {_MOST_GAPS} rows with the smallest p; `dtef board --by gaps "
+        "--top 0` has all."
     )
     blocks = _build_blocks_by_way(contents, "gaps", lambda way_rows: _build_gap_table(contents, way_rows))
     return Section("gaps", "Largest gaps between segments", blocks, answer, how)
 
 
 def _gap_answer(counts: Counter[str]) -> str:
-    """How many of the tested pairs of a model and a segment are better or worse; that none could be tested."""
+    """How many of the tested pairs of a model and a segment are better or worse, or that none could be tested."""
     n_tested = counts.total() - counts[UNTESTED]
     if not n_tested:
         return "No gap could be tested; the notes below the table say why."
     summary = f"{counts[WORSE]:,} worse than its attribute's other segments, {counts[BETTER]:,} better"
-    return f"Of {format_count(n_tested, 'tested pair')} of a model and a segment, the model predicts {summary}."
+    return f"{format_count(n_tested, 'pair')} of a model and a segment could be tested; the model predicts {summary}."
 
 
 def _build_gap_table(contents: SurveyContents, rows: pd.DataFrame) -> Table:
@@ -174,7 +175,7 @@ _CONTEXT_COLUMNS = (
         "difference",
         "Difference",
         "signed",
-        "Score at the highest level less that at the lowest, on the same pairs",
+        "Score at the highest level minus that at the lowest, on the same pairs",
         ends=("low", "high"),
     ),
     Column("p_adjusted", "p (adjusted)", "p"),
@@ -200,15 +201,16 @@ def _build_context_section(contents: SurveyContents) -> Section:
     rows = tests[~tests["is_reference"]] if len(tests) else tests
     counts = rows["verdict"].value_counts() if len(rows) else pd.Series(dtype=int)
     answer = (
-        f"Of {format_count(len(rows), 'test')} of models: {', '.join(f'{n} {words}' for words, n in counts.items())}."
+        f"{format_count(len(rows), 'test')} of models: {', '.join(f'{n} {words}' for words, n in counts.items())}."
         if len(counts)
         else ""
     )
     table_rows = convert_to_rows(rows, condition=format_condition)
     how = (
-        "Mean score over the number of context questions, over the pairs that have a score at every level of the model. A model that uses the "
-        "group's other answers rises; a flat line says that it answers from what it believes about the group. “stereotype-holding”: the 90% "
-        f"interval of the difference lies within {MARGIN:g} of none. p is adjusted over the models of one condition (Holm)."
+        "Mean score over the number of context questions, over the pairs that have a score at every level of the model. The line of a "
+        "model that uses the group's other answers rises; that of a model that answers from what it believes about the group is flat. "
+        f"“stereotype-holding”: the 90% interval of the difference lies within ±{MARGIN:g}. p is adjusted over the models of one "
+        "condition (Holm)."
     )
     return Section(
         "context",
@@ -240,7 +242,7 @@ def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
 
 
 def _count_questions_shown(contents: SurveyContents) -> dict[Way, float]:
-    """How many context questions the prompts of each way really show on average; where that is not known, how many were asked for."""
+    """The average number of context questions in the prompts of each way; if that is unknown, the requested number."""
     means = {}
     if has_table(contents.connection, "blueprints"):
         rows = contents.connection.execute(
@@ -267,8 +269,8 @@ def _build_metrics_section(contents: SurveyContents) -> Section:
     how = (
         "The same predictions under each metric; ranks are by the adjusted score under that metric, so they need not follow the means. A "
         "model that does well on one and badly on another gets the shape right but misplaces mass, or the reverse. "
-        f"{' and '.join(map(_similarity_name, DISTANCES))} are 1 less a distance, so that higher is better. Corrected errors do not grow as "
-        "samples shrink."
+        f"{' and '.join(map(_similarity_name, DISTANCES))} are 1 minus a distance, so higher is better. Corrected errors do not depend "
+        "on the sample size."
     )
     return Section(
         "metrics", "Other metrics", _build_blocks_by_way(contents, "metric", table), _summarize_metrics(contents), how
@@ -276,7 +278,7 @@ def _build_metrics_section(contents: SurveyContents) -> Section:
 
 
 def _similarity_name(metric: str) -> str:
-    """What a metric is called where higher is better: a distance is turned round."""
+    """The name of a metric as a similarity: 1 - distance for a distance."""
     return f"1 - {METRIC_NAMES[metric].lower()}" if metric in DISTANCES else METRIC_NAMES[metric]
 
 
@@ -291,7 +293,7 @@ def _summarize_metrics(contents: SurveyContents) -> str:
 
 
 def _rank_among_models(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `metric_ranks` with ranks among models alone; baselines have none."""
+    """The rows of `metric_ranks` with ranks among models only; baselines have none."""
     places = {f"{metric}_rank": rows[f"{metric}_rank"].where(~rows["is_reference"]).astype(float) for metric in METRICS}
     return rows.assign(**{name: rank_numbers(place, highest_first=False) for name, place in places.items()})
 
@@ -314,10 +316,10 @@ _EVENNESS_COLUMNS = (
     ),
     Column("lowest_cell", "Lowest"),
     Column("highest_cell", "Highest"),
-    Column("segment_p", "p", "p", "Of the hypothesis that the segments' true means are all the same"),
-    Column("segment_sd", "Spread as seen", "score", "With the sampling noise of small segments", more=True),
-    Column("segment_sd_expected", "Expected of sampling", "score", more=True),
-    Column("n_segments", "Segments", "count", "Counted in each round", more=True),
+    Column("segment_p", "p", "p", "p value of the hypothesis that all segments have the same true mean"),
+    Column("segment_sd", "Observed spread", "score", "With the sampling noise of small segments", more=True),
+    Column("segment_sd_expected", "Expected from sampling", "score", more=True),
+    Column("n_segments", "Segments", "count", "Segments with a score, counted in each round", more=True),
     Column("consistency_note", "Note", "note"),
 )
 
@@ -331,8 +333,8 @@ def _build_evenness_section(contents: SurveyContents) -> Section:
             f"{best['name']} is the most even: its segments' true means spread by {show(best['segment_sd_true'], 'score')}."
         )
     how = (
-        "The spread shows how far a model's segment means lie apart. A small spread means even scores, which may all be low. Small segments add "
-        "sampling noise to the spread as seen; the spread of the true means leaves it out. A segment counts once in each round."
+        "The spread shows how much a model's segment means differ. A small spread means even scores, which may all be low. Small "
+        "segments add sampling noise to the observed spread; the spread of the true means is without it. A segment counts once per round."
     )
     caption = "Spread of the segments' mean scores, the most even first"
     tables = _build_tables(contents, "consistency", caption, _EVENNESS_COLUMNS, lambda row: _find_spread_ends(contents, row))
@@ -355,13 +357,13 @@ _DRAWS_COLUMNS = (
         "icc",
         "Agreement",
         "score",
-        "Share of a single draw's variance that lies between pairs: 1 means draws always agree",
+        "Share of the variance of single draws that is between pairs; 1: draws always agree",
         ends=("low", "high"),
     ),
     Column("within_sd", "Between draws", "score", "Standard deviation of the score between draws of one pair"),
-    Column("rerun_detectable", "Detectable: rerun", "score", "Smallest difference of two reruns that is found in 80% of cases"),
-    Column("model_detectable", "Detectable: model", "score", "Smallest difference of two models that is found in 80% of cases"),
-    Column("n_cells", "Pairs", "count", "With two draws or more", more=True),
+    Column("rerun_detectable", "Detectable: rerun", "score", "Smallest difference of two reruns that has 80% power"),
+    Column("model_detectable", "Detectable: model", "score", "Smallest difference of two models that has 80% power"),
+    Column("n_cells", "Pairs", "count", "Pairs with at least two draws", more=True),
     Column("n_draws", "Draws", "count", more=True),
     _NOTE_COLUMN,
 )

@@ -1,4 +1,4 @@
-"""What pages call things: baselines, ways of asking, attributes and segments in words that need no key."""
+"""The labels on pages: baselines, ways of asking, attributes and segments in words that need no explanation."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _TASK_WORDS = {
     "synthetic-individuals": "answered as {} imagined people",
     "batch": "{} questions in one prompt",
 }
-_FORMAT_WORDS = {"distribution-context": "context beside the answer of everybody", "narrative": "context as prose"}
+_FORMAT_WORDS = {"distribution-context": "context with the answer of everybody", "narrative": "context as prose"}
 _PLAIN_FLAG_WORDS = {
     "population": "about everybody",
     "cot": "reasoning first",
@@ -97,7 +97,7 @@ def format_way_heading(way: Way, several: bool) -> str:
 
 
 def map_variant_names(board: pd.DataFrame) -> dict[str, str]:
-    """What each variant of a board is called on pages; a model of several variants is called by its variant."""
+    """The name on pages of each variant of a board; for a model with several variants it is that of the variant."""
     apart = rename_variants(board[["model", "model_variant"]].astype(str).drop_duplicates())
     return {
         variant: format_baseline_name(model) if is_computed(variant) else model

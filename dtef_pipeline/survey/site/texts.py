@@ -1,4 +1,4 @@
-"""What models were shown and what they wrote: of all pairs where there are few, else of a seeded sample of pairs."""
+"""Prompts and responses: of all pairs if there are few, else of a seeded sample."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dtef_pipeline.survey.site.pair_store import ANSWERS, PLACED
 from dtef_pipeline.text.quantity_words import format_count
 
 MOST_TEXT_CHARACTERS = 22_000_000
-"""Of the prompts and responses of all pages of segments together."""
+"""Maximum of the prompts and responses on all pages of segments together."""
 LONGEST = 4_000
 """Characters of one text; of longer ones the middle is left out."""
 _TEXTS_AT_ONCE = 5_000
@@ -26,7 +26,7 @@ Place = tuple[int, int]
 
 
 class ResponseText(NamedTuple):
-    """What a model wrote to a prompt."""
+    """A response to a prompt."""
 
     series: int
     prompt: str
@@ -48,17 +48,17 @@ class PairSample(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What is left out; empty where nothing is."""
+        """A sentence about what is left out; empty if nothing is."""
         if len(self.places) == self.of:
             return ""
         return (
-            f"The site holds prompts and responses of {len(self.places):,} of {format_count(self.of, 'pair')}: a random sample (seed {SEED}). "
-            "All of them: dtef export responses."
+            f"The site contains prompts and responses of {len(self.places):,} of {format_count(self.of, 'pair')}, a random sample (seed "
+            f"{SEED}). All of them: dtef export responses."
         )
 
 
 def sample_pairs(contents: SurveyContents, most: int = MOST_TEXT_CHARACTERS) -> PairSample:
-    """Whole pairs, with what every language model wrote: as many as fit, spread evenly over the segments."""
+    """Pairs with the responses of every language model: as many as fit, spread evenly over the segments."""
     if not has_table(contents.connection, "predictions"):
         return PairSample([], 0)
     rows = contents.connection.execute(
@@ -117,7 +117,7 @@ def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:
 
 
 def shorten_middle(text: str, most: int = LONGEST) -> str:
-    """The text, without its middle where it is longer than `most` characters: answers stand at the beginning or at the end."""
+    """The text, without its middle if it exceeds `most` characters, because answers are at the beginning or the end."""
     if len(text) <= most:
         return text
     tail = most // 4

@@ -113,7 +113,7 @@ def test_of_two_files_with_one_id_the_second_is_refused(folder: Folder) -> None:
     folder.look()
     assert len(folder.look()) == 1
     folder.look()
-    assert "a.json has the id a too, and is used: rename one of the two" in folder.reason
+    assert "a.yml: a.json has the same id a" in folder.reason
 
 
 def test_collections_in_the_folder_models_are_known_and_their_change_is_a_change(folder: Folder) -> None:
@@ -172,7 +172,7 @@ def test_a_file_of_unknown_models_waits_for_them(folder: Folder, state: Path, mo
     folder.look()
     assert folder.look() == []
     assert "cannot be run: " in folder.reason
-    assert "a.yml: its models are not known: SMALL is a collection of models" in folder.reason
+    assert "a.yml: its models are unknown: SMALL is a collection of models" in folder.reason
     panel = state / "panel.yaml"
     panel.write_text("models: [baselines]\nrubric: {models: [one]}\n", encoding="utf-8")
     monkeypatch.setenv("DTEF_PANEL", str(panel))
@@ -182,7 +182,7 @@ def test_a_file_of_unknown_models_waits_for_them(folder: Folder, state: Path, mo
 
 
 def test_without_a_folder_the_tick_says_so(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for value, words in (("", "no folder is named"), (str(state / "gone"), "does not exist")):
+    for value, words in (("", "not set"), (str(state / "gone"), "does not exist")):
         monkeypatch.setenv("DTEF_BLUEPRINTS", value)
         with dg.DagsterInstance.ephemeral() as instance:
             result = new_blueprint(dg.build_sensor_context(instance=instance, definitions=defs), store=Store())

@@ -77,7 +77,8 @@ def test_without_an_analyst_the_summary_of_another_report_goes_is_reported_and_c
     assert [(row["status"], row["reason"]) for row in left["rubric_summaries"]] == [("none", "no analyst")]
     assert left["rubric_grades"] == left["analyst_ids"] == []
     (told,) = warned(scored, other)
-    assert told.endswith(f"summary and grades by analyst-a were taken away: {OF_ANOTHER_REPORT}")
+    assert "analyst-a" in told
+    assert told.endswith(OF_ANOTHER_REPORT)
     scored.analyst = True
     scored.add(first=FIRST)
     assert (
@@ -94,7 +95,8 @@ def test_each_analyst_is_kept_or_not_by_itself(scored: Reviews) -> None:
     again = scored.run(**SUMMARIES)
     assert again.taken_away == ("first",)
     (told,) = warned(scored, again)
-    assert f"by analyst-b were taken away: {BY_NO_KNOWN_ANALYST}" in told
+    assert "analyst-b" in told
+    assert BY_NO_KNOWN_ANALYST in told
     assert stored(scored) == {name: [row for row in rows if row.get("analyst") != "analyst-b"] for name, rows in before.items()}
 
 
@@ -127,4 +129,6 @@ def versions(reviews: Reviews) -> str:
 
 def warned(reviews: Reviews, outcome: LaunchResult) -> list[str]:
     logged = [entry for run_id in outcome.run_ids for entry in reviews.instance.all_logs(run_id)]
-    return [entry.user_message for entry in logged if entry.level == logging.WARNING and "taken away" in entry.user_message]
+    return [
+        entry.user_message for entry in logged if entry.level == logging.WARNING and "no analyst is named" in entry.user_message
+    ]

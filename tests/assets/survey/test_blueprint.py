@@ -103,8 +103,8 @@ EARLIER = pa.table({"condition": [SHIFTED.condition], "context_level": ["0"], "r
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"conditions": ["shift+loud"]}, "'loud' says nothing"),
-        ({"conditions": []}, "no condition given, and no earlier one is known: allowed: one or more such as distribution/"),
+        ({"conditions": ["shift+loud"]}, "'loud'"),
+        ({"conditions": []}, "allowed: one or more such as distribution/"),
         ({"conditions": ["shift+system=mine"]}, "unknown system prompt 'mine'"),
     ],
 )

@@ -92,7 +92,7 @@ class TestWhatItAsksFor:
         ("values", "said"),
         [
             ({"rounds": ["T9"]}, "rounds: T9 not ingested; ingested: T1, T2"),
-            ({"segments": ["country:peru"]}, "country:peru in none .* country:kenya, country:chile, country:india"),
+            ({"segments": ["country:peru"]}, "country:peru .* country:kenya, country:chile, country:india"),
             ({"models": ["gtp-4.1"]}, "no model or collection 'gtp-4.1'; known: gpt-4.1"),
             ({"drift": {"severity": {"watch": "SHOUT"}}}, "panel.yaml:.*allowed: WARN, ERROR, OFF"),
         ],

@@ -89,10 +89,7 @@ def test_judges_are_reported_by_what_became_of_their_calls_and_flags_are_words(h
 
 def test_self_preference_says_why_nothing_can_be_reported_of_judges_of_one_maker(house: Warehouse) -> None:
     shown = ok("rubric", "board", "--by", "self-preference")
-    assert (
-        "all, all: cannot be separated from how strict the judge is: judges of other makers must have judged the same responses"
-        in shown
-    )
+    assert "all, all: cannot be separated" in shown
     assert "and 3 more: no judge of another maker judged the same responses" in shown
     rows = strict(ok("rubric", "board", "--by", "self-preference", "--json"))
     assert (rows[0]["judge"], rows[0]["gamma"]) == ("all", None)
@@ -113,7 +110,7 @@ def test_models_are_compared_pair_by_pair_and_within_one_blueprint_by_its_prompt
 def test_champions_without_a_grade_say_which_command_has_models_graded(house: Warehouse) -> None:
     for output in ((), ("--json",)):
         said = refused("rubric", "board", "--by", "champions", *output)
-        assert "nothing to show by champions: it needs a grade: a collection `analyst` in the models file" in said
+        assert "nothing to show by champions: it needs a grade: add a collection `analyst`" in said
 
 
 def test_the_key_of_the_panel_makes_the_steadier_model_champion(

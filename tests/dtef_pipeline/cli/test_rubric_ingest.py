@@ -24,7 +24,7 @@ def test_a_file_that_names_no_models_is_added_and_its_run_has_to_name_some(bluep
     for more in ([], ["--estimate"]):
         told = refused("rubric", "run", *more)
         assert "nobody names a collection of models" in told
-        assert "name models with --model, or add it again with --models-dir" in told
+        assert "give --model, or add it again with --models-dir" in told
     assert server.answered == 0
     assert "as candidate: 1 call," in ok("rubric", "run", "--model", "openai/cand-a", "--no-roll-ups")
 

@@ -12,7 +12,7 @@ from dtef_pipeline.survey.design_effects import describe_design_effects
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, ok, run_stages
 
-SAID = "design effect stated at ingest: 1.5 of S1: ceilings, corrected errors and intervals are those of so many times fewer respondents"
+SAID = "design effect given at ingest: 1.5 for S1"
 
 
 @pytest.mark.thorough
@@ -20,16 +20,16 @@ def test_boards_and_report_say_which_rounds_have_which_design_effect(ingested: P
     """It was said at ingest alone, and lowered ceilings and moved skill in silence."""
     ok("add", SAMPLE, "--design-effect", "1.5")
     what = ["--round", "S1", *CHOSEN, "--model", "baseline/uniform", "--questions", "3"]
-    assert f"\n{SAID}\n" in run_stages(*what)
-    assert f"\n{SAID}\n" in ok("board")
+    assert SAID in run_stages(*what)
+    assert SAID in ok("board")
     assert SAID not in ok("board", "--by", "metric")
     assert SAID not in ok("board", "--csv")
     ok("report", "--out", ingested / "site")
-    assert f"D{SAID[1:]}." in (ingested / "site" / "data.html").read_text(encoding="utf-8")
+    assert f"D{SAID[1:]}" in (ingested / "site" / "data.html").read_text(encoding="utf-8")
     warehouse = Warehouse(ingested / "warehouse")
     assert format_design_effect_lines(warehouse, pd.DataFrame(columns=["skill"]), ["S2"]) == ""
 
 
 def test_rounds_of_one_design_effect_are_named_together() -> None:
-    assert "1.5 of S1, S3; 2 of S2:" in describe_design_effects({"S1": 1.5, "S2": 2, "S3": 1.5})
+    assert "1.5 for S1, S3; 2 for S2;" in describe_design_effects({"S1": 1.5, "S2": 2, "S3": 1.5})
     assert describe_design_effects({}) == ""

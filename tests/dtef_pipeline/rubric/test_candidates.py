@@ -53,7 +53,7 @@ def test_candidates_judges_analysts_and_embedders_are_found_by_their_strings_ali
 
 def test_what_embeds_no_texts_is_refused_before_anything_is_asked() -> None:
     assert choose_embedder(None, MODELS).model == "local/minilm-l6-int8"
-    with pytest.raises(ConfigError, match="'both' stands for 2 models; allowed: one model"):
+    with pytest.raises(ConfigError, match=r"'both' .*2 models; allowed: one model"):
         choose_embedder("both", MODELS)
     with pytest.raises(ConfigError, match=r"'local/smollm2-135m' embeds no texts; allowed: local/minilm"):
         choose_embedder("local/smollm2-135m", MODELS)
@@ -68,5 +68,5 @@ def test_the_local_model_answers_at_its_one_temperature_under_its_usual_variant(
 
 
 def test_the_local_embedder_is_no_candidate() -> None:
-    with pytest.raises(ConfigError, match="model local/minilm-l6-int8: it writes no text, so no rubric can judge it"):
+    with pytest.raises(ConfigError, match="model local/minilm-l6-int8: it writes no text"):
         Candidates(MODELS, ["local/minilm-l6-int8"])

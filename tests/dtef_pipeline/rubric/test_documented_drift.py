@@ -64,7 +64,7 @@ def test_system_prompts_of_one_prompt_are_items_of_their_own() -> None:
 def test_a_model_that_was_not_in_every_run_is_not_compared() -> None:
     found = drift_of([*runs(0.5, 0.5, 0.5), *runs(0.1, 0.9, model="n")])
     assert [(row["model"], row["flagged"]) for row in found] == [("m", False), ("n", False)]
-    assert found[1]["reason"] == "not compared: no score for half of the prompts in s3; the rule asks for all runs"
+    assert found[1]["reason"].startswith("not compared: no score for half of the prompts in s3")
 
 
 def test_the_order_of_the_rows_does_not_matter() -> None:

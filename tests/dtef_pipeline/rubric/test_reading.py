@@ -232,19 +232,20 @@ def test_document_that_is_a_text_is_reported_with_its_line() -> None:
 
 def test_prompts_key_below_the_header_is_reported_as_such() -> None:
     *_, found = read_blueprint(f"{HEAD}---\nprompts:\n- {A}\n", "a").findings
-    assert (found.code, "stands without `prompts:`" in found.text) == ("no-prompt-text", True)
+    assert found.code == "no-prompt-text"
+    assert "no `prompts:`" in found.text
 
 
 def test_header_text_of_another_form_is_not_lost_in_silence() -> None:
     (found,) = read_blueprint(f"{HEAD}description: [b]\n---\n- {A}\n", "a").findings
-    assert found.text == '`description` is ["b"], no text, and is not read'
+    assert found.text.startswith('`description` is ["b"]')
 
 
 @pytest.mark.parametrize(("key", "meant"), [("shouldNot", "should_not"), ("should-not", "should_not"), ("promt", "prompt")])
 def test_slip_in_a_key_is_reported_with_the_key_that_is_intended(key: str, meant: str) -> None:
     text = f"{HEAD}---\n- {{id: a, prompt: b, should: [c], {key}: [d]}}\n"
     (found,) = (one for one in read_blueprint(text, "a").findings if one.code == "unknown-key")
-    assert found.text.endswith(f"is `{meant}` meant?")
+    assert f"`{meant}`?" in found.text
 
 
 def test_ending_in_capitals_is_an_ending_and_hidden_files_are_none() -> None:

@@ -17,13 +17,13 @@ def runs(*rows: tuple[Sequence[str], str], policy: str = "beta=0.35") -> pd.Data
 
 def test_two_scales_are_reported_as_numbers_that_cannot_be_compared_and_not_as_other_judges() -> None:
     (line,) = describe_unlike_runs(runs(([A], "five"), ([f"{A}[scale:10]"], "ten"), ([A], "five")))
-    assert line.startswith("blueprints were judged on several scales, whose numbers cannot be compared: ")
+    assert line.startswith("blueprints were judged on different scales")
     assert "5 classes (2 blueprints); 10 classes (1 blueprint)" in line
 
 
 def test_other_judges_are_named_with_how_many_blueprints_they_judged() -> None:
     (line,) = describe_unlike_runs(runs(([A], "a"), ([A, B], "ab"), ([A], "a"), ([A, "no own judge"], "own")))
-    assert "judged by other judges: standard(a) (2 blueprints); standard(a), standard(b) (1 blueprint)" in line
+    assert "judges: standard(a) (2 blueprints); standard(a), standard(b) (1 blueprint)" in line
     assert "standard(a), no own judge (1 blueprint)" in line
 
 
@@ -40,5 +40,5 @@ def test_nothing_is_stated_of_like_runs_and_of_blueprints_without_judges() -> No
 def test_policies_are_reported_with_judges() -> None:
     both = pd.concat([runs(([A], "a")), runs(([B], "b"), policy="beta=0")])
     first, second = describe_unlike_runs(both)
-    assert "several policies: beta=0.35 (1 blueprint); beta=0 (1 blueprint)" in first
-    assert "other judges" in second
+    assert "policies: beta=0.35 (1 blueprint); beta=0 (1 blueprint)" in first
+    assert "different judges" in second

@@ -45,7 +45,7 @@ def test_where_one_of_two_judges_favours_its_maker_all_say_half_and_a_third_tell
     found = estimate_self_preference(two, maker_of)
     assert found["gamma"].iloc[0] == pytest.approx(0.05)
     assert found["gamma"].iloc[1:].isna().all()
-    assert found["reason"].iloc[1:].str.startswith("cannot be separated from how strict the judge is").all()
+    assert found["reason"].iloc[1:].str.startswith("cannot be separated").all()
     by_pair = estimate_self_preference(rows, maker_of).iloc[1:].groupby("judge")["gamma"].mean()
     assert by_pair.to_dict() == pytest.approx({"standard(ja)": 0.1, "standard(jb)": 0.0}, abs=1e-9)
 

@@ -78,7 +78,7 @@ def test_a_missing_vector_has_no_similarity_and_a_different_length_is_refused() 
     matrix = compute_cosine_matrix(stack_vectors([[1.0, 0.0], None, [1.0, 1.0]]))
     assert np.isnan(matrix[1]).all()
     assert matrix[0, 2] == pytest.approx(math.sqrt(0.5))
-    with pytest.raises(ConfigError, match=r"vectors of the lengths \[2, 3\]; allowed: one length"):
+    with pytest.raises(ConfigError, match=r"vectors of the lengths \[2, 3\]; allowed"):
         stack_vectors([[1.0, 2.0], [1.0, 2.0, 3.0]])
     with pytest.raises(ConfigError, match="got vectors of 1 row of 2 numbers and 1 row of 3 numbers"):
         compute_cosine([1.0, 2.0], [1.0, 2.0, 3.0])

@@ -188,7 +188,7 @@ class TestReplies:
         assert summary.status == "partial"
         assert summary.reason is not None
         assert summary.reason.startswith("without key_finding, weakness, pattern, topic, ")
-        assert summary.reason.endswith("and 25 more; the last reply was cut by its limit of tokens")
+        assert summary.reason.endswith("token limit")
 
     @pytest.mark.parametrize("text", ["", "I would rather not.", "<think><topic>x</topic></think>"])
     def test_a_reply_without_blocks_is_unreadable(self, text: str) -> None:
@@ -206,7 +206,7 @@ class TestReplies:
     def test_a_second_call_that_fails_leaves_what_the_first_stated(self) -> None:
         summary = resolve_summary(self.case, [response(self.first, "<topic>x</topic>"), Failure("k", "HTTP 500", 7)])
         assert summary.status == "partial"
-        assert str(summary.reason).endswith("asked once more: HTTP 500")
+        assert str(summary.reason).endswith(": HTTP 500")
 
     def test_tables_hold_names_again(self) -> None:
         summary = resolve_summary(self.case, [response(self.first, whole(self.case) + grade(self.case, GPT, "charm"))])

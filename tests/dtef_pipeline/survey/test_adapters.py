@@ -34,7 +34,7 @@ def test_round_ids(name: str, expected: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "a/b", "a...b", "-x", "é\n/", "x:y"])
 def test_names_unfit_for_a_partition_key_make_no_round(name: str) -> None:
-    with pytest.raises(SurveyError, match="this makes no round id"):
+    with pytest.raises(SurveyError, match="round id"):
         round_id(name, where="x")
 
 
@@ -87,9 +87,9 @@ class Careless:
     [
         (
             [("country:kenya", "q2")],
-            r"x:7: an answer of an unknown segment or to an unknown question; got .*'q2'\]; allowed: questions q1",
+            r"x:7: .*; got .*'q2'\]; allowed: questions q1",
         ),
-        ([("country:mars", "q1")], r"x:7: an answer of an unknown segment"),
+        ([("country:mars", "q1")], r"x:7: .*; got .*'country:mars'"),
         (
             [("country:kenya", "q1")] * 2,
             r"x:7: two answers of segment country:kenya to question q1; allowed: one answer per segment",

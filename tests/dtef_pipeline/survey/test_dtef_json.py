@@ -138,11 +138,11 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         ),
         (
             lambda d: d["segments"].append({**d["segments"][0], "id": "x", "attributes": {"country": "Turkey"}}),
-            r"two segments get the same key 'country:turkey'",
+            r"two segments have the same key 'country:turkey'",
         ),
         (
             lambda d: d["segments"][0].update(sampleSize="many"),
-            r"json:\d+: sampleSize of segment 'country:turkiye' is not a number of people; got",
+            r"json:\d+: sampleSize of segment 'country:turkiye' is not a number of respondents; got",
         ),
     ],
 )
@@ -162,7 +162,7 @@ def test_survey_level_faults_stop_and_say_what_is_allowed(
         ('{"surveyId": ' + "9" * 5_000 + "}", r"not a survey; got 'Exceeds the limit"),
         (
             '{\n"surveyId": ',
-            r"json:2: not JSON; got 'Expecting value'; allowed: a whole .*: the file ends too early, after 13 characters, with '{\\n\"sur",
+            r"json:2: not JSON; got 'Expecting value'; allowed: .* after 13 characters, with '{\\n\"sur",
         ),
         ('{"surveyId":\n"s9', r"json:2: not JSON; got 'Unterminated string starting at'; .* after 16 characters"),
         ('{"surveyId": x,\n"questions": {}}', r"json:1: not JSON; got 'Expecting value'$"),

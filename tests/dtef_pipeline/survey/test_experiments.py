@@ -70,7 +70,7 @@ class TestFaults:
             ("conditions: [{name: a}, {name: b c}]", "condition 'b c': name: got 'b c'; allowed: text that matches"),
             (
                 "conditions: [{name: a}, {name: b, condition: shift+hot}]",
-                "condition 'b': condition 'shift\\+hot': 'hot' says nothing",
+                "condition 'b': condition 'shift\\+hot': unknown word 'hot'",
             ),
             (
                 "conditions: [{name: a}, {name: b, condition: shift, reasoning: cot}]",
@@ -87,22 +87,22 @@ class TestFaults:
             ("conditions: [{name: a}, {name: b, settings: {temperature: -1}}]", "condition 'b': .*0 or more"),
             (
                 "conditions: [{name: a}, {name: b, reasoning: cot, batch_size: 2}]",
-                r"mine\.yaml:3: condition 'b': batch_size: 2 does nothing here; allowed: with task: batch",
+                r"mine\.yaml:3: condition 'b': batch_size: 2 .*; allowed: with task: batch",
             ),
             (
                 "conditions: [{name: a}, {name: b, reasoning: cot, seed: 5}]",
-                "condition 'b': seed: 5 does nothing here; allowed: with selection: random",
+                "condition 'b': seed: 5 .*; allowed: with selection: random",
             ),
             (
                 "conditions: [{name: a}, {name: b, task: shift, profile: population}]",
                 "condition 'b': profile 'population' with the task shift, .* allowed: distribution",
             ),
-            ("conditions: [{name: a}, {name: b}]", "condition 'b': is 'a' again; every condition is to have its own"),
+            ("conditions: [{name: a}, {name: b}]", "condition 'b': repeats 'a'"),
             (
                 "conditions: [{name: a}, {name: b, reasoning: cot, contexts: [5]}]",
-                "conditions that differ in contexts may differ in nothing else",
+                "contexts: conditions that differ in contexts",
             ),
-            ("conditions: [{name: a}, {name: b, contexts: [5, 10]}]", "every condition is to have as many.*got 0; 5, 10"),
+            ("conditions: [{name: a}, {name: b, contexts: [5, 10]}]", "contexts: .*got 0; 5, 10"),
         ],
     )
     def test_a_fault_names_the_file_the_condition_the_field_and_what_is_allowed(
@@ -159,9 +159,7 @@ class TestAsked:
     def test_a_model_asked_the_same_in_two_conditions_is_refused(self, tmp_path: Path, conditions: str, contexts: str) -> None:
         """Such a comparison shows a difference of exactly 0 and looks like a finding."""
         found = load(tmp_path, f"conditions: [{conditions}]\ncontexts: {contexts}")
-        with pytest.raises(
-            ConfigError, match="experiment 'e': mini is asked the same in the conditions 'own' and 'said': allowed"
-        ):
+        with pytest.raises(ConfigError, match=r"experiment 'e': mini .* 'own' and 'said': allowed"):
             resolve_asked_models(found, MODELS, ["baseline/uniform", "mini"])
         assert len(resolve_asked_models(found, MODELS, ["baseline/uniform"])) == 2
 

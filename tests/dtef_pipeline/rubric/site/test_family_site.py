@@ -142,7 +142,7 @@ def test_without_a_table_the_rest_is_shown(gone: str) -> None:
 def test_without_any_table_there_is_nothing_and_no_error() -> None:
     view = read(duckdb.connect())
     assert view.boards == []
-    assert "not made yet" in view.verdict
+    assert "dtef rubric board --refresh" in view.verdict
     assert list(view.pages()) == []
     assert view.build_model_sections("nobody")[0].is_empty
     assert set(site_of(duckdb.connect())) >= {"index.html", "method.html"}

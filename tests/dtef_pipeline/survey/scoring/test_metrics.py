@@ -112,12 +112,12 @@ def test_metric_of_one_row_is_that_of_the_row_among_many_to_the_last_bit(name: s
 @pytest.mark.parametrize(
     ("predicted", "observed", "message"),
     [
-        ([-1, 2], [1, 1], r"predicted: row 0 is no distribution: got \[-1.0, 2.0\]"),
-        ([[1, 1], [0, 0]], [[1, 1], [1, 1]], "predicted: row 1 is no distribution"),
-        ([1, 1], [np.nan, 1], "observed: row 0 is no distribution"),
-        ([1, 1], [np.inf, 1], "observed: row 0 is no distribution"),
-        ([1, 1], [1e308, 1e308 * 1.5], "observed: row 0 is no distribution"),
-        ([1, 1, 1], [1, 1], r"one shape; got \(3,\) and \(2,\)"),
+        ([-1, 2], [1, 1], r"predicted: row 0 .*: got \[-1.0, 2.0\]"),
+        ([[1, 1], [0, 0]], [[1, 1], [1, 1]], "predicted: row 1 "),
+        ([1, 1], [np.nan, 1], "observed: row 0 "),
+        ([1, 1], [np.inf, 1], "observed: row 0 "),
+        ([1, 1], [1e308, 1e308 * 1.5], "observed: row 0 "),
+        ([1, 1, 1], [1, 1], r"shape; got \(3,\) and \(2,\)"),
         ([1], [1], "2 options or more"),
         (1.0, [1, 1], "2 options or more"),
         (np.ones((2, 2, 2)), np.ones((2, 2, 2)), "2 options or more"),
@@ -147,10 +147,10 @@ def test_dont_know_options_are_left_out_of_the_scale_and_the_rest_renormalised()
 def test_a_wrong_row_is_named_among_all_rows_and_the_prediction_first() -> None:
     predicted, observed = np.ones((2, 9, 3))
     observed[5] = 0
-    with pytest.raises(ConfigError, match="observed: row 5 is no distribution"):
+    with pytest.raises(ConfigError, match="observed: row 5 "):
         metrics.measure(predicted, observed)
     predicted[4] = 0
-    with pytest.raises(ConfigError, match="predicted: row 4 is no distribution"):
+    with pytest.raises(ConfigError, match="predicted: row 4 "):
         metrics.measure(predicted, observed)
 
 

@@ -178,7 +178,7 @@ def test_ways_that_do_not_fit_are_left_out_and_the_page_says_so(open_tables: Ope
     shared = found[pair_pages.SHARED_DATA]
     assert isinstance(shared, DataFile)
     assert [shared.value["ways"][way][0] for _, way, _ in shared.value["series"]] == ["With 5 context questions"]
-    assert "1 way of asking with less context or fewer models left out." in html_of(page_of(found, "Kenya"))
+    assert "1 way of asking with less context or fewer models" in html_of(page_of(found, "Kenya"))
 
 
 def html_of(page: Page) -> str:
@@ -210,9 +210,7 @@ def test_of_many_texts_whole_pairs_are_drawn_and_the_page_says_so(open_tables: O
     sample = texts.sample_pairs(contents)
     assert 0 < len(sample.places) < 12 == sample.of
     assert len({s for s, _ in sample.places}) == min(len(sample.places), 4)  # spread over the segments
-    assert sample.words.startswith(
-        f"The site holds prompts and responses of {len(sample.places)} of 12 pairs: a random sample (seed "
-    )
+    assert f"{len(sample.places)} of 12 pairs" in sample.words
     assert sample == texts.sample_pairs(contents)
     held = texts.load_texts(contents, sample.places)
     assert {place: len(said) for place, said in held.items()} == dict.fromkeys(sample.places, 2)

@@ -50,7 +50,7 @@ def test_ways_of_asking_are_compared_with_the_usual_one(open_tables: Open) -> No
     turned = {"condition": f"{PLAIN}+reversed"}
     rows = asked("gpt", variant, 0.5) + asked("gpt", variant, 0.6, **turned) + asked("other", "openai/o[temperature=0]", 0.5)
     found = sections(open_tables, rows)["conditions"]
-    assert found.answer == "Of 1 comparison with “asked directly”: 1 better."
+    assert found.answer == "1 comparison with “asked directly”: 1 better."
     shown = table(found)
     assert shown.caption == "asked directly, options reversed, against asked directly"
     (row,) = shown.rows
@@ -77,7 +77,7 @@ def test_context_curves_are_of_the_pairs_of_all_levels_and_stand_with_their_verd
     scores += scores_of("a", 0.6, 0.6, 0.1, context_level="5")[2:]
     responsiveness = pa.Table.from_pylist([tested], schema=RESPONSIVENESS)
     found = sections(open_tables, scores, responsiveness=responsiveness)["context"]
-    assert found.answer == "Of 1 test of models: 1 evidence-adapting."
+    assert found.answer == "1 test of models: 1 evidence-adapting."
     curve, verdicts = found.blocks
     assert isinstance(curve, Chart)
     assert [(row["label"], row["x"], row["value"]) for row in curve.rows] == [
@@ -102,9 +102,8 @@ def test_the_surest_gaps_come_first_and_all_are_counted(open_tables: Open) -> No
     found = sections(open_tables, scores_of("a", 0.5, 0.6), segment_gaps=pa.Table.from_pylist(gaps, schema=SEGMENT_GAPS))[
         "gaps"
     ]
-    assert found.answer == (
-        "Of 2 tested pairs of a model and a segment, the model predicts 1 worse than its attribute's other segments, 0 better."
-    )
+    assert found.answer.startswith("2 pairs of a model and a segment")
+    assert "1 worse than its attribute's other segments, 0 better" in found.answer
     assert [row["segment"] for row in table(found).rows] == ["country:kenya", "country:chile"]
     assert [table(found).rows[0][name] for name in ("deviation", "low", "high")] == [-0.05, -0.08, -0.02]
 
@@ -177,7 +176,7 @@ def test_quarantine_and_findings_are_stated_once_each(open_tables: Open) -> None
         survey_quarantine=pa.Table.from_pylist(aside, schema=SURVEY_QUARANTINE),
         survey_findings=pa.Table.from_pylist(noticed, schema=SURVEY_FINDINGS),
     )
-    assert found["quarantine"].answer == "2 rows of the files were set aside before any model was asked."
+    assert found["quarantine"].answer.startswith("2 rows of the files were left out")
     assert [row["rounds"] for row in table(found["findings"]).rows] == ["S1, S2"]
     assert table(found["findings"]).rows[0]["items"] == "a; b"
 
@@ -198,10 +197,10 @@ def of(battery: str, *texts: str, round_id: str = "S1") -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("battery", "texts", "expected"),
     [
-        ("rule:a", ("Do you trust judges?", "Do you trust <nurses>?"), "one stem: “Do you trust …”"),
-        ("rule:a", ("Judges act as they should?", "Nurses act as they should?"), "one stem: “… act as they should?”"),
-        ("rule:a", ("A judge", "The nurse"), "items of one list over one scale"),
-        ("rule:a", ("Is it?", "Was it?"), "asked next to each other over one scale, or again later"),
+        ("rule:a", ("Do you trust judges?", "Do you trust <nurses>?"), "same stem: “Do you trust …”"),
+        ("rule:a", ("Judges act as they should?", "Nurses act as they should?"), "same stem: “… act as they should?”"),
+        ("rule:a", ("A judge", "The nurse"), "items of one list with the same scale"),
+        ("rule:a", ("Is it?", "Was it?"), "neighbouring questions with the same scale, or repeated later"),
         ("given:B", ("Is it?", "Was it?"), "named B by the survey"),
     ],
 )
