@@ -29,8 +29,8 @@ _STORED_WITHOUT = "the round is stored without these segments"
 NEXT_STEPS = {
     "lost-column": f"{_STORED_WITHOUT}: put their columns there and ingest again",
     "no-counts-column": f"{_STORED_WITHOUT}: put their columns there and ingest again",
-    "unknown-column": f"{_STORED_WITHOUT}: name the columns as other rounds do, such as `O2: 26-35`, and ingest again; a value that is "
-    "right and new goes into dtef_pipeline/survey/vocabulary.toml (docs/how-to/add-a-survey.md, Segments)",
+    "unknown-column": f"{_STORED_WITHOUT}: name the columns as other rounds do, such as `O2: 26-35`, and ingest again; if the values are "
+    "right and new, give the survey as a long table, which takes any attribute and value (docs/how-to/add-a-survey.md, Segments)",
 }
 """Codes of errors with which a round is stored, with what became of it and what to do."""
 

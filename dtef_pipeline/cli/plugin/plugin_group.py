@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dtef_pipeline.cli.error_reports import reports_errors
+from dtef_pipeline.cli.error_reports import reports_errors, shorten_usage_errors
 from dtef_pipeline.cli.verbs import Commands, FamilyWords, Verb, build_family_group, run_command
 
 if TYPE_CHECKING:
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 
 class MainCommands(Commands):
     """A group that has the groups of plugin families behind its own commands. They are loaded when they are used, not when they are named."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with shorten_usage_errors():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with shorten_usage_errors():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from dtef_pipeline.family.plugins import find_plugin_points

@@ -175,7 +175,9 @@ SURVEY = FamilyWords(
                 default=None,
                 help="Include segments of people who gave no answer, such as party:refused.",
             ),
-            click.option("--snapshot", help="Only this snapshot.  [default: the latest response to each prompt]"),
+            click.option(
+                "--snapshot", help="Only this snapshot.  [default: the latest response to each prompt; with --experiment base]"
+            ),
             of_served,
             click.option(
                 "--intervals/--no-intervals",

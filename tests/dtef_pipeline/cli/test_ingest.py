@@ -156,7 +156,7 @@ class TestIngest:
         assert result.exit_code == 1
         assert re.search(
             r"NOT read: .* O-number: Sex: M \([\d,]+ of [\d,]+ respondents, 4\d%\); the round is stored without these segments: "
-            r"name the columns as other rounds do, .* ingest again; .*vocabulary\.toml",
+            r"name the columns as other rounds do, .* ingest again; .*a long table",
             result.stderr,
         )
         assert "all else of S1 is stored" in result.stderr
@@ -184,7 +184,18 @@ class TestIngest:
         shutil.copytree(SAMPLE, state / "S1", ignore=shutil.ignore_patterns("*counts*"))
         said = refused("add", state / "S1")
         assert "can be used: there is no S1_segment_counts_by_question.csv next to the aggregate file" in said
-        assert re.search(r"in quarantine: \d+ n-unknown \(Neither the question nor the segment states", said)
+        assert re.search(r"\d+ n-unknown \(", said)
+
+    def test_a_round_of_decimal_commas_alone_is_refused_with_file_line_and_cell(self, state: Path) -> None:
+        rows = [
+            "round,question,option,attribute,value,percent",
+            'T1,Q?,Yes,country,Kenya,"40,5"',
+            'T1,Q?,No,country,Kenya,"59,5"',
+        ]
+        (state / "t.csv").write_text("\n".join(rows), encoding="utf-8")
+        said = refused("check", state / "t.csv")
+        assert f"{state / 't.csv'}:2: " in said
+        assert "'40,5'" in said
 
     @pytest.mark.thorough
     @pytest.mark.usefixtures("without_site")
