@@ -144,7 +144,7 @@ def describe_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyB
 _NOTES = ("note", "consistency_note")
 _MOST_NOTES = 5
 """Most lines on rows whose readable responses give another result, and most rows that are named per note."""
-_DRIFT_FIRST_OUT = ("odds needed", "since", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
+_DRIFT_FIRST_OUT = ("odds needed", "first_snapshot", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
 
 
 def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:

@@ -77,7 +77,7 @@ _JUDGE_COLUMNS = (
     Column("judge", "Judge"),
     Column("n", "Judgements", "count", always=True),
     Column("unreadable", "Unreadable", "percent", "Share of judgements whose reply has no class"),
-    Column("n_failed", "Failed", "count", "The call failed for good, or a budget was reached"),
+    Column("n_failed", "Failed", "count", "The call failed, or a budget was reached"),
     Column(
         "mean", "Mean", "number", "Mean class as a number, 0-1, before criteria that a response should not meet are reversed"
     ),
