@@ -28,7 +28,7 @@ class TestIngest:
             "nominal: Should pupils be allowed to use AI for homework? (Yes / No / It depends / Not sure): no known scale"
             in said
         )
-        assert "profile questions, left out: Which language would you like to answer in?; " in said
+        assert "questions about the respondent, left out: Which language would you like to answer in?; " in said
         assert "same text and options: 1 question: What has been the effect of AI on your town so far?" in said
 
     def test_a_nominal_question_with_three_options_is_listed_though_one_is_dont_know(self, state: Path) -> None:
