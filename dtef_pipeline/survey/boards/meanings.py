@@ -65,7 +65,7 @@ FIRST_OUT = (
 )
 """Columns that are hidden first where a table has more than it shows, in this order."""
 _COMMON_COLUMNS = (
-    *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
+    *("rank", "tier", "model", "context_level", "adjusted_score", "score", "interval", "parsed_score"),
     *("skill", "skill_interval", "worth", "n_pairs", "questions", "parse_rate"),
 )
 _COST = description(COSTS.field("cost_usd")).partition(";")[0]

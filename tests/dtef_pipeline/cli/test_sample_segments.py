@@ -35,9 +35,7 @@ def test_each_question_is_asked_of_so_many_segments_and_a_larger_sample_buys_the
     first = run_stages("--round", "S1", "--model", "fake", "--sample-segments", "1")
     assert server.answered == one
     assert "all models on S1: 1 of 26 segments drawn for each question; all questions; context 0;" in first
-    assert "language models were asked a sample of S1: 1 of 26 segments drawn for each question; all 16 questions" in ok(
-        "board"
-    )
+    assert "pairs (1 of 26 segments drawn for each question; all 16 questions)" in ok("board")
     assert calls("--sample-segments", "2") == two - one
     assert calls("--sample-segments", "1", "--questions", "4") == 0, "a part of the sample was bought already"
     run_stages("--round", "S1", "--model", "fake", "--sample-segments", "2")
