@@ -149,7 +149,7 @@ COSTS = pa.schema(
     [
         FAMILY_FIELD,
         field("role", pa.string(), "Role in which the model was asked: candidate, judge, analyst or embedder"),
-        field("first_level", pa.string(), "First level of the partition, `--by round` or `--by suite`; null: embedders"),
+        field("first_level", pa.string(), "First level of the partition, such as `--by suite`; null: embedders"),
         field("second_level", pa.string(), "Second level of the partition, such as `--by part`; null: none"),
         SNAPSHOT_FIELD,
         field(

@@ -47,8 +47,8 @@ def main() -> None:
 
     \b
     A survey round goes through six stages: ingest, blueprint, predict, score, aggregate, drift.
-        dtef add SURVEY               read a round: what each group really answered
-        dtef run --round GD4          ask models and score their predictions; with --estimate only show the cost
+        dtef add SURVEY               read a round: what each group answered
+        dtef run --round GD4          ask models and score their predictions; --estimate only shows the cost
         dtef board                    show which models predict best
         dtef report                   write the results as a site: open report/index.html
         dtef ui                       look at the same results in Dagster, in a browser
@@ -142,8 +142,8 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
 def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
     """Show whether a model now responds differently to the same prompts, and what else changed.
 
-    The first snapshots of a model (five, unless a panel file says otherwise) are its baseline. Later snapshots are compared with the baseline
-    on the prompts that both asked. Only models at temperature 0 get a verdict:
+    The first snapshots of a model (five, unless a panel file says otherwise) are its baseline. Later snapshots are compared with it on the
+    prompts that both have. Only models at temperature 0 get a verdict:
 
     \b
     drift   the highest mean score is at least 0.05 and 10 % above the lowest (the documented rule), and there is
@@ -233,7 +233,7 @@ def doctor(output: str) -> None:
     cls=TakesSettings,
     settings="dtef_pipeline.qa.settings.QaSettings",
     chosen=("k", "retriever", "filter", "judges", "judge", "rejudge", "trust_answers"),
-    short_help="Score the answers in a file; the warehouse is not used.",
+    short_help="Score the answers in a file.",
 )
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @choice("--family", among=["survey", "qa"], default="survey", help="What FILE answers.")
@@ -272,8 +272,8 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     With --family qa:
     In:  {"scorer": "list_one", "response": "They came by car.",
           "reference": {"car": 1, "bicycle": 0.5}}
-         and, where wanted, options, synonyms, senses (first, all), penalty,
-         strict, finish_reason, timeout_s, task; other keys are handed on
+         and optionally options, synonyms, senses (first, all), penalty,
+         strict, finish_reason, timeout_s, task; other keys are kept
     Out: the same line with status, value (null unless ok), score (as published),
          how (the rule that read the answer), flags, reason, and further output of
          the scorer, such as raw, binary, rationale, found
@@ -281,13 +281,13 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     A scorer is named by itself or by a type of questions: yes_no (Yes/No), list_one (ListOne), list_many (ListMany), pick_one (PickOne),
     pick_many (PickMany), yes_no_rationale (Yes/No with Rationale); exact_choice (a letter), numeric (a number); code_execution, with
     `task`, the name of a program in the file of --tasks, or with a reference of prompt, entry_point and test, whose status is the verdict;
-    verbatim, with context and citations. An answer of a type that nothing scores has the status no_scorer, and a line at the end counts these.
+    verbatim, with context and citations. An answer of a type without a scorer has the status no_scorer, and a line at the end counts these.
 
-    With --corpus, FILE is a JSON file with `qa_pairs` about interviews. Its answers are scored, or what models answer, and every quotation is
-    looked up in the documents. The results are `results-TIME.json` and two bar charts by interview, of scores and of quotations found, for each
-    model of their own (`results-TIME-MODEL.json`); both averages are printed. No file is replaced. A judge reads only
-    answers of models to questions of the type `Yes/No with Rationale` whose metric says {"judge": true}. Without --model the command makes no
-    calls, and of the other options only --part and --out are allowed.
+    With --corpus, FILE is a JSON file with `qa_pairs` about interviews. Its answers, or with --model those of models, are scored, and every
+    quotation is looked up in the documents. The results are `results-TIME.json` (per model: `results-TIME-MODEL.json`) and two bar charts by
+    interview, of scores and of quotations found; both averages are printed. No file is replaced. A judge reads only answers of models to
+    questions of the type `Yes/No with Rationale` whose metric says {"judge": true}. Without --model the command makes no calls, and of the
+    other options only --part and --out are allowed.
 
     \b
     Exit code: 0 done; 1 a line of a survey or a question was left out, or asking failed; 2 a line or an option is wrong.
@@ -302,7 +302,7 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     sys.exit(score_files.score_file(family, file, tasks, trust_answers))
 
 
-@main.command(short_help="Have judges judge stored responses again, to see whether the judges have changed.")
+@main.command(short_help="Judge stored responses again, to see if judges changed.")
 @click.option("--family", type=click.Choice(["rubric", "qa"]), required=True, help="Family whose judges are watched.")
 @snapshot_or_base("Label of the night, such as 2026-01-31; a new label judges everything again.")
 @whole_number(

@@ -68,7 +68,7 @@ BOARD_VIEWS = (
     BoardView(
         name=LABELS_VIEW,
         table="rubric_known_classes",
-        shows="what people labelled, and how often judges say what they say",
+        shows="people's labels, and how often judges agree with them",
         needs=_NEEDS_RUBRIC_SCORES,
     ),
     comparisons_view(
@@ -106,7 +106,7 @@ BOARD_VIEWS = (
         ("n_failed", "calls", "n_scored", "partial"),
         name="judges",
         table="rubric_judges",
-        shows="what became of each judge's calls: replies that say no class, failed calls, mean class, cost",
+        shows="each judge's calls: replies without a class, failed calls, mean class, cost",
         who=("judge",),
         needs=_NEEDS_A_JUDGE,
     ),

@@ -16,7 +16,7 @@ _SIMILARITY = 0.5
 
 
 def find_nearest(word: str, choices: Iterable[str], most: int = _MOST_NEAR) -> list[str]:
-    """The known names of which the word is a part (`gaps` of `survey/gaps`), or else those most similar to it; at most `most`."""
+    """The known names of which the word is a part (`b` of `a/b`), or else those most similar to it; at most `most`."""
     names = sorted(choices)
     return [name for name in names if word in name.split("/")][:most] or difflib.get_close_matches(
         word, names, most, _SIMILARITY

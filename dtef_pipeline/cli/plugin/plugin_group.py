@@ -82,10 +82,10 @@ def plugin_group(family: Family) -> click.Group:
             help=f"""{family.help}
 
     \b
-        dtef {name} check PATH     say what is wrong with a file
+        dtef {name} check PATH     check a file for faults
         dtef {name} add PATH       add it to the pipeline
-        dtef {name} run            ask models and score what they answer
-        dtef {name} board          show who does best
+        dtef {name} run            ask models and score their answers
+        dtef {name} board          show which models do best
         dtef report                   write the results of all families as a site
     """,
             part=part,
@@ -119,5 +119,5 @@ def _run(family: Family) -> click.Command:
     Exit code: 0 done; 1 a {family.part} failed, or a file was left out; 2 an option or the set-up is wrong; 130 interrupted.
     """
     settings = f"{family.settings.__module__}.{family.settings.__qualname__}"
-    verb = Verb("Ask models, and score what they answer.", help)
+    verb = Verb("Ask models, and score their answers.", help)
     return run_command(family.name, settings, verb, roles=("candidate",), starts=("ingest", "ask"))

@@ -101,14 +101,14 @@ SURVEY = FamilyWords(
     help="""Work with survey rounds. A verb without a family is one of these: `dtef run` is `dtef survey run`.
 
     \b
-        dtef check PATH        say what a round holds, and what is wrong with it
-        dtef add PATH          read a round: what each group really answered
+        dtef check PATH        check what a round contains, and its faults
+        dtef add PATH          read a round: what each group answered
         dtef list              list the rounds that are known
-        dtef run --estimate    say what a run would ask and cost
+        dtef run --estimate    show the calls and the cost of a run first
         dtef run --round GD4   ask models and score their predictions
-        dtef board             show who predicts best
+        dtef board             show which models predict best
         dtef report            write the results of all families as a site
-        dtef remove ROUND      take a round and its results away
+        dtef remove ROUND      remove a round and its results
     """,
     part="round",
     pattern="an id, such as GD4, or a pattern such as 'GD*'",
