@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dtef_pipeline.asking.models import Models, load_models
-from dtef_pipeline.errors import ConfigError
-from resources.settings import Settings, find_shipped
+from resources.settings import Settings, find_shipped, require_named_path
 
 
 def load_known_models(settings: Settings, computed: Mapping[str, int | None]) -> Models:
@@ -15,6 +14,6 @@ def load_known_models(settings: Settings, computed: Mapping[str, int | None]) ->
     Raises ConfigError when DTEF_MODELS names no file, or a file has a fault.
     """
     path = settings.models
-    if path is not None and not path.is_file():
-        raise ConfigError(f"DTEF_MODELS names {path}, which is not a file")
+    if path is not None:
+        require_named_path("DTEF_MODELS", path)
     return load_models(find_shipped("models.yaml"), *([path] if path else []), computed=computed)

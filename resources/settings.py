@@ -123,6 +123,14 @@ class Settings(BaseModel):
         return places | {name: str(path.absolute()) for name, path in files.items() if path}
 
 
+def require_named_path(variable: str, path: Path, *, folder: bool = False) -> None:
+    """Raises ConfigError unless the file, or the folder, that a variable names exists."""
+    if not path.exists():
+        raise ConfigError(f"{variable} names {path}, which does not exist")
+    if path.is_dir() is not folder:
+        raise ConfigError(f"{variable} names {path}, which is {'a file; a folder' if folder else 'a folder; a file'} is needed")
+
+
 def find_shipped(name: str) -> Path:
     """A file or folder that comes with the software, from the checkout (`data/` or the top level) or the installed wheel."""
     root = Path(__file__).resolve().parent.parent

@@ -14,7 +14,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifests, select_manifests_in_play
 from dtef_pipeline.games.personas import Persona, read_persona_versions, select_latest_personas
 from dtef_pipeline.games.site.game_labels import GameDocuments
-from resources.settings import Settings, find_shipped
+from resources.settings import Settings, find_shipped, require_named_path
 from resources.votes.game_documents import DocumentSnapshot, GameDocumentKind, read_documents_if_present
 
 _Kept = TypeVar("_Kept", Persona, ScenarioManifest)
@@ -158,6 +158,6 @@ def _report_conflict(conflicts: dict[str, str] | None, document_id: str, message
 
 
 def _check_folder(variable: str, folder: Path | None) -> Path | None:
-    if folder is not None and not folder.is_dir():
-        raise ConfigError(f"{variable} names {folder}, which is not a folder")
+    if folder is not None:
+        require_named_path(variable, folder, folder=True)
     return folder

@@ -20,7 +20,7 @@ from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, PANEL_KEYS, TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.judging.judges import find_judging_model
 from resources.model_catalog import load_known_models
-from resources.settings import Settings
+from resources.settings import Settings, require_named_path
 from resources.warehouse import Warehouse
 
 Pairs = list[tuple[str, str]]
@@ -48,8 +48,7 @@ def load_drift_section(settings: Settings) -> DriftSettings:
     """The section as it stands, without a look for the models that it names."""
     if settings.panel is None:
         return DriftSettings()
-    if not settings.panel.is_file():
-        raise ConfigError(f"DTEF_PANEL names {settings.panel}, which is not a file")
+    require_named_path("DTEF_PANEL", settings.panel)
     return load_drift_settings(settings.panel)
 
 
@@ -124,7 +123,6 @@ def load_panel_section(settings: Settings, load: Callable[[Path], Section | None
     """
     if settings.panel is None:
         return None
-    if not settings.panel.is_file():
-        raise ConfigError(f"DTEF_PANEL names {settings.panel}, which is not a file")
+    require_named_path("DTEF_PANEL", settings.panel)
     read_document(settings.panel, "panel file", PANEL_KEYS).mapping((), PANEL_KEYS)
     return load(settings.panel)

@@ -2,9 +2,9 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dagster as dg
 import pyarrow as pa
@@ -20,9 +20,7 @@ from dtef_pipeline.survey.completeness import ALLOWANCES, require_whole_survey
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observations import MIN_N, ObservedRound, observe
-from dtef_pipeline.survey.quarantine import REASONS
 from dtef_pipeline.survey.shares import remove_multi_select
-from dtef_pipeline.text.quantity_words import format_count
 from resources.sources import Source, Sources
 
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name=SPACE.name)
@@ -52,24 +50,30 @@ class RegistrationResult(NamedTuple):
 
 
 def observe_usable(survey: Survey, *, min_n: int, design_effect: float) -> ObservedRound:
-    """The survey's tables. Raises SurveyError, with counts of the reasons, if no (segment, question) pair can be used."""
+    """The survey's tables. Raises SurveyError with the reasons if no (segment, question) pair can be used."""
     observed = observe(survey, min_n=min_n, design_effect=design_effect)
     if not len(observed.responses):
-        reasons = Counter(observed.quarantine["reason"].to_pylist())
-        why = [
-            finding["message"]
-            for finding in observed.findings.to_pylist()
-            if finding["level"] == "error" and finding["code"] != "nothing-usable"
-        ]
-        if reasons:
-            counts = (f"{count:,} {reason} ({REASONS[reason].rstrip('.')})" for reason, count in reasons.most_common())
-            why.append(f"in quarantine: {', '.join(counts)}")
-        raise SurveyError(
-            f"no (segment, question) pair can be used: {'; '.join(why) or 'nothing was answered'}",
-            where=str(survey.path),
-            allowed=f"at least one pair with {format_count(min_n, 'respondent')} and percentages that sum to 100",
-        )
+        raise _nothing_usable(survey, observed)
     return observed
+
+
+def _nothing_usable(survey: Survey, observed: ObservedRound) -> SurveyError:
+    """The error on a round without a usable pair: the reasons, each with its first example, and the place of the first of these."""
+    rows = observed.quarantine.to_pylist()
+    first = {row["reason"]: row for row in reversed(rows)}
+    why = [
+        finding["message"]
+        for finding in observed.findings.to_pylist()
+        if finding["level"] == "error" and finding["code"] != "nothing-usable"
+    ]
+    counts = Counter(row["reason"] for row in rows).most_common()
+    why += [f"{count:,} {reason} ({first[reason]['segment']}: {first[reason]['detail']})" for reason, count in counts]
+    example: Mapping[str, Any] = first[counts[0][0]] if counts else {"file": survey.path, "line": None}
+    return SurveyError(
+        f"no (segment, question) pair can be used: {'; '.join(why) or 'nothing was answered'}",
+        where=example["file"],
+        line=example["line"],
+    )
 
 
 def check_round(

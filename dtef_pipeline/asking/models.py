@@ -24,7 +24,7 @@ from dtef_pipeline.asking.addresses import Address, redact_address
 from dtef_pipeline.asking.selectors import SAMPLING, format_setting, format_settings, split_selector
 from dtef_pipeline.documents import Document, format_in_one_line, read_document
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest, suggest_nearest
 
 COMPUTED = "baseline/"
 """How a model string begins whose predictions are computed from the data, so that no server is asked. `load_models` takes their list."""
@@ -247,9 +247,8 @@ class Models:
         note = "".join(f" ({file} holds none)" for file in self.files_of_none)
         names = {*self.specs, *self.collections, *self.computed, *LOCAL_MODELS}
         return ConfigError(
-            f"no model or collection {selector!r}{note}; known: {list_nearest(selector.partition('@')[0], names)} (`dtef models` lists all); "
-            "or a litellm string such as openai/gpt-4.1-mini; "
-            "settings follow an @: openai/gpt-4.1-mini@temperature=0.7"
+            f"no model or collection {selector!r}{note}. {suggest_nearest(selector.partition('@')[0], names)}Allowed: what `dtef models` "
+            "lists, or a model string of LiteLLM, such as openai/gpt-4.1-mini; settings follow an @: openai/gpt-4.1-mini@temperature=0.7"
         )
 
 

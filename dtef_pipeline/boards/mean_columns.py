@@ -18,13 +18,13 @@ MEAN_COLUMNS = (
     field("n_clusters", pa.int64(), "Clusters, such as subjects or transcripts, with a scored response"),
     field("parse_rate", pa.float64(), "Share of the scored responses that could be read, 0-1; null: none is scored"),
     field("score", pa.float64(), "Mean score over items (micro), 0-1: higher is better; draws are averaged inside an item first"),
-    field("score_low", pa.float64(), "Lower end of the 95 % interval of the score; null: see the note"),
-    field("score_high", pa.float64(), "Upper end of the 95 % interval of the score; null: see the note"),
+    field("score_low", pa.float64(), "Lower end of the 95 % interval of the score; null: none (see note)"),
+    field("score_high", pa.float64(), "Upper end of the 95 % interval of the score; null: none (see note)"),
     field("interval_kind", pa.string(), "Interval of the score: wilson (right and wrong items), t (items) or clustered (t); null: none"),
     field("score_given_parsed", pa.float64(), "Mean over items of only the responses that could be read, 0-1; null: none could"),
-    field("macro_score", pa.float64(), "Mean over subjects or transcripts of their mean over items (macro), 0-1: higher is better"),
-    field("macro_low", pa.float64(), "Lower end of the 95 % interval of macro_score, by whole subjects or transcripts; null: see the note"),
-    field("macro_high", pa.float64(), "Upper end of the 95 % interval of macro_score; null: see the note"),
+    field("macro_score", pa.float64(), "Mean of the means of subjects or transcripts (macro), 0-1: higher is better"),
+    field("macro_low", pa.float64(), "Lower end of the 95 % interval of macro_score, by whole subjects or transcripts; null: none (see note)"),
+    field("macro_high", pa.float64(), "Upper end of the 95 % interval of macro_score; null: none (see note)"),
     field("note", pa.string(), "Why a mean or an interval is missing, or that it covers only few subjects or transcripts; null: neither"),
 )  # fmt: skip
 """What means add to the columns of a group."""
@@ -33,8 +33,8 @@ PASS_COLUMNS = (
     field("n_items", pa.int64(), "Items with k scored draws or more"),
     field("n_too_few", pa.int64(), "Items that are left out, because they have scored draws but fewer than k"),
     field("pass_at_k", pa.float64(), "Mean over items of the chance that of k draws one or more pass, 0-1: higher is better; null: no item"),
-    field("pass_low", pa.float64(), "Lower end of the 95 % interval of pass_at_k, over items; null: see the note"),
-    field("pass_high", pa.float64(), "Upper end of the 95 % interval of pass_at_k, over items; null: see the note"),
+    field("pass_low", pa.float64(), "Lower end of the 95 % interval of pass_at_k, over items; null: none (see note)"),
+    field("pass_high", pa.float64(), "Upper end of the 95 % interval of pass_at_k, over items; null: none (see note)"),
     field("note", pa.string(), "Reason why the value or its interval is missing, or how many items are left out; null: nothing is missing"),
 )  # fmt: skip
 """What pass@k adds to the columns of a group."""
@@ -43,7 +43,7 @@ MEAN_FIELDS = {column.name: column for column in MEAN_COLUMNS}
 SNAPSHOTS_FIELD = field("snapshots", pa.list_(pa.string()), "Snapshots that the responses are of, one for each part at most")
 BOARD_NOTE_FIELD = field("note", pa.string(), "Note on what is missing, and why; empty: nothing is")
 RANK_COLUMNS = (
-    field("rank", pa.int64(), "Rank by score, from 1; equal scores share the best of their places; null: see the note"),
+    field("rank", pa.int64(), "Rank by score, from 1; equal scores share the better rank; null: not ranked (see note)"),
     *MODEL_FIELDS,
     *(MEAN_FIELDS[name] for name in ("score", "score_low", "score_high", "interval_kind")),
     field(

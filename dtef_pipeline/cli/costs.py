@@ -1,4 +1,4 @@
-"""`dtef costs`: what language models were asked, and what it cost, of one family or of all."""
+"""`dtef costs`: the calls of language models and their cost, of one family or of all."""
 
 from __future__ import annotations
 
@@ -48,12 +48,19 @@ def costs(
         return
     named = {"model_variant" if name == "variant" else name: columns[name] for name in by}
     totals = _sum_by_columns(frame.rename(columns={column: name for name, column in named.items()}), list(named))
-    table = totals if output != "table" else totals.assign(cost=[format_row_cost(row) for row in totals.to_dict("records")])
+    table = totals if output != "table" else _format_costs(totals)
     counts = ("answered", "failed", "budget_stopped", "calls", "prompt_tokens", "completion_tokens")
     view = TableView(
         (*named, *counts, "cost"), (*named, "cost"), ("prompt_tokens", "completion_tokens", "budget_stopped", "calls")
     )
     print_rows(view, table, output, (), "costs")
+
+
+def _format_costs(totals: pd.DataFrame) -> pd.DataFrame:
+    """The rows for people: `cost` in words, and no tokens where the stored responses do not state them."""
+    is_unstated = (totals["answered"] > 0) & (totals["prompt_tokens"] == 0)
+    tokens = {name: totals[name].astype("Int64").mask(is_unstated) for name in ("prompt_tokens", "completion_tokens")}
+    return totals.assign(cost=[format_row_cost(row) for row in totals.to_dict("records")], **tokens)
 
 
 def _map_columns(family: Family) -> dict[str, str]:

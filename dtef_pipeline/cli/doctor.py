@@ -1,4 +1,4 @@
-"""`dtef doctor`: its checks change nothing and ask no model; each finding is shown as soon as it is known."""
+"""`dtef doctor`: its checks change nothing and call no model; each finding is shown as soon as it is known."""
 
 from __future__ import annotations
 
@@ -122,14 +122,14 @@ def check_models(settings: Settings) -> Diagnosis:
     problems = {spec.name: find_quick_problem(spec, os.environ) for spec in specs}
     able = [name for name, problem in problems.items() if problem is None]
     keys = dict.fromkeys(match[1] for problem in problems.values() if problem and (match := _UNSET.fullmatch(problem)))
-    lacking = f"; keys that are not set: {', '.join(keys)}" if keys else ""
+    lacking = f"; missing keys: {', '.join(keys)}" if keys else ""
     if able:
-        message = f"{len(able)} of {len(problems)} can be asked: {', '.join(able)}{lacking} (`dtef models` lists all)"
+        message = f"{len(able)} of {len(problems)} are usable: {', '.join(able)}{lacking} (`dtef models` lists all)"
         return Diagnosis(check, "ok", message)
     remedy = (
         f"set the key of a provider, or name a server of yours in DTEF_MODELS: export {next(iter(keys), 'OPENAI_API_KEY')}=KEY"
     )
-    return Diagnosis(check, "warning", f"no language model can be asked, only baselines{lacking}", remedy)
+    return Diagnosis(check, "warning", f"no language model is usable, only baselines{lacking}", remedy)
 
 
 def check_panel(settings: Settings) -> Diagnosis:
@@ -146,7 +146,7 @@ def check_panel(settings: Settings) -> Diagnosis:
     from resources.warehouse import Warehouse
 
     if settings.panel is None:
-        return Diagnosis("panel", "ok", "none (DTEF_PANEL is not set): `nightly_drift` asks the baselines")
+        return Diagnosis("panel", "ok", "none (DTEF_PANEL is not set): `nightly_drift` runs the baselines only")
     try:
         models = load_known_models(settings, BASELINES)
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
@@ -238,7 +238,7 @@ def check_daemon(settings: Settings) -> Diagnosis:
     waits = f"; evaluations that wait or run: {waiting:,}" if waiting else ""
     if check_home(settings).state == "problem":
         return Diagnosis(
-            check, "warning", "not looked at, as Dagster's home has a problem", "correct that, then give: dtef doctor"
+            check, "warning", "not checked, because Dagster's home has a problem", "correct that, then give: dtef doctor"
         )
     home = settings.dagster_home
     folder = read_storage_settings(home).get("base_dir") if (home / "dagster.yaml").is_file() else home
@@ -259,9 +259,9 @@ def check_daemon(settings: Settings) -> Diagnosis:
             )
         return Diagnosis(check, "ok", "running")
     if last or waiting:
-        message = f"last seen {format_span(now - last)} ago" if last else "was never started here"
+        message = f"last seen {format_span(now - last)} ago" if last else "not started"
         return Diagnosis(check, "warning", f"{message}{waits}: no schedule or sensor runs", _START_DAEMON)
-    return Diagnosis(check, "ok", "was never started here (`dtef ui` starts it)")
+    return Diagnosis(check, "ok", "not started: only schedules, sensors and the HTTP API need it (`dtef ui` starts it)")
 
 
 DOCTOR_CHECKS: Mapping[str, Callable[[Settings], Diagnosis]] = {
@@ -292,7 +292,7 @@ def doctor(output: str) -> int:
     if output == "table":
         counts = [sum(finding.state == state for finding in findings) for state in ("problem", "warning")]
         words = [format_count(n, noun) for n, noun in zip(counts, ("problem", "warning"), strict=True) if n]
-        click.echo(f"\n{' and '.join(words) or 'all is well'}")
+        click.echo(f"\n{' and '.join(words) or 'no problems found'}")
     else:
         import pandas as pd
 

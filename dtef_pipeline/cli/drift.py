@@ -1,4 +1,4 @@
-"""`dtef drift`: whether models respond in another way than before, for every family."""
+"""`dtef drift`: whether models respond differently than before, for every family."""
 
 from __future__ import annotations
 
@@ -61,13 +61,10 @@ _RULE_VIEW = TableView(
 )
 """How the documented rule on drift is shown of each partition."""
 _ASK_AGAIN = (
-    "Drift needs a second snapshot: give the same `{}` on another day, with that day as --snapshot (such as 2026-01-31) and the "
-    "same selection. Only responses at temperature 0 are compared (--model NAME@temperature=0)."
+    "Drift needs a second snapshot: repeat the same `{}` on another day, with that date as --snapshot (such as 2026-01-31). "
+    "Only responses at temperature 0 are compared (--model NAME@temperature=0)."
 )
-_WAIT = (
-    "The snapshots are less than {:.0f} hours apart, and drift compares nights: run the same again tomorrow, "
-    "with another --snapshot."
-)
+_WAIT = "The snapshots are less than {:.0f} hours apart, but drift compares nights: repeat the run tomorrow, with another --snapshot."
 
 
 def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_on: str | None, output: str) -> int:

@@ -42,23 +42,23 @@ from dtef_pipeline.statistics.seed import SEED
 @click.group(cls=MainCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="dtef-pipeline")
 def main() -> None:
-    """Measure how accurately language models predict the survey answers of real demographic groups, and how well they do other things.
+    """Measure how accurately language models predict the survey answers of real demographic groups, and how well they follow criteria, answer
+    questions and play games.
 
     \b
     A survey round goes through six stages: ingest, blueprint, predict, score, aggregate, drift.
-        dtef add SURVEY               read a round: what each group really answered
-        dtef run --round GD4          ask models and score their predictions; --estimate says what that would cost
-        dtef board                    show who predicts best
+        dtef add SURVEY               read a round: what each group answered
+        dtef run --round GD4          ask models and score their predictions; --estimate only shows the cost
+        dtef board                    show which models predict best
         dtef report                   write the results as a site: open report/index.html
         dtef ui                       look at the same results in Dagster, in a browser
 
-    Every family of evaluations has the verbs add, check, list, remove, run and board: `dtef survey run`, or `dtef run` for short; `dtef rubric
-    run` (responses judged by criteria); `dtef qa run` (questions with expected answers); `dtef games run` (games that models, personas,
-    baselines and you play). `dtef preference` has votes on two responses. With --family rubric, qa or games costs, drift, responses and
-    score are about these; all other commands serve all.
+    There are four families of evaluations: survey, rubric (responses judged by criteria), qa (questions with expected answers) and games
+    (between models, baselines and you). Each has the verbs add, check, list, remove, run and board, as in `dtef qa run`. A verb alone is about
+    surveys: `dtef run` is `dtef survey run`. `dtef preference` has votes on pairs of responses.
 
-    Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say. A command that reads tables skips
-    a file that it cannot read, names it with the command that makes it again, and ends with exit code 1.
+    Results are kept in the folder .dtef/, unless DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME name other places. If a file of a table
+    cannot be read, a command skips it, names it and the command that makes it again, and ends with exit code 1.
     """
 
 
@@ -73,16 +73,16 @@ for _group in (survey, rubric, qa, games, preference):
     default=SITE_FOLDER,
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Folder to write, new or there already; or a file whose name ends in .zip, to send.",
+    help="Folder to write to, new or existing; or a file whose name ends in .zip.",
 )
 @reports_errors
 @lines_as_json
 def report(out: Path) -> None:
-    """Write one static site over all families: what was found, leaderboards, models, drift, data and method.
+    """Write one static site about all families: findings, leaderboards, models, drift, data and method.
 
-    Open its index.html from disk, or put the folder on any static host: it needs no server and no network. Files that an earlier report wrote
-    into the folder, and that do not belong to this one, are removed; other files are not touched, and where one of them has the name of a file
-    of the site it is left, with an error.
+    Open its index.html from disk, or put the folder on any static host: it needs no server and no network. Files of an earlier report that are
+    not part of this one are removed. Other files stay; if one of them has the name of a page, that page is not written, and the command
+    reports an error.
     """
     from dtef_pipeline.cli import read
 
@@ -129,7 +129,7 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
 @several(
     "--since",
     metavar="[MODEL=]DATE",
-    help="Leave out snapshots before this date, of all models or of one model or judge, to accept a known drift",
+    help="Leave out snapshots before this date, to accept a known drift: of all models, or of one model or judge",
 )
 @choice(
     "--fail-on",
@@ -142,8 +142,8 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
 def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
     """Show whether a model now responds differently to the same prompts, and what else changed.
 
-    The first snapshots of a model (five, unless a panel file says otherwise) are its baseline. Later snapshots are compared with the baseline
-    on the prompts that both asked. Only models at temperature 0 get a verdict:
+    The first snapshots of a model (five, unless a panel file says otherwise) are its baseline. Later snapshots are compared with it on the
+    prompts that both have. Only models at temperature 0 get a verdict:
 
     \b
     drift   the highest mean score is at least 0.05 and 10 % above the lowest (the documented rule), and there is
@@ -153,13 +153,13 @@ def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...],
     none    the rule is not met
     A row without a verdict was not compared, and says why.
 
-    The verdict is about the model: where other models were asked in the same nights, it is of what this one did beyond them. The column night
-    has the verdict on what all of them did together, such as when a provider, the network or the prompts changed: watch at most, since no model
-    stood still to compare them with. --fail-on counts both.
+    The verdict is about one model: if other models were asked in the same nights, it concerns only the change that they do not share. The
+    column night has the verdict on the change that all models share, such as after a change of provider, network or prompts. It is watch at
+    most, because no unchanged model is left to compare with. --fail-on counts both.
 
     \b
     Exit code: 0 done; 1 a file was left out; 2 an option or the set-up is wrong; 3 the verdict that --fail-on names, or a worse one;
-    4 --fail-on drift was given, no row says drift, and of one it is too early to tell (the baseline and one more snapshot are needed);
+    4 --fail-on drift was given, no row says drift, and for some row it is too early to tell (it needs a snapshot after the baseline);
     5 --fail-on was given and no row could be compared.
     """
     if family != USUAL_FAMILY:
@@ -199,14 +199,14 @@ for _command in (responses, export_file, import_file):
     main.add_command(_command)
 
 
-@main.command(short_help="List the models and collections that --model takes.")
+@main.command(short_help="List the models and collections that --model accepts.")
 @writes_a_table
 @reports_errors
 def models(output: str) -> None:
-    """List the models and collections that --model takes, --judge of rubrics and questions, and the panel file.
+    """List the models and collections that --model, --judge and the panel file accept.
 
-    `transport` is how a model is called: direct (to the address, without litellm), litellm, or local (in this process); empty: never called.
-    `address` is that of your own server, without a password.
+    `transport` is how a model is called: direct (to the address, without LiteLLM), litellm, or local (in this process); empty: never called.
+    `address` is that of your own server, without a password. `key` is the environment variable with the API key.
     """
     from dtef_pipeline.cli import models
 
@@ -233,7 +233,7 @@ def doctor(output: str) -> None:
     cls=TakesSettings,
     settings="dtef_pipeline.qa.settings.QaSettings",
     chosen=("k", "retriever", "filter", "judges", "judge", "rejudge", "trust_answers"),
-    short_help="Score answers in a file, without any table.",
+    short_help="Score the answers in a file.",
 )
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @choice("--family", among=["survey", "qa"], default="survey", help="What FILE answers.")
@@ -272,8 +272,8 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     With --family qa:
     In:  {"scorer": "list_one", "response": "They came by car.",
           "reference": {"car": 1, "bicycle": 0.5}}
-         and, where wanted, options, synonyms, senses (first, all), penalty,
-         strict, finish_reason, timeout_s, task; other keys are handed on
+         and optionally options, synonyms, senses (first, all), penalty,
+         strict, finish_reason, timeout_s, task; other keys are kept
     Out: the same line with status, value (null unless ok), score (as published),
          how (the rule that read the answer), flags, reason, and further output of
          the scorer, such as raw, binary, rationale, found
@@ -281,13 +281,13 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     A scorer is named by itself or by a type of questions: yes_no (Yes/No), list_one (ListOne), list_many (ListMany), pick_one (PickOne),
     pick_many (PickMany), yes_no_rationale (Yes/No with Rationale); exact_choice (a letter), numeric (a number); code_execution, with
     `task`, the name of a program in the file of --tasks, or with a reference of prompt, entry_point and test, whose status is the verdict;
-    verbatim, with context and citations. An answer of a type that nothing scores has the status no_scorer, and a line at the end counts these.
+    verbatim, with context and citations. An answer of a type without a scorer has the status no_scorer, and a line at the end counts these.
 
-    With --corpus, FILE is a JSON file with `qa_pairs` about interviews. Its answers are scored, or what models answer, and every quotation is
-    looked up in the documents. The results are `results-TIME.json` and two bar charts by interview, of scores and of quotations found, for each
-    model of their own (`results-TIME-MODEL.json`); both averages are printed. No file is replaced. A judge reads only
-    answers of models to questions of the type `Yes/No with Rationale` whose metric says {"judge": true}. Without --model the command makes no
-    calls, and of the other options only --part and --out are allowed.
+    With --corpus, FILE is a JSON file with `qa_pairs` about interviews. Its answers, or with --model those of models, are scored, and every
+    quotation is looked up in the documents. The results are `results-TIME.json` (per model: `results-TIME-MODEL.json`) and two bar charts by
+    interview, of scores and of quotations found; both averages are printed. No file is replaced. A judge reads only answers of models to
+    questions of the type `Yes/No with Rationale` whose metric says {"judge": true}. Without --model the command makes no calls, and of the
+    other options only --part and --out are allowed.
 
     \b
     Exit code: 0 done; 1 a line of a survey or a question was left out, or asking failed; 2 a line or an option is wrong.
@@ -302,7 +302,7 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     sys.exit(score_files.score_file(family, file, tasks, trust_answers))
 
 
-@main.command(short_help="Have judges judge stored responses again, to detect their drift.")
+@main.command(short_help="Judge stored responses again, to see if judges changed.")
 @click.option("--family", type=click.Choice(["rubric", "qa"]), required=True, help="Family whose judges are watched.")
 @snapshot_or_base("Label of the night, such as 2026-01-31; a new label judges everything again.")
 @whole_number(
@@ -329,7 +329,7 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
 @writes_a_table
 @reports_errors
 def anchors(family: str, show: bool, output: str, **given: Any) -> None:
-    """Have judges judge the same stored responses again, night after night: what moves is the judge, not the models.
+    """Have judges judge the same stored responses again, night after night: a shift is then the judge's, not the models'.
 
     Anchors are chosen once, spread over the scores, and stay. Each is judged once per snapshot. Models under test are not called.
 
@@ -360,7 +360,7 @@ def ui(port: int, host: str) -> None:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="Port of the API; 0: any free port."
 )
-@flag("--dev", help="Require no token: every user of this computer may do everything. Loopback only.")
+@flag("--dev", help="Require no token: every user of this computer has all rights. Loopback only.")
 @reports_errors
 def api(host: str, port: int, dev: bool) -> None:
     """Start the HTTP API: evaluations and their progress, personas, scenarios, pairs and votes; and pages for the browser.
@@ -378,22 +378,22 @@ def api(host: str, port: int, dev: bool) -> None:
     sys.exit(serve_api.serve(host, port, is_open=dev))
 
 
-@main.command(short_help="List, make or remove the tokens that the API takes.")
+@main.command(short_help="List, make or remove the tokens that the API accepts.")
 @click.argument("name", required=False)
-@choice("--role", among=["reviewer", "operator", "admin"], help="Make a token for NAME, who may do this.")
-@click.option("--remove", is_flag=True, help="Refuse the token of NAME from now on. Votes and actions under the name stay.")
+@choice("--role", among=["reviewer", "operator", "admin"], help="Make a token for NAME with the rights of this role.")
+@click.option("--remove", is_flag=True, help="Remove the token of NAME. Votes and actions under the name stay.")
 @of_format
 @reports_errors
 def tokens(name: str | None, role: str | None, remove: bool, output: str) -> None:
     """Manage access to the HTTP API. The file that DTEF_API_TOKENS names holds a name, a role and the hash of a token per line.
 
     \b
-        dtef tokens                     show who holds one
+        dtef tokens                     show who has a token
         dtef tokens NAME --role ROLE    make a token and show it, once
-        dtef tokens NAME --remove       refuse it from now on
+        dtef tokens NAME --remove       remove it: the API refuses it from then on
 
-    A reviewer gets pairs and votes on them, under the name of the token. An operator does everything else, except what only an admin may:
-    void votes, export votes, and read the log of actions. A running API notices changes of the file by itself.
+    A reviewer gets pairs and votes on them, under the name of the token. An operator may do everything else except what needs an admin: to
+    export, import and void votes, and to read the log of actions. A running API notices changes of the file by itself.
     """
     from dtef_pipeline.cli.serving import token_commands
 

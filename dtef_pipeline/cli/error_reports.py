@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -19,6 +20,31 @@ UNEXPECTED = 70
 """Exit code: something happened that no command is prepared for."""
 ACCOUNTS = "dtef-errors.log"
 """The file in DAGSTER_HOME that has the traceback of every such error."""
+
+
+class UsageProblem(click.ClickException):
+    """An error of click in the arguments, reported in one line like every other error."""
+
+    exit_code = 2
+
+    def __init__(self, error: click.UsageError) -> None:
+        text = error.format_message().removeprefix("Invalid value for ").rstrip(".")
+        path = error.ctx.command_path if error.ctx else "dtef"
+        super().__init__(f"error: {text[:1].lower()}{text[1:]}; see `{path} --help`")
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(self.message, file=file, err=file is None)
+
+
+@contextmanager
+def shorten_usage_errors() -> Iterator[None]:
+    """Raises UsageProblem for a UsageError of click; help that click shows in place of an error stays."""
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        raise UsageProblem(error) from error
 
 
 def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -42,7 +42,7 @@ def describe_budget(who: str, budget: Budget, expected: Mapping[str, tuple[float
         elif not most <= most_allowed:
             verdict = f"may be reached: {usual:,.4g} expected, at most {'unknown' if pd.isna(most) else f'{most:,.4g}'}"
         else:
-            verdict = f"would not be reached: at most {most:,.4g}"
+            verdict = f"is enough: at most {most:,.4g}"
         yield f"{who}{bound} {most_allowed:,} {verdict}"
 
 
@@ -92,7 +92,11 @@ def print_estimate(
     if output != "table":
         click.echo(render(frame, output))
         return
-    click.echo(f"{head}\n")
+    click.echo(head)
+    if not rows:
+        say("no language model is called: no cost")
+        return
+    click.echo()
     budgets = (*_compare_budgets(settings, rows), *_compare_daily_budgets(daily or {}, rows))
     print_table(
         format_call_frame(frame),
@@ -109,11 +113,9 @@ def _describe_assumed_lengths(plan: DryRun) -> Iterator[str]:
     for name, tokens in plan.assumed.items():
         by_tokens.setdefault(tokens, []).append(name)
     for tokens, names in by_tokens.items():
-        extra_columns = list_first_names(names, _UNKNOWN_NAMED)
         yield (
-            f"No reply of {extra_columns} is known yet: each counts as {format_count(int(tokens), 'token')}, or "
-            "max_tokens if that is less, "
-            "also in later prompts that show it. Once there are some, their mean counts."
+            f"There are no responses of {list_first_names(names, _UNKNOWN_NAMED)} yet: each counts as {format_count(int(tokens), 'token')}, or "
+            "max_tokens if that is less, also in later prompts that show it. Later estimates use the mean length of stored responses."
         )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +32,7 @@ from dtef_pipeline.survey.boards.schemas import MEANINGS
 from dtef_pipeline.survey.boards.survey_views import PUBLISHED
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.name_matching import filter_by_patterns as filter_by_patterns
+from dtef_pipeline.text.name_matching import suggest_nearest
 from resources.settings import Settings
 from resources.warehouse import Warehouse, build_family_levels
 
@@ -178,9 +178,7 @@ def find_columns(name: str) -> Mapping[str, str]:
     if name in TABLES:
         return describe_table_columns(name)
     known = list_board_names()
-    near = [one for one in known if name and name in one.split("/")] or get_close_matches(name, known, cutoff=0.5)
-    nearest = f"; nearest: {', '.join(sorted(near))}" if near else ""
-    raise ConfigError(f"{name!r} is neither a board nor a table{nearest}. Allowed: {', '.join(known)}")
+    raise ConfigError(f"{name!r} is neither a board nor a table. {suggest_nearest(name, known)}Allowed: {', '.join(known)}")
 
 
 def list_board_names() -> list[str]:

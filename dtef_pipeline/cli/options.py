@@ -217,7 +217,7 @@ of_estimate = options(
     flag(
         "--estimate",
         "is_estimate",
-        help="Print the calls, tokens and cost of the run, for which --json, --csv and --wide apply. Makes no calls and writes nothing.",
+        help="Only print the calls, tokens and cost of the run, as a table or with --json or --csv. Makes no calls and writes nothing.",
     ),
     writes_a_table,
 )
@@ -237,8 +237,8 @@ def make_start_option(*stages: str) -> Callable[..., Any]:
 
 _STAGES_TO_BEGIN_WITH = {
     "ingest": "reads the files again first",
-    "ask": "asks what is missing",
-    "judge": "judges and scores stored responses again and calls no model under test",
+    "ask": "sends the missing requests",
+    "judge": "judges and scores stored responses again, without calls to models under test",
 }
 
 
@@ -263,9 +263,9 @@ def make_budget_options(*roles: str) -> Option:
             "--max-cost-usd",
             multiple=True,
             metavar="[ROLE=|MODEL=]USD",
-            help=f"Most US dollars that the run may cost, or a role in it ({', '.join(roles)}), or a model; may be repeated.",
+            help=f"Most US dollars for the run, for a role in it ({', '.join(roles)}) or for a model; may be repeated.",
         ),
-        several("--max-calls", metavar="[ROLE=|MODEL=]N", help="Most calls of the run, or of this role or model in it"),
+        several("--max-calls", metavar="[ROLE=|MODEL=]N", help="Most calls of the run, of a role in it or of a model"),
     )
 
 

@@ -1,6 +1,5 @@
 """What the `dtef` commands that only read do: queries, exports, reports. No Dagster is loaded for them."""
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from dtef_pipeline.cli.warehouse_access import reads_tables
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.blueprint.export import write_weval_yaml
+from dtef_pipeline.text.name_matching import suggest_nearest
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from resources.file_systems import write_text
 from resources.gateway.progress import waiting
@@ -73,14 +73,13 @@ def sql(warehouse: Warehouse, query: str, output: str) -> None:
 def _format_missing_table(message: str, stored_tables: Sequence[str]) -> str:
     """What DuckDB says of a table or function that it does not have, without the names that it guesses from its own."""
     later = ", ".join(name for name in TABLES if name not in stored_tables) or "none"
-    tables = f"tables: {', '.join(stored_tables) or 'none yet'}; made by later stages: {later}"
+    tables = f"Tables: {', '.join(stored_tables) or 'none yet'}. Made by later stages: {later}"
     if (match := re.match(r"Catalog Error: Table with name (\w+) does not exist", message)) is None:
         return f"{message}\n{tables}"
     name = match[1].lower()
     if name in TABLES:
-        return f"the table {name} does not exist yet; {tables}"
-    near = difflib.get_close_matches(name, stored_tables, n=1)
-    return f"there is no table {name}{f' (did you mean {near[0]}?)' if near else ''}; {tables}"
+        return f"the table {name} does not exist yet. {tables}"
+    return f"there is no table {name}. {suggest_nearest(name, stored_tables)}{tables}"
 
 
 def _rename_duplicates(rows: pa.Table) -> pa.Table:

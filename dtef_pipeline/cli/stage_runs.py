@@ -277,6 +277,6 @@ def describe_unanswered(calls: Iterable[tuple[str, str, str | None]], noun: str 
         number = format_count(error_counts.total(), noun)
         why = next((f" ({error[:_ERROR_CHARACTERS_SHOWN]})" for error, _ in error_counts.most_common() if error), "")
         if status == _FAILED_CALL:
-            yield f"warning: {model}: {number} of {totals[model]:,} failed{why}; the same command asks again"
+            yield f"warning: {model}: {number} of {totals[model]:,} failed{why}; the same command sends them again"
         elif status in _ENDED_BY_BUDGET:
             yield f"warning: {model}: {number} of {totals[model]:,} missing, because a budget was reached{why}; the same command continues"

@@ -31,13 +31,13 @@ of_admin = click.option(
 @click.command(short_help="List stored responses, or remove some.")
 @click.option("--empty", is_flag=True, help="Only responses without any text. With --truncated: either.")
 @click.option("--truncated", is_flag=True, help="Only responses that were cut off at max_tokens.")
-@several("--model", "models", metavar="NAME", help="Only of this model, by name or variant")
+@several("--model", "models", metavar="NAME", help="Only this model, by name or variant")
 @several("--snapshot", "snapshots", metavar="LABEL", help="Only this snapshot")
 @click.option(
-    "--since", type=_WHEN, metavar="DATE", help="Only what arrived on this day or later: 2026-01-31, or 2026-01-31T12:00, UTC."
+    "--since", type=_WHEN, metavar="DATE", help="Only responses from this day on: 2026-01-31, or 2026-01-31T12:00, UTC."
 )
-@click.option("--before", type=_WHEN, metavar="DATE", help="Only what arrived before this day or time, UTC.")
-@family_option(None, "Only what this family of evaluations asked, by its tables.  [default: all in the store]")
+@click.option("--before", type=_WHEN, metavar="DATE", help="Only responses from before this day or time, UTC.")
+@family_option(None, "Only responses that the tables of this family use.  [default: all in the store]")
 @click.option("--forget", is_flag=True, help="Remove them, so that the next run of the same snapshot requests them again.")
 @writes_a_table
 @reports_errors
@@ -53,14 +53,14 @@ def responses(
     truncated: bool,
     forget: bool,
 ) -> None:
-    """List what the response store holds, where every response of a model is kept: responses, tokens and cost of each model and snapshot.
+    """List the contents of the response store, which keeps every response of a model: responses, tokens and cost by model and snapshot.
 
     --forget removes the responses that fit all options. Tables and boards keep the old text until a run has requested them again. Their cost
     stays in costs.
 
     \b
     dtef responses --empty --model gpt-4.1-mini            lists them
-    dtef responses --empty --model gpt-4.1-mini --forget   forgets them
+    dtef responses --empty --model gpt-4.1-mini --forget   removes them
     """
     from dtef_pipeline.cli import responses
     from resources.responses.response_removal import ResponseSelection
@@ -124,7 +124,7 @@ def _transfer(transfer: _Transfer, path: Path, options: Mapping[str, Any]) -> No
     "--justifications/--no-justifications",
     default=True,
     show_default=True,
-    help="Of votes: whether to write what people gave as reasons, because their words may identify them.",
+    help="Of votes: whether to write the reasons that people gave, which may identify them.",
 )
 @several(
     "--blueprint",
@@ -144,7 +144,7 @@ def _transfer(transfer: _Transfer, path: Path, options: Mapping[str, Any]) -> No
 @reports_errors
 @lines_as_json
 def export_file(what: str, path: Path, **given: Any) -> None:
-    """Write what is stored to PATH, to keep it, to move it, or to work on it.
+    """Write stored data to PATH, as a copy, to move it, or to work on it.
 
     \b
     prompts    the prompts of a round (its blueprints): a folder with a YAML file per segment, in the style of weval
@@ -196,7 +196,7 @@ def export_file(what: str, path: Path, **given: Any) -> None:
 @flag(
     "--repeats-are-draws", help="Of a suite: treat several lines of the same model and question as draws, in the order of FILE."
 )
-@click.option("--skip-unknown", is_flag=True, help="Of a suite: pass over lines about questions that were not added.")
+@click.option("--skip-unknown", is_flag=True, help="Of a suite: skip lines about questions that were not added.")
 @existing_path(
     "--responses", kind="file", help="Of votes in a CSV: JSON lines with prompt_id, model and text; also maker and api_id."
 )
@@ -222,7 +222,7 @@ def import_file(what: str, file: Path, **given: Any) -> None:
 
     A line names its question (item_id, task_id, or index, beside subject where there are several), the model, and the text (text, response or
     completion; or samples, a list with a text per draw). It may hold draw, finish_reason, prompt_tokens, completion_tokens, cost_usd and
-    latency_s; other fields are passed over. A number counts the questions of the file that was added, from 0. Where the numbers are those of
+    latency_s; other fields are ignored. A number counts the questions of the file that was added, from 0. Where the numbers are those of
     a larger file, --items gives them. The model `mine` is then called imported/mine. It is never asked and needs no key: `dtef qa run --suite
     SUITE --model imported/mine` scores what is stored. How often questions are asked (--draws) and how (--few-shot, ...) is said there as for
     other models.
@@ -231,7 +231,7 @@ def import_file(what: str, file: Path, **given: Any) -> None:
     Without --responses its votes count, but its pairs cannot be shown. Ids of reviewers have 1 to 200 printable characters and are not those of
     judges, times lie between 1970 and now, and no key occurs twice in a line.
 
-    Classes of labels are UNMET, PARTIALLY_MET, MODERATELY_MET, MAJORLY_MET and EXACTLY_MET; rows without one are passed over. A later label of
+    Classes of labels are UNMET, PARTIALLY_MET, MODERATELY_MET, MAJORLY_MET and EXACTLY_MET; rows without one are skipped. A later label by
     the same person overrules the earlier one, which stays on record. A sheet that is imported again changes nothing.
 
     \b

@@ -135,7 +135,7 @@ def warn_stale(warehouse: Warehouse, table: str, scores: str, roll_up: str, fami
     """
     if newer := find_newer_values(warehouse, scores, "snapshot", table, family):
         say(
-            f"note: scores of {format_count(len(newer), 'snapshot')} are newer than this table; make it again with `{roll_up}`",
+            f"note: scores of {format_count(len(newer), 'snapshot')} are newer than this table; update it with `{roll_up}`",
             err=True,
         )
 

@@ -40,7 +40,11 @@ EVIDENCE = (
         pa.float64(),
         "Highest e-value so far of the difference to control (none: of the series), as log10: 2 is 100 to 1; null: too few snapshots",
     ),
-    field("threshold", pa.float64(), "Value of log10_e needed for drift: all that is watched together shares one error rate"),
+    field(
+        "threshold",
+        pa.float64(),
+        "Value of log10_e needed for drift; grows with the number of series that share the error rate",
+    ),
     field(
         "shift",
         pa.float64(),
@@ -51,7 +55,7 @@ EVIDENCE = (
     field(
         "first_snapshot",
         pa.string(),
-        "Likeliest first snapshot of the shift; null unless the verdict is drift, or log10_e reaches the threshold without a control",
+        "Likeliest first snapshot of the shift; null: no strong evidence of drift",
     ),
     field("control", pa.string(), "Other models of the same nights that this one is compared with, or none"),
     field(
@@ -62,9 +66,7 @@ EVIDENCE = (
 NIGHT = (
     field("night_verdict", pa.string(), "Verdict on what all models did together: none or watch; null: fewer than two models"),
     field("night_shift", pa.float64(), "Common shift of the models since night_first_snapshot, else since the baseline"),
-    field(
-        "night_first_snapshot", pa.string(), "Likeliest first snapshot of a shift of all models; null without strong evidence"
-    ),
+    field("night_first_snapshot", pa.string(), "Likeliest first snapshot of a shift of all models; null: no strong evidence"),
 )
 """The verdict on what all models of the same nights did together."""
 _MOVED = field(

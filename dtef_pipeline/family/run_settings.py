@@ -81,7 +81,7 @@ class RunSettings(Part):
     """What every run that asks models is given."""
 
     snapshot: Annotated[str, make_validator(require_safe), Setting(doors=())] = "base"
-    """Label of this evaluation pass: base, a date, or another name; a new one asks everything afresh."""
+    """Label of this evaluation pass: base, a date, or another name; a new one requests everything again."""
     max_cost_usd: Annotated[float | None, Field(ge=0), Setting(ONLY_PANEL)] = None
     """US dollars that the run may spend."""
     max_calls: Annotated[int | None, Field(ge=0), Setting(ONLY_PANEL)] = None

@@ -173,9 +173,7 @@ def make_failure_check(name: str, table: str, state: str, noun: str) -> Check:
         for model, share in shares[shares > FAILED_SHARE].items():
             yield f"{model}: {share:.1%} of the {noun} failed"
 
-    description = (
-        f"Warns of models for which more than {FAILED_SHARE:.0%} of the {noun} failed for good; a rerun asks those again."
-    )
+    description = f"Warns of models for which more than {FAILED_SHARE:.0%} of the {noun} failed; a rerun requests those again."
     return Check(name, description, table, ("model", state), find_failing_models)
 
 

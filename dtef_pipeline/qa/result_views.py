@@ -90,7 +90,7 @@ QA_VIEWS = (
         ("n", "metric"),
         name="position",
         table="qa_validity",
-        shows="how far each model's mean moves with the order of the options",
+        shows="how much each model's mean changes with the order of the options",
         estimate="value",
         who=("suite", "model"),
         check="position_bias",

@@ -38,7 +38,11 @@ def format_drift(checks: pa.Table, subject: Subject, fit: Fit) -> str:
     verdict_rows = [row for row in rows if row["verdict"] is not None]
     details = (_format_details(row, subject, fit.width) for row in verdict_rows)
     verdicts = render(build_verdict_frame(checks, subject), "table", ends=VERDICT_ENDS, fit=fit) if verdict_rows else ""
-    parts = [wrap_line(build_headline(checks, subject), fit.width), verdicts, *details, _describe_left_out_series(rows, fit)]
+    headline, reasons = build_headline(checks, subject), _count_reasons(rows)
+    if not verdict_rows and len(reasons) == 1:
+        reason = reasons.pop()[0].removeprefix("not compared: ")
+        headline = f"{headline} {reason[0].upper()}{reason[1:]}."
+    parts = [wrap_line(headline, fit.width), verdicts, *details, _render_reasons(reasons, fit)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -58,7 +62,7 @@ def build_verdict_frame(checks: pa.Table, subject: Subject) -> pd.DataFrame:
         {
             "night": row["night_verdict"],
             **_format_shift(row),
-            "since": row["first_snapshot"],
+            "first_snapshot": row["first_snapshot"],
             "odds for drift": format_odds(row["log10_e"]),
             "odds needed": format_odds(row["threshold"]),
         }
@@ -110,9 +114,14 @@ def _format_lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], 
             yield f"{subject.keys.noun}s that moved most: {format_moved_items(row['moved'])}"
 
 
-def _describe_left_out_series(rows: Sequence[Mapping[str, Any]], fit: Fit) -> str:
+def _count_reasons(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
+    """Why series have no verdict by the evidence, with the number of them."""
     silent = [row for row in rows if row["verdict"] is None or (row["verdict"] == "none" and row["log10_e"] is None)]
-    if not silent:
+    return group_reasons(Counter(row["reason"] for row in silent))
+
+
+def _render_reasons(reasons: Sequence[tuple[str, int]], fit: Fit) -> str:
+    if not reasons:
         return ""
-    counts = pd.DataFrame(group_reasons(Counter(row["reason"] for row in silent)), columns=["reason", "n_series"])
+    counts = pd.DataFrame(reasons, columns=["reason", "n_series"])
     return render(counts, "table", columns=["n_series", "reason"], fit=Fit(fit.width, ("n_series", "reason")))

@@ -76,7 +76,7 @@ def heading(name: str) -> str:
 
 def format_meaning(meaning: str) -> str:
     """What a column means, in the words of a table for people, in which what is null is a dash."""
-    return meaning.replace("null: ", "- means ").replace("null unless", "- unless")
+    return meaning.replace("null: ", "- means ")
 
 
 def wrap_line(line: str, width: int | None, indent: int = 0) -> str:
@@ -103,6 +103,7 @@ P_COLUMNS = ("p", "p_adjusted")
 _ANY_WIDTH = Fit()
 _GAP = 2
 """Blanks between two columns."""
+_ZERO = re.compile(r"\$?0(\.0+)?%?")
 _WHOLE_INTERVAL = re.compile(r"\S+ to \S+")
 _OF_DIFFERENCE_OR_SCORE = (("low", "high"), ("score_low", "score_high"))
 Ends = Mapping[str, tuple[str, str]]
@@ -250,15 +251,15 @@ def _compute_least_width(column: _TextColumn) -> int:
 
 
 def _describe_hidden(frame: pd.DataFrame, columns: Sequence[str], fit: Fit) -> list[str]:
-    """A line that names the columns that are not shown, with the value where all rows have the same; none where all are shown."""
+    """A line that names the columns that are not shown, and says of which all rows are 0; none where all are shown."""
     visible = choose_shown_columns(columns, fit)
-    hidden = [f"{heading(name)}{_find_shared_value(frame[name])}" for name in columns if name not in visible]
+    hidden = [f"{heading(name)}{_describe_zeros(frame[name])}" for name in columns if name not in visible]
     return [wrap_line(f"not shown: {', '.join(hidden)}; {fit.how}", fit.width)] if hidden else []
 
 
-def _find_shared_value(values: pd.Series) -> str:
+def _describe_zeros(values: pd.Series) -> str:
     cells = {_format_cell(str(values.name), value, _DECIMALS_WITHOUT_ENDS) for value in values}
-    return f" (always {cells.pop()})" if len(cells) == 1 else ""
+    return " (0 in all rows)" if cells and all(_ZERO.fullmatch(cell) for cell in cells) else ""
 
 
 def _count_places(frame: pd.DataFrame, name: str, ends: Ends | None) -> list[int]:

@@ -66,7 +66,7 @@ BOARD_VIEWS = (
     BoardView(
         name=LABELS_VIEW,
         table="rubric_known_classes",
-        shows="the classes that people chose, and how often judges agree",
+        shows="people's labels, and how often judges agree with them",
         needs=_NEEDS_RUBRIC_SCORES,
     ),
     comparisons_view(
@@ -104,7 +104,7 @@ BOARD_VIEWS = (
         ("n_failed", "calls", "n_scored", "partial"),
         name="judges",
         table="rubric_judges",
-        shows="outcomes of each judge's calls: replies without a class, failed calls, mean class, cost",
+        shows="each judge's calls: replies without a class, failed calls, mean class, cost",
         who=("judge",),
         needs=_NEEDS_A_JUDGE,
     ),

@@ -265,7 +265,7 @@ RUBRIC_BOARD = pa.schema(
         field(
             "score",
             pa.float64(),
-            "Mean hybrid score (with --by criterion, the mean point), 0-1: higher is better; null: unscored",
+            "Mean hybrid score of coverage and similarity (with --by criterion, the mean point), 0-1: higher is better; null: unscored",
         ),
         field("low", pa.float64(), "Lower end of the 95 % interval of score; null: too few blueprints or prompts"),
         field("high", pa.float64(), "Upper end of the 95 % interval of score; null: too few blueprints or prompts"),

@@ -50,7 +50,7 @@ _VERDICT_COLUMNS = (
     Column("model", "Model", "model"),
     Column("verdict", "Verdict", always=True),
     Column("shift", "Shift", "signed", "Mean paired difference since the change, less that before it, with its 95% interval"),
-    Column("since", "Since", "code", "Likeliest first snapshot of the drift"),
+    Column("since", "First snapshot", "code", "Likeliest first snapshot of the drift"),
     Column("way", "Asked as"),
     Column("night", "Night", meaning="Verdict on what all models of the same nights did together"),
     Column("odds", "Odds for drift", more=True),

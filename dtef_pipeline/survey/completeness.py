@@ -28,8 +28,8 @@ _STORED_WITHOUT = "the round is stored without these segments"
 NEXT_STEPS = {
     "lost-column": f"{_STORED_WITHOUT}: add their columns and ingest again",
     "no-counts-column": f"{_STORED_WITHOUT}: add their columns and ingest again",
-    "unknown-column": f"{_STORED_WITHOUT}: name the columns as in other rounds, such as `O2: 26-35`, and ingest again; add a correct new "
-    "value to dtef_pipeline/survey/vocabulary.toml (docs/how-to/add-a-survey.md, Segments)",
+    "unknown-column": f"{_STORED_WITHOUT}: name the columns as other rounds do, such as `O2: 26-35`, and ingest again; if the values are "
+    "right and new, give the survey as a long table, which takes any attribute and value (docs/how-to/add-a-survey.md, Segments)",
 }
 """Codes of errors that do not prevent storing a round, with their effect and remedy."""
 

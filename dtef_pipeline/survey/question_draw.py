@@ -156,7 +156,7 @@ def describe_draw(questions: pd.DataFrame, number: int | None) -> str:
 def _describe_power(batteries: int, places: pd.Series[int]) -> str:
     """`places`: of every battery the place in the draw of its first question, in ascending order."""
     if batteries >= MIN_CLUSTERS:
-        return "enough for intervals, tests and tiers"
+        return f"enough for intervals, tests and tiers, which need {MIN_CLUSTERS}"
     finite_places = places[np.isfinite(places)]
     if len(finite_places) >= MIN_CLUSTERS:
         how = f"--questions {int(finite_places.iloc[MIN_CLUSTERS - 1]) + 1} or more"

@@ -75,8 +75,7 @@ class SurveySettings(RunSettings):
         _validate_each(lambda level: str(ContextLevel(level))),
         Setting(option="--context", unset="0"),
     ] = []
-    """Number of context questions: other questions, shown with the group's answers; or all. By default prompts are made without context
-    questions, and requests are made for all existing levels."""
+    """Number of context questions: other questions, shown with the group's answers; or all."""
     conditions: Annotated[
         list[str],
         _validate_each(_spell_condition),
@@ -84,7 +83,7 @@ class SurveySettings(RunSettings):
     ] = [BlueprintOptions().condition]
     """Condition, such as shift/narrative+cot or batch=3+tokens=8000: a task (distribution, shift, synthetic-individuals, batch), a format of
     context questions (attribute-label, distribution-context, narrative) and words (cot, structured, reversed, random, show-n, population,
-    rotated-N, system=ID, seed=N, tokens=N, reserve=N). An empty list means all existing conditions."""
+    rotated-N, system=ID, seed=N, tokens=N, reserve=N). In a panel file an empty list means all existing conditions."""
     system_prompts: Annotated[dict[str, str], Setting(doors=())] = {}
     """Texts of system prompts that are not shipped, by id."""
     keep_earlier: Annotated[bool, Setting(doors=())] = True
@@ -100,7 +99,7 @@ class SurveySettings(RunSettings):
     metric: Annotated[Literal["js", "cosine", "emd", "emd_normalized", "tv", "mae", "top_hit"], Setting(ONLY_COMMAND)] = "js"
     """Metric that counts as the score."""
     from_store: Annotated[bool, Setting(ONLY_COMMAND)] = False
-    """Rebuild the partitions from all stored responses to their prompts; by default, this makes no request."""
+    """Rebuild the partitions from all stored responses to their prompts. Calls no model unless --model is given."""
     only_snapshot: Annotated[str | None, Setting(doors=())] = None
     """Score and aggregate this snapshot only; null: all snapshots."""
 

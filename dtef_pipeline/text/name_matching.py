@@ -10,6 +10,24 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.quantity_words import list_first_names
 
 _MOST = 8
+_MOST_NEAR = 3
+_SIMILARITY = 0.5
+"""Of names that are near, from 0 to 1, as difflib measures it."""
+
+
+def find_nearest(word: str, choices: Iterable[str], most: int = _MOST_NEAR) -> list[str]:
+    """The known names of which the word is a part (`b` of `a/b`), or else those most similar to it; at most `most`."""
+    names = sorted(choices)
+    return [name for name in names if word in name.split("/")][:most] or difflib.get_close_matches(
+        word, names, most, _SIMILARITY
+    )
+
+
+def suggest_nearest(word: str, choices: Iterable[str]) -> str:
+    """`Did you mean gpt-4.1-mini, gpt-5.4-mini or gpt-4.1? `; empty if no known name is similar to the word."""
+    near = find_nearest(word, choices)
+    names = " or ".join(filter(None, [", ".join(near[:-1]), *near[-1:]]))
+    return f"Did you mean {names}? " if names else ""
 
 
 def list_nearest(word: str, choices: Iterable[str], most: int = _MOST, describe: Callable[[str], str] = str) -> str:
@@ -18,7 +36,7 @@ def list_nearest(word: str, choices: Iterable[str], most: int = _MOST, describe:
     At most `most` names, each formatted by `describe`.
     """
     names = sorted(choices)
-    near = difflib.get_close_matches(word, names, n=3)
+    near = find_nearest(word, names)
     names = [*near, *(name for name in names if name not in near)]
     return list_first_names([*map(describe, names[:most]), *names[most:]], most) or "none"
 

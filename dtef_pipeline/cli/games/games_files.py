@@ -30,7 +30,7 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_packs
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.text.quantity_words import format_count
-from resources.settings import Settings
+from resources.settings import Settings, require_named_path
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def _list_documents(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
 
 def _check(folder: Path | None) -> CheckReport:
     extra_folder = None
-    if folder is None and (extra_folder := Settings.read_environment().scenarios) is not None and not extra_folder.is_dir():
-        raise ConfigError(f"DTEF_SCENARIOS names {extra_folder}, which is not a folder")
+    if folder is None and (extra_folder := Settings.read_environment().scenarios) is not None:
+        require_named_path("DTEF_SCENARIOS", extra_folder, folder=True)
     packs = check_packs(folder or Path(__file__).resolve().parents[3], extra_folder)
     lines = []
     for files in packs:

@@ -154,15 +154,15 @@ GAMES = FamilyWords(
 
     \b
         dtef games list               list the scenarios, baselines and personas there are
-        dtef games play SCENARIO      play one episode, or let others play it
+        dtef games play SCENARIO      play one episode yourself, or watch others play it
         dtef games check              check that scenarios are complete
-        dtef games run --estimate     say what a league would ask and cost
+        dtef games run --estimate     show the calls and the cost of a run first
         dtef games run --player NAME  play a league and score it
         dtef games board              show who plays best
         dtef report                   write the results of all families as a site
-        dtef games run --decisions    read a model's whole strategy off every decision of a small game
+        dtef games run --decisions    ask a model for every decision of a small game
         dtef games add FILE           add personas or scenarios of a file; `dtef export` writes one
-        dtef games remove SCENARIO    take the results of a scenario away
+        dtef games remove SCENARIO    remove the results of a scenario
     """,
     part="scenario",
     pattern="LEAGUE/SCENARIO, such as poker/kuhn, or a pattern such as 'poker/*'",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dtef_pipeline.cli.error_reports import reports_errors
+from dtef_pipeline.cli.error_reports import reports_errors, shorten_usage_errors
 from dtef_pipeline.cli.verbs import Commands, FamilyWords, Verb, build_family_group, run_command
 
 if TYPE_CHECKING:
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 
 class MainCommands(Commands):
     """A group that has the groups of plugin families behind its own commands. They are loaded when they are used, not when they are named."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with shorten_usage_errors():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with shorten_usage_errors():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from dtef_pipeline.family.plugins import find_plugin_points
@@ -74,10 +82,10 @@ def plugin_group(family: Family) -> click.Group:
             help=f"""{family.help}
 
     \b
-        dtef {name} check PATH     say what is wrong with a file
+        dtef {name} check PATH     check a file for faults
         dtef {name} add PATH       add it to the pipeline
-        dtef {name} run            ask models and score what they answer
-        dtef {name} board          show who does best
+        dtef {name} run            ask models and score their answers
+        dtef {name} board          show which models do best
         dtef report                   write the results of all families as a site
     """,
             part=part,
@@ -111,5 +119,5 @@ def _run(family: Family) -> click.Command:
     Exit code: 0 done; 1 a {family.part} failed, or a file was left out; 2 an option or the set-up is wrong; 130 interrupted.
     """
     settings = f"{family.settings.__module__}.{family.settings.__qualname__}"
-    verb = Verb("Ask models, and score what they answer.", help)
+    verb = Verb("Ask models, and score their answers.", help)
     return run_command(family.name, settings, verb, roles=("candidate",), starts=("ingest", "ask"))

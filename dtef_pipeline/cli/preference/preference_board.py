@@ -168,7 +168,7 @@ def load_score_frame(warehouse: Warehouse) -> pd.DataFrame:
         raise NothingToShowError("nothing to show: there were no votes when `dtef preference board --refresh` ran")
     if frame["votes_version"].iloc[0] != compute_votes_version(_read_current_votes()):
         say(
-            "note: the votes have changed since this table was made; make it again with `dtef preference board --refresh`",
+            "note: the votes have changed since this table was made; update it with `dtef preference board --refresh`",
             err=True,
         )
     return frame

@@ -82,7 +82,7 @@ def pairs(**given: Any) -> None:
     "--judge",
     "judges",
     metavar="NAME",
-    help="Let this model vote: a model or collection that `dtef models` lists, or a litellm string",
+    help="Let this model vote: a model or collection that `dtef models` lists, or a model string of LiteLLM",
 )
 @vote_family_option("Only pairs of this family.  [default: all]")
 @whole_number(

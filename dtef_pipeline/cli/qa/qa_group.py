@@ -57,7 +57,7 @@ run = run_command(
     "qa",
     "dtef_pipeline.qa.settings.QaSettings",
     Verb(
-        "Ask models, judge and score what they answer.",
+        "Ask models, and judge and score their answers.",
         """Ask models the questions of parts, have their responses judged, run and scored; then update the boards.
 
     Stored responses and judgements are reused, and only missing ones are requested. When a budget is reached, finished work is kept; repeat
@@ -87,14 +87,14 @@ QA = FamilyWords(
     help="""Work with questions that have expected answers: MMLU, GSM8K, HumanEval, questions about interviews, and sets of your own.
 
     \b
-        dtef qa check SUITE PATH      say what is wrong with a file of questions
+        dtef qa check SUITE PATH      check a file of questions for faults
         dtef qa add SUITE PATH        add it to the pipeline
         dtef qa list                  list what is known
-        dtef qa run --estimate        say what a run would ask and cost
-        dtef qa run --model MODEL     ask models, judge and score what they answer
-        dtef qa board                 show who does best
+        dtef qa run --estimate        show the calls and the cost of a run first
+        dtef qa run --model MODEL     ask models, and judge and score their answers
+        dtef qa board                 show which models do best
         dtef report                   write the results of all families as a site
-        dtef qa remove PART           take a part and its results away
+        dtef qa remove PART           remove a part and its results
     """,
     part="part",
     pattern="SUITE/PART, or a pattern such as 'mmlu/*'",

@@ -39,7 +39,7 @@ def warn_of_gone_files(warehouse: Warehouse, folders: Sequence[Path], files: Seq
         else:
             yield (
                 f"warning: {file.blueprint}: its file {file.path} is gone, and {new.blueprint} has the same content: a run of "
-                f"{new.blueprint} finds the stored responses, and {file.removal} takes the earlier name away"
+                f"{new.blueprint} finds the stored responses, and {file.removal} removes the earlier name"
             )
     if len(missing_files) > _GONE_NAMED:
         yield f"warning: the files of {format_count(len(missing_files) - _GONE_NAMED, 'more blueprint')} are gone"

@@ -146,15 +146,15 @@ RUBRIC = FamilyWords(
     help="""Work with blueprints: YAML files with prompts, and with the criteria that responses to them are judged by.
 
     \b
-        dtef rubric check PATH        say what is wrong with blueprints
+        dtef rubric check PATH        check blueprints for faults
         dtef rubric add PATH          add them to the pipeline
         dtef rubric list              list those that are known
-        dtef rubric run --estimate    say what a run would ask and cost
+        dtef rubric run --estimate    show the calls and the cost of a run first
         dtef rubric run               ask models, have their responses judged, score them
-        dtef rubric board             show who does best
+        dtef rubric board             show which models do best
         dtef report                   write the results of all families as a site
         dtef rubric show BLUEPRINT    show responses and judgements; compare two runs
-        dtef rubric remove BLUEPRINT  take a blueprint and its results away
+        dtef rubric remove BLUEPRINT  remove a blueprint and its results
     """,
     part="blueprint",
     pattern="an id, or a pattern such as 'compass__*'",

@@ -50,21 +50,23 @@ def describe_board_scope(connection: duckdb.DuckDBPyConnection, options: SurveyB
 
 
 def describe_samples(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> Iterator[str]:
-    """A line for each round of which language models were asked a sample: the smallest draw that holds all their scores."""
+    """A line for each round of which language models were asked a sample: its pairs, and the smallest draw that holds all their scores."""
     if not has_table(connection, "survey_responses") or not {*DRAW_ORDERS} <= {*connection.table("survey_responses").columns}:
         return
     samples = connection.execute(
-        f"SELECT round, {', '.join(f'max({name}) + 1' for name in DRAW_ORDERS)} "
+        "SELECT round, count(DISTINCT (segment, question_id)), (SELECT count(*) FROM survey_responses r WHERE r.round = scores.round), "
+        f"{', '.join(f'max({name}) + 1' for name in DRAW_ORDERS)} "
         f"FROM scores JOIN survey_responses USING (round, segment, question_id) WHERE NOT {COMPUTED_SQL} "
         "AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2) GROUP BY 1 ORDER BY 1",
         [list(options.rounds), options.snapshot],
     ).fetchall()
-    for name, *sample in samples:
+    for name, n_asked, n_pairs, *sample in samples:
         questions, segments = sample
         of_round = replace(options, rounds=(name,), questions=questions, sample_segments=segments)
         sizes = [_count_places_drawn(connection, column, of_round) for column in DRAW_ORDERS]
-        if sample != sizes:
-            yield f"language models were asked a sample of {name}: {_describe_part(connection, of_round)}"
+        if n_asked < n_pairs:
+            part = f" ({_describe_part(connection, of_round)})" if sample != sizes else ""
+            yield f"{name}: language models were asked {n_asked:,} of {format_count(n_pairs, 'pair')}{part}"
 
 
 def _describe_part(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
@@ -144,7 +146,7 @@ def describe_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyB
 _NOTES = ("note", "consistency_note")
 _MOST_NOTES = 5
 """Most lines on rows whose readable responses give another result, and most rows that are named per note."""
-_DRIFT_FIRST_OUT = ("odds needed", "since", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
+_DRIFT_FIRST_OUT = ("odds needed", "first_snapshot", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
 
 
 def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:

@@ -26,6 +26,7 @@ from dtef_pipeline.survey.scoring.expected_error import (
     estimate_variance_components,
 )
 from dtef_pipeline.survey.settings import SurveySettings
+from dtef_pipeline.text.quantity_words import format_count
 from resources.warehouse import Warehouse
 
 _TABLES_OF_PAIRS = ("survey_responses", "reference_scores", "scores")
@@ -59,7 +60,9 @@ def question_lines(warehouse: Warehouse, settings: SurveySettings) -> Iterator[s
     for round_id, group in pairs.groupby("round", sort=False):
         yield from _lines(str(round_id), group, settings, spread)
     if len(settings.rounds) > 1:
-        yield from _lines(f"{' and '.join(settings.rounds)} together", pairs, settings, spread)
+        yield from _lines(
+            f"{' and '.join(settings.rounds)} together (a question counts in each of its rounds)", pairs, settings, spread
+        )
 
 
 def _lines(name: str, pairs: pd.DataFrame, settings: SurveySettings, spread: _Spread | None) -> Iterator[str]:
@@ -69,17 +72,16 @@ def _lines(name: str, pairs: pd.DataFrame, settings: SurveySettings, spread: _Sp
     )
     yield f"{name}: {describe_draw(questions, settings.sample.questions)}"
     targets = frame[frame["is_target"]]
-    sample = targets[targets["draw_order"] < (settings.sample.questions or np.inf)]
+    is_asked = frame["draw_order"] < (settings.sample.questions or np.inf)
+    sample, n_circular = frame[is_asked & frame["is_target"]], int((is_asked & ~frame["is_target"]).sum())
     of_all = f" of {len(targets):,}" if len(sample) < len(targets) else ""
-    line = f"{name}: {len(sample):,}{of_all} {'pair' if len(targets) == 1 else 'pairs'} of segment and question"
+    circular = f", and {format_count(n_circular, 'circular pair')}, which boards leave out" if n_circular else ""
+    yield f"  {len(sample):,}{of_all} {'pair' if len(targets) == 1 else 'pairs'} of segment and question{circular}"
     if spread and sample["cluster"].nunique() >= MIN_CLUSTERS:
         score, difference = (compute_expected_error(of, sample) for of in (spread.score, spread.difference))
         gap = detectable_difference(difference, compute_expected_degrees(sample))
-        line += (
-            f"; expected standard error {score:.3f} of a score and {difference:.3f} of a difference of two models; a difference of "
-            f"{gap:.3f} is found with 80 % power (by {spread.source})"
-        )
-    yield line
+        yield f"  expected standard error: {score:.3f} of a score, {difference:.3f} of a difference of two models ({spread.source})"
+        yield f"  smallest difference that is detected with 80 % power: {gap:.3f}"
 
 
 def _pairs(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
@@ -101,9 +103,9 @@ def _spread(connection: duckdb.DuckDBPyConnection, settings: SurveySettings, clu
         return None
     scores = _add_batteries(_model_scores(connection, settings), clusters)
     components, between = _components(scores), _components(compute_difference_deviations(scores))
-    by = "stored scores" if components else "the baselines' scores"
-    of_difference_by = "" if bool(components) == bool(between) else ", the difference by the baselines'"
-    return _Spread(components or score, between or difference, by + of_difference_by)
+    source = "from stored scores" if components else "from scores of baselines"
+    of_difference = "" if bool(components) == bool(between) else ", the difference from those of baselines"
+    return _Spread(components or score, between or difference, source + of_difference)
 
 
 def _baselines(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:

@@ -101,7 +101,7 @@ def _describe_order_problem(connection: duckdb.DuckDBPyConnection, snapshot: str
     counts_as = "the date that it begins with" if parse_label_time(snapshot) else "the time of its first response"
     yield (
         f"snapshot {snapshot} counts as {counts_as}, which is before {order[-1]}: where both have a response, `dtef board` and the "
-        f"report go on showing the later one; this one: `dtef board --snapshot {snapshot}`"
+        f"report show the later one; `dtef board --snapshot {snapshot}` shows this one"
     )
 
 
@@ -197,7 +197,7 @@ def _format_costs(frame: pd.DataFrame) -> Iterator[str]:
         counts = f"{format_count(row['answered'], 'response')}, {format_count(tokens, 'token')}"
         yield f"{who}: {counts}, {format_row_cost(row)}"
         if row["failed"]:
-            yield f"{who}: {format_count(row['failed'], 'call')} failed (the same command asks again): {row['reason']}"
+            yield f"{who}: {format_count(row['failed'], 'call')} failed (the same command sends them again): {row['reason']}"
         if row["budget_stopped"]:
             yield f"{who}: a budget was reached, {format_count(row['budget_stopped'], 'call')} not made: {row['stop_reason']}"
 

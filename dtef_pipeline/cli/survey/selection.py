@@ -33,7 +33,7 @@ def survey_settings(values: Mapping[str, Any]) -> SurveyRunSettings:
     experiment = find_experiment(name) if name else None
     rounds = options.get("rounds") or [round_id.upper() for round_id in (experiment.rounds if experiment else ())]
     if not rounds:
-        raise ConfigError("no round: allowed: --round ROUND, once or several times, or an experiment with rounds")
+        raise ConfigError("no round: name one with --round (`dtef list` lists them), or an experiment with rounds")
     options["rounds"] = list(dict.fromkeys(rounds))
     settings = _select_from_experiment(options, experiment, models) if experiment else _select_from_options(options, models)
     return settings.model_copy(update={"limits": _parse_limits(limits, settings.models, models)})
@@ -94,7 +94,7 @@ def _select_from_experiment(values: Mapping[str, Any], experiment: Experiment, m
     experiment = set_context_levels(experiment, values.get("context_levels", ()))
     selectors = values.get("models") or experiment.models
     if not selectors:
-        raise ConfigError(f"the experiment {experiment.name} names no models; allowed: --model MODEL, once or several times")
+        raise ConfigError(f"the experiment {experiment.name} names no models: name some with --model")
     ways = resolve_asked_models(experiment, models, selectors)
     every = models.resolve([way.spec.name for way in ways])
     conditions = [way.options for way in ways if way.model == ways[0].model]

@@ -83,9 +83,9 @@ def summary(result: ReadRound, seconds: float) -> Iterator[str]:
     for finding in result.findings:
         items = finding["items"]
         if finding["code"] == "profile-question":
-            yield f"  profile questions, left out: {_format_names(list(dict.fromkeys(items)))}"
+            yield f"  questions about the respondent, left out: {_format_names(list(dict.fromkeys(items)))}"
         elif finding["code"] == "duplicate-question":
-            yield f"  asked before in the round, with the same text and options: {format_count(len(items), 'question')}: {_format_names(items)}"
+            yield f"  repeated in the round, with the same text and options: {format_count(len(items), 'question')}: {_format_names(items)}"
         elif finding["level"] == "warning":
             yield f"  warning: {str(finding['message']).rstrip('.')}{': ' * bool(items)}{_format_names(items)}"
 
@@ -285,12 +285,15 @@ def _check(paths: Sequence[Path], round_id: str | None, **flags: Any) -> CheckRe
 
 
 def _count_rows(round_id: str, responses: pa.Table, quarantine: pa.Table) -> dict[str, Any]:
+    """`quarantine`: of which the column `question_id` is null in rows about a whole segment."""
+    n_segments = quarantine["question_id"].null_count
     return {
         "round": round_id,
         "segments": len(pc.unique(responses["segment"])),
         "questions": len(pc.unique(responses["question_id"])),
         "pairs": len(responses),
-        "in_quarantine": len(quarantine),
+        "quarantined_pairs": len(quarantine) - n_segments,
+        "quarantined_segments": n_segments,
     }
 
 
@@ -302,7 +305,7 @@ def _list_rounds(warehouse: Warehouse, experiments: bool) -> dict[str, list[dict
 
 def _build_row(warehouse: Warehouse, round_id: str) -> dict[str, Any]:
     responses = warehouse.read_or_empty("survey_responses", columns=["segment", "question_id"], round=round_id)
-    quarantine = warehouse.read_or_empty("survey_quarantine", columns=["segment"], round=round_id)
+    quarantine = warehouse.read_or_empty("survey_quarantine", columns=["question_id"], round=round_id)
     source = _open_sources(warehouse).before(round_id)
     snapshots = {
         snapshot

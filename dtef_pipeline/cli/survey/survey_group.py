@@ -18,7 +18,7 @@ _A_SURVEY = (
     click.option(
         "--min-n",
         type=click.IntRange(min=1),
-        help="Fewest respondents that a distribution must have to be used.  [default: 10]",
+        help="Minimum number of respondents of a segment and of each distribution.  [default: 10]",
     ),
     click.option(
         "--design-effect",
@@ -39,7 +39,7 @@ _A_SURVEY = (
     click.option(
         "--replace",
         is_flag=True,
-        help="Allow that the new reading of a round has fewer segments, questions or pairs.",
+        help="Store the round even if it now has fewer segments, questions or pairs than the stored version.",
     ),
 )
 
@@ -64,7 +64,7 @@ _takes_max_tokens = click.option(
     "--max-tokens",
     multiple=True,
     metavar="[MODEL=]N",
-    help="Most tokens of the run, or of this model in it; may be repeated.",
+    help="Most tokens of the run or of a model; may be repeated.",
 )
 _takes_experiment = click.option(
     "--experiment",
@@ -86,7 +86,7 @@ run = run_command(
     stored responses, if any) and the maximum that the models' max_tokens allow. If the price of a model is not known, its cost is `unknown`.
 
     \b
-    Exit code: 0 done; 1 a partition failed, or a file was left out; 2 an option or the set-up is wrong; 4 a model never answered;
+    Exit code: 0 done; 1 a partition failed, or a file was left out; 2 an option or the set-up is wrong; 4 a model returned no response at all;
     130 interrupted (the responses so far are kept).
     """,
         (_takes_limits, _takes_max_tokens, _takes_experiment),
@@ -101,14 +101,14 @@ SURVEY = FamilyWords(
     help="""Work with survey rounds. A verb without a family is one of these: `dtef run` is `dtef survey run`.
 
     \b
-        dtef check PATH        say what a round holds, and what is wrong with it
-        dtef add PATH          read a round: what each group really answered
+        dtef check PATH        check what a round contains, and its faults
+        dtef add PATH          read a round: what each group answered
         dtef list              list the rounds that are known
-        dtef run --estimate    say what a run would ask and cost
+        dtef run --estimate    show the calls and the cost of a run first
         dtef run --round GD4   ask models and score their predictions
-        dtef board             show who predicts best
+        dtef board             show which models predict best
         dtef report            write the results of all families as a site
-        dtef remove ROUND      take a round and its results away
+        dtef remove ROUND      remove a round and its results
     """,
     part="round",
     pattern="an id, such as GD4, or a pattern such as 'GD*'",
@@ -119,7 +119,7 @@ SURVEY = FamilyWords(
     Each PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet). Nothing is stored.
 
     \b
-    Exit code: 0 all can be read; 1 something of a round cannot be read; 2 a round cannot be used, or an option is wrong.
+    Exit code: 0 all can be read; 1 part of a round cannot be read; 2 a round cannot be used, or an option is wrong.
     """,
         _A_SURVEY,
     ),
@@ -130,7 +130,7 @@ SURVEY = FamilyWords(
     Each PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet). All are checked before one is stored.
 
     \b
-    Exit code: 0 done; 1 something could not be read, and the rest was stored; 2 nothing was changed; 130 interrupted.
+    Exit code: 0 done; 1 part of a round could not be read, and the rest was stored; 2 nothing was changed; 130 interrupted.
     """,
         _A_SURVEY,
     ),
@@ -175,7 +175,9 @@ SURVEY = FamilyWords(
                 default=None,
                 help="Include segments of people who gave no answer, such as party:refused.",
             ),
-            click.option("--snapshot", help="Only this snapshot.  [default: the latest response to each prompt]"),
+            click.option(
+                "--snapshot", help="Only this snapshot.  [default: the latest response to each prompt; with --experiment base]"
+            ),
             of_served,
             click.option(
                 "--intervals/--no-intervals",

@@ -99,13 +99,11 @@ def _warn_of_superseded(number: int) -> Iterator[str]:
 
 
 def _describe_assumptions(plan: DryRun) -> Iterator[str]:
-    if not plan.counts.rows:
-        yield "baselines ask no model: no calls, no cost"
     if plan.foreseen:
         names = list_first_names(list(plan.foreseen), _UNKNOWN_LENGTHS_NAMED, "; ")
         yield (
-            f"No reply of {names} is known yet: its length is estimated from the request, such as "
-            "the number of options, without tokens of reasoning. Later estimates use the mean of stored responses."
+            f"There are no responses of {names} yet: their length is estimated from the answer format, without reasoning. "
+            "Later estimates use the mean length of stored responses."
         )
 
 
@@ -121,6 +119,6 @@ SURVEY_RUN = FamilyRun(
     introduce=_introduce,
     roll_up=lambda context, running: running.roll_up(context.warehouse, context.options.metric),
     after=_after,
-    sized_by=("predictions", "prediction"),
+    sized_by=("predictions", "language-model prediction"),
     assumes=_describe_assumptions,
 )

@@ -80,7 +80,7 @@ _KNOWN_COLUMNS = (
 _JUDGE_COLUMNS = (
     Column("judge", "Judge"),
     Column("n", "Judgements", "count", always=True),
-    Column("unreadable", "Unreadable", "percent", "Share of judgements with a reply without a class"),
+    Column("unreadable", "Unreadable", "percent", "Share of judgements whose reply has no class"),
     Column("n_failed", "Failed", "count", "The call failed after all retries, or a budget was reached"),
     Column(
         "mean", "Mean", "number", "Mean class as a number, 0-1, before criteria that a response should not meet are reversed"

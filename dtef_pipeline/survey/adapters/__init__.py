@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
@@ -60,6 +61,9 @@ def find_adapter(path: Path, among: Sequence[Adapter] | None = None) -> Adapter:
     candidates = adapters() if among is None else among
     adapter = next((a for a in candidates if a.recognises(path)), None)
     if adapter is None:
+        if path.is_dir() and any(a.recognises(entry) for entry in path.iterdir() for a in candidates):
+            way = f"the paths of its surveys, as in `dtef check {shlex.quote(str(path))}/*`"
+            raise SurveyError("a folder of surveys, not a survey", where=str(path), allowed=way)
         choices = "; ".join(f"{a.name}: {getattr(a, 'accepts', 'see its documentation')}" for a in candidates)
         raise SurveyError(
             "not a survey that any adapter recognises", where=str(path), arrived=_describe_contents(path), allowed=choices

@@ -65,7 +65,7 @@ FIRST_OUT = (
 )
 """Columns that are hidden first if a table is too wide, in this order."""
 _COMMON_COLUMNS = (
-    *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
+    *("rank", "tier", "model", "context_level", "adjusted_score", "score", "interval", "parsed_score"),
     *("skill", "skill_interval", "worth", "n_pairs", "questions", "parse_rate"),
 )
 _COST = description(COSTS.field("cost_usd")).partition(";")[0]
@@ -84,7 +84,7 @@ EXPERIMENT: Mapping[str, str] = {
     "cost": _COST,
 }
 """By name, the columns that `dtef board --experiment` shows."""
-_DRIFT_SHOWN = {"night": "night_verdict", "95 % interval": "shift_low", "since": "first_snapshot", "snapshots": "n_snapshots"}
+_DRIFT_SHOWN = {"night": "night_verdict", "95 % interval": "shift_low", "snapshots": "n_snapshots"}
 DRIFT_HEADINGS: Mapping[str, str] = {
     **{head: description(DRIFT_CHECKS.field(name)).removeprefix("Lower end of the ") for head, name in _DRIFT_SHOWN.items()},
     "odds for drift": "Highest odds so far that the model has changed (likelihood ratio); null: too few snapshots",

@@ -152,7 +152,7 @@ BOARD_COLUMNS: Mapping[str, str] = {
     **_describe_columns(_NOTE),
     **_describe_ends("score", "score"),
     "tier": "Tier, from 1: its models do not differ significantly from its first model; null: not ranked or not testable",
-    "rank": "Place by adjusted score, from 1 (best); null: the note says why",
+    "rank": "Place by adjusted score, from 1 (best); null: not ranked (see note)",
     "rank_low": "Best possible place: 1 plus the number of significantly better models",
     "rank_high": "Worst possible place: number of models minus those that are significantly worse",
     "adjusted_score": "Score if every model had the same pairs, 0-1: higher is better; models are ranked by it",

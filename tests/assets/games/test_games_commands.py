@@ -46,7 +46,7 @@ def test_an_estimate_says_what_its_highest_numbers_assume(server: FakeLLM) -> No
     )
     assert "every game lasts to its limit of turns" in told
     assert "judge has" not in told
-    assert "No reply of legal is known yet: each counts as 400 tokens" in told
+    assert "There are no responses of legal yet: each counts as 400 tokens" in told
 
 
 def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path) ->
     assert 0 < bought <= planned["calls_most"]
     (after,) = json.loads(dtef_games("run", "--estimate", *league, "--json").stdout)
     assert (after["calls"], after["replayed"]) == (0, bought)
-    assert "is known yet" not in dtef_games("run", "--estimate", *league[:-1], "1-8").output
+    assert "There are no responses" not in dtef_games("run", "--estimate", *league[:-1], "1-8").output
     shown = dtef_games("board", "--scenario", "show-cards", "--json")
     rows = json.loads(shown.stdout)
     assert {row["player"] for row in rows} == {"calm:v2@legal", "baseline/waits"}

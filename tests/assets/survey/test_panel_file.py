@@ -15,5 +15,5 @@ def test_without_a_panel_file_the_defaults_hold() -> None:
 
 
 def test_a_panel_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"DTEF_PANEL names /nowhere/panel.yaml, which is not a file"):
+    with pytest.raises(ConfigError, match=r"DTEF_PANEL names /nowhere/panel.yaml, which does not exist"):
         load_known_panel(Settings.read_environment({"DTEF_PANEL": "/nowhere/panel.yaml"}))

@@ -169,13 +169,13 @@ class TestSelecting:
     @pytest.mark.parametrize(
         ("selector", "message"),
         [
-            ("minni", "no model or collection 'minni'; known: mini, "),
-            ("baseline/unifrom", "known: baseline/uniform, "),
-            ("local/llama", "no model or collection 'local/llama'; known: "),
-            ("", "no model or collection ''"),
+            ("minni", "'minni'. Did you mean mini"),
+            ("baseline/unifrom", "Did you mean baseline/uniform"),
+            ("xyz", r"'xyz'. Allowed: "),
+            ("", "no model or collection ''. Allowed: "),
         ],
     )
-    def test_an_unknown_word_lists_what_is_known_nearest_first(self, selector: str, message: str) -> None:
+    def test_an_unknown_word_is_answered_with_the_nearest_names(self, selector: str, message: str) -> None:
         with pytest.raises(ConfigError, match=message):
             self.models.resolve([selector])
 
@@ -265,7 +265,7 @@ class TestSettingsOfASelector:
             ("mini@temperature=hot", "model 'mini' with temperature=hot: temperature: got 'hot'; allowed: a number"),
             ("mini@temperature=true", "model 'mini' with temperature=true: temperature: "),
             ("mini@top_p=2", "top_p: got '2'; allowed: more than 0 and at most 1"),
-            ("mini@temperature", "no model or collection 'mini@temperature'; known: mini, .*settings follow an @"),
+            ("mini@temperature", "'mini@temperature'. Did you mean mini.*settings follow an @"),
             ("all@temperature=0.5", "baseline/uniform is computed, not asked, so it takes no temperature"),
             ("local/smollm2-135m@temperature=1", "does not sample"),
         ],

@@ -73,9 +73,9 @@ def test_explain_prints_a_row_for_each_column() -> None:
 
 def test_an_unknown_name_is_refused_with_the_nearest_and_all_others() -> None:
     said = refused("explain", "gaps")
-    assert "nearest: survey/gaps" in said
+    assert "Did you mean survey/gaps?" in said
     assert all(name in said for name in list_board_names())
-    assert "nearest: rubric" in refused("explain", "rubricboard")
+    assert "Did you mean rubric_board" in refused("explain", "rubricboard")
 
 
 def test_a_view_without_rows_says_which_option_left_them_out(reading: Path) -> None:

@@ -143,4 +143,12 @@ def test_a_models_file_that_holds_nothing_is_named_where_a_model_is_not_found(
     (own := ingested / "own.yaml").write_text("models:\n", encoding="utf-8")
     monkeypatch.setenv("DTEF_MODELS", str(own))
     said = refused("run", "--round", "S1", "--model", "g-switch")
-    assert said.startswith(f"error: no model or collection 'g-switch' ({own} holds none); known: ")
+    assert f"'g-switch' ({own} holds none)" in said
+
+
+@pytest.mark.parametrize("arguments", [("add", "nofile.csv"), ("board", "--nothing"), ("add",), ("boad",)])
+def test_wrong_arguments_are_reported_in_one_line_like_all_errors(state: Path, arguments: tuple[str, ...]) -> None:
+    said = refused(*arguments)
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+    assert "--help`" in said

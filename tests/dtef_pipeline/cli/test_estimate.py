@@ -75,7 +75,7 @@ class TestSays:
         (row,) = estimated("--model", "fake@max_tokens=null", "--questions", "2")
         assert (row["response_tokens_most"], row["cost_usd_most"]) == (None, None)
         assert row["cost_usd"] > 0
-        assert "no limit" in ok("run", "--estimate", *ROUND, "--model", "fake@max_tokens=null")
+        assert "no limit" in ok("run", "--estimate", *ROUND, "--model", "fake@max_tokens=null", "--wide")
 
     def test_the_total_is_the_sum_and_conditions_are_distinguished_when_there_are_several(self, server: FakeLLM) -> None:
         table = ok(
@@ -102,7 +102,7 @@ class TestSays:
         assert float(row["cost_usd"]) == same["cost_usd"]
 
     def test_baselines_ask_no_model(self, ingested: Path) -> None:
-        assert "no calls, no cost" in ok("run", "--estimate", *ROUND)
+        assert "no language model is called" in ok("run", "--estimate", *ROUND)
         assert estimated("--model", "baselines") == []
 
     @pytest.mark.parametrize("first", ["ask", "ingest"])
@@ -113,9 +113,9 @@ class TestSays:
 
     def test_a_length_that_is_assumed_is_named_until_a_response_is_known(self, server: FakeLLM) -> None:
         what = [*ROUND, "--model", "fake", "--questions", "2"]
-        assert "No reply of fake is known yet: its length is estimated from the request" in ok("run", "--estimate", *what)
+        assert "There are no responses of fake yet" in ok("run", "--estimate", *what)
         run_stages(*what)
-        assert "No reply of" not in ok("run", "--estimate", *what, "--snapshot", "later")
+        assert "There are no responses" not in ok("run", "--estimate", *what, "--snapshot", "later")
 
 
 class TestBudgets:
@@ -123,7 +123,7 @@ class TestBudgets:
         what = ["run", "--estimate", *ROUND, "--model", "fake", "--model", "fake@seed=1", "--questions", "3"]
         text = ok(*what, "--max-calls", "11", "--max-cost-usd", "fake=100", "--max-tokens", "fake@seed=1=2000")
         assert "max_calls 11 would be reached: 12 expected" in text
-        assert "fake: max_cost_usd 100.0 would not be reached: at most 0.00" in text
+        assert "fake: max_cost_usd 100.0 is enough: at most 0.00" in text
         assert "fake@seed=1: max_tokens 2,000 may be reached: " in text
 
     def test_that_of_the_models_file_is_compared_too(

@@ -106,13 +106,13 @@ class TestRefused:
         assert "no experiment 'nothing'; allowed: a file, or one of context-format, context-size" in refused(
             "run", *ROUND, "--experiment", "nothing"
         )
-        assert "the experiment shift names no models; allowed: --model MODEL" in refused("run", *ROUND, "--experiment", "shift")
+        assert "the experiment shift names no models" in refused("run", *ROUND, "--experiment", "shift")
         message = refused("run", *ROUND, "--experiment", "shift", "--model", "baselines", "--condition", "shift")
         assert "--condition with --experiment" in message
         assert "--context with the experiment context-size, which sets context levels" in refused(
             "run", *ROUND, "--experiment", "context-size", "--model", "baselines", "--context", "5"
         )
-        assert "no round: allowed" in refused("run", "--experiment", "shift", "--model", "baselines")
+        assert "no round" in refused("run", "--experiment", "shift", "--model", "baselines")
         assert "no model or collection 'fake'" in refused("run", "--experiment", own)
         assert not (ingested / "warehouse" / "blueprints").exists()
 

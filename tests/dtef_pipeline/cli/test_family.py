@@ -157,7 +157,7 @@ def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blu
     last_run = {"blueprint": "health__topic-0", "snapshot": "2026-01-03"}
     house.write("rubric_scores", house.read("rubric_scores", **last_run), **last_run)
     said = " ".join(dtef("drift", "--family", "rubric", "--by", "blueprint").stderr.split())
-    assert "scores of 1 snapshot are newer than this table; make it again with `dtef rubric board --refresh`" in said
+    assert "scores of 1 snapshot are newer than this table; update it with `dtef rubric board --refresh`" in said
     for option in (("--fail-on", "drift"), ("--since", "2026-01-02")):
         said = refused("drift", "--family", "rubric", "--by", "blueprint", *option)
         assert f"{option[0]} with --by blueprint: allowed with --by model" in said

@@ -55,7 +55,7 @@ class TestHelp:
 
     def test_a_verb_without_a_family_is_about_surveys(self) -> None:
         assert ok("board", "--help").partition("\n")[2] == ok("survey", "board", "--help").partition("\n")[2]
-        assert "No such command 'boards'" in refused("boards")
+        assert "no such command 'boards'" in refused("boards")
 
     def test_options_complete_at_the_tab_key(self) -> None:
         """The shell asks for words by variables, as docs/index.md shows."""

@@ -28,7 +28,7 @@ class TestIngest:
             "nominal: Should pupils be allowed to use AI for homework? (Yes / No / It depends / Not sure): no known scale"
             in said
         )
-        assert "profile questions, left out: Which language would you like to answer in?; " in said
+        assert "questions about the respondent, left out: Which language would you like to answer in?; " in said
         assert "same text and options: 1 question: What has been the effect of AI on your town so far?" in said
 
     def test_a_nominal_question_with_three_options_is_listed_though_one_is_dont_know(self, state: Path) -> None:
@@ -133,7 +133,7 @@ class TestIngest:
         assert result.exit_code == 1
         assert re.search(
             r"NOT read: .* O-number: Sex: M \([\d,]+ of [\d,]+ respondents, 4\d%\); the round is stored without these segments: "
-            r".* ingest again; .*vocabulary\.toml",
+            r"name the columns as other rounds do, .* ingest again; .*a long table",
             result.stderr,
         )
         assert "all else of S1 is stored" in result.stderr
@@ -161,7 +161,18 @@ class TestIngest:
         shutil.copytree(SAMPLE, state / "S1", ignore=shutil.ignore_patterns("*counts*"))
         said = refused("add", state / "S1")
         assert "can be used: S1_segment_counts_by_question.csv is missing" in said
-        assert re.search(r"in quarantine: \d+ n-unknown \(Neither the question nor the segment states", said)
+        assert re.search(r"\d+ n-unknown \(", said)
+
+    def test_a_round_of_decimal_commas_alone_is_refused_with_file_line_and_cell(self, state: Path) -> None:
+        rows = [
+            "round,question,option,attribute,value,percent",
+            'T1,Q?,Yes,country,Kenya,"40,5"',
+            'T1,Q?,No,country,Kenya,"59,5"',
+        ]
+        (state / "t.csv").write_text("\n".join(rows), encoding="utf-8")
+        said = refused("check", state / "t.csv")
+        assert f"{state / 't.csv'}:2: " in said
+        assert "'40,5'" in said
 
     @pytest.mark.parametrize(
         ("name", "content", "message"),

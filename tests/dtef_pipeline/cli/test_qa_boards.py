@@ -335,7 +335,7 @@ def test_a_board_that_scores_are_newer_than_says_so(
     for snapshot in ("2026-01-02", "2026-01-03"):
         for file in (tmp_path / "warehouse" / "qa_scores").glob(f"*/*/snapshot={snapshot}/*"):
             os.utime(file, (time.time() + 9, time.time() + 9))
-    said = "note: scores of 2 snapshots are newer than this table; make it again with `dtef qa board --refresh`"
+    said = "note: scores of 2 snapshots are newer than this table; update it with `dtef qa board --refresh`"
     assert said in " ".join(shown("--json").stderr.split())
     for words in (("drift", "--by", "part"), ("costs",)):
         assert said in " ".join(dtef(*words, "--family", "qa").stderr.split())

@@ -45,7 +45,7 @@ def test_budgets_and_the_day_of_judges_are_compared_with_the_estimate(
     told = ok("qa", "run", "--estimate", *ASKING, "--max-calls", "100")
     assert "1 part, 4 responses, snapshot base" in told
     assert "daily_budget of judges 0.0001 would be reached" in told
-    assert "max_calls 100 would not be reached: at most 20" in told
+    assert "max_calls 100 is enough: at most 20" in told
 
 
 def test_without_a_judge_answers_alone_are_counted(server: FakeLLM) -> None:

@@ -171,7 +171,7 @@ def test_no_calls_are_made_where_nobody_can_judge(told: Story, judge: tuple[str,
         (("run", *ASKED, "--few-shot", "-1"), "--few-shot"),
         (("run", *ASKED, "--template", "essay"), "'letters', 'parens', 'cot'"),
         (("remove", "winds"), "PART 'winds' matches none; known: mmlu/winds"),
-        (("remove",), "Missing argument"),
+        (("remove",), "missing argument"),
     ],
 )
 def test_what_is_wrong_is_stated_with_what_is_allowed(told: Story, words: tuple[str, ...], message: str) -> None:

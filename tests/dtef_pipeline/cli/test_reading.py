@@ -41,10 +41,10 @@ class TestOthers:
 
     def test_sql_on_a_view_that_is_not_made_yet_lists_the_views(self, ingested: Path) -> None:
         message = refused("sql", "SELECT * FROM scores")
-        assert re.search(r"tables: .*survey_responses", message)
-        assert re.search(r"made by later stages: .*scores", message)
-        assert message.startswith("error: the table scores does not exist yet; tables: ")
-        assert "there is no table survey_response (did you mean survey_responses?); " in refused("sql", "FROM survey_response")
+        assert re.search(r"Tables: .*survey_responses", message)
+        assert re.search(r"Made by later stages: .*scores", message)
+        assert "the table scores does not exist" in message
+        assert "Did you mean survey_responses" in refused("sql", "FROM survey_response")
         assert "sqlite_master" not in message
         assert "syntax error" in refused("sql", "SELEC 1")
 

@@ -108,8 +108,8 @@ def test_budgets_are_compared_with_the_estimate_by_run_role_and_model(players: P
     budgets = ("--max-calls", "1", "--max-cost-usd", "judge=1000", "--max-calls", "cand-a=1000")
     text = ok("rubric", "run", "--estimate", *budgets)
     assert "max_calls 1 would be reached" in text
-    assert "judge: max_cost_usd 1,000.0 would not be reached" in text
-    assert "cand-a: max_calls 1,000 would not be reached" in text
+    assert "judge: max_cost_usd 1,000.0 is enough" in text
+    assert "cand-a: max_calls 1,000 is enough" in text
     told = refused("rubric", "run", "--estimate", "--max-calls", "cand=5", "--json")
     assert "budget of 'cand': allowed: a role or a model of this run: cand-" in told
 

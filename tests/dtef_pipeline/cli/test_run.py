@@ -37,7 +37,7 @@ class TestRunRefuses:
                 ["--round", "S1", "--segment", "country:atlantis"],
                 "no segment country:atlantis in S1; segments: ageGroup:18-25, ",
             ),
-            (["--round", "S1", "--model", "gpt-4.1-minny"], "no model or collection 'gpt-4.1-minny'; known: gpt-4.1-mini, "),
+            (["--round", "S1", "--model", "gpt-4.1-minny"], "Did you mean gpt-4.1-mini"),
             (["--round", "S1", "--context", "some"], "context level 'some': allowed: a whole number such as 0, 5, 10, or all"),
             (["--round", "S1", "--metric", "kl"], "'kl' is not one of 'js', 'cosine'"),
             (["--round", "S1", "--limit", "gpt"], "limit 'gpt': allowed: MODEL=N"),
@@ -54,7 +54,7 @@ class TestRunRefuses:
 
     def test_a_models_file_that_is_not_there(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DTEF_MODELS", "/nowhere/models.yaml")
-        assert "DTEF_MODELS names /nowhere/models.yaml, which is not a file" in refused("run", "--round", "S1")
+        assert "DTEF_MODELS names /nowhere/models.yaml, which does not exist" in refused("run", "--round", "S1")
         assert "DTEF_MODELS" in refused("models")
 
     def test_a_fault_in_the_panel_is_named_with_its_line_before_anything_is_asked(

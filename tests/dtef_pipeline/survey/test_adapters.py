@@ -59,6 +59,16 @@ def test_what_no_adapter_recognises_is_described_beside_what_each_accepts(
         read_survey(path)
 
 
+def test_a_folder_of_surveys_is_refused_with_their_paths(tmp_path: Path) -> None:
+    for name in ("GD1", "GD2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}_aggregate_standardized.csv").touch()
+    with pytest.raises(SurveyError) as raised:
+        read_survey(tmp_path)
+    assert raised.value.where == str(tmp_path)
+    assert f"{tmp_path}/*" in str(raised.value.allowed)
+
+
 def test_two_rounds_in_one_directory_are_a_fault(tmp_path: Path) -> None:
     for name in ("GD1", "GD2"):
         (tmp_path / f"{name}_aggregate_standardized.csv").touch()
