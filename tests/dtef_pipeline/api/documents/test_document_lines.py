@@ -81,7 +81,7 @@ def test_of_lines_with_a_fault_nothing_comes_in(client: TestClient, other: TestC
     whole = json.loads(lines[0])
     field = "display_name"
     faulty = {
-        "no usable JSON": "{",
+        "not valid JSON": "{",
         "kind is not": '{"kind":"vote","schema":1}',
         "version: got 0": json.dumps({**whole, "version": 0}),
         "mood: unknown key": json.dumps({**whole, "mood": 1}),

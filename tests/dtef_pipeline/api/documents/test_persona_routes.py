@@ -55,7 +55,7 @@ def test_an_id_that_is_there_is_refused_also_one_of_a_file(client: TestClient) -
     for name in ("patient", "bold"):
         answer = client.post(PERSONAS, json={**PATIENT, "id": name})
         assert (answer.status_code, answer.headers["content-type"]) == (409, "application/problem+json")
-        assert f"the persona {name} exists already" in answer.json()["detail"]
+        assert f"the persona {name} already exists" in answer.json()["detail"]
 
 
 FAULTY = {
@@ -282,5 +282,5 @@ def test_a_file_that_contradicts_a_version_made_over_http_hides_no_persona(
         page = served.get("/personas/patient").text
         assert served.get("/new").status_code == 200
     assert len(told) == 1
-    assert "the persona patient has in version 1 another content" in told[0]
+    assert "version 1 of the persona patient " in told[0]
     assert "allowed: another id or a higher version in the file" in page

@@ -73,17 +73,17 @@ def test_an_unknown_engine_is_reported_by_the_server(asked: TestClient) -> None:
     (fault,) = answer.json()["errors"]
     assert fault["path"] == "adapter"
     assert "poker/kuhn" in fault["message"]
-    assert "no engine is called poker/bridge; allowed: " in fault["message"]
+    assert "poker/bridge; allowed: " in fault["message"]
 
 
 UNPLAYABLE: dict[str, tuple[dict[str, Any], str, str]] = {
-    "an engine nobody has": ({"adapter": None}, "adapter", "no engine is called poker/fast"),
+    "an engine nobody has": ({"adapter": None}, "adapter", "poker/fast"),
     "settings": ({"settings": {"price": "first"}}, "settings", "allowed: no settings"),
     "seats": ({"seats": ["A", "B", "C"]}, "seats", "two seats"),
     "an opponent": ({"opponents": ["shark"]}, "opponents", "the opponent shark; allowed: always-bet"),
-    "no opponent": ({"opponents": []}, "opponents", "none for 2 seats"),
+    "no opponent": ({"opponents": []}, "opponents", "for 2 seats"),
     "a weight": ({"evaluation": {"algorithmic": {"luck": 1}}}, "evaluation.algorithmic", "luck: not a metric"),
-    "a severity": ({"severities": {"swearing": "low"}}, "severities", "swearing: no flag of the scenario"),
+    "a severity": ({"severities": {"swearing": "low"}}, "severities", "swearing: not a flag of the scenario"),
 }
 
 

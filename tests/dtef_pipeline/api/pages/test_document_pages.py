@@ -49,7 +49,7 @@ def test_a_change_makes_a_version_and_one_of_before_is_reported_of_it(tmp_path: 
         late = {**PERSONA, **opened, "system_prompt": "Stay calmest."}
         refused = client.post("/personas/calm", data=late, headers=OWN_ORIGIN)
         assert refused.status_code == 412
-        assert "somebody changed it after you opened this form" in refused.text
+        assert "it was changed after you opened this form" in refused.text
         assert "Stay calmest." in refused.text
         again = {**late, **hidden_fields(refused.text, "/personas/calm")}
         assert client.post("/personas/calm", data=again, headers=OWN_ORIGIN).status_code == 303
@@ -80,7 +80,7 @@ def test_faults_of_a_persona_stand_beside_its_fields(tmp_path: Path) -> None:
         assert_inert(answer.text)
         taken = client.post("/personas", data={**PERSONA, "id": "bold"}, headers=OWN_ORIGIN)
         assert taken.status_code == 409
-        assert faults_beside(taken.text)["id"][0].startswith("there is the persona bold already: choose another id")
+        assert faults_beside(taken.text)["id"][0].startswith("the persona bold already exists")
         assert tree_of(taken.text).find(".//*[@role='alert']//a[@href='/personas/bold']") is not None
 
 
@@ -127,7 +127,7 @@ def test_a_manifest_that_is_no_json_is_reported_with_line_and_column_beside_it(t
             sent = {"manifest": '{"id": 1,\n  "x" 2}', "seen": "x"}
             answer = client.post(path, data=sent, headers=OWN_ORIGIN)
             assert answer.status_code == 422
-            said = "no JSON in line 2, column 7: Expecting ':' delimiter, before '2}'"
+            said = "not valid JSON in line 2, column 7: Expecting ':' delimiter, before '2}'"
             assert faults_beside(answer.text) == {"manifest": [said]}
             assert typed_in(answer.text, "manifest").endswith('"x" 2}')
 

@@ -44,7 +44,7 @@ def test_events_are_reported_in_words_and_each_stage_once(tmp_path: Path) -> Non
         "predictions",
         "Dagster started the run again: the worker is gone",
         "blueprints",
-        "The run of Dagster has begun",
+        "Dagster's run has started",
         "Stored with 2 runs",
     ]
     predictions, blueprints = (one for one in found if isinstance(one, StageStory))
@@ -68,7 +68,7 @@ def test_the_end_says_what_became_of_all_calls_and_what_they_cost(tmp_path: Path
     )
     end = found[0]
     assert isinstance(end, Happening)
-    assert end.words == "21 of 24 calls answered, 2 failed, 1 left out; 2 failed; bought: 0.5000 US dollars, 3 calls"
+    assert end.words == "21 of 24 calls answered, 2 failed, 1 left out; 2 failed; cost: 0.5000 US dollars, 3 calls"
 
 
 def test_of_many_events_of_a_stage_the_last_are_shown(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_wrong_token_is_refused_and_not_repeated(token: str, tmp_path: Path) -
     assert answer.status_code == 401
     assert answer.headers["content-type"].startswith("text/html")
     assert "set-cookie" not in answer.headers
-    assert "This token is not known here" in answer.text
+    assert "This token is unknown" in answer.text
     assert not token.strip("\x00\ud83d") or token not in answer.text
 
 

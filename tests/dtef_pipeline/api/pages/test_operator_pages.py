@@ -64,7 +64,7 @@ def test_a_reviewer_sees_none_of_these_pages(tmp_path: Path) -> None:
             answer = client.get(path)
             assert answer.status_code == 403
             assert answer.headers["content-type"].startswith("text/html")
-            assert "this takes the role" in answer.text
+            assert "this requires the role" in answer.text
             assert "poker" not in answer.text
             assert '<a href="/review">To the page Review</a>' in answer.text
         for path in (*FORMS, f"/queue/{queue_id}/cancel"):

@@ -81,7 +81,7 @@ def test_without_a_report_the_page_says_what_makes_it(tmp_path: Path) -> None:
     with browsing(tmp_path) as client:
         answer = client.get("/report/")
         assert answer.status_code == 404
-        assert "`dtef report` makes it" in text_of(tree_of(answer.text))
+        assert "`dtef report`" in text_of(tree_of(answer.text))
         assert 'href="/report/"' in client.get("/queue").text
 
 

@@ -83,7 +83,7 @@ def test_three_pairs_are_voted_on_with_keys_alone(opened: tuple[Browser, VoteSto
         until_said(browser, "Your vote is stored.")
         assert browser.does("scrollY") == 0
     assert browser.does("document.activeElement.id") == "said"
-    assert "You have voted on every pair there is" in browser.does("at('said').textContent")
+    assert "You have voted on all pairs" in browser.does("at('said').textContent")
     assert "You have voted on 3 pairs; 0 are left." in browser.does("at('counts').textContent")
     texts = {one.response_id: one.text for one in responses(3)}
     pairs = {pair.pair_id: pair for pair in store.pairs()}
@@ -134,7 +134,7 @@ def test_what_cannot_be_stored_stays_in_the_form(
     with monkeypatch.context() as patch:
         patch.setattr(store.database, "write", away)
         press(browser, "Enter")
-        until_said(browser, "the store cannot be reached or written now")
+        until_said(browser, "the store is not available now")
     (cookie,) = browser.call("Network.getCookies", urls=[address])["cookies"]
     browser.call("Network.clearBrowserCookies")
     press(browser, "Enter")

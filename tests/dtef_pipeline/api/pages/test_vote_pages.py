@@ -52,7 +52,7 @@ def test_votes_without_a_time_are_distinguished(tmp_path: Path, monkeypatch: pyt
     services.close()
     with browsing(tmp_path) as client:
         shown = client.get("/votes").text
-    assert f"<dd><bdi>{n_votes + 9}; 9 without a time, as another tool took them: no day counts these</bdi></dd>" in shown
+    assert f"<dd><bdi>{n_votes + 9}; 9 without a time (collected by another tool), which no day counts</bdi></dd>" in shown
     assert sum(tag == "rect" for tag, _ in tags_of(shown)) == 60
 
 
@@ -84,7 +84,7 @@ def test_the_board_shows_votes_of_other_tools(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_board_says_that_the_votes_have_changed_since_it_was_made(tmp_path: Path) -> None:
-    changed = "Votes have come or were voided since these scores were made, perhaps of another family."
+    changed = "Votes were added or voided after these scores were computed, possibly for another family."
     services = services_in(tmp_path)
     with_votes(services, 3)
     counted_votes_of(services)

@@ -67,7 +67,7 @@ def test_the_end_says_which_partitions_failed_and_why() -> None:
 def test_a_run_that_was_through_stays_completed_when_the_evaluation_is_cancelled() -> None:
     through = [item("prompts", "a"), item("answers", "a")]
     found = compute_progress(ASKED_FOR, events_told(QUEUED, STARTED, *through, ("cancelled", {"by": "olga"})))
-    assert found.runs == {"run a": PartProgress("completed"), "run b": PartProgress("cancelled", "asked for by olga")}
+    assert found.runs == {"run a": PartProgress("completed"), "run b": PartProgress("cancelled", "requested by olga")}
 
 
 def test_what_was_cancelled_before_it_began_has_no_start() -> None:

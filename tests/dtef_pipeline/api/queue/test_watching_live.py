@@ -137,7 +137,7 @@ def test_a_long_poll_learns_what_is_wrong(
 
     with monkeypatch.context() as patched:
         _, answer = long_poll(http, api, queue_id, lambda: patched.setattr(writer, "evaluation", away))
-    assert (answer.status_code, answer.json()["detail"]) == (503, "the store cannot be reached or written now; try again")
+    assert (answer.status_code, "try again" in answer.json()["detail"]) == (503, True)
 
     def take_out() -> None:
         (tmp_path / "tokens.yaml").write_text("tokens: []\n", encoding="utf-8")

@@ -74,7 +74,7 @@ def test_the_page_of_a_run_says_what_is_missing_and_what_was_bought(tmp_path: Pa
     evaluation = asked_qa(tmp_path)
     with client_in(tmp_path, "operator") as client:
         shown = client.get(f"/runs/{evaluation.runs[0].run_id}").text
-    for said in ("4 of 5 responses were given: 1 failed", "asked for: 5 responses", "4 of 5<", "Bought by this evaluation"):
+    for said in ("4 of 5 responses were given: 1 failed", "asked for: 5 responses", "4 of 5<", "Paid by this evaluation"):
         assert said in shown
 
 
@@ -132,7 +132,7 @@ def test_a_value_that_rests_on_more_than_the_run_asked_for_says_so(tmp_path: Pat
     body = run_of(tmp_path, few)
     assert body["outcomes"]["asked"] == 2
     (own,) = body["metrics"]
-    assert own["remark"] == "the value takes in 4 further predictions that another run of this snapshot asked for"
+    assert own["remark"] == "the value includes 4 further predictions from another run of this snapshot"
 
     house, at = Warehouse(settings_in(tmp_path).warehouse), {"blueprint": BLUEPRINT, "snapshot": "base"}
     rubric = asked_rubric(tmp_path)
@@ -237,7 +237,7 @@ def test_a_mean_of_the_games_that_a_budget_left_over_says_so(tmp_path: Path) -> 
     assert (own["value"], own["n"], own["n_asked"]) == (pytest.approx(3), 3, 4)
     assert own["default_rate"] == pytest.approx(0.25)
     # A turn can be declined several times over: 6 texts in 4 turns are no share of the turns.
-    formed = "a move was made for the player in 25 % of its turns, for want of a legal one; the player declined to play 1.5 times per turn"
+    formed = "the game made a move for the player in 25 % of its turns, because it gave no legal move; the player declined to play 1.5 times per turn"
     assert own["remark"] == f"{said}; {formed}"
 
 

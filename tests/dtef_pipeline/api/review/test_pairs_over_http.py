@@ -80,7 +80,7 @@ def test_what_is_wrong_with_a_wish_is_stated(client: TestClient, body: dict[str,
 )
 def test_where_nothing_fits_there_is_nothing_to_pair(client: TestClient, body: dict[str, Any]) -> None:
     answer = client.post(PAIRS_PATH, json=body)
-    assert (answer.status_code, answer.json()["detail"]) == (409, "nothing is left to pair: no stored response fits")
+    assert (answer.status_code, answer.json()["detail"]) == (409, "nothing is left to pair: no stored response matches")
 
 
 def test_pairs_are_made_by_a_form_and_it_says_how_many_or_why_none(client: TestClient) -> None:
@@ -95,7 +95,7 @@ def test_pairs_are_made_by_a_form_and_it_says_how_many_or_why_none(client: TestC
     assert "Made 2 pairs." in sent(family="qa", most="2")
     assert "Made 1 pair." in sent(family="qa", most="")
     assert "nothing is left to pair: 3 stored responses found" in sent(family="qa", most="5")
-    assert "no stored response fits" in sent(family="games", most="5")
+    assert "no stored response matches" in sent(family="games", most="5")
     for most in ("0", "many"):
         assert 'id="most-fault"' in sent(family="qa", most=most)
     assert 'id="family-fault"' in sent(family="<b>")
