@@ -1,1 +1,1 @@
-"""What the words mean and how the numbers are made: no Dagster, no network, no clock, no environment."""
+"""The rules of the project and how numbers are computed: no Dagster, no network, no clock, no environment."""

@@ -1,4 +1,4 @@
-"""How many processors there are to share work among."""
+"""The number of processors available for parallel work."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import os
 
 
 def cores() -> int:
-    """Number of processors that this process may use: those of its CPU affinity where the system has one, else all of the machine."""
+    """Return the number of processors of this process's CPU affinity, or of the machine if the system has no affinity."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""YAML files that people write: read with unique keys, checked against a model, and every fault reported in one form:
+"""YAML files that people write: read with unique keys, validated against a model, with every fault reported in one form:
 
 panel.yaml:3: drift.baseline: got 1; allowed: 2 or more
 """
@@ -42,9 +42,9 @@ _SEVERAL: Mapping[Any, str] = {str: "texts", int: "whole numbers", float: "numbe
 
 
 class Part(DescribedMembers):
-    """No unknown key, no infinity, no guessing of types.
+    """Base of document models: no unknown keys, no infinity, no type guessing.
 
-    A key without a value was not given, unless null is one of its values or it must be given.
+    A key without a value counts as absent, unless null is an allowed value or the key is required.
     """
 
     model_config = ConfigDict(
@@ -69,10 +69,10 @@ class Part(DescribedMembers):
 
 @dataclass(frozen=True)
 class Document:
-    """A document that was read.
+    """A parsed document.
 
-    `where`: its file, or what it is called. `text`: as it was read. `values`: its keys, none of an empty file. `members`: what one member of a
-    top-level key is called, such as `model` for `models`: a fault in one then names it, `model 'mini': top_p`.
+    `where`: its file or name. `text`: its source. `values`: its keys, none if the file is empty. `members`: what one member of a
+    top-level key is called, such as `model` for `models`: a fault then names the member, `model 'mini': top_p`.
     """
 
     where: str
@@ -81,9 +81,9 @@ class Document:
     members: Mapping[str, str] = field(default_factory=dict)
 
     def validate_as(self, model: type[_Model], values: Any = None, place: Place = (), *, context: Any = None) -> _Model:
-        """The document as a model, or `values` that stand at `place` in it. `context`: what the model's own checks need besides.
+        """Validate the document, or the `values` at `place` in it, as a model. `context`: what the model's own checks need.
 
-        Raises ConfigError for all that is wrong.
+        Raises ConfigError with all faults.
         """
         try:
             return model.model_validate(self.values if values is None else values, context=context)
@@ -92,7 +92,7 @@ class Document:
             raise ConfigError("; ".join(messages)) from error
 
     def mapping(self, place: Place, known_keys: Iterable[str] | None = None) -> dict[Any, Any]:
-        """The mapping at a place, empty where there is none. Raises ConfigError for another value, and for keys that are not `known_keys`."""
+        """Return the mapping at a place, empty if absent. Raises ConfigError for another type, and for keys not in `known_keys`."""
         value: Any = self.values
         for part in place:
             value = value.get(part) if isinstance(value, dict) else None
@@ -106,11 +106,13 @@ class Document:
         return value
 
     def section(self, name: str, model: type[_Model]) -> _Model | None:
-        """The mapping under a top-level key as a model; None where the key is absent or empty. Raises ConfigError as `validate_as`."""
+        """Return the mapping under a top-level key as a model, or None if the key is absent or empty. Raises ConfigError, see
+        `validate_as`.
+        """
         return None if self.values.get(name) is None else self.validate_as(model, self.mapping((name,)), (name,))
 
     def error(self, place: Place, message: str) -> ConfigError:
-        """What is wrong at a place, with its file, line and name."""
+        """Return an error about a place, with file, line and name."""
         return ConfigError(self._format_place(place, message))
 
     def _format_place(self, place: Place, message: str) -> str:
@@ -128,19 +130,19 @@ class Document:
 
 
 class Reason(NamedTuple):
-    """What is wrong with a value, and where it stands in what was checked."""
+    """A fault of a value, and its place in the checked values."""
 
     place: Place
     message: str
 
 
 def reasons(error: ValidationError, model: type[BaseModel]) -> Iterator[Reason]:
-    """All that pydantic found wrong with values for `model`: what arrived and what is allowed, or which keys are known."""
+    """List all faults that pydantic finds in values for `model`: the value and what is allowed, or the known keys."""
     yield from convert_pydantic_errors(error.errors(include_url=False, include_context=False), model)
 
 
 def convert_pydantic_errors(faults: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> Iterator[Reason]:
-    """The same of pydantic's own list of faults."""
+    """Convert pydantic's list of errors to reasons."""
     for fault in faults:
         place, kind, message = tuple(part for part in fault["loc"] if part != _OF_KEY), fault["type"], fault["msg"]
         if kind == "extra_forbidden":
@@ -159,7 +161,7 @@ def convert_pydantic_errors(faults: Iterable[Mapping[str, Any]], model: type[Bas
 
 
 def format_in_one_line(error: ValidationError, model: type[BaseModel]) -> str:
-    """The reasons in one line, of many the first 20, for values that stand in no document."""
+    """Return the first 20 reasons in one line, for values that are not in a document."""
     fault_texts = [
         f"{format_path(item.place)}: {item.message}".removeprefix(": ") for item in islice(reasons(error, model), _MOST_IN_LINE)
     ]
@@ -168,7 +170,7 @@ def format_in_one_line(error: ValidationError, model: type[BaseModel]) -> str:
 
 
 def format_path(place: Place) -> str:
-    """`drift.severity.watch`"""
+    """Return a place as a dotted path: `drift.severity.watch`."""
     return ".".join(str(part) for part in place)
 
 
@@ -177,15 +179,16 @@ def _unknown(known_keys: Iterable[str]) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A value that arrived, as an error says it."""
+    """Return a value as errors show it."""
     # As JSON and YAML spell them: null, true, false.
     text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}..."
 
 
 def _describe_bounds(model: type[BaseModel], place: Place, kind: str) -> str:
-    """`1 or more`, `more than 0 and less than 1`: both bounds of the number at a place, `a whole number, 1 or more` where it was no number at
-    all; empty where a fault is of another kind, or there are none.
+    """Return `1 or more` or `more than 0 and less than 1`: both bounds of the number at a place, as `a whole number, 1 or more` if the
+    value
+    was not a number; "" if the fault is of another kind or there are no bounds.
     """
     field = _find_owner(model, place).model_fields.get(str(place[-1])) if place else None
     noun = _IN_OUR_WORDS.get(kind, "") if kind.startswith(("int_", "float_")) else None
@@ -208,12 +211,12 @@ def _format_bounds(field: FieldInfo) -> str:
 
 
 def _format_number(value: float) -> str:
-    """As people write it: 0.5, 20, 1,000,000."""
+    """Return 0.5, 20, 1,000,000."""
     return f"{value:,.12g}"
 
 
 def _iterate_limits(annotation: Any, metadata: Iterable[Any]) -> Iterator[Any]:
-    """What a field says of its values, wherever in its annotation: the bound of `Annotated[int, Field(ge=1)] | None`."""
+    """Iterate over a field's constraints, wherever they are in its annotation: the bound of `Annotated[int, Field(ge=1)] | None`."""
     for entry in metadata:
         yield from entry.metadata if isinstance(entry, FieldInfo) else (entry,)
     for argument in get_args(annotation):
@@ -221,7 +224,7 @@ def _iterate_limits(annotation: Any, metadata: Iterable[Any]) -> Iterator[Any]:
 
 
 def _describe_allowed(kind: str, message: str) -> str:
-    """What is allowed, in our words where pydantic's are those of a programmer."""
+    """Describe what is allowed, in plain words in place of pydantic's."""
     if kind in _IN_OUR_WORDS:
         return _IN_OUR_WORDS[kind]
     text = re.sub(r"^\w+ should (be |have |(?=match ))", "", message)
@@ -235,7 +238,7 @@ def _describe_allowed(kind: str, message: str) -> str:
 
 
 def _describe_list(model: type[BaseModel], place: Place) -> str:
-    """`a list of texts`: what the list at a place may hold."""
+    """Return `a list of texts`: what the list at a place may contain."""
     field = _find_owner(model, place).model_fields.get(str(place[-1])) if place else None
     kind = next(_iterate_list_types(field.annotation), None) if field else None
     if get_origin(kind) is Literal:
@@ -247,7 +250,7 @@ def _describe_list(model: type[BaseModel], place: Place) -> str:
 
 
 def _iterate_list_types(annotation: Any) -> Iterator[Any]:
-    """What `list[...]` holds, wherever in an annotation it stands: `str` of `list[str] | None`."""
+    """Iterate over the element types of lists in an annotation: `str` of `list[str] | None`."""
     for argument in get_args(annotation):
         if get_origin(annotation) is list:
             yield get_args(argument)[0] if get_origin(argument) is Annotated else argument
@@ -256,7 +259,7 @@ def _iterate_list_types(annotation: Any) -> Iterator[Any]:
 
 
 def _find_owner(model: type[BaseModel], place: Place) -> type[BaseModel]:
-    """The part of the model that has the field at a place."""
+    """Return the part of the model that has the field at a place."""
     for name in place[:-1]:
         info = model.model_fields.get(str(name))
         model = next(_iterate_models(info.annotation), model) if info else model
@@ -273,17 +276,17 @@ def _iterate_models(annotation: Any) -> Iterator[type[BaseModel]]:
 def read_document(
     source: str | Path, kind: str, known_keys: Iterable[str], members: Mapping[str, str] | None = None, *, label: str = "text"
 ) -> Document:
-    """A document whose top level is a mapping, or empty.
+    """Read a document whose top level is a mapping, or empty.
 
     Args:
         source: a `Path` is a file to read, a `str` is YAML text.
         kind: what it should be, such as `panel file`.
-        known: the top-level keys that it may have. That there are no others is for `Document.checked` to say.
-        members: as in `Document`.
-        called: what a YAML text is called where a file would be named.
+        known_keys: top-level keys that it may have; only `Document.mapping` and `validate_as` refuse others.
+        members: see `Document`.
+        label: name of a YAML text in errors, in place of a file name.
 
     Raises:
-        ConfigError: with the file, and the line where it is known.
+        ConfigError: with the file, and the line if it is known.
     """
     where = str(source) if isinstance(source, Path) else label
     try:
@@ -307,12 +310,12 @@ def read_document(
 
 @functools.lru_cache(maxsize=64)
 def _parse_yaml(text: str) -> Any:
-    """One run asks for the same model file, panel or manifest many times, and to parse it takes longer than all else of a small stage."""
+    """Parse YAML with a cache, because a run reads the same models file, panel or manifest many times."""
     return yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
 
 
 def describe_yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
-    """The 1-based line and what is wrong with it, without what YAML's own message says of both."""
+    """Return the 1-based line and the problem, without YAML's own position text."""
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         start = f" (begun in line {error.context_mark.line + 1})" if error.context_mark else ""
@@ -324,7 +327,7 @@ def describe_yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
 
 
 def _find_line(node: Any, place: Place) -> int:
-    """The 1-based line of a field, or of the last part of its place that the document has."""
+    """Return the 1-based line of a field, or of the nearest parent that the document has."""
     line = int(node.start_mark.line) if node else 0
     for part in place:
         if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
@@ -341,7 +344,7 @@ def _find_line(node: Any, place: Place) -> int:
 
 
 class UniqueKeys(yaml.SafeLoader):
-    """YAML in which a key that occurs twice in one mapping is an error instead of a silent overwrite, and every error has its line."""
+    """A YAML loader that raises an error with its line if a key occurs twice in a mapping."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys: set[Any] = set()
@@ -368,11 +371,11 @@ class UniqueKeys(yaml.SafeLoader):
 
 
 def find_existing_parent(path: Path) -> Path:
-    """The path, or the nearest folder or file above it that is there."""
+    """Return the path, or its nearest parent that exists."""
     return next(place for place in (path, *path.parents) if place.exists())
 
 
 def explain_missing_folder(folder: Path, error: OSError) -> str:
-    """Why a folder cannot be made: the file that is in its way, which the system does not name, or else what the system says."""
+    """Explain why a folder cannot be created: the file in its place, or else the system's message."""
     parent = find_existing_parent(folder)
     return str(error.strerror) if parent.is_dir() else f"{parent} is a file, where a folder is needed"

@@ -1,24 +1,24 @@
-"""Every error a user can meet, one tree:
+"""Every error that a user can meet, in one tree:
 
 DtefError
-├── SourceError      a file of truths or tasks cannot be read: where, what arrived, what is allowed
-│   └── SurveyError  the same, of a survey: the name that adapters raise
+├── SourceError      a file of observations or items cannot be read: where, the value, what is allowed
+│   └── SurveyError  the same for a survey: the error that adapters raise
 ├── ConfigError      a model, collection, option or run setting is not usable
-├── WarehouseError   a table or partition that a stage needs is not there, or is not readable
-│   ├── UnreadableFile  a file of a table cannot be read: which, why, and the command that makes it again
+├── WarehouseError   a table or partition that a stage needs does not exist or cannot be read
+│   ├── UnreadableFile  a table file cannot be read: which, why, and the command that rebuilds it
 │   └── StoreError   the response store, or a file of stored responses, cannot be read or written
 │       └── NewerSchema  newer code wrote its tables
-├── NameLeak         a text that must name no model still names one, so that it is not sent
-├── BallotError      a vote cannot be taken as it is: which field, what arrived, what is allowed
-│   ├── UnknownPair  it is on a pair that is not there
-│   ├── DuplicateVote  the reviewer has voted on the pair already; the first vote stays
-│   ├── UnknownVote  there is no vote of that id
-│   └── VoidedAlready  the vote counts no more already
-├── UnknownEvaluation    there is no evaluation, or run of one, of that id
-├── IdempotencyConflict  a key stands for another manifest already
-├── GatewayError     language models cannot be asked at all (before the first call)
-│   └── UnpricedModels  a limit in dollars cannot be kept of models without a price
-└── Interrupted      the user stopped a run; the responses so far are kept
+├── NameLeak         a text that must not name a model still does, so it is not sent
+├── BallotError      a vote cannot be accepted: which field, the value, what is allowed
+│   ├── UnknownPair  the pair does not exist
+│   ├── DuplicateVote  the reviewer has already voted on the pair; the first vote stays
+│   ├── UnknownVote  no vote has that id
+│   └── VoidedAlready  the vote is void already
+├── UnknownEvaluation    no evaluation, or run of one, has that id
+├── IdempotencyConflict  the key belongs to another manifest
+├── GatewayError     models cannot be called at all (before the first call)
+│   └── UnpricedModels  a limit in dollars cannot hold, because models have no price
+└── Interrupted      the user stopped a run; the responses so far are stored
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FileFault = Literal["damaged", "other columns", "refused"]
 
 
 class DtefError(Exception):
-    """Something the user can mend; the message alone is enough to do so."""
+    """An error that the user can fix; the message says how."""
 
 
 class ConfigError(DtefError):
@@ -38,13 +38,13 @@ class ConfigError(DtefError):
 
 
 class WarehouseError(DtefError):
-    """A table or partition that a stage needs is not there or is not readable."""
+    """A table or partition that a stage needs does not exist or cannot be read."""
 
 
 class UnreadableFile(WarehouseError):
-    """A file of a table cannot be read.
+    """A table file cannot be read.
 
-    `kind`: it is damaged, has other columns than the table, or the system refuses to read it. `remade_by`: the command that makes it again.
+    `kind`: it is damaged, has other columns than the table, or the system refuses access. `remade_by`: the command that rebuilds it.
     """
 
     def __init__(self, path: str, reason: str, kind: FileFault = "damaged", remade_by: str = "") -> None:
@@ -61,9 +61,9 @@ class NewerSchema(StoreError):
 
 
 class BallotError(DtefError):
-    """A vote cannot be taken as it is.
+    """A vote cannot be accepted.
 
-    `faults`: (field, what arrived there and what is allowed) of each field at fault; empty where no field is.
+    `faults`: (field, the value and what is allowed) per faulty field; empty if no single field is at fault.
     """
 
     def __init__(self, message: str, faults: Sequence[tuple[str, str]] = ()) -> None:
@@ -72,23 +72,23 @@ class BallotError(DtefError):
 
 
 class UnknownPair(BallotError):
-    """A vote is on a pair that is not there."""
+    """The pair of a vote does not exist."""
 
 
 class DuplicateVote(BallotError):
-    """The reviewer has voted on the pair already; the first vote stays."""
+    """The reviewer has already voted on the pair; the first vote stays."""
 
 
 class UnknownVote(BallotError):
-    """There is no vote of that id."""
+    """No vote has that id."""
 
 
 class VoidedAlready(BallotError):
-    """The vote counts no more already."""
+    """The vote is void already."""
 
 
 class UnknownEvaluation(DtefError):
-    """There is no evaluation, or run of one, of that id."""
+    """No evaluation, or run of one, has that id."""
 
 
 class EvaluationEnded(DtefError):
@@ -96,15 +96,15 @@ class EvaluationEnded(DtefError):
 
 
 class IdempotencyConflict(DtefError):
-    """A key that says which requests are the same stands for another one already."""
+    """The idempotency key belongs to another request."""
 
 
 class GatewayError(DtefError):
-    """Language models cannot be asked at all: a missing key, a missing package."""
+    """Models cannot be called at all, because a key or a package is missing."""
 
 
 class UnpricedModels(GatewayError):
-    """A limit in dollars cannot be kept: the prices of models (`names`) are not known."""
+    """A limit in dollars cannot hold, because the prices of the models `names` are unknown."""
 
     def __init__(self, message: str, names: Sequence[str]) -> None:
         super().__init__(message)
@@ -112,18 +112,18 @@ class UnpricedModels(GatewayError):
 
 
 class NameLeak(DtefError):
-    """A text that must name no model, maker or provider still names one."""
+    """A text that must not name a model, maker or provider still does."""
 
 
 class Interrupted(DtefError):
-    """The user stopped a run. What was answered is kept."""
+    """The user stopped a run. The responses so far are stored."""
 
 
 class SourceError(DtefError):
-    """A fault of a whole source, such as a file that people's answers are read from: nothing of it is used.
+    """A whole source, such as a file of observed answers, cannot be used.
 
-    `where` is a file (with `line`, 1-based, when one is to blame), `arrived` what was found there, `allowed` what would have
-    been accepted. The message reads `file:line: problem; got ...; allowed: ...`.
+    `where` is a file (with a 1-based `line` if one is at fault), `arrived` the value found there, `allowed` what would be
+    accepted. The message reads `file:line: problem; got ...; allowed: ...`.
     """
 
     def __init__(
@@ -147,4 +147,4 @@ class SourceError(DtefError):
 
 
 class SurveyError(SourceError):
-    """A survey-level fault: nothing of the survey is used."""
+    """A whole survey cannot be used."""

@@ -1,5 +1,4 @@
-"""The families of evaluations: what each brings to what is shared. The one list of them: those of this package, and
-those that other packages add by an entry point."""
+"""The one list of families: those of this package, and those that other packages add through an entry point."""
 
 from __future__ import annotations
 

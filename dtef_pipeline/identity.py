@@ -1,4 +1,4 @@
-"""Identities: what makes reruns, drift and resumption possible."""
+"""Hashes that identify prompts, requests and partitions, on which reruns, drift and resuming depend."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ canonical_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sor
 
 
 def digest(*parts: object) -> str:
-    """32 hexadecimal digits of the SHA-256 of the parts as canonical JSON: no two lists of parts share a text."""
+    """Return 32 hexadecimal digits of the SHA-256 of the parts as canonical JSON, which is unique per list of parts."""
     return _hash_text(canonical_json(parts))
 
 
@@ -33,7 +33,7 @@ def prompt_id(
     response_schema: str | None = None,
     answer_tokens: int | None = None,
 ) -> str:
-    """Hash of everything the model sees and of the item that is asked; of a batch, its items and the options of each."""
+    """Return the hash of everything the model sees and of its item, or of a batch's items with their options."""
     limits = [response_schema, answer_tokens] if response_schema or answer_tokens else []
     return digest(system, user, item, options, *limits)
 
@@ -41,43 +41,43 @@ def prompt_id(
 def compute_messages_id(
     messages: Iterable[tuple[str, str]], *, response_schema: str | None = None, answer_tokens: int | None = None
 ) -> str:
-    """The prompt id of a conversation, whose messages are given as (role, text): hash of everything the model sees, and of nothing else.
+    """Return the prompt id of a conversation of (role, text) messages: the hash of everything the model sees.
 
-    What is one system and one user text about a known item has its id by `prompt_id`, never by this one.
+    A single system and user text about a known item has its id from `prompt_id` instead.
     """
     limits = [response_schema, answer_tokens] if response_schema or answer_tokens else []
     return digest("messages", [list(message) for message in messages], *limits)
 
 
 def compute_blueprint_hash(prompt_ids: Iterable[str]) -> str:
-    """Hash of the sorted prompt ids of one partition."""
+    """Return the hash of the sorted prompt ids of one partition."""
     return digest(*sorted(prompt_ids))
 
 
 def request_key(prompt_id: str, model_variant: str, draw: int, snapshot: str) -> str:
-    """Primary key of the response store."""
+    """Return the primary key of a response in the store."""
     return digest(prompt_id, model_variant, draw, snapshot)
 
 
 def request_keys(prompt_ids: Iterable[str], model_variant: str, draw: int, snapshot: str) -> list[str]:
-    """`request_key` of each prompt, several times as fast: what they have in common is spelled once."""
+    """Return the `request_key` of each prompt, several times as fast because the common part is formatted once."""
     suffix = canonical_json([model_variant, draw, snapshot])[1:]
     sha256, text = hashlib.sha256, encode_basestring
     return [sha256(f"[{text(prompt)},{suffix}".encode()).hexdigest()[:32] for prompt in prompt_ids]
 
 
 def normalize_text(text: str) -> str:
-    """Text for comparing wordings: composed, casefolded, white space collapsed."""
+    """Return text for comparing wordings: composed, casefolded, with single spaces."""
     return re.sub(r"\s+", " ", unicodedata.normalize("NFKC", text)).strip().casefold()
 
 
 def partition_key(first: str, second: str) -> str:
-    """The key of a partition with two levels: `GD4/country:kenya`."""
+    """Return the key of a partition with two levels: `GD4/country:kenya`."""
     return f"{first}/{second}"
 
 
 def split_partition_key(key: str) -> tuple[str, str]:
-    """The two levels of a partition key; the second may hold slashes itself."""
+    """Return the two levels of a partition key; the second may contain slashes."""
     first, _, second = key.partition("/")
     return first, second
 
@@ -97,9 +97,9 @@ _Versions = TypeVar("_Versions", bound=_HasVersions)
 
 
 def select_versions_in_play(versions: Iterable[_Versions], first_status: str) -> dict[str, _Versions]:
-    """By id, in the order of ids, the latest version that has left its first status; where none has, the latest.
+    """Return, by id, the latest version beyond its first status, or the latest version if none is beyond it.
 
-    So what is in use stays in use while its next version is tried out, and what was retired last is played no more.
+    A version in use stays in use while its successor is tested; the version that was retired last is not used again.
     """
     in_order = sorted(versions, key=lambda version: (version.id, version.status != first_status, version.version))
     return {version.id: version for version in in_order}

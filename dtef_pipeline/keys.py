@@ -1,4 +1,4 @@
-"""A family's partitions, and the columns by which its tables are grouped, joined and ordered: written once per family."""
+"""A family's partitions, and the columns that group, join and order its tables."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dtef_pipeline.identity import partition_key, split_partition_key
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The partitions of a family: each has a value of a first and of a second level, such as a suite and one of its blueprints.
+    """The partitions of a family: each has a value for a first and a second level, such as a suite and one of its blueprints.
 
-    The levels are columns of the family's tables, folders of the warehouse, and the two parts of a partition's key. Where
-    partitions have one level alone, the key is its value.
+    The levels are columns of the family's tables, folders of the warehouse, and the two parts of a partition key. If
+    partitions have only one level, the key is its value.
     """
 
     name: str
@@ -27,19 +27,19 @@ class Space:
 
     @property
     def last(self) -> str:
-        """The level that tells partitions apart: the second, or the first where it is the only one."""
+        """The level that identifies partitions: the second, or the first if it is the only one."""
         return self.second or self.first
 
     def key(self, first: str, second: str) -> str:
-        """The key of a partition of two levels: `first/second`."""
+        """Return the key of a partition of two levels: `first/second`."""
         return partition_key(first, second)
 
     def split(self, key: str) -> tuple[str, str]:
-        """(value of the first level, value of the second level) of a partition's key."""
+        """Return (first level, second level) of a partition key."""
         return split_partition_key(key)
 
     def levels(self, key: str) -> dict[str, str]:
-        """The value of each level, by the level's name: as the warehouse takes them to find the partition."""
+        """Return the value of each level by its name, as the warehouse takes them to find the partition."""
         if not self.second:
             return {self.first: key}
         first, second = self.split(key)
@@ -52,7 +52,7 @@ MODEL = ("model", "model_variant")
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The key columns of one family. The examples are of a family that sets tasks, which stand in blueprints, which stand in suites."""
+    """The key columns of one family. The examples are of a family with tasks in blueprints in suites."""
 
     space: tuple[str, str]
     """The two levels of a partition: `("suite", "blueprint")`."""
@@ -75,36 +75,36 @@ class Keys:
 
     @property
     def pair(self) -> tuple[str, ...]:
-        """One item in one partition."""
+        """Columns of one item in one partition."""
         return (*self.space, self.item)
 
     @property
     def cell(self) -> tuple[str, ...]:
-        """A pair, asked in one way: what all models are asked alike."""
+        """Columns of a pair in one condition: what all models are asked alike."""
         return (*self.pair, *self.asked)
 
     @property
     def row(self) -> tuple[str, ...]:
-        """A cell as one model answered it in one snapshot."""
+        """Columns of one model's answer to a cell in one snapshot."""
         return (*self.cell, *MODEL, "snapshot")
 
     @property
     def series(self) -> tuple[str, ...]:
-        """A model asked in one way, over all partitions and snapshots: a line of a board, a series of drift."""
+        """Columns of a model in one condition over all partitions and snapshots: a row of a board, a series of drift."""
         return (*MODEL, *self.asked)
 
     @property
     def shared_item(self) -> tuple[str, str]:
-        """An item in all partitions of a first level together."""
+        """Columns of an item over all partitions of a first level."""
         return (self.space[0], self.item)
 
     @property
     def tested_columns(self) -> tuple[str, ...]:
-        """What two snapshots must have in common to be compared: what was asked, and what the response is scored against and by."""
+        """Columns that two snapshots must share to be compared: what was asked, and what the response is scored against and with."""
         return (*self.pair, "prompt_id", "truth_id", "metric")
 
     @property
     def described(self) -> tuple[str, ...]:
-        """Columns that breakdowns group by and that tell no rows apart: `("author",)`."""
+        """Columns that breakdowns group by but that do not identify rows: `("author",)`."""
         named = (name for columns in self.groups.values() for name in columns)
         return tuple(dict.fromkeys(name for name in named if name not in self.pair))

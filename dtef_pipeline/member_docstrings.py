@@ -1,7 +1,7 @@
-"""Descriptions of the members of a model in its JSON schema: the docstrings below them in the source.
+"""Descriptions of a model's members in its JSON schema: the docstrings below them in the source.
 
-Pydantic has a setting for this (`use_attribute_docstrings`), which reads the source of every model when it is imported: a tenth of what most
-commands take to start. Here it is read when a schema is made.
+Pydantic's setting `use_attribute_docstrings` reads the source of every model at import, a tenth of the start time of most
+commands. This module reads it when a schema is built.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema
 
 
 class DescribedMembers(BaseModel):
-    """A model whose JSON schema says of each member what stands below it, unless its field has a description."""
+    """A model whose JSON schema describes each member by the docstring below it, unless its field has a description."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -33,7 +33,7 @@ class DescribedMembers(BaseModel):
 
 
 def member_docstrings(model: type[BaseModel]) -> Mapping[str, str]:
-    """By name, those of the members that a model has itself, and of those that it has from others."""
+    """Return the docstrings of a model's own and inherited members, by name."""
     docstrings: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if issubclass(base, BaseModel) and base is not BaseModel:

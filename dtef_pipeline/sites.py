@@ -1,4 +1,4 @@
-"""The families' places on the site, and the whole site of a warehouse."""
+"""The families' sections of the site, and the whole site of a warehouse."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from dtef_pipeline.site.preference_page import PREFERENCE_READ
 
 
 def load_family_sites(instead: Iterable[FamilySite] = ()) -> list[FamilySite]:
-    """The place of each family.
+    """Return the site section of each family.
 
-    `instead`: places that are made of more than tables, such as that of games with the rules of their scenarios.
+    `instead`: sections that need more than tables, such as games with the rules of their scenarios.
     """
     sites = {site.family: site for site in instead}
     return [sites.get(family.name) or family_site(family) for family in FAMILIES]
 
 
 def family_site(family: Family) -> FamilySite:
-    """The place of a family; one with rooms of its own brings it as `FAMILY_SITE` in its room `site`."""
+    """Return the site section of a family; a family with rooms of its own defines `FAMILY_SITE` in its room `site`."""
     if family.is_assembled:
         return item_site(family)
     site: FamilySite = getattr(import_module(f"dtef_pipeline.{family.name}.site.family_site"), f"{family.name.upper()}_SITE")
@@ -37,12 +37,12 @@ def family_site(family: Family) -> FamilySite:
 
 
 def list_results_tables() -> set[str]:
-    """The tables of which any makes the site worth writing."""
+    """List the tables of which at least one must have rows for a site."""
     return {"preference_scores"} | {table for site in load_family_sites() for table in (site.scored, *site.shown_too)}
 
 
 def list_site_tables() -> set[str]:
-    """Every table that the site reads."""
+    """List every table that the site reads."""
     tables = {table for site in load_family_sites() for table in site.tables}
     metrics = {table for family in FAMILIES if family.paired for metric in family.paired.metrics for table in metric.tables}
     return tables | metrics | {*SHARED_TABLES, *PREFERENCE_READ}
@@ -51,14 +51,14 @@ def list_site_tables() -> set[str]:
 def make_site(
     connection: duckdb.DuckDBPyConnection, instead: Iterable[FamilySite] = (), kept_names: Collection[str] = ()
 ) -> Iterator[tuple[str, str]]:
-    """Every file of the site: path and text. `instead`: as of `load_family_sites`; `kept_names`: as of `build_site_files`."""
+    """Yield every file of the site as path and text. `instead`: see `load_family_sites`; `kept_names`: see `build_site_files`."""
     metrics = {family.name: family.paired.metrics if family.paired else () for family in FAMILIES}
     stamp = f"Made on {datetime.now(UTC):%Y-%m-%d at %H:%M} UTC by dtef-pipeline {version('dtef-pipeline')}{_describe_data(connection)}."
     return build_site_files(connection, load_family_sites(instead), {**metrics, ELSEWHERE: ()}, stamp, kept_names)
 
 
 def _describe_data(connection: duckdb.DuckDBPyConnection) -> str:
-    """The newest snapshot of each family, in words; nothing where no model was asked."""
+    """Describe the newest snapshot of each family; empty if no model was called."""
     if not has_table(connection, "costs"):
         return ""
     rows = connection.execute("SELECT family, max(snapshot) FROM costs GROUP BY family ORDER BY family").fetchall()

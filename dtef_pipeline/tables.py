@@ -1,6 +1,6 @@
-"""Columns that the tables of every family have: names, types and descriptions, spliced into each family's own tables.
+"""Columns that the tables of every family share: names, types and descriptions, spliced into each family's own tables.
 
-A description says what a column means in the table at hand: its unit, range and direction where it is a number. It is kept in
+A description states a column's meaning in its table, with unit, range and direction of a number. It is stored in
 the metadata of the field, for the Dagster UI and docs/reference.md; files are written without it (`strip_descriptions`).
 """
 
@@ -21,12 +21,12 @@ _DESCRIPTION = b"description"
 
 
 def field(name: str, type: pa.DataType, description: str) -> pa.Field:
-    """A column and what it means, in one line that begins with a noun and can be understood by itself."""
+    """Return a column with its description: one line that begins with a noun and is understandable by itself."""
     return pa.field(name, type, metadata={_DESCRIPTION: description})
 
 
 def description(column: pa.Field) -> str:
-    """What the column means. Raises KeyError, naming the column, where it has no description."""
+    """Return the column's description. Raises KeyError with the column's name if it has none."""
     text = (column.metadata or {}).get(_DESCRIPTION)
     if text is None:
         raise KeyError(f"column {column.name} has no description")
@@ -34,24 +34,24 @@ def description(column: pa.Field) -> str:
 
 
 def describe_schema(schema: pa.Schema, descriptions: Mapping[str, str]) -> pa.Schema:
-    """The schema of computed rows with a description of each column. Raises KeyError for a column that has none."""
+    """Return the schema of computed rows with a description per column. Raises KeyError for a column without one."""
     return pa.schema([field(column.name, column.type, descriptions[column.name]) for column in schema])
 
 
 def strip_descriptions(rows: pa.Table) -> pa.Table:
-    """The rows without descriptions: what is written or hashed does not change when a description is reworded."""
+    """Return the rows without descriptions, so that rewording a description changes no file or hash."""
     plain = pa.schema([column.remove_metadata() for column in rows.schema], metadata=rows.schema.metadata)
     return pa.Table.from_arrays(rows.columns, schema=plain)
 
 
 def convert_to_schema(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
-    """The columns of the schema, of rows that have them and perhaps others; NaN is null."""
+    """Return the schema's columns of the rows, which may have others; NaN becomes null."""
     arrays = [pa.array(rows[column.name], column.type, from_pandas=True) for column in schema]
     return pa.table(arrays, schema=schema)
 
 
 def convert_to_schema_or_null(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
-    """As `convert_to_schema`; columns that the rows lack are null."""
+    """Do the same as `convert_to_schema`, with null columns for those that the rows lack."""
     arrays = [
         pa.array(rows[column.name], column.type, from_pandas=True) if column.name in rows else pa.nulls(len(rows), column.type)
         for column in schema
@@ -60,7 +60,7 @@ def convert_to_schema_or_null(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table
 
 
 def build_family_rows(rows: pd.DataFrame, schema: pa.Schema, family: str) -> pa.Table:
-    """A family's rows of a table over all families: columns that the family lacks are null."""
+    """Return a family's rows of a table over all families, with null columns for those that the family lacks."""
     return convert_to_schema_or_null(rows.assign(family=family), schema)
 
 
@@ -214,7 +214,7 @@ COMPARISONS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table's columns, where it is kept and how a file of it is made again; a null schema is taken from the rows written."""
+    """A table's columns, where it is stored and how its files are rebuilt; a null schema is inferred from the rows written."""
 
     schema: pa.Schema | None
     space: Space | None = None

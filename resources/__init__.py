@@ -1,1 +1,1 @@
-"""The outside world: warehouse, sources, response store, language-model gateway."""
+"""Access to warehouse, sources, response store and language-model gateway."""

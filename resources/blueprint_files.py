@@ -1,4 +1,4 @@
-"""Where blueprints come from: a note of each one's file, in the warehouse beside the tables."""
+"""Notes on the source files of blueprints, in the warehouse beside the tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RubricFile:
-    """Where a blueprint comes from. Kept as a small JSON file in the warehouse."""
+    """A blueprint's source file, stored as a small JSON file in the warehouse."""
 
     blueprint: str
     path: str
@@ -38,12 +38,12 @@ class RubricFile:
 
     @property
     def removal(self) -> str:
-        """The command that takes the blueprint away, as it stands in a sentence."""
+        """The command that removes the blueprint, in backquotes for a sentence."""
         return f"`dtef rubric remove {shlex.quote(self.blueprint)}`"
 
 
 def content_hash(path: Path, models_dir: Path | None) -> str:
-    """Hash of the file and of the collections that it may name."""
+    """Return the hash of the file and the collections it may name."""
     parts = [path.read_bytes()]
     if models_dir is not None:
         parts += [file.read_bytes() for file in sorted(models_dir.iterdir()) if file.is_file()]
@@ -55,7 +55,7 @@ BLUEPRINT_NOTES = Notes(NOTES_FOLDER, RubricFile, lambda file: file.blueprint, "
 
 
 def find_missing_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[RubricFile]:
-    """The blueprints whose file stood in one of the folders, at any depth, and is there no more."""
+    """Return blueprints whose file was in one of the folders, at any depth, and no longer exists."""
     tops = [Path(normpath(folder.absolute())) for folder in folders]
     return [
         file
@@ -65,7 +65,7 @@ def find_missing_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[Ru
 
 
 def clear_tables(warehouse: Warehouse, tables: Iterable[str], family: str) -> None:
-    """Remove all rows of tables, as of results over all blueprints where there is none left; of tables over all families the family's."""
+    """Remove all rows of tables over all blueprints, and the family's rows of tables over all families."""
     from resources.warehouse import build_family_levels
 
     for table in tables:

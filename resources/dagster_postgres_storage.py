@@ -1,7 +1,7 @@
-"""Dagster's PostgreSQL storage with its connections kept open. Named in `deploy/dagster.yaml`; needs the extra `postgres`.
+"""Dagster's PostgreSQL storage with persistent connections. Named in `deploy/dagster.yaml`; needs the extra `postgres`.
 
-Dagster's own connects, and proves who it is, anew for each statement of a run. A connection is tried before it is used, so a server that was
-restarted is no error.
+Dagster's own connects and authenticates for each statement of a run. A connection is tested before use, so a restarted server causes no
+error.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dagster_postgres.utils import create_pg_engine, get_token_provider_from_con
 
 
 class PostgresStorage(DagsterPostgresStorage):
-    """All of Dagster's storage in one database: a process keeps a connection each for events, runs and schedules.
+    """All of Dagster's storage in one database: a process keeps one connection each for events, runs and schedules.
 
-    A URL that names no driver is taken for Dagster's own, psycopg2: SQLAlchemy would take the newer one, which Dagster's statements fail on.
+    A URL without a driver uses Dagster's own, psycopg2; SQLAlchemy would choose the newer one, with which Dagster's statements fail.
     """
 
     def __init__(self, postgres_url: str, inst_data: ConfigurableClassData | None = None, **options: Any) -> None:

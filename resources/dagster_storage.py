@@ -1,7 +1,7 @@
-"""Dagster's SQLite storage with its connections kept open, and one claim of a pool's slot at a time. Named in `dagster.yaml`.
+"""Dagster's SQLite storage with persistent connections and one claim of a pool slot at a time. Named in `dagster.yaml`.
 
-Dagster's own opens a database, and compiles every statement anew, for each of the thousands of small statements of a run: `dtef run` of GD4
-takes 1.6 times the processor time with it. The files are the same, so a DAGSTER_HOME can change between the two.
+Dagster's own opens a database and compiles the statement for each of a run's thousands of small statements: with it, `dtef run` of GD4
+takes 1.6 times the processor time. The files are the same, so a DAGSTER_HOME can change between the two.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OPEN_FILES = 8
 
 
 class _Engines:
-    """SQLAlchemy engines of SQLite files, the last used ones: each with one open connection, and the statements it has compiled."""
+    """The SQLAlchemy engines of recently used SQLite files, each with one open connection and its compiled statements."""
 
     def __init__(self) -> None:
         self._engines: OrderedDict[str, sa.Engine] = OrderedDict()
@@ -92,7 +92,7 @@ class EventLog(SqliteEventLogStorage):
     def claim_concurrency_slot(
         self, concurrency_key: str, run_id: str, step_key: str, priority: int | None = None
     ) -> ConcurrencyClaimStatus:
-        """One claim at a time, over all processes: Dagster relies on locked rows, which SQLite does not have, and gives one slot to two runs."""
+        """Claim a slot, one at a time over all processes: Dagster needs row locks, which SQLite lacks, and gives one slot to two runs."""
         with self._claiming:
             return super().claim_concurrency_slot(concurrency_key, run_id, step_key, priority)
 
@@ -106,7 +106,7 @@ class EventLog(SqliteEventLogStorage):
 
 
 class RunStorage(SqliteRunStorage):
-    """Runs, their tags and backfills: one file."""
+    """Runs, their tags and backfills, in one file."""
 
     def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._engines = _Engines()
@@ -123,7 +123,7 @@ class RunStorage(SqliteRunStorage):
 
 
 class SqliteStorage(DagsterSqliteStorage):
-    """All of Dagster's storage, in the files of its default one."""
+    """All of Dagster's storage, in the files of its default storage."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__(base_dir, inst_data)

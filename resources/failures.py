@@ -1,7 +1,7 @@
-"""What an error means to the user, in one line: where it happened, and what to do about it.
+"""One-line explanations of errors for the user: where an error happened and what to do about it.
 
-The project's own errors say it themselves. Those of the disk, of databases and of Dagster's storage are put into words here. An error
-comes as the exception, or as the class names and messages that Dagster keeps of it: both are a chain of links, the outermost first.
+The project's own errors have such a message. Errors of the disk, of databases and of Dagster's storage get one here. An error arrives as
+the exception, or as the class names and messages that Dagster stores: both are a chain of links, outermost first.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _SERVERS = ("psycopg.", "psycopg2.")
 
 
 class ErrorLink(NamedTuple):
-    """One error of a chain. `kind`: its class, with the module where it is not Python's own. `said`: its message."""
+    """One error of a chain. `kind`: its class, with the module unless built-in. `said`: its message."""
 
     kind: str
     said: str
 
 
 def links(error: BaseException) -> list[ErrorLink]:
-    """The exception and what it was raised from, the outermost first."""
+    """Return the exception and its causes, outermost first."""
     chain: list[ErrorLink] = []
     current: BaseException | None = error
     while current is not None:
@@ -52,7 +52,7 @@ def links(error: BaseException) -> list[ErrorLink]:
 
 
 def parse_error_chain(error: Any) -> Iterator[ErrorLink]:
-    """The chain of an error as Dagster keeps it: of each its class, and `module.Class: message`."""
+    """Yield the links of an error stored by Dagster, whose messages read `module.Class: message`."""
     while error:
         kind, _, message = str(error.message).strip().partition(": ")
         yield ErrorLink(kind if kind.endswith(str(error.cls_name)) else str(error.cls_name), message)
@@ -60,9 +60,9 @@ def parse_error_chain(error: Any) -> Iterator[ErrorLink]:
 
 
 def describe_error(chain: Iterable[ErrorLink], home: str | None = None) -> str | None:
-    """What a user is to know of an error: the first link of the chain that can be put into words. None: it is none that was expected.
+    """Return the message for the first link of the chain that has one, or None if the error is an unexpected one.
 
-    `home`: the folder of Dagster's storage, if it is another than that of the settings.
+    `home`: the folder of Dagster's storage, if not that of the settings.
     """
     for link in chain:
         if link.kind.startswith(_OURS):
@@ -82,7 +82,7 @@ def describe_error(chain: Iterable[ErrorLink], home: str | None = None) -> str |
 
 
 def format_one_line(chain: Iterable[ErrorLink], home: str | None = None) -> str:
-    """`describe_error`, or the kind of the outermost error that was none of Dagster's, and the first line of what it said."""
+    """Return `describe_error`, or else the class and the first message line of the outermost error that is not Dagster's."""
     chain = list(chain)
     if description := describe_error(chain, home):
         return description
@@ -91,7 +91,7 @@ def format_one_line(chain: Iterable[ErrorLink], home: str | None = None) -> str:
 
 
 def describe_start_failure(home: Path, error: Exception) -> str:
-    """Why Dagster does not start with its settings file: what it said of them, without its list of all that they may hold."""
+    """Return why Dagster does not start with its settings file, without Dagster's list of all allowed settings."""
     faults = [entry.message.rpartition("PostProcessingError: ")[2] for entry in getattr(error, "errors", None) or ()]
     error_lines = [fault.partition("\n")[0].partition(". Expected: ")[0] for fault in faults] or [format_one_line(links(error))]
     faults_text = "; ".join(
@@ -101,7 +101,7 @@ def describe_start_failure(home: Path, error: Exception) -> str:
 
 
 def find_unset_variables(error: BaseException) -> list[str]:
-    """The environment variables that Dagster's settings name and that are not set, where they are what Dagster does not start for."""
+    """Return the unset environment variables that Dagster's settings name, if they are the only reason why it does not start."""
     faults = [str(entry.message) for entry in getattr(error, "errors", None) or ()]
     error_lines = faults or [link.said for link in links(error)]
     matches = [_NOT_SET.search(line) for line in error_lines]
@@ -112,7 +112,7 @@ def find_unset_variables(error: BaseException) -> list[str]:
 
 
 def find_first_line(link: ErrorLink) -> str:
-    """The first line of the message that says something, without the class names that libraries put before it."""
+    """Return the first non-empty line of the message, without the class names that libraries put before it."""
     lines = [line.strip() for line in link.said.splitlines() if line.strip()]
     if link.kind.endswith(".ValidationError") and len(lines) > 2:  # pydantic: a count, the field, what is wrong with it
         return f"{lines[0]}: {lines[1]}: {lines[2].partition(' [type=')[0]}"
@@ -120,18 +120,18 @@ def find_first_line(link: ErrorLink) -> str:
 
 
 def escape_control_characters(message: str) -> str:
-    """The message with ? in the place of each sign that a terminal would obey: it may quote bytes of a damaged file."""
+    """Replace each unprintable character, such as a terminal's control characters, with ?: the message may quote a damaged file."""
     return "".join(sign if sign.isprintable() else "?" for sign in message)
 
 
 def reason(message: str) -> str:
-    """`No space left on device` of `[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device`."""
+    """Return `No space left on device` for `[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device`."""
     match = _DETAIL.search(message) or _OF_THE_DISK.match(message)
     return match["why"].strip() if match else message
 
 
 def add_remedy(message: str, places: Mapping[str, str] | None = None) -> str:
-    """The message, and what to do where a disk or a database is the trouble. `places`: of the settings, by their environment variables."""
+    """Return the message with advice if a disk or database is the cause. `places`: of the settings, by environment variable."""
     roots = places if places is not None else Settings.read_environment().places()
     # Of places inside each other the innermost.
     name, place = max(((n, p) for n, p in roots.items() if p and p in message), key=lambda pair: len(pair[1]), default=("", ""))
@@ -150,12 +150,12 @@ def add_remedy(message: str, places: Mapping[str, str] | None = None) -> str:
 
 
 def is_damaged(message: str) -> bool:
-    """Whether a database says that its file is damaged: to try again is of no use then."""
+    """Return whether a database reports that its file is damaged, so that retrying is useless."""
     return _DAMAGED.search(message) is not None
 
 
 def is_full(place: str) -> bool:
-    """Whether the disk of a folder or file of this machine has hardly any room."""
+    """Return whether the local disk of a path has less than 5 MB free."""
     return bool(place) and shutil.disk_usage(find_existing_parent(Path(place))).free < _FULL_BELOW
 
 

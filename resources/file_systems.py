@@ -1,4 +1,4 @@
-"""Where tables are kept (a folder of this machine, or an object store), how such a place is shown, and files that a user asks for."""
+"""File systems of the warehouse (a local folder or an object store), how their addresses are shown, and output files for users."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from resources.failures import reason
 
 
 def open_root(root: str | Path) -> tuple[pafs.FileSystem, str]:
-    """The file system of a folder, or of a URL such as `s3://bucket/prefix`, and the path in it. Raises WarehouseError for a URL of no store."""
+    """Return the file system of a folder or URL such as `s3://bucket/prefix`, and the path in it. Raises WarehouseError for an invalid URL."""
     text = str(root)
     if "://" not in text:
         return pafs.LocalFileSystem(), str(Path(text).absolute())
@@ -37,8 +37,9 @@ def open_root(root: str | Path) -> tuple[pafs.FileSystem, str]:
 
 
 def has_file(fs: pafs.FileSystem, folder: str, name: str, depth: int) -> bool:
-    """Whether a file of this name is so many folders below. Only a folder of this machine is looked into: in an object store that would be a
-    request for each, and `delete_folder` leaves no empty ones."""
+    """Return whether a file of this name exists `depth` folders below. Always True in an object store, where each folder would cost a
+    request and `delete_folder` leaves no empty ones.
+    """
     if not isinstance(fs, pafs.LocalFileSystem):
         return True
     if not depth:  # there are many folders of the last level, and a look for a pattern takes ten times as long
@@ -47,22 +48,22 @@ def has_file(fs: pafs.FileSystem, folder: str, name: str, depth: int) -> bool:
 
 
 def fill(fs: pafs.FileSystem, path: str, content: bytes | pa.Buffer) -> None:
-    """Make a file of this content."""
+    """Write a file with this content."""
     with fs.open_output_stream(path) as stream:
         stream.write(content)
 
 
 def upload(fs: pafs.FileSystem, path: str, content: bytes | pa.Buffer) -> None:
-    """Make a file in an object store. An interrupt leaves the one that was there, or the new one whole.
+    """Write a file to an object store; an interrupt leaves the old file or the complete new one.
 
-    It reaches the main thread alone. There, it would end the upload with what was written until then, perhaps nothing.
+    Interrupts reach only the main thread, where one would end the upload with the part written so far, perhaps nothing.
     """
     with ThreadPoolExecutor(1) as uploading:
         uploading.submit(fill, fs, path, content).result()
 
 
 def delete_folder(fs: pafs.FileSystem, folder: str, top: str) -> None:
-    """Delete a folder with all that is in it, if it is there, and in an object store the folders above it, below `top`, that are empty then."""
+    """Delete a folder with its content, if it exists, and in an object store also parent folders below `top` left empty."""
     if fs.get_file_info(folder).type != pafs.FileType.Directory:
         return
     fs.delete_dir(folder)
@@ -74,7 +75,7 @@ def delete_folder(fs: pafs.FileSystem, folder: str, top: str) -> None:
 
 
 def strip_secrets(address: str) -> str:
-    """A folder or URL without what may be secret in it: user, password and parameters of a URL."""
+    """Return a folder or URL without a URL's possible secrets: user, password and parameters."""
     _, url, tail = address.partition("://")
     if not url:
         return address
@@ -85,7 +86,7 @@ def strip_secrets(address: str) -> str:
 
 @contextmanager
 def open_whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A binary file to write: it is on the disk whole once the block ends, or not at all. Raises StoreError where it cannot be written."""
+    """Open a binary file for writing, which exists complete after the block, or not at all. Raises StoreError on failure."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -101,12 +102,12 @@ def open_whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all. Raises DtefError with the path where it cannot be written."""
+    """Write a file completely or not at all. Raises DtefError with the path on failure."""
     write_chunks(path, [text])
 
 
 def write_chunks(path: Path, chunks: Iterable[str]) -> None:
-    """`write_text` of a text that comes in pieces and is never in memory whole."""
+    """Write a text like `write_text`, in pieces, so that it is never completely in memory."""
     # What is there and is no file, such as /dev/stdout, is written to as it is.
     in_place = path.exists() and not path.is_file()
     target = path if in_place else path.resolve()

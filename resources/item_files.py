@@ -1,4 +1,4 @@
-"""Where the items of the qa family come from: a note per part, in the warehouse beside the tables."""
+"""Notes on the sources of qa items, per part, in the warehouse beside the tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from resources.notes import Notes
 
 @dataclass(frozen=True, slots=True)
 class QaSource:
-    """Where a part of a suite comes from. Kept as a small JSON file in the warehouse."""
+    """A part's source, stored as a small JSON file in the warehouse."""
 
     suite: str
     part: str
@@ -27,7 +27,7 @@ class QaSource:
 
     @property
     def key(self) -> str:
-        """The key of the partition."""
+        """The partition key."""
         return partition_key(self.suite, self.part)
 
     @property
@@ -41,7 +41,7 @@ ITEM_NOTES: Notes[QaSource] = Notes("qa_files", QaSource, lambda source: source.
 
 
 def source_hash(*paths: Path | None) -> str:
-    """Hash of the content of files, and of all files in folders."""
+    """Return the hash of the content of files, and of all files in folders except dotfiles."""
     return digest(*(_hash_files(path) for path in paths if path is not None))
 
 

@@ -1,4 +1,4 @@
-"""POSTs of JSON to servers whose addresses or keys are secrets: of an address, scheme and host alone are ever shown."""
+"""POSTs of JSON to servers with secret addresses or keys: only scheme and host of an address are ever shown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ for _name in ("httpx", "httpcore"):
 
 
 class PostFailure(Exception):
-    """Why there is no reply, in words that hold nothing of the address but its host. `wait`: seconds before another attempt, None: no use."""
+    """The reason for a missing reply, showing only the address's scheme and host. `wait`: seconds until another attempt, None if useless."""
 
     def __init__(self, problem: str, wait: float | None = None) -> None:
         super().__init__(problem)
@@ -42,7 +42,7 @@ class PostFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JsonReply:
-    """What became of a request."""
+    """The outcome of a request."""
 
     value: Any
     """The reply, decoded from JSON; None: there is none, or it is null."""
@@ -53,19 +53,19 @@ class JsonReply:
 
 @dataclass(frozen=True)
 class Webhook:
-    """Sends messages to one URL."""
+    """A webhook at one URL."""
 
     url: str = field(repr=False)
     timeout: float = 10.0
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be sent to this URL; None: it is a web address."""
+        """Why nothing can be sent to this URL, or None for a web address."""
         fault = find_address_fault(self.url)
         return f"DTEF_WEBHOOK {fault}" if fault else None
 
     def send(self, message: Mapping[str, Any]) -> str | None:
-        """POST the message as JSON; why it was not delivered, or None. Raises nothing for what happens on the way."""
+        """POST the message as JSON; return why it was not delivered, or None. Raises no delivery errors."""
         return self.problem or _post(self.url, message, self.timeout).problem
 
 
@@ -73,8 +73,8 @@ class Webhook:
 class JsonEndpoint:
     """A server that replies with JSON.
 
-    `secret_env`: name of the environment variable with the secret, which is sent as `auth` of each request; None: none is sent.
-    `timeout`: seconds for one attempt in all.
+    `secret_env`: name of the environment variable with the secret, sent as `auth` of each request, or None. `timeout`: total seconds per
+    attempt.
     """
 
     url: str = field(repr=False)
@@ -88,7 +88,7 @@ class JsonEndpoint:
         return format_scheme_and_host(self.url)
 
     def post(self, payload: Mapping[str, Any]) -> JsonReply:
-        """The reply to a payload. Any status but 200 is a problem. Raises nothing for what happens on the way."""
+        """Return the reply to a payload. Any status but 200 is a problem. Raises no delivery errors."""
         secret = self.environ.get(self.secret_env, "").strip() if self.secret_env else ""
         if fault := find_address_fault(self.url):
             return JsonReply(None, f"the address of the server {fault}", 0)
@@ -107,7 +107,7 @@ class JsonEndpoint:
 
 
 def find_look_up_server(settings: Settings) -> JsonEndpoint:
-    """The server of DTEF_SOCIOSCOPE_URL. Raises ConfigError, which shows nothing of the URL, where there is none or it is of no use."""
+    """Return the server of DTEF_SOCIOSCOPE_URL. Raises ConfigError, which does not show the URL, if it is missing or unusable."""
     if settings.socioscope_url is None:
         raise ConfigError(
             "retriever remote: DTEF_SOCIOSCOPE_URL is not set; allowed: the address of a server, https://... or http://..."
@@ -118,7 +118,7 @@ def find_look_up_server(settings: Settings) -> JsonEndpoint:
 
 
 def find_address_fault(url: str) -> str | None:
-    """Why nothing can be sent to the URL, in words that hold nothing of it and go on after its name; None: something can."""
+    """Return why nothing can be sent to the URL, or None; the words follow its name and do not show it."""
     try:
         parts = urlsplit(url)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -132,13 +132,13 @@ def find_address_fault(url: str) -> str | None:
 
 
 def format_scheme_and_host(url: str) -> str:
-    """The part of a web address that may be shown: `https://hooks.example.org/...`."""
+    """Return the part of a web address that may be shown: `https://hooks.example.org/...`."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}/..."
 
 
 def _post(url: str, message: Mapping[str, Any], timeout: float) -> JsonReply:
-    """The status and the content of a successful answer, after several attempts where another one may help."""
+    """Return status and content of a successful response, after retries where another attempt may help."""
     number = 0
     try:
         for attempt in stamina.retry_context(
@@ -153,13 +153,13 @@ def _post(url: str, message: Mapping[str, Any], timeout: float) -> JsonReply:
 
 
 def _is_retryable(error: Exception) -> bool | float:
-    """Whether to try again, or after how many seconds a server asked to be tried again."""
+    """Return whether to retry, or after how many seconds if the server says so."""
     wait = error.wait if isinstance(error, PostFailure) else None
     return False if wait is None or wait > LONGEST_RETRY_WAIT_S else wait or True
 
 
 def _answer(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int, bytes]:
-    """Redirects are not followed: the message is not meant for another address."""
+    """POST once. Redirects are not followed, as the message is meant for this address only."""
     where = format_scheme_and_host(url)
     deadline = time.monotonic() + timeout
     content = bytearray()
@@ -184,7 +184,7 @@ def _answer(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int, 
 
 
 def _remove_secret(secret: str, value: Any) -> Any:
-    """The value without the secret, should a server repeat it. Raises ValueError where it cannot be taken out."""
+    """Return the value without the secret, should a server repeat it. Raises ValueError if removing it breaks the JSON."""
     text = json.dumps(value, ensure_ascii=False)
     spellings = [spelling for spelling in _list_spellings(secret) if spelling in text] if secret else []
     for spelling in spellings:
@@ -193,7 +193,7 @@ def _remove_secret(secret: str, value: Any) -> Any:
 
 
 def _list_spellings(secret: str) -> list[str]:
-    """The secret as a JSON document may hold it, the longest first: as text, as JSON within a text, and as a part of an address."""
+    """Return the secret as a JSON document may contain it, longest first: as text, as JSON within text, and in an address."""
     within = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     forms = {secret, *within, quote(secret, safe=""), quote_plus(secret)}
     return sorted({json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}, key=len, reverse=True)

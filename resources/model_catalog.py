@@ -1,4 +1,4 @@
-"""The models that can be asked for by name: the shipped ones, and those of DTEF_MODELS."""
+"""The models known by name: the shipped ones, and those of DTEF_MODELS."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from resources.settings import Settings, find_shipped, require_named_path
 
 
 def load_known_models(settings: Settings, computed: Mapping[str, int | None]) -> Models:
-    """Every model and collection of the two files, and the `computed` models of a family, as `load_models` takes them.
+    """Return all models and collections of the two files, and the `computed` models of a family (see `load_models`).
 
-    Raises ConfigError when DTEF_MODELS names no file, or a file has a fault.
+    Raises ConfigError if DTEF_MODELS names no file, or a file has a fault.
     """
     path = settings.models
     if path is not None:

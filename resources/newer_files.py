@@ -1,4 +1,4 @@
-"""What was written into one table after another one was made of it."""
+"""Detection of files that are newer than a table derived from them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from resources.warehouse import Warehouse, build_family_levels
 
 
 def find_newer_values(warehouse: Warehouse, table: str, level: str, output: str, family: str = "") -> list[str]:
-    """The values of a level of `table` of which a file was written after the table `output` was; sorted. None where either has no file.
+    """Return, sorted, the values of a level of `table` with a file newer than the table `output`; none if either has no file.
 
-    `family`: whose part of `output` counts, where that is a table over all families.
+    `family`: whose part of `output` counts, if that is a table over all families.
 
-    By the times of files: what was written again just as it was counts too.
+    File times decide: rewritten but unchanged files count too.
     """
     last = max((info.mtime_ns for info in _list_infos(warehouse, output, **build_family_levels(output, family))), default=None)
     if last is None:

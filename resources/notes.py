@@ -1,4 +1,4 @@
-"""Small JSON notes in the warehouse beside the tables: what is known of each partition's source."""
+"""Small JSON notes on each partition's source, in the warehouse beside the tables."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ class Notes(Generic[Noted]):
         remedy: str,
         name: Callable[[str], str] = digest,
     ) -> None:
-        """`folder`: below the warehouse's root; `key`: of a note; `remedy`: what writes a broken note anew; `name`: of a key's file."""
+        """`folder`: below the warehouse's root; `key`: of a note; `remedy`: how to rewrite a broken note; `name`: of a key's file."""
         self.folder, self._kind, self.key_of, self._remedy, self._name = folder, kind, key, remedy, name
 
     def read(self, warehouse: Warehouse, key: str) -> Noted | None:
-        """The note of a partition; None: there is none. Raises WarehouseError when it is broken."""
+        """Return the note of a partition, or None if it has none. Raises WarehouseError if the note is broken."""
         file = self._build_path(warehouse, key)
         return self._read(warehouse, file) if self._is_there(warehouse, file) else None
 
     def write(self, warehouse: Warehouse, note: Noted) -> None:
-        """Keep a note, in the place of the one before."""
+        """Store a note, replacing the previous one."""
         content: Any = note
         warehouse.put(self._build_path(warehouse, self.key_of(note)), json.dumps(asdict(content), indent=2).encode())
 
     def delete(self, warehouse: Warehouse, key: str) -> None:
-        """Take the note of a partition away, if there is one."""
+        """Delete the note of a partition, if any."""
         if self._is_there(warehouse, file := self._build_path(warehouse, key)):
             warehouse.fs.delete_file(file)
 
     def all(self, warehouse: Warehouse) -> list[Noted]:
-        """Every note, by key; broken ones are passed over."""
+        """Return all notes by key, skipping broken ones."""
         folder = pafs.FileSelector(f"{warehouse.root}/{self.folder}", allow_not_found=True)
         infos = warehouse.fs.get_file_info(folder)
         files = [str(info.path) for info in infos if info.base_name.endswith(".json") and info.type == pafs.FileType.File]

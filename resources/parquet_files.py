@@ -1,4 +1,4 @@
-"""One Parquet file: how it is written and read, and what is wrong with one that cannot be."""
+"""Reading and checking of single Parquet files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _READS = 10
 
 
 def open_parquet(fs: pafs.FileSystem, path: str) -> pa.NativeFile:
-    """A file to be read, and to be closed; raises what the file system does.
+    """Open a file for reading, to be closed by the caller; raises the file system's errors.
 
-    On this machine an open file stays what it was. In an object store it is read by one request, again where its end is none: then one of
-    another length took its place between the look at its length and that request.
+    A local file does not change while open. In an object store it is read in one request, repeated if its end is invalid, because a file of
+    another length replaced it between the look at its length and the request.
     """
     if isinstance(fs, pafs.LocalFileSystem):
         return fs.open_input_file(path)
@@ -37,9 +37,9 @@ def open_parquet(fs: pafs.FileSystem, path: str) -> pa.NativeFile:
 
 
 def encode_folder_columns(rows: pa.Table, levels: Sequence[str]) -> pa.Table:
-    """The rows with the columns that their folders are named by as dictionaries of strings.
+    """Return the rows with the columns that name their folders as dictionaries of strings.
 
-    pandas reads the names of folders (`snapshot=base`) as such, and refuses a table in which a file's own column of the name has another type.
+    pandas reads folder names (`snapshot=base`) as such, and refuses a table in which a file's own column of that name has another type.
     """
     for name in set(levels).intersection(rows.column_names):
         at = rows.schema.get_field_index(name)
@@ -49,7 +49,7 @@ def encode_folder_columns(rows: pa.Table, levels: Sequence[str]) -> pa.Table:
 
 
 def decode_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with what `encode_folder_columns` encoded as it was."""
+    """Return the schema as before `encode_folder_columns`."""
     is_dictionary = pa.types.is_dictionary
     return pa.schema([field.with_type(field.type.value_type) if is_dictionary(field.type) else field for field in schema])
 
@@ -63,10 +63,10 @@ def _decode_columns(rows: pa.Table) -> pa.Table:
 
 
 def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None, schema: pa.Schema | None = None) -> pa.Table:
-    """The rows of a file. `schema`: the columns it must have; None: those it has.
+    """Return the rows of a file. `schema`: the columns it must have, or None for any.
 
-    Raises FileNotFoundError when it is not there, UnreadableFile when it is damaged or has other columns, and WarehouseError when the
-    object store it lies in cannot be reached.
+    Raises FileNotFoundError if it is missing, UnreadableFile if it is damaged or has other columns, and WarehouseError if its object store
+    cannot be reached.
     """
     is_local = isinstance(fs, pafs.LocalFileSystem)
     try:
@@ -86,9 +86,9 @@ def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None, sch
 
 
 def find_fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, in_full: bool) -> UnreadableFile | None:
-    """What is wrong with a file; None: nothing, or it is gone, as that of a partition that was retired is.
+    """Return the fault of a file, or None if it has none or is gone, as after retiring its partition.
 
-    `in_full`: all of it is read, and not only what it says of itself. Raises WarehouseError when the object store cannot be reached.
+    `in_full`: read all of it, not only its metadata. Raises WarehouseError if the object store cannot be reached.
     """
     is_local = isinstance(fs, pafs.LocalFileSystem)
     try:
@@ -106,7 +106,7 @@ def find_fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, in_f
 
 
 def build_dataset(fs: pafs.FileSystem, files: Mapping[pafs.FileInfo, Mapping[str, str]]) -> pads.Dataset:
-    """Files as one data set, for a store that DuckDB cannot read by itself. It is given the values of the levels that the folders stand for."""
+    """Return files as one data set, for a store that DuckDB cannot read by itself, with the values of their folders' levels."""
     first, parquet = next(iter(files)), pads.ParquetFileFormat()
     schema = decode_schema(parquet.inspect(first.path, filesystem=fs))
     fragments = []
@@ -119,7 +119,7 @@ def build_dataset(fs: pafs.FileSystem, files: Mapping[pafs.FileInfo, Mapping[str
 
 
 def describe_schema_difference(got: pa.Schema, expected: pa.Schema) -> str:
-    """The columns by which two schemas differ, in words."""
+    """Describe the columns in which two schemas differ."""
     extra, lacking = (
         sorted(f"{f.name}: {f.type}" for f in first if f.name not in second.names or second.field(f.name).type != f.type)
         for first, second in ((got, expected), (expected, got))
@@ -133,7 +133,7 @@ def _make_column_error(path: str, difference: str) -> UnreadableFile:
 
 
 def _make_unreadable(path: str, error: Exception, is_local: bool) -> UnreadableFile:
-    """Raises WarehouseError for an object store that cannot be reached: nothing is known of the file then."""
+    """Return the error. Raises WarehouseError if the object store cannot be reached: nothing is known of the file then."""
     if isinstance(error, OSError) and not is_local and not isinstance(error, pa.ArrowException):
         raise WarehouseError(f"cannot read {path}: {error}") from error
     # Of several sentences the first says what is wrong.

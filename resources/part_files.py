@@ -1,4 +1,4 @@
-"""Where the partitions of a family come from that the engine assembles: a note per partition, in the warehouse beside the tables."""
+"""Notes on the sources of partitions in families that the engine assembles, in the warehouse beside the tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from resources.notes import Notes
 
 @dataclass(frozen=True, slots=True)
 class PartFile:
-    """Where a partition comes from. Kept as a small JSON file in the warehouse."""
+    """A partition's source, stored as a small JSON file in the warehouse."""
 
     key: str
     path: str
@@ -18,5 +18,5 @@ class PartFile:
 
 
 def open_part_notes(family: str) -> Notes[PartFile]:
-    """What is noted of each partition of a family."""
+    """Return the notes of a family's partitions."""
     return Notes(f"{family}_files", PartFile, attrgetter("key"), f"`dtef {family} add` writes it again")

@@ -1,4 +1,4 @@
-"""Point functions that other packages add, by entry points."""
+"""Point functions that other packages add by entry points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FUNCTION_GROUP = "dtef.rubric.functions"
 
 
 def load_plugin_functions() -> dict[str, Callable[..., Any]]:
-    """The functions of all installed packages, by name. ConfigError if one cannot be loaded."""
+    """Return all installed packages' functions by name. Raises ConfigError if one cannot be loaded."""
     return {point.name: _load_function(point.name, point.value, point.load) for point in entry_points(group=FUNCTION_GROUP)}
 
 

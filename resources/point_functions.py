@@ -1,4 +1,4 @@
-"""Point functions with what they need of the outside world: a process for scripts, and the functions of other packages."""
+"""Point functions with their outside resources: a process for scripts, and functions of other packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from resources.script_engine import ScriptEngine, has_script_engine
 
 @contextmanager
 def evaluating(prepare: Callable[..., Any]) -> Iterator[Callable[[str, Any], Any]]:
-    """`prepare` (the family's way to make a function ready) with an engine for scripts, where there is one, and the functions of other packages.
+    """Yield `prepare` (which makes a family's function ready) with an engine for scripts, if available, and the functions of other
+    packages.
 
     The engine's process starts with the first script and ends with the context.
     """

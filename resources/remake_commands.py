@@ -1,4 +1,4 @@
-"""The command that makes a file of a table again, from stored responses where models were asked for it."""
+"""The command that rebuilds a table's file, from stored responses if models were called for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WHO_WAS_ASKED = {
 
 
 def remake_command(remake: str, levels: Mapping[str, str], tell: Tell) -> str:
-    """The command of a `TableSpec`, for the file of these levels."""
+    """Return the command of a `TableSpec` for these levels."""
     values = {
         "{options}": _spell_options({f"--{level}": [value] for level, value in levels.items()}),
         "{family}": levels.get("family", ""),
@@ -33,7 +33,7 @@ def remake_command(remake: str, levels: Mapping[str, str], tell: Tell) -> str:
 
 
 def _list_part_options(levels: Mapping[str, str]) -> dict[str, list[str]]:
-    """The partition by its key, and the snapshot."""
+    """Return options for partition key and snapshot."""
     values = [value for level, value in levels.items() if level != "snapshot"]
     snapshot = {"--snapshot": [levels["snapshot"]]} if "snapshot" in levels else {}
     return {"--part": ["/".join(values)], **snapshot}
@@ -50,7 +50,7 @@ def _list_asked_options(option: str, call_row: Mapping[str, Sequence[object]]) -
 
 
 def _format_spans(seeds: set[int]) -> list[str]:
-    """The seeds as one value of `--seeds`, such as 1-10,42."""
+    """Format the seeds as one value of `--seeds`, such as 1-10,42."""
     first = sorted(seed for seed in seeds if seed - 1 not in seeds)
     last = sorted(seed for seed in seeds if seed + 1 not in seeds)
     spans = [str(a) if a == b else f"{a}-{b}" for a, b in zip(first, last, strict=True)]

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that a Retry-After header asks to wait, given as seconds or as an HTTP date; None without a readable one."""
+    """Return the seconds that a Retry-After header demands, as seconds or an HTTP date, or None without a readable one."""
     value = headers.get("retry-after", "").strip()
     if not value:
         return None

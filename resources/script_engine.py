@@ -1,4 +1,4 @@
-"""Runs scripts of criteria in a process of their own, which is ended and started again when a script does not come back."""
+"""A separate process for scripts of criteria, killed and restarted if a script does not return."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _START = 60.0
 
 
 def has_script_engine() -> bool:
-    """Whether the extra `js` is installed."""
+    """Return whether the extra `js` is installed."""
     return importlib.util.find_spec("py_mini_racer") is not None
 
 
 class ScriptEngine:
-    """Runs scripts one after another, each in a fresh context without files, network or memory of earlier ones.
+    """An engine for scripts, each run in a fresh context without files, network or memory of earlier ones.
 
-    1 s and 64 MB a script; `patience` seconds after which it is ended from outside. The process starts with the first script and
-    serves all that follow; threads take turns. Its environment is empty.
+    1 s and 64 MB per script; after `patience` seconds it is killed from outside. The process starts with the first script and serves all
+    others; threads take turns. Its environment is empty.
     """
 
     def __init__(self, patience: float = _SCRIPT_PATIENCE) -> None:
@@ -43,7 +43,7 @@ class ScriptEngine:
         self._worker: _Worker | None = None
 
     def run(self, script: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The outcome of a script with global variables, as `dtef_pipeline.rubric.scripts.ScriptHost` describes it. Never raises."""
+        """Return the outcome of a script with global variables (see `dtef_pipeline.rubric.functions.ScriptHost`). Never raises."""
         with self._turn:
             return self._run(script, variables)
 
@@ -65,7 +65,7 @@ class ScriptEngine:
         return {"fault": "stopped", "text": "the process that ran the script ended"}
 
     def _ask_worker(self, request: str) -> Mapping[str, Any] | None:
-        """What the process answers; None: it has ended."""
+        """Return the process's answer, or None if it ended."""
         try:
             if self._worker is None:
                 self._worker = _Worker()
@@ -77,13 +77,13 @@ class ScriptEngine:
             return None
 
     def close_worker(self) -> None:
-        """Ends the process; the next script starts another."""
+        """End the process; the next script starts another."""
         if self._worker is not None:
             self._worker.end()
             self._worker = None
 
     def close(self) -> None:
-        """Ends the process, once the script that is running is done."""
+        """End the process once the running script is done."""
         with self._turn:
             self.close_worker()
 
@@ -95,7 +95,7 @@ class ScriptEngine:
 
 
 class _Worker:
-    """The process, once it can take scripts."""
+    """The process, once it accepts scripts."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(  # noqa: S603 - this file's own neighbour, without a shell
@@ -116,7 +116,7 @@ class _Worker:
             raise
 
     def ask(self, request: str, patience: float) -> Mapping[str, Any]:
-        """The answer to one request. TimeoutError: none came in time; EOFError, OSError or ValueError: the process is of no more use."""
+        """Return the answer to one request. Raises TimeoutError if late, and EOFError, OSError or ValueError if the process is unusable."""
         assert self.process.stdin is not None
         remaining = memoryview(request.encode() + b"\n")
         while remaining:
@@ -127,7 +127,6 @@ class _Worker:
         return answer
 
     def _read_line(self, patience: float) -> bytes:
-        """One line of what the process writes."""
         assert self.process.stdout is not None
         end = time.monotonic() + patience
         with selectors.DefaultSelector() as ready:
@@ -143,7 +142,7 @@ class _Worker:
         return line
 
     def end(self) -> None:
-        """Kills the process; it has nothing to tidy up."""
+        """Kill the process; it has nothing to clean up."""
         self.process.kill()
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):

@@ -1,6 +1,6 @@
-"""The process in which scripts of criteria run: reads one request per line, runs it in a V8 of its own, writes one outcome per line.
+"""The process for scripts of criteria: reads one request per line, runs it in a new V8, writes one outcome per line.
 
-It is started as a file, with an empty environment, and imports nothing of this project.
+Started as a file, with an empty environment; imports nothing of this project.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _PROGRAM = """(() => {
 
 
 def limit_process() -> None:
-    """Takes from this process what no script needs, as far as the system can."""
+    """Limit memory and forbid file writing and core dumps, as far as the system can."""
     try:
         import resource
     except ImportError:
@@ -55,7 +55,7 @@ def limit_process() -> None:
 
 
 def outcome(script: str, variables: dict[str, Any]) -> dict[str, Any]:
-    """What a script comes to, in a context of its own."""
+    """Run a script in a new context; return its outcome."""
     import py_mini_racer
 
     program = _PROGRAM % {"variables": json.dumps(variables), "script": json.dumps(script)}
@@ -73,7 +73,7 @@ def outcome(script: str, variables: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answers requests until there are no more."""
+    """Answer requests until there are no more."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints is no answer
     limit_process()

@@ -1,4 +1,4 @@
-"""Where things are: the one place that reads DTEF_* environment variables."""
+"""The reader of all DTEF_* environment variables except the secret DTEF_SOCIOSCOPE_AUTH."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALLOWED_HOSTS = "DTEF_ALLOWED_HOSTS"
 
 
 def _limits(text: str) -> dict[str, int]:
-    """`openai=60, openai/127.0.0.1:8000=4` as a mapping."""
+    """Parse `openai=60, openai/127.0.0.1:8000=4` into a mapping."""
     limits: dict[str, int] = {}
     for item in filter(None, map(str.strip, text.split(","))):
         provider, _, limit = (part.strip() for part in item.rpartition("="))
@@ -36,9 +36,9 @@ def _mark_secret(_: str) -> str:
 
 
 class Settings(BaseModel):
-    """The variables of the environment, each named `DTEF_` and the field in capitals; a blank one counts as not set.
+    """The environment variables, each named `DTEF_` and the field in capitals; a blank one counts as not set.
 
-    `DTEF_BROKER` and `DAGSTER_POSTGRES_URL` are read by Dagster, which `dagster.yaml` tells of them.
+    `DTEF_BROKER` and `DAGSTER_POSTGRES_URL` are read by Dagster, through `dagster.yaml`.
     """
 
     model_config = ConfigDict(frozen=True, alias_generator=AliasGenerator(validation_alias=lambda name: f"DTEF_{name.upper()}"))
@@ -74,7 +74,7 @@ class Settings(BaseModel):
 
     @classmethod
     def read_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """Raises ConfigError with the variable and what it may be."""
+        """Return the settings. Raises ConfigError with the variable and its allowed values."""
         variables = os.environ if environment is None else environment
         try:
             return cls.model_validate({name: value.strip() for name, value in variables.items() if value.strip()})
@@ -84,12 +84,12 @@ class Settings(BaseModel):
             raise ConfigError(f"{name} is {variables[name][:80]!r}; allowed: {choices}") from None
 
     def __hash__(self) -> int:
-        """Settings are keys of caches."""
+        """Return a hash: settings are cache keys."""
         return hash(repr(self))
 
     @property
     def home_problem(self) -> str | None:
-        """Why `DAGSTER_HOME` cannot be used as it is given; None: it can. Dagster takes a full path alone."""
+        """Why `DAGSTER_HOME` cannot be used as given, or None. Dagster takes only a full path."""
         if self.dagster_home.is_absolute():
             return None
         return f"DAGSTER_HOME is {self.dagster_home}, which is not a full path: name it as DAGSTER_HOME={self.dagster_home.absolute()}"
@@ -100,13 +100,13 @@ class Settings(BaseModel):
         return self.responses if "://" in self.responses else f"sqlite:///{Path(self.responses).absolute()}"
 
     def places(self) -> dict[str, str]:
-        """Where the state is, by the variable that names the place."""
+        """Return the state's locations by variable."""
         store = self.responses.partition("sqlite:///")[2] or self.responses
         paths = {"DTEF_WAREHOUSE": self.warehouse, "DTEF_RESPONSES": store, "DAGSTER_HOME": str(self.dagster_home)}
         return {name: place if "://" in place else str(Path(place).absolute()) for name, place in paths.items()}
 
     def environment(self) -> dict[str, str]:
-        """The places as environment variables for another process, all in full. The webhook's URL is no place, and passes by itself."""
+        """Return the places as environment variables for another process, as full paths. The webhook's URL is left out; it is inherited."""
         places = {
             "DTEF_WAREHOUSE": self.warehouse if "://" in self.warehouse else str(Path(self.warehouse).absolute()),
             "DTEF_RESPONSES": self.responses_url,
@@ -132,7 +132,7 @@ def require_named_path(variable: str, path: Path, *, folder: bool = False) -> No
 
 
 def find_shipped(name: str) -> Path:
-    """A file or folder that comes with the software, from the checkout (`data/` or the top level) or the installed wheel."""
+    """Return a file or folder shipped with the software, from the checkout (`data/` or the top level) or the installed wheel."""
     root = Path(__file__).resolve().parent.parent
     places = [root / "dtef_pipeline" / "_data" / name, root / "data" / name, root / name]
     return next((place for place in places if place.exists()), places[0])

@@ -1,6 +1,6 @@
-"""Files of a site in a folder, with a list of those that are its own: files of an earlier report that a later one has not are removed.
+"""Files of a site in a folder, with a list of them: files of an earlier report that a later one lacks are removed.
 
-A file that is not in the list, or that someone has changed since, is never removed.
+A file that is not in the list, or was changed since, is never removed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MARK_WITHIN = 100_000
 
 
 class SiteWriteResult(NamedTuple):
-    """What writing came to."""
+    """The result of writing."""
 
     sizes: dict[str, int]
     """Bytes by name."""
@@ -42,10 +42,10 @@ def write_pages(
     put: Callable[[str, bytes], object],
     is_kept: Callable[[str], bool] = lambda name: False,
 ) -> SiteWriteResult:
-    """Write files (path in the folder, text) into a folder that is there, and remove those of earlier times that are not among them.
+    """Write files (path in the folder, text) into an existing folder, and remove earlier ones that are not among them.
 
-    `is_kept`: whether a file of an earlier time stays, by its path. `put` writes a file: its full path and content. Where writing stops half
-    way, nothing is removed, and what was written is in the list.
+    `is_kept`: whether an earlier file stays, by its path. `put` writes a file: full path and content. If writing is interrupted, nothing is
+    removed, and the written files are in the list.
     """
     earlier = read_page_list(fs, folder)
     sizes: dict[str, int] = {}
@@ -64,12 +64,12 @@ def write_pages(
 
 
 def find_site_folder(warehouse: Warehouse) -> str:
-    """Where the site lies in a warehouse."""
+    """Return the site's folder in a warehouse."""
     return f"{warehouse.root}/{SITE_FOLDER}"
 
 
 def make_foreign_check(fs: pafs.FileSystem, folder: str) -> Callable[[str], bool]:
-    """Whether a file of that name lies in the folder that no report has written: it is not in the list, and has not the mark of a page."""
+    """Return a check whether a file of that name in the folder is from no report: it is not in the list and lacks the mark of a page."""
     known_names = read_page_list(fs, folder)
 
     def is_foreign(name: str) -> bool:
@@ -94,12 +94,12 @@ def _remove(fs: pafs.FileSystem, folder: str, hashes: Mapping[str, str]) -> list
 
 
 def read_page_list(fs: pafs.FileSystem, folder: str) -> dict[str, str]:
-    """The hash of each file that was written into a folder, by its path there; nothing without a list, or where it is none of ours."""
+    """Return the hash of each file written into a folder, by its path there; empty without a valid list."""
     return {name: value for name, value in read_texts(fs, f"{folder}/{PAGES_LIST}").items() if _is_inside(name)}
 
 
 def read_texts(fs: pafs.FileSystem, path: str) -> dict[str, str]:
-    """The texts of a JSON object by name; nothing where there is no such file, or where it holds something else."""
+    """Return the texts of a JSON object by name; empty if the file is missing or has other content."""
     if fs.get_file_info(path).type != pafs.FileType.File:
         return {}
     with fs.open_input_stream(path) as stream:
@@ -113,7 +113,7 @@ def read_texts(fs: pafs.FileSystem, path: str) -> dict[str, str]:
 
 
 def _is_inside(name: str) -> bool:
-    """Whether a path stays in the folder."""
+    """Return whether a path stays in the folder."""
     return not any(part in ("", ".", "..") for part in name.split("/")) and "\\" not in name
 
 

@@ -1,4 +1,4 @@
-"""Which file or folder each thing that was ingested comes from: one small manifest for each, kept in the warehouse."""
+"""The source file or folder of each ingested item: one small manifest each, stored in the warehouse."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a round was ingested from, how, and the hash of what was there."""
+    """A round's source, how it was ingested, and its content hash."""
 
     round: str
     path: str
@@ -38,7 +38,7 @@ class Source:
 
 
 def list_source_files(path: Path) -> list[Path]:
-    """The file, or all files below the folder but hidden ones, sorted."""
+    """Return the file, or all non-hidden files below the folder, sorted."""
     if not path.is_dir():
         return [path]
     files = (file for file in path.rglob("*") if file.is_file())
@@ -46,7 +46,7 @@ def list_source_files(path: Path) -> list[Path]:
 
 
 def compute_fingerprint(path: Path) -> str:
-    """A cheap look: hash of the names, sizes and modification times. While it stays the same, nothing need be read again."""
+    """Return a cheap hash of names, sizes and modification times. While it stays the same, nothing need be read again."""
     looks = [
         (str(file.relative_to(path.parent)), (state := file.stat()).st_size, state.st_mtime_ns)
         for file in list_source_files(path)
@@ -55,7 +55,7 @@ def compute_fingerprint(path: Path) -> str:
 
 
 def content_hash(path: Path) -> str:
-    """SHA-256 over the names and bytes of the file, or of all files below the folder (hidden ones are left out)."""
+    """Return 32 digits of SHA-256 over names and bytes of the file, or of all non-hidden files below the folder."""
     total = hashlib.sha256()
     for file in list_source_files(path):
         with file.open("rb") as stream:
@@ -65,7 +65,7 @@ def content_hash(path: Path) -> str:
 
 
 def is_still_arriving(path: Path) -> bool:
-    """True when a file has the name of a copy that is not finished."""
+    """Return whether a file has the name of an unfinished copy."""
     return any(file.name.lower().endswith(UNFINISHED) for file in list_source_files(path))
 
 
@@ -79,7 +79,7 @@ ROUND_NOTES: Notes[Source] = Notes(
 
 
 class Sources(Generic[Read]):
-    """The manifests under `<warehouse>/sources/`. `reader`: reads what a path holds of a round."""
+    """The manifests under `<warehouse>/sources/`. `reader`: reads a round from a path."""
 
     def __init__(self, warehouse: Warehouse, reader: Callable[[Path, str], Read]) -> None:
         self.warehouse, self._reader = warehouse, reader
@@ -95,10 +95,9 @@ class Sources(Generic[Read]):
         allowed: Iterable[str] = (),
         design_effect: float | None = None,
     ) -> Source:
-        """Note where a round comes from, over a manifest that is broken too.
+        """Record the source of a round, replacing even a broken manifest.
 
-        `checksum`: the `content_hash` at which the sensor found it; none: someone ingests it by hand. `design_effect`: as of
-        `find_design_effect`.
+        `checksum`: the `content_hash` at which the sensor found it; None if ingested by hand. `design_effect`: see `find_design_effect`.
         """
         before = self.before(round_id)
         of_file = checksum or content_hash(path)
@@ -118,27 +117,27 @@ class Sources(Generic[Read]):
         return source
 
     def find_design_effect(self, round_id: str, stated: float | None) -> float:
-        """The design effect `stated` now; None: the one of the last ingest, since the people of the sample are the same, else 1."""
+        """Return the `stated` design effect, or if None that of the last ingest (the same sample), else 1."""
         if stated is not None:
             return stated
         before = self.before(round_id)
         return before.design_effect if before else 1.0
 
     def get(self, round_id: str) -> Source | None:
-        """The source of a round; None: it was never ingested. Raises WarehouseError when its manifest is broken."""
+        """Return a round's source, or None if never ingested. Raises WarehouseError if its manifest is broken."""
         return ROUND_NOTES.read(self.warehouse, round_id)
 
     def before(self, round_id: str) -> Source | None:
-        """The source that a new one takes the place of; None also where the manifest is broken, which is no reason to keep it."""
+        """Return the source that a new one replaces, or None, also for a broken manifest, which need not be preserved."""
         try:
             return self.get(round_id)
         except WarehouseError:
             return None
 
     def read(self, round_id: str) -> tuple[Source, Read]:
-        """What the reader makes of the round's source, read afresh.
+        """Return the round's source with the reader's fresh result.
 
-        Raises WarehouseError when the round was never ingested or its source is gone.
+        Raises WarehouseError if the round was never ingested or its source is gone.
         """
         source = self.get(round_id)
         if source is None:

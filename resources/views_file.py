@@ -15,25 +15,25 @@ from resources.failures import reason
 
 
 def view_of(table: str, patterns: Sequence[str]) -> str:
-    """The statement that makes a view of these Parquet files."""
+    """Return the SQL that creates a view of these Parquet files."""
     quoted = ", ".join("'" + pattern.replace("'", "''") + "'" for pattern in patterns)
     return f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{quoted}], hive_partitioning = false)"
 
 
 class ViewsFile:
-    """A database that holds views alone."""
+    """A database of views only."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._written: object = None
 
     def refresh(self, views: Mapping[str, pa.Schema | None]) -> Path:
-        """Write it, where it has changed; it is replaced whole, so no reader is ever locked out.
+        """Write the file if it has changed, replacing it atomically, so that no reader is ever locked out.
 
         Args:
-            views: statements, with the columns of those that are one file: a view keeps the columns of its making.
+            views: statements, with the columns of single-file views: a view's columns are fixed at creation.
 
-        Raises WarehouseError when it cannot be written, and DuckDB's errors about files of tables.
+        Raises WarehouseError if it cannot be written, and DuckDB's errors about tables' files.
         """
         if (schemas := dict(views)) == self._written and self.path.exists():
             return self.path

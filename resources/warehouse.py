@@ -1,8 +1,8 @@
-"""Parquet between the stages, DuckDB to read it.
+"""Parquet between the stages, read with DuckDB.
 
-Layout: `<root>/<table>/<level>=GD4/<level>=country%3Akenya[/snapshot=base]/part-0.parquet`. A file is written under a
-temporary name in the same folder and renamed, so a reader sees the old rows or the new ones, never half of either; in an
-object store it is uploaded under its own name, which the store itself replaces whole. Equal rows give equal bytes.
+Layout: `<root>/<table>/<level>=GD4/<level>=country%3Akenya[/snapshot=base]/part-0.parquet`. A file is written under a temporary name in the
+same folder and renamed, so a reader sees the old or the new rows, never a mixture; in an object store it is uploaded under its own name,
+which the store replaces atomically. Equal rows give equal bytes.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _REQUESTS_AT_ONCE = 8
 class Warehouse:
     """The tables under one root, a folder or an object-store URL such as `s3://bucket/prefix`.
 
-    `rows`, `query` and `connection` skip a file that cannot be read: `skipped` has it, and `warn` is called once, with a line that names it
-    and the command that makes it again.
+    `rows`, `query` and `connection` skip unreadable files: `skipped` lists them, and `warn` gets one line on each, with the command that
+    rebuilds it.
     """
 
     def __init__(self, root: str | Path, warn: Callable[[str], None] = lambda line: None) -> None:
@@ -72,7 +72,7 @@ class Warehouse:
         return isinstance(self.fs, pafs.LocalFileSystem)
 
     def folder(self, table: str, **levels: str) -> str:
-        """Folder of a table, or of one of its partitions; levels are given from the left, none skipped."""
+        """Return the folder of a table or one of its partitions; levels are given from the left, none skipped."""
         spec = _get_spec(table)
         names = [level for level in spec.levels if level in levels]
         if names != list(spec.levels[: len(levels)]) or len(names) != len(levels):
@@ -80,7 +80,7 @@ class Warehouse:
         return "/".join([self.root, table, *(f"{level}={quote(levels[level], safe='')}" for level in names)])
 
     def write(self, table: str, rows: pa.Table, **levels: str) -> int:
-        """Replace one partition's rows; returns the bytes written. Raises WarehouseError when the columns differ."""
+        """Replace one partition's rows; return the bytes written. Raises WarehouseError if the columns differ."""
         spec = _get_spec(table)
         if spec.schema is not None and rows.schema.remove_metadata() != spec.schema:
             raise WarehouseError(
@@ -100,7 +100,7 @@ class Warehouse:
         return int(self.fs.get_file_info(file).size)
 
     def put(self, path: str, content: bytes | pa.Buffer) -> int:
-        """Replace one file below the root, whole; returns its bytes. `path` begins with the root."""
+        """Replace one file below the root atomically; return its size. `path` begins with the root."""
         with self._write_replacing(path) as target:
             if self._uploads:
                 upload(self.fs, target, content)
@@ -110,7 +110,7 @@ class Warehouse:
 
     @contextmanager
     def _write_replacing(self, path: str) -> Iterator[str]:
-        """A name to write a file under that then takes the place of `path`; nothing is left of a writing that failed."""
+        """Yield a name for writing a file that then replaces `path`; a failed write leaves nothing behind."""
         folder = path.rpartition("/")[0]
         temporary = path if self._uploads else f"{folder}/.{uuid.uuid4().hex}.tmp"
         with self._convert_errors("write", path):
@@ -127,9 +127,9 @@ class Warehouse:
                 raise
 
     def read(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
-        """Rows of the partition, or of every partition below the levels given, in path order.
+        """Return the rows of the partition, or of every partition below the levels, in path order.
 
-        Raises WarehouseError when nothing is there, and UnreadableFile, which says how the file is made again, when one cannot be read.
+        Raises WarehouseError if nothing is there, and UnreadableFile, with the command that rebuilds the file, if one cannot be read.
         """
         rows = self._read_rows(table, columns, levels)
         if rows is None:
@@ -139,12 +139,12 @@ class Warehouse:
         return rows
 
     def read_or_empty(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
-        """As `read`, without rows where nothing is there."""
+        """Return rows like `read`, or none if nothing is there."""
         rows = self._read_rows(table, columns, levels)
         return _make_empty_table(table, columns) if rows is None else rows
 
     def rows(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
-        """As `read_or_empty`, less the files that cannot be read."""
+        """Return rows like `read_or_empty`, without unreadable files."""
         broken: dict[str, UnreadableFile] = {}
         rows = self._read_rows(table, columns, levels, broken)
         self._skip(broken)
@@ -153,10 +153,10 @@ class Warehouse:
     def query(
         self, use: Callable[[duckdb.DuckDBPyConnection], One], *, only: Iterable[str] | None = None, first: Sequence[str] = ()
     ) -> One:
-        """What `use` returns for a connection, of which `only` and `first` are as `connect` takes them.
+        """Return the result of `use` for a connection; `only` and `first` as for `connect`.
 
-        Files are looked at only when `use` fails; it is then called again without the broken ones. What it returns must not read from the
-        connection any more. Raises its errors, where no file is to blame.
+        Files are checked only if `use` fails; it is then called again without the broken ones. Its result must not read from the connection
+        any more. Raises its errors if no file is at fault.
         """
 
         def read(without: Collection[str]) -> One:
@@ -169,7 +169,7 @@ class Warehouse:
     def connection(
         self, prepare: Callable[[duckdb.DuckDBPyConnection], None], *, only: Iterable[str]
     ) -> duckdb.DuckDBPyConnection:
-        """A connection after `prepare`, as of `query`, which copied what is to be read of the files."""
+        """Return a connection after `prepare`, called as in `query`, which must copy what it needs from the files."""
 
         def read(without: Collection[str]) -> duckdb.DuckDBPyConnection:
             connection = self.connect(only=tables, without=without)
@@ -180,7 +180,7 @@ class Warehouse:
         return self._read_without_broken(read, tables, (), self._skip)
 
     def read_earlier(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table | None:
-        """The rows of a partition, for a stage that is about to replace it; None, with a warning: the file is damaged."""
+        """Return a partition's rows, for a stage about to replace it, or None, with a warning, if the file is damaged."""
         try:
             return self.read_or_empty(table, columns=columns, **levels)
         except UnreadableFile as error:
@@ -190,7 +190,7 @@ class Warehouse:
             return None
 
     def remake(self, path: str) -> str:
-        """The command that makes a file again, from stored responses where models were asked for it."""
+        """Return the command that rebuilds a file, from stored responses if models were called for it."""
         table, levels = self.place(path)
         spec = _get_spec(table)
         if spec.space and ("{options}" in spec.remake or "{part}" in spec.remake):
@@ -207,7 +207,7 @@ class Warehouse:
         return remake_command(spec.remake, levels, tell)
 
     def _choose_snapshot(self, space: Space, levels: Mapping[str, str]) -> dict[str, str]:
-        """A snapshot in which the partition was asked, or the first partition below these levels; nothing where none was."""
+        """Return a snapshot with requests of the partition, or of the last partition below these levels; empty without any."""
         table = next(name for name, spec in TABLES.items() if spec.space == space and "snapshot" in spec.levels)
         place: dict[str, str] = {}
         for level in _get_spec(table).levels:
@@ -218,11 +218,11 @@ class Warehouse:
         return {"snapshot": place["snapshot"]}
 
     def place(self, path: str) -> tuple[str, dict[str, str]]:
-        """The table of a file and its levels."""
+        """Return the table of a file and its levels."""
         return path.removeprefix(f"{self.root}/").partition("/")[0], self._parse_levels(path)
 
     def values(self, table: str, level: str, **levels: str) -> list[str]:
-        """The values of the next folder level that have rows below the levels given; a space's first level in its order, others sorted."""
+        """Return the next level's values with rows below the given levels; a space's first level in its order, others sorted."""
         prefix, below = f"{level}=", len(_get_spec(table).levels) - len(levels) - 1
         infos = [
             entry for entry in self._list(self.folder(table, **levels), recursive=False) if entry.base_name.startswith(prefix)
@@ -232,7 +232,7 @@ class Warehouse:
         return sorted(names, key=space.order) if space and level == space.first else sorted(names)
 
     def drop(self, space: Space, key: str) -> None:
-        """Remove a partition's rows from every table that is kept by all levels of the space."""
+        """Remove a partition's rows from every table partitioned by all levels of the space."""
         for table, spec in TABLES.items():
             if spec.space == space and space.last in spec.levels:
                 delete_folder(self.fs, self.folder(table, **space.levels(key)), self.folder(table))
@@ -246,11 +246,11 @@ class Warehouse:
     def connect(
         self, *, only: Iterable[str] | None = None, first: Sequence[str] = (), without: Collection[str] = ()
     ) -> duckdb.DuckDBPyConnection:
-        """An in-memory DuckDB connection with one view for each table that exists.
+        """Return an in-memory DuckDB connection with one view for each existing table.
 
-        `first`: values of the first level of the tables' space, such as suites. The views hold these alone, and no other files are looked at;
-        none: all. Tables that are not kept by partition are whole in any case. What a query does not need (columns, and files where it
-        names a level) is not read. `without`: files to leave out; a table of which none is left has no rows.
+        `first`: values of the first level of the tables' space, such as suites, to restrict views and files to; empty for all.
+        Unpartitioned tables are always complete. A query reads only the columns it needs, and the files of the levels it names. `without`:
+        files to leave out; a table left without any has no rows.
         """
         connection = duckdb.connect()
         connection.execute("SET python_enable_replacements = false")  # a name is a view, never a variable of this process
@@ -269,23 +269,23 @@ class Warehouse:
         return connection
 
     def files(self, table: str, first: Sequence[str] = ()) -> list[str]:
-        """The files of a table, or of these values of its first level."""
+        """Return the files of a table, or of these values of its first level."""
         return [info.path for info in self._files(table, first)]
 
     def tables(self, among: Iterable[str] = TABLES) -> list[str]:
-        """Those of these tables that have rows; sorted."""
+        """Return, sorted, the tables among these that have rows."""
         return sorted(
             table for table in among if (self._view_sql(table) if self.is_local else self._list_folders(self.folder(table)))
         )
 
     def find_tables(self, query: str) -> Iterable[str]:
-        """The tables that a query may be about: those whose names stand in it; all where it asks what tables there are."""
+        """Return the tables that a query may concern: those it names, or all if it lists tables."""
         words = set(re.findall(r"\w+", query.lower()))
         catalogue = {"show", "information_schema", "duckdb_views", "duckdb_tables", "duckdb_columns", "pg_catalog"}
         return [table for table in TABLES if table in words or words & catalogue]
 
     def refresh_database(self) -> Path | None:
-        """Write `dtef.duckdb` for other tools: views only, without the files that cannot be read."""
+        """Write `dtef.duckdb` for other tools: only views, without unreadable files."""
         if not self.is_local:
             return None
 
@@ -298,7 +298,7 @@ class Warehouse:
         return self._read_without_broken(write, TABLES, (), lambda broken: None)
 
     def _read_single_file_columns(self, table: str) -> pa.Schema | None:
-        """Of a table that is one file, as roll-ups are; None: of other tables, or being replaced. A view keeps the columns of its making."""
+        """Return the schema of a single-file table, or None for other tables or during replacement. A view's columns are fixed at creation."""
         try:
             return None if _get_spec(table).levels else pq.read_schema(f"{self.folder(table)}/{_FILE}")
         except (OSError, pa.ArrowException):
@@ -320,7 +320,7 @@ class Warehouse:
         return [info for folder, _ in self._list_top_folders(table, first) for info in self._list_infos_below(folder)]
 
     def _list_top_folders(self, table: str, first: Sequence[str]) -> list[tuple[str, int]]:
-        """The folders that hold the table's files, or those of these first levels, and how many levels of folders are below each."""
+        """Return the folders of the table's files, or of these first levels, each with the number of folder levels below."""
         spec = _get_spec(table)
         if first and spec.space:
             return [(self.folder(table, **{spec.space.first: value}), len(spec.levels) - 1) for value in dict.fromkeys(first)]
@@ -337,7 +337,7 @@ class Warehouse:
         levels: Mapping[str, str],
         broken: dict[str, UnreadableFile] | None = None,
     ) -> pa.Table | None:
-        """The rows below the levels; None when nothing is there. A partition given in full is opened without asking whether it is there."""
+        """Return the rows below the levels, or None if nothing is there. A complete partition is opened without checking its existence."""
         if len(levels) == len(_get_spec(table).levels):
             try:
                 return self._read_together(table, [f"{self.folder(table, **levels)}/{_FILE}"], columns, broken)
@@ -362,7 +362,7 @@ class Warehouse:
 
     @contextmanager
     def _convert_errors(self, action: str, path: str) -> Iterator[None]:
-        """An object store that cannot be reached or refuses, and a folder that cannot be used, is an error that says so."""
+        """Raise a WarehouseError for an unreachable or refusing object store, and for an unusable folder."""
         try:
             yield
         except OSError as error:
@@ -374,7 +374,7 @@ class Warehouse:
     def _read_together(
         self, table: str, files: Sequence[str], columns: Sequence[str] | None, broken: dict[str, UnreadableFile] | None
     ) -> pa.Table | None:
-        """The rows of the files. `broken`: takes those that cannot be read; None: the first of them is raised."""
+        """Return the rows of the files. `broken`: takes unreadable ones; if None, the first of them is raised."""
         results = self.each(lambda file: self._read_one(table, file, columns, skipping=broken is not None), files)
         if broken is not None:
             broken |= {fault.path: fault for fault in results if isinstance(fault, UnreadableFile)}
@@ -382,7 +382,7 @@ class Warehouse:
         return pa.concat_tables(tables) if tables else None
 
     def each(self, do: Callable[[str], One], files: Sequence[str]) -> list[One]:
-        """What comes of each file, in order; in an object store several are read at the same time."""
+        """Return each file's result, in order; in an object store several are read at the same time."""
         if self.is_local or len(files) == 1:
             return [do(file) for file in files]
         with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
@@ -391,7 +391,7 @@ class Warehouse:
     def _read_one(
         self, table: str, file: str, columns: Sequence[str] | None, *, skipping: bool
     ) -> pa.Table | UnreadableFile | None:
-        """The rows of a file. `skipping`: what is wrong with it is returned, and None where it was removed meanwhile, as a retired partition."""
+        """Return a file's rows. `skipping`: return its error instead of raising, and None if removed meanwhile (retired partition)."""
         schema = _get_spec(table).schema
         expected = None if schema is None else pa.schema([schema.field(name) for name in columns or schema.names])
         try:
@@ -412,7 +412,7 @@ class Warehouse:
         first: Sequence[str],
         skip: Callable[[Broken], None],
     ) -> One:
-        """What `read` returns. If broken files make it fail, passes the files to `skip` and calls `read` again without them."""
+        """Return `read`'s result. If broken files make it fail, pass them to `skip` and call `read` again without them."""
         without: set[str] = set()
         attempts = 0
         while True:
@@ -430,7 +430,7 @@ class Warehouse:
                 skip(broken)
 
     def _find_broken(self, error: Exception, tables: Iterable[str], first: Sequence[str], without: Collection[str]) -> Broken:
-        """The files that a query failed by: damaged ones, else those that lack columns. A file that the error names is read whole."""
+        """Return the files that made a query fail: damaged ones, else those lacking columns. A file named in the error is read in full."""
         message = str(error)
         faults: dict[str, UnreadableFile] = {}
         for table in [table for table in tables if f"{self.folder(table)}/" in message] or tables:
@@ -445,7 +445,7 @@ class Warehouse:
         return find_fault(self.fs, path, schema, in_full=path in message)
 
     def _skip(self, broken: Broken) -> None:
-        """Note the files, and warn of those that were not noted before."""
+        """Record the files, and warn of the new ones."""
         new = {path: f"skipped: {self._add_remedy(error)}" for path, error in broken.items() if path not in self.skipped}
         self.skipped |= new
         for line in list(new.values())[:FILES_NAMED]:
@@ -454,13 +454,13 @@ class Warehouse:
             self.warn(f"skipped, because they cannot be read: {format_count(more, 'more file')}")
 
     def drop_mended(self) -> None:
-        """Drop from `skipped` what can be read by now."""
+        """Drop files from `skipped` that are readable again."""
         for path in list(self.skipped):
             if find_fault(self.fs, path, _get_spec(self.place(path)[0]).schema, in_full=True) is None:
                 del self.skipped[path]
 
     def _add_remedy(self, error: UnreadableFile) -> UnreadableFile:
-        """The error with the command that makes the file again; none for a file that the system does not let anyone read."""
+        """Return the error with the command that rebuilds the file; without it if the system refuses access."""
         return (
             error if error.kind == "refused" else UnreadableFile(error.path, error.reason, error.kind, self.remake(error.path))
         )
@@ -481,7 +481,7 @@ def _get_spec(table: str) -> TableSpec:
 
 
 def build_family_levels(table: str, family: str) -> dict[str, str]:
-    """The levels of a family's part of a table over all families; none of any other table."""
+    """Return the levels of a family's part of a table over all families; empty for other tables."""
     return {"family": family} if _get_spec(table).levels == ("family",) else {}
 
 
@@ -496,5 +496,5 @@ def _make_empty_table(table: str, columns: Sequence[str] | None) -> pa.Table:
 
 
 def _find_ingested_table(space: Space) -> str:
-    """The table that says which partitions of the space there are."""
+    """Return the table that lists the partitions of the space."""
     return next(table for table, spec in TABLES.items() if spec.space == space)

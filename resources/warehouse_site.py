@@ -1,4 +1,4 @@
-"""The site in the folder of a warehouse, where the pages of a family whose tables have not changed are kept."""
+"""The site in the folder of a warehouse, in which pages of families with unchanged tables are kept."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _FINGERPRINTS_FILE = ".families.json"
 
 
 def write_site(warehouse: Warehouse, instead: Iterable[FamilySite] = ()) -> SiteWriteResult:
-    """Write the site over all families into the folder of the warehouse. `instead`: as of `sites.load_family_sites`.
+    """Write the site over all families into the folder of the warehouse. `instead`: see `sites.load_family_sites`.
 
-    Details of a family are kept as they are where its fingerprint is that of the last time; pages over all families are always made.
+    Details of a family are kept if its fingerprint is unchanged; pages over all families are always rewritten.
     """
     from dtef_pipeline.sites import list_site_tables, load_family_sites, make_site
 
@@ -54,7 +54,7 @@ def _family_of(page: str) -> str:
 
 
 def _fingerprints(warehouse: Warehouse, connection: duckdb.DuckDBPyConnection, sites: Collection[FamilySite]) -> dict[str, str]:
-    """By family, a digest of all that its pages are made of: its tables' files, its documents, the navigation, and the program."""
+    """Return by family a digest of the sources of its pages: its tables' files, its documents, the navigation, and the program."""
     from dtef_pipeline.site.build import navigation_names
 
     shared = (*_program(), *navigation_names(connection, list(sites)))
@@ -62,7 +62,7 @@ def _fingerprints(warehouse: Warehouse, connection: duckdb.DuckDBPyConnection, s
 
 
 def _table_files(warehouse: Warehouse, site: FamilySite) -> Iterator[tuple[str, int, int | None]]:
-    """Path, size and time of each file of a family's tables, and of its part of the tables over all families."""
+    """Yield path, size and time of each file of a family's tables and its part of the tables over all families."""
     folders = [warehouse.folder(table) for table in site.tables]
     folders += [warehouse.folder(table, family=site.family) for table in SHARED_TABLES]
     for folder in sorted(folders):
@@ -71,7 +71,7 @@ def _table_files(warehouse: Warehouse, site: FamilySite) -> Iterator[tuple[str, 
 
 
 def _program() -> Iterator[tuple[object, ...]]:
-    """Versions of what is installed, and the files of this package, which in a working copy change without a version."""
+    """Yield versions of installed packages, and files of this package, which in a working copy change without a version."""
     yield from sorted({(package.name, package.version) for package in distributions()})
     root = Path(dtef_pipeline.__file__).parent
     for path in sorted(root.rglob("*.*")):
@@ -86,7 +86,7 @@ def _find_unchanged(warehouse: Warehouse, now: Mapping[str, str]) -> Iterator[st
 
 
 def _is_whole(warehouse: Warehouse, family: str) -> bool:
-    """Whether every page of the family that was written is there still."""
+    """Return whether every written page of the family still exists."""
     folder = find_site_folder(warehouse)
     names = {name for name in read_page_list(warehouse.fs, folder) if _family_of(name) == family}
     selector = pafs.FileSelector(f"{folder}/{family}", allow_not_found=True, recursive=True)

@@ -1,1 +1,1 @@
-"""What a family hands to the engine: the settings of its runs, and its stages."""
+"""What a family passes to the engine: the settings of its runs, and its stages."""

@@ -1,4 +1,4 @@
-"""Items that are asked by themselves: the plan of the stage that has their responses."""
+"""The call plan of a stage that sends each item as one request."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ AskItem = Callable[[Mapping[str, Any]], Sequence[Message]]
 def plan_items(
     inputs: Inputs, settings: PartSettings, table: str, schema: pa.Schema, items: pa.Table, ask: AskItem
 ) -> CallPlan:
-    """Have each model of the settings asked each item in each draw; the rows of `table` that come of it, with those of earlier runs.
+    """Plan one request per model, item and draw, and build the rows of `table` from the responses and the rows of earlier runs.
 
-    `schema`: of the table: columns of items, `item_id` among them, and those of `tables.CALL`. Raises ConfigError for a model that is computed.
+    `schema`: schema of the table: the item columns including `item_id`, and those of `tables.CALL`. Raises ConfigError if a model is a
+    baseline.
     """
     specs = inputs.models.resolve(settings.models) if settings.models else ()
     if names := [spec.name for spec in specs if spec.is_computed]:
@@ -80,7 +81,7 @@ class _ItemCalls:
         return {self.table: pa.concat_tables([self.schema.empty_table(), *tables])}
 
     def merge_with_stored(self, new: Tables) -> Tables:
-        """The new rows, and those of models that were asked earlier."""
+        """Return the new rows together with the stored rows of other models."""
         earlier = self.inputs.earlier(self.table)
         before = self.schema.empty_table() if earlier is None else earlier
         return {self.table: self._calls.merge_rows(before, new[self.table], self._prompts)}

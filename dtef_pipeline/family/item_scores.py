@@ -1,4 +1,4 @@
-"""Scores of items that were asked once or in several draws: their columns, and what board, drift and comparisons read of them."""
+"""Scores of items over one or several draws: the columns, and what boards, drift and comparisons read."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OVERALL, BY_PART = "overall", "part"
 
 @dataclass(frozen=True, slots=True)
 class ItemScores:
-    """The columns of a family's table of scores that say what was scored. Its others are as in SCORED_ITEM."""
+    """The columns of a family's score table that identify what was scored. The other columns are those of SCORED_ITEM."""
 
     item: str = "item_id"
     cluster: str = "cluster"
@@ -61,12 +61,12 @@ class ItemScores:
 
     @property
     def board(self) -> tuple[str, ...]:
-        """The columns that tell boards apart."""
+        """The columns that identify a board."""
         return (*self.asked, "metric")
 
 
 def build_board_schema(scores: pa.Schema, space: Space, columns: ItemScores) -> pa.Schema:
-    """The board of a family with this table of scores: one row per cut, board and model variant."""
+    """Return the schema of the family's board: one row per cut, board and model variant."""
     return pa.schema([CUT_FIELD, *(scores.field(name) for name in (*_list_levels(space), *columns.board)), *ITEM_BOARD_COLUMNS])
 
 
@@ -75,7 +75,7 @@ def _list_levels(space: Space) -> list[str]:
 
 
 def build_scores_sql(table: str, space: Space, columns: ItemScores) -> str:
-    """SQL of the scores as boards and drift read them: texts, items and clusters under their usual names."""
+    """Return the SQL that selects scores for boards and drift, with texts, items and clusters under common names."""
     levels = _list_levels(space)
     texts = [*levels, *columns.board, "model", "model_variant", "snapshot", "prompt_id", "truth_id"]
     item = f"{columns.item}::VARCHAR"
@@ -90,9 +90,10 @@ def build_scores_sql(table: str, space: Space, columns: ItemScores) -> str:
 def compute_item_boards(
     connection: duckdb.DuckDBPyConnection, family: str, table: str, space: Space, columns: ItemScores, schema: pa.Schema
 ) -> Mapping[str, pa.Table]:
-    """The board of a family, `FAMILY_board`, and its rows of `comparisons`, by name.
+    """Return the family's board (`FAMILY_board`) and its rows of `comparisons`, by table name.
 
-    Of each partition the latest snapshot counts that scored half of its items. An item is one of its partition; clusters go across partitions.
+    Each partition contributes its latest snapshot in which at least half of the items have scores. Items belong to one partition; clusters
+    may span partitions.
     """
     levels = _list_levels(space)
     series = (*levels, *columns.board, "model_variant")
@@ -115,5 +116,5 @@ def compute_item_boards(
 
 
 def list_cuts(space: Space) -> dict[str, tuple[str, ...]]:
-    """By the name of each cut of a board, the columns that only this cut has."""
+    """Return, by name of a cut, the columns that only this cut has."""
     return {OVERALL: ("n_parts",), BY_PART: tuple(_list_levels(space))}

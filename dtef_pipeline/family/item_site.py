@@ -1,4 +1,4 @@
-"""The place on the site of a family that the engine assembles: its boards, its partitions, and the scores of its items."""
+"""The site section of a family that the engine assembles: its boards, partitions and item scores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FURTHER_COLUMNS = (
 
 
 def item_site(family: Family) -> FamilySite:
-    """The site of a family, from its record."""
+    """Build the family's site section from its record."""
     return FamilySite(
         family=family.name,
         title=family.name.capitalize(),

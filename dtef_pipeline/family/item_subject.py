@@ -1,4 +1,4 @@
-"""What is watched for drift of a family whose board the engine makes: scores of items, night by night."""
+"""The drift subject of a family whose board the engine computes: scores of items over snapshots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dtef_pipeline.keys import Keys
 
 
 def item_subject(family: Family) -> Subject:
-    """A series is a model variant asked in one way under one metric, over all partitions."""
+    """Return the drift subject; a series is one model variant, condition and metric over all partitions."""
     space, columns = family.space, family.scores
     keys = Keys(
         space=(space.first, space.second),

@@ -1,4 +1,4 @@
-"""The families of other packages: an entry point of the group `dtef.families` names the record of each. Loads nothing heavy."""
+"""Families of other packages: each entry point of the group `dtef.families` names a record. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FAMILY_GROUP = "dtef.families"
 
 @cache
 def find_plugin_points() -> dict[str, EntryPoint]:
-    """By the name of the family, without loading it."""
+    """Return the entry points by family name, without loading them."""
     return {point.name: point for point in sorted(entry_points(group=FAMILY_GROUP), key=lambda entry: entry.name)}
 
 
 def load_plugin_families(names: Collection[str]) -> tuple[Family, ...]:
-    """The records. `names`: names of other families.
+    """Load the family records. `names`: names that are taken by other families.
 
-    Raises ConfigError for one that cannot be loaded, that is no whole family of its entry point's name, or whose name is taken.
+    Raises ConfigError if a record cannot be loaded, is not a complete family with its entry point's name, or has a name that is taken.
     """
     return tuple(_load(point, names) for point in find_plugin_points().values())
 

@@ -1,4 +1,4 @@
-"""A family of evaluations as one record: what it brings to what is shared, and what the engine makes everything else of."""
+"""A family of evaluations as one record, from which the engine makes everything that the family does not bring itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dtef_pipeline.tables import TableSpec
 
 
 class LoadedPart(NamedTuple):
-    """A partition as a file has it."""
+    """A partition as read from a file."""
 
     key: str
     rows: pa.Table
@@ -30,7 +30,7 @@ class LoadedPart(NamedTuple):
 
 
 class Preview(NamedTuple):
-    """Rows that Dagster shows of a roll-up."""
+    """Rows of a roll-up that Dagster shows."""
 
     table: str
     columns: tuple[str, ...]
@@ -41,14 +41,14 @@ class Preview(NamedTuple):
 
     @classmethod
     def of_view(cls, view: BoardView, most: int = 30, cut: str = "") -> Preview:
-        """The rows of a board as its view shows them, with the ends of its interval and its notes."""
+        """Return the rows of a board as its view shows them, with interval ends and notes."""
         columns = [end for name in view.columns for end in (view.ends if name == "interval" else (name,))]
         return cls(view.table, (*dict.fromkeys((*columns, view.notes)),), most, cut)
 
 
 @dataclass(frozen=True)
 class FamilyBoard:
-    """A roll-up: tables over all partitions, made of the family's scores."""
+    """A roll-up: tables over all partitions, computed from the family's scores."""
 
     name: str
     """Of the asset."""
@@ -108,27 +108,27 @@ class Family:
 
     @property
     def is_assembled(self) -> bool:
-        """Whether the engine makes all of it from this record; otherwise it has rooms of its own."""
+        """Whether the engine makes everything from this record; otherwise the family has rooms of its own."""
         return self.load is not None
 
     @property
     def part(self) -> str:
-        """What a partition is called."""
+        """Name of the last partition level."""
         return self.space.last
 
     @property
     def ingested(self) -> str:
-        """The table, and stage, that files become."""
+        """Name of the stage and table that files are read into."""
         return next(iter(self.tables))
 
     @property
     def board(self) -> str:
-        """The table of its board, where the engine makes it."""
+        """Name of the board's table, if the engine computes the board."""
         return f"{self.name}_board"
 
     @property
     def all_tables(self) -> Mapping[str, TableSpec]:
-        """Its tables, and that of its board."""
+        """The family's tables including its board."""
         if not self.is_assembled:
             return self.tables
         schema = self.tables[self.scored].schema
@@ -138,29 +138,29 @@ class Family:
 
     @property
     def rolled_up(self) -> list[str]:
-        """Its tables over all partitions, which roll-ups make of its scores."""
+        """The tables over all partitions, which roll-ups compute from the scores."""
         return [name for name, one in self.all_tables.items() if one.space is None and one.remake.endswith("board --refresh")]
 
     @property
     def roll_ups(self) -> list[str]:
-        """The assets over all partitions, where the engine makes them; the report is the last."""
+        """The assets over all partitions that the engine makes, ending with the report."""
         boards = [board.name for board in self.boards]
         return [self.board, *boards, *(f"{self.name}_{name}" for name in ("costs", "drift")), "report"]
 
     @property
     def settings_by_stage(self) -> Mapping[str, tuple[str, ...]]:
-        """By stage in the order of its pipeline, the settings that it takes."""
+        """The settings of each stage, in pipeline order."""
         settings = {stage.name: stage.settings for stage in self.stages()}
         return {self.ingested: (), **settings} if self.is_assembled else self.stage_settings
 
     @property
     def responses(self) -> str:
-        """Its first table of calls: that of responses."""
+        """Name of the first call table, the table of responses."""
         return self.calls.tables[0].table
 
 
 def load_parts(family: Family, path: Path) -> Mapping[str, LoadedPart]:
-    """The partitions of a file, by key. Raises DtefError for a fault in it, and for a partition that stands in it twice."""
+    """Return the partitions of a file by key. Raises DtefError if the file is faulty or names a partition twice."""
     assert family.load is not None, f"{family.name} loads no files"
     parts: dict[str, LoadedPart] = {}
     for part in family.load(path):

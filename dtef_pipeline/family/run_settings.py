@@ -34,7 +34,7 @@ from dtef_pipeline.member_docstrings import member_docstrings
 
 
 class Door(StrEnum):
-    """Where people give settings."""
+    """A place where people give settings."""
 
     COMMAND = "command"
     PANEL = "panel"
@@ -43,7 +43,7 @@ class Door(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a field is given, where its name and its type do not say it."""
+    """How people give a field, if its name and type do not say it."""
 
     doors: Collection[Door] = tuple(Door)
     """Dagster's run configuration takes every setting of its stage; these need not."""
@@ -65,7 +65,7 @@ ONLY_COMMAND, ONLY_PANEL, NOT_COMMAND, NOT_API = (
 
 
 def make_validator(read: Callable[[Any], object], named: str = "") -> AfterValidator:
-    """A check of a value: `read` raises ConfigError for one that is not allowed. `named`: how its messages begin with the setting's name."""
+    """Return a pydantic validator from `read`, which raises ConfigError for a value that is not allowed. `named`: start of its messages."""
 
     def check(value: Any) -> Any:
         try:
@@ -78,7 +78,7 @@ def make_validator(read: Callable[[Any], object], named: str = "") -> AfterValid
 
 
 class RunSettings(Part):
-    """What every run that asks models is given."""
+    """Settings of every run that calls models."""
 
     snapshot: Annotated[str, make_validator(require_safe), Setting(doors=())] = "base"
     """Label of this evaluation pass: base, a date, or another name; a new one requests everything again."""
@@ -95,7 +95,7 @@ class RunSettings(Part):
 
     @property
     def budget(self) -> Budget:
-        """Of the whole run."""
+        """The budget of the whole run."""
         return Budget(max_cost_usd=self.max_cost_usd, max_calls=self.max_calls, max_tokens=self.max_tokens)
 
 
@@ -104,7 +104,7 @@ ASKING_SETTINGS = tuple(RunSettings.model_fields)
 
 
 class PartSettings(RunSettings):
-    """What runs are given of a family whose partitions are chosen by their keys, and whose items are asked of models."""
+    """Settings of runs that choose partitions by key and send items to models."""
 
     parts: Annotated[list[str], Setting(NOT_API, option="--part", metavar="KEY|PATTERN", unset="all")] = []
     """Only this partition, by its key, or those that fit a pattern."""
@@ -121,18 +121,18 @@ Form = TypeVar("Form", bound=BaseModel)
 
 
 def setting(model: type[RunSettings], name: str) -> Setting:
-    """What a field says of how it is given."""
+    """Return the field's `Setting`, or a default one."""
     return next((entry for entry in model.model_fields[name].metadata if isinstance(entry, Setting)), Setting())
 
 
 @cache
 def list_settings_at(model: type[RunSettings], door: Door) -> tuple[str, ...]:
-    """The settings that people may give there."""
+    """List the settings that people may give at this door."""
     return tuple(name for name in model.model_fields if door in setting(model, name).doors)
 
 
 def build_form(base: type[Form], name: str, model: type[RunSettings], names: Iterable[str]) -> type[Form]:
-    """A form that has these fields beside those of `base`, with the bounds and the descriptions of the model."""
+    """Build a pydantic model with these fields in addition to those of `base`, with the same bounds and descriptions."""
     docs, fields = member_docstrings(model), {}
     for member in names:
         field = copy(model.model_fields[member])
@@ -142,7 +142,7 @@ def build_form(base: type[Form], name: str, model: type[RunSettings], names: Ite
 
 
 def build_settings(model: type[FamilySettings], values: Mapping[str, Any]) -> FamilySettings:
-    """The settings as they were given; what was not has its default. Raises ConfigError for a value that is not allowed."""
+    """Build the settings from given values and defaults. Raises ConfigError for a value that is not allowed."""
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
@@ -150,9 +150,9 @@ def build_settings(model: type[FamilySettings], values: Mapping[str, Any]) -> Fa
 
 
 def load_panel_settings(path: Path, section: str, model: type[FamilySettings]) -> FamilySettings | None:
-    """The settings of a section of a panel file; None where it has none. An empty `section`: the keys at the top of the file.
+    """Load the settings of a section of a panel file, or None if the section is absent. An empty `section` is the file's top level.
 
-    Raises ConfigError with file, line, what arrived and what is allowed.
+    Raises ConfigError with file, line, the value and what is allowed.
     """
     names = list_settings_at(model, Door.PANEL)
     form = build_form(Part, f"{model.__name__}Panel", model, names)
@@ -171,19 +171,19 @@ def load_panel_settings(path: Path, section: str, model: type[FamilySettings]) -
 def build_command_settings(
     model: type[FamilySettings], options: Mapping[str, Any], panel: FamilySettings | None
 ) -> FamilySettings:
-    """The settings of a command: what its options give, and what only a panel file can say. Raises ConfigError as `build_settings`."""
+    """Build the settings of a command from its options and from what only a panel file can set. Raises ConfigError, see `build_settings`."""
     panel_values = panel.model_dump(exclude_unset=True) if panel else {}
     only_panel = set(list_settings_at(model, Door.PANEL)) - set(list_settings_at(model, Door.COMMAND)) - set(ASKING_SETTINGS)
     return build_settings(model, {name: panel_values[name] for name in panel_values if name in only_panel} | dict(options))
 
 
 def budgets_of(settings: RunSettings, specs: Iterable[ModelSpec]) -> tuple[dict[str, Budget], dict[str, Budget]]:
-    """By model name, what the models files say and over it what the run says; and by role."""
+    """Return the budgets by model name, where the run overrides the models files, and the budgets by role."""
     roles: dict[str, Budget] = {role: Budget(**budget.model_dump()) for role, budget in settings.role_budgets.items()}
     return {spec.name: spec.budget for spec in specs} | settings.budgets, roles
 
 
 def run_config(settings: RunSettings, stages: Mapping[str, Iterable[str]]) -> dict[str, dict[str, Any]]:
-    """Run configuration by stage: of the settings that each takes, the snapshot and those that are not as usual."""
+    """Return the run configuration by stage: the snapshot, and the settings of the stage that differ from their defaults."""
     values = settings.model_dump(exclude_defaults=True, exclude_none=True) | {"snapshot": settings.snapshot}
     return {stage: {name: values[name] for name in names if name in values} for stage, names in stages.items()}

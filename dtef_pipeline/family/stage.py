@@ -1,6 +1,6 @@
-"""What a family hands to the engine: its stages. A stage is a function of tables and settings; the engine reads, asks, writes and checks.
+"""What a family passes to the engine: its stages. A stage is a function of tables and settings; the engine reads, calls, writes and checks.
 
-`assets/engine/` makes the assets, checks, jobs and sensors of these records.
+`assets/engine/` makes assets, checks, jobs and sensors from these records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Tables = Mapping[str, pa.Table]
 
 
 def concatenate_tables(parts: Sequence[Tables]) -> Tables:
-    """The rows of several parts of a partition; each has the tables of the first."""
+    """Concatenate the rows of several parts of a partition; each part has the tables of the first."""
     return {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -33,19 +33,19 @@ TAKEN_AWAY = "taken_away"
 
 
 class Inputs(Protocol):
-    """What a stage knows of one partition. Rows of a table that is kept by snapshot are those of the run's snapshot."""
+    """What a stage knows about one partition. Tables that are stored by snapshot contain the rows of the run's snapshot."""
 
     @property
     def key(self) -> str:
-        """The partition."""
+        """Key of the partition."""
 
     @property
     def all_keys(self) -> Sequence[str]:
-        """The partitions of the run, or of all runs of the command that it belongs to; this one is among them."""
+        """Keys of all partitions of the run, or of all runs of its command, including this one."""
 
     @property
     def levels(self) -> Mapping[str, str]:
-        """The value of each level of the partition, by the level's name."""
+        """The value of each level of the partition, by level name."""
 
     @property
     def models(self) -> Models:
@@ -53,63 +53,64 @@ class Inputs(Protocol):
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """For a check: the configuration that the run gives its stage."""
+        """For a check: the configuration that the run gives to its stage."""
 
     @property
     def outside(self) -> Any:
-        """This installation, for stages that need more than tables: its warehouse, environment, sandbox and response store."""
+        """The installation (warehouse, environment, sandbox, response store), for stages that need more than tables."""
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of the partition. Raises WarehouseError where there are none yet."""
+        """Return the rows of the partition. Raises WarehouseError if there are none yet."""
 
     def rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """The same; no rows where there are none yet."""
+        """Return the rows of the partition, or an empty table if there are none yet."""
 
     def earlier(self, table: str) -> pa.Table | None:
-        """What the stage itself wrote before, in a form that it can still read; None: nothing."""
+        """Return what the stage wrote before if it can still be read, else None."""
 
     def keep(self, tables: Tables) -> None:
-        """Write what is done so far: after a kill a rerun goes on from there."""
+        """Write what is done so far, so that a rerun after a kill continues from there."""
 
     def describe(self, **metadata: Any) -> None:
-        """Have something said of the partition beside what the tables say: texts, numbers, tables, or lists and mappings of them."""
+        """Add metadata about the partition to the run: texts, numbers, tables, or lists and mappings of them."""
 
     def warn(self, line: str) -> None:
         """Log a warning about the partition."""
 
     def enter(self, name: Hashable, open: Callable[[], AbstractContextManager[Any]]) -> Any:
-        """What a context yields that is opened once for all partitions of the run, and closed at the end of the stage."""
+        """Return the value of a context that is opened once for all partitions of the run and closed at the end of the stage."""
 
     def embed(self, texts: Sequence[str], spec: ModelSpec, n_known: int) -> Any:
-        """The vectors of texts, as of `resources.gateway.embedder.embed`. `n_known`: of how many more texts there are vectors already.
+        """Return the vectors of texts, see `resources.gateway.embedder.embed`. `n_known`: number of further texts that already have
+        vectors.
 
-        Raises GatewayError where no text at all can be embedded.
+        Raises GatewayError if no text can be embedded.
         """
 
     @property
     def is_dry(self) -> bool:
-        """Whether a run is only estimated: then nothing is written, and nobody is asked anything."""
+        """Whether the run is only estimated: nothing is written and no model is called."""
 
     def remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
-        """What `make` returns, made once for all partitions of the run that ask for it by this name."""
+        """Return the result of `make`, which is called once per name for all partitions of the run."""
 
     def at(self, key: str) -> Inputs:
-        """What the stage knows of another partition of the run."""
+        """Return the inputs of another partition of the run."""
 
 
 class MostCalls(Protocol):
-    """The most calls that episodes can take whose number of requests follows from no single reply."""
+    """Upper bound on the calls of episodes whose number of requests depends on the replies."""
 
     def add(self, episode: Any, request: Request) -> None:
-        """A request that is not stored, which the episode has just made."""
+        """Count a new request of the episode that is not stored."""
 
     def total(self) -> Iterable[tuple[ModelSpec, int, float, float]]:
-        """Models with the most calls of each that can be sent, and the most tokens of their prompts and of each response."""
+        """Return per model the most calls, and the most tokens of their prompts and of each response."""
 
 
 @dataclass(frozen=True)
 class EpisodePlan:
-    """What a stage asks about one partition, and the rows that it makes of what came back."""
+    """What a stage requests for one partition, and the rows that it builds from the replies."""
 
     models: Sequence[ModelSpec]
     """Who is asked."""
@@ -134,7 +135,7 @@ class EpisodePlan:
 
 @dataclass(frozen=True)
 class Check:
-    """What has to hold of every partition of a table."""
+    """A condition that every partition of a table must meet."""
 
     name: str
     description: str
@@ -150,7 +151,7 @@ class Check:
 
 
 def make_uniqueness_check(name: str, description: str, table: str, columns: Sequence[str]) -> Check:
-    """The check that no two rows of a partition have the same values in these columns."""
+    """Return a check that no two rows of a partition have the same values in these columns."""
 
     def find_repeated(_: Inputs, rows: pa.Table) -> Iterator[str]:
         counts = rows.group_by(list(columns)).aggregate([([], "count_all")])
@@ -165,7 +166,7 @@ FAILED_SHARE = 0.01
 
 
 def make_failure_check(name: str, table: str, state: str, noun: str) -> Check:
-    """The check that warns of models for which more than FAILED_SHARE of `noun` failed for good: rows whose column `state` says `error`."""
+    """Return a check that warns of models of which more than FAILED_SHARE of the `noun` failed: rows whose column `state` is `error`."""
 
     def find_failing_models(_: Inputs, rows: pa.Table) -> Iterator[str]:
         frame = rows.to_pandas()
@@ -178,7 +179,7 @@ def make_failure_check(name: str, table: str, state: str, noun: str) -> Check:
 
 
 class Foreseen(NamedTuple):
-    """What an estimate takes the reply to one request to be, where this differs between the requests of a stage."""
+    """The assumed reply to one request of an estimate, if it differs between the requests of a stage."""
 
     way: str = ""
     """How it is asked, as it stands behind the variant in `Lengths.variant`."""
@@ -190,7 +191,7 @@ class Foreseen(NamedTuple):
 
 @dataclass(frozen=True)
 class CallPlan:
-    """As `EpisodePlan`, where each response takes one request, and the rows are made of all responses at once."""
+    """An `EpisodePlan` in which each response takes one request, and all responses together become the rows."""
 
     models: Sequence[ModelSpec]
     expected: Mapping[str, int]
@@ -207,7 +208,7 @@ class CallPlan:
 
 
 class Limits(NamedTuple):
-    """What asking may cost besides the budgets of the run."""
+    """Limits on costs in addition to the budgets of the run."""
 
     daily: Mapping[str, DailyBudget] = {}
     """By role, on a day and over all runs."""
@@ -216,7 +217,7 @@ class Limits(NamedTuple):
 
 
 class Lengths(NamedTuple):
-    """Where tokens of earlier replies stand."""
+    """The table columns that contain token counts of earlier replies."""
 
     table: str
     variant: str = "model_variant"
@@ -227,7 +228,7 @@ class Lengths(NamedTuple):
 
 @dataclass(frozen=True)
 class Replies:
-    """What an estimate takes the replies to a stage's requests to be."""
+    """The replies that an estimate assumes for the requests of a stage."""
 
     lengths: tuple[Lengths, ...] = ()
     """Of replies of a model's variant the mean counts, of the last table that has any."""
@@ -239,7 +240,7 @@ class Replies:
 
 @dataclass(frozen=True)
 class Stage:
-    """One table of a family by partition, and those that are made beside it."""
+    """One table of a family by partition, and the tables that are computed with it."""
 
     name: str
     """Of the table, and of the asset."""
@@ -290,5 +291,5 @@ class Stage:
 
     @property
     def asks_models(self) -> bool:
-        """Whether it asks, by a plan or for vectors."""
+        """Whether the stage calls models, through a plan or for vectors."""
         return self.asks or "max_calls" in self.settings

@@ -1,4 +1,4 @@
-"""What columns mean: the one line of each table's own description, split into what readers look up."""
+"""Column descriptions split into the parts that readers look up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STATED_UNIT = re.compile(r"US dollars|\bseconds\b|\btokens\b|\blogits\b|chips p
 
 
 class ColumnMeaning(NamedTuple):
-    """A column as `dtef explain` prints it; what its description does not state is empty."""
+    """A column as `dtef explain` prints it; parts that its description lacks are empty."""
 
     column: str
     title: str
@@ -27,7 +27,7 @@ class ColumnMeaning(NamedTuple):
 
 
 def split_description(name: str, description: str) -> ColumnMeaning:
-    """The parts of a column's description; the meaning is what is left of it."""
+    """Split a column's description into its parts; the meaning is the rest."""
     text = format_meaning(description)
     range_found, text = _cut(_STATED_RANGE, text)
     direction, text = _cut(_STATED_DIRECTION, text)
@@ -35,7 +35,7 @@ def split_description(name: str, description: str) -> ColumnMeaning:
 
 
 def _cut(pattern: re.Pattern[str], text: str) -> tuple[str, str]:
-    """The first match of the pattern's group before any semicolon, and the text without it."""
+    """Return the first match of the pattern's group before any semicolon, and the text without it."""
     main, semicolon, rest = text.partition(";")
     match = pattern.search(main)
     return (match[1], f"{main[: match.start()]}{main[match.end() :]}{semicolon}{rest}") if match else ("", text)

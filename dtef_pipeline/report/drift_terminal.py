@@ -1,4 +1,4 @@
-"""Drift on the terminal: a table of verdicts, then for each model that moved what changed with it."""
+"""Drift on the terminal: a table of verdicts, then details per model that moved."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EXTREMES = ["lowest", "lowest_snapshot", "highest", "highest_snapshot"]
 
 
 def format_drift(checks: pa.Table, subject: Subject, fit: Fit) -> str:
-    """Verdicts on models or on partitions for people: the headline, the series with a verdict, what changed, and why others have none."""
+    """Format verdicts on models or partitions: the headline, the series with a verdict, what changed, and why others have none."""
     rows = _sort_rows(checks)
     verdict_rows = [row for row in rows if row["verdict"] is not None]
     details = (_format_details(row, subject, fit.width) for row in verdict_rows)
@@ -51,7 +51,7 @@ def _sort_rows(checks: pa.Table) -> list[dict[str, Any]]:
 
 
 def build_verdict_frame(checks: pa.Table, subject: Subject) -> pd.DataFrame:
-    """The series with a verdict as people are shown them; without rows or columns where there is none."""
+    """Return the series with a verdict as people see them; empty if there are none."""
     rows = [row for row in _sort_rows(checks) if row["verdict"] is not None]
     if not rows:
         return pd.DataFrame()
@@ -82,7 +82,7 @@ def build_verdict_frame(checks: pa.Table, subject: Subject) -> pd.DataFrame:
 
 
 def _format_shift(row: Mapping[str, Any]) -> dict[str, str | None]:
-    """The shift and its interval with the digits that the interval supports; None where they are not known."""
+    """Format the shift and its interval with the digits that the interval supports, or None if they are unknown."""
     shift, low, high = (math.nan if row[name] is None else row[name] for name in ("shift", "shift_low", "shift_high"))
     if math.isnan(shift):
         return {"shift": None, "95 % interval": None}
@@ -93,7 +93,7 @@ def _format_shift(row: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def _format_details(row: Mapping[str, Any], subject: Subject, width: int | None) -> str:
-    """What changed, and for a model that moved which items did; nothing where nothing did."""
+    """List what changed, and the items that moved for a model that moved; empty if nothing did."""
     changes = row.get("changes") or []
     if not changes and row["verdict"] not in NEWS and not is_night_shift(row):
         return ""

@@ -1,4 +1,4 @@
-"""What pages are made of: rows of a family's tables, read by name. A table or a column that is not there is no error."""
+"""Read rows of a family's tables by name for pages. A missing table or column is not an error."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class StoredRows:
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """Where the tables are, for parts of a page that ask it themselves."""
+        """The connection, for parts of a page that query it directly."""
         return self._connection
 
     def has(self, name: str) -> bool:
         return has_table(self._connection, name)
 
     def columns(self, name: str) -> frozenset[str]:
-        """The columns of a table, or of a query in brackets; none where it is not there."""
+        """Return the columns of a table or of a query in brackets; empty if it does not exist."""
         if name.startswith("("):
             return frozenset(self._connection.sql(f"SELECT * FROM {name} LIMIT 0").columns)
         if name not in self._columns:
@@ -41,9 +41,9 @@ class StoredRows:
         return self._columns[name]
 
     def table(self, name: str, names: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> pa.Table:
-        """The wanted columns of the rows that have the values of `where`, in order; without the table, no rows.
+        """Return the wanted columns of the rows that have the values of `where`, in order; no rows if the table does not exist.
 
-        A wanted `name=expression` is computed. Conditions and places in the order on columns that are not there are left out.
+        A wanted `name=expression` is computed. Conditions and sort keys on missing columns are ignored.
         """
         columns = self.columns(name)
         if not columns:
@@ -56,12 +56,12 @@ class StoredRows:
         return self._connection.sql(query, params=[where[column] for column in conditions]).to_arrow_table()
 
     def rows(self, name: str, names: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> list[StoredRow]:
-        """The same as one mapping per row."""
+        """Return the rows of `table` as one mapping each."""
         result: list[StoredRow] = self.table(name, names, where, order).to_pylist()
         return result
 
     def frame(self, name: str, where: Mapping[str, Any] | None = None) -> pd.DataFrame:
-        """All columns of the rows, as they are; empty without the table."""
+        """Return all columns of the rows unchanged; empty if the table does not exist."""
         names = sorted(self.columns(name))
         return self.table(name, names, where or {}).to_pandas() if names else pd.DataFrame()
 
@@ -78,11 +78,11 @@ _WITHOUT_INTERVAL = 3
 
 
 def count_decimals(value: float, low: float = math.nan, high: float = math.nan) -> int:
-    """Decimals of a value and of the ends of its interval; below 0: tens, hundreds.
+    """Return the decimals of a value and of its interval's ends; below 0 means tens, hundreds.
 
-    Two digits of the interval's half-width decide: ±0.047 gives 3 decimals, ±12 none, ±970 tens. Where only one end is finite, its
-    distance to the value stands for the half-width. Without an interval, or where it has no width, a number up to 1 has 3 decimals, a
-    greater one two digits in all. Never more than MOST_DECIMALS.
+    Two digits of the interval's half-width decide: ±0.047 gives 3 decimals, ±12 none, ±970 tens. If only one end is finite, its
+    distance to the value replaces the half-width. Without an interval of positive width, a number up to 1 has 3 decimals, and a
+    larger one two digits. Never more than MOST_DECIMALS.
     """
     ends = [end for end in (low, high) if pd.notna(end) and math.isfinite(end)]
     half = abs(ends[1] - ends[0]) / 2 if len(ends) == 2 else abs(ends[0] - value) if ends else 0.0
@@ -92,27 +92,27 @@ def count_decimals(value: float, low: float = math.nan, high: float = math.nan) 
 
 
 def format_decimals(value: float, places: int, *, sign: str = "") -> str:
-    """A number to so many decimals (as of `count_decimals`), thousands apart; `sign` + shows that of positive numbers too, never one of a
-    zero.
+    """Format a number with this many decimals (see `count_decimals`) and grouped thousands; `sign` "+" also signs positive numbers, but
+    never zero.
     """
     number = round(value, places) + 0.0
     return f"{number:{sign if number else ''},.{max(places, 0)}f}"
 
 
 def count_cost_decimals(dollars: float) -> int:
-    """Decimals of an amount in US dollars: four, and for a small one as many as its first three digits need, at most twelve."""
+    """Return the decimals of an amount in US dollars: four, or for small amounts enough for three digits, at most twelve."""
     if not 0 < abs(dollars) < 0.1:
         return _OF_COSTS
     return min(_count_two_digit_decimals(dollars) + 1, _MOST_OF_COSTS)
 
 
 def format_p_value(p: float) -> str:
-    """A probability to three decimals, a smaller one as such."""
+    """Format a probability with three decimals, or as below .001."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def find_first_digit(value: float) -> int:
-    """Decimals of which only the first digit of the value is left: 5,480 gives 5,000, 1.6 gives 2."""
+    """Return the decimals that leave only the first digit: 5,480 becomes 5,000, 1.6 becomes 2."""
     return _count_two_digit_decimals(value) - 1
 
 

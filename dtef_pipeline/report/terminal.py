@@ -34,7 +34,7 @@ HOW = "--wide shows them, --csv has every column"
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What a table has to fit into."""
+    """The space that a table has to fit into."""
 
     width: int | None = None
     """Of the terminal; None: there is none."""
@@ -49,7 +49,7 @@ class Fit:
 
 
 def choose_shown_columns(columns: Sequence[str], fit: Fit) -> list[str]:
-    """The columns that are shown, in their order."""
+    """Return the columns to show, in order."""
     hidden: set[str] = set()
     for name in _iterate_least_important(columns, fit):
         if fit.most is None or len(columns) - len(hidden) <= fit.most:
@@ -59,7 +59,7 @@ def choose_shown_columns(columns: Sequence[str], fit: Fit) -> list[str]:
 
 
 def _iterate_least_important(columns: Sequence[str], fit: Fit) -> Iterator[str]:
-    """The columns that may be hidden, the least important first."""
+    """Iterate over the columns that may be hidden, least important first."""
     essential = fit.kept or columns[:1]
     yield from (name for name in fit.first_out if name in columns and name not in essential)
     yield from (name for name in reversed(columns) if name not in essential and name not in fit.first_out)
@@ -70,19 +70,19 @@ _COMMAND = re.compile(r"`[^`]+`|(?<=: )dtef [^;`]+")
 
 
 def heading(name: str) -> str:
-    """What a column is called in a table for people."""
+    """Return a column's heading in tables for people."""
     return name.replace("_", " ")
 
 
 def format_meaning(meaning: str) -> str:
-    """What a column means, in the words of a table for people, in which what is null is a dash."""
+    """Return a column's meaning for tables for people, where null is a dash."""
     return meaning.replace("null: ", "- means ")
 
 
 def wrap_line(line: str, width: int | None, indent: int = 0) -> str:
-    """The line in as many lines as the width makes of it, those after the first indented; as it is where no width is given.
+    """Wrap a line at the width, with later lines indented; unchanged if no width is given.
 
-    A command to be copied, between backticks or behind a colon, is never broken: the terminal goes on with it by itself.
+    A command to copy, in backticks or after a colon, is never broken; the terminal wraps it.
     """
     if width is None or len(line) <= width:
         return line
@@ -119,10 +119,10 @@ def render(
     ends: Ends | None = None,
     fit: Fit = _ANY_WIDTH,
 ) -> str:
-    """`frame` as `table` (the columns named, rounded), or as `json` or `csv` (all columns, full precision; unknown is null or empty).
+    """Render `frame` as `table` (named columns, rounded), or as `json` or `csv` (all columns, full precision; unknown is null or empty).
 
-    With `ends` numbers have the digits that their intervals support (see `digits`), else four decimals. A table of more columns than `fit`
-    shows ends with a line that names the others.
+    With `ends`, numbers have the digits that their intervals support (see `digits`), else four decimals. If `fit` hides columns, a last
+    line names them.
     """
     if output == "json":
         return json.dumps([simplify_value(row) for row in frame.to_dict("records")], ensure_ascii=False, indent=1)
@@ -135,19 +135,19 @@ def render(
 
 
 def rename_variants(frame: pd.DataFrame) -> pd.DataFrame:
-    """A board in which a model that stands in several variants is called by its variant."""
+    """Return a board in which a model with several variants is named by its variant."""
     variants = frame.groupby("model")["model_variant"].transform("nunique")
     return frame.assign(model=frame["model"].where(variants <= 1, frame["model_variant"]))
 
 
 def rename_variant_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The same for rows of `model` and `model_variant` among other columns."""
+    """Do the same for rows of `model` and `model_variant` among other columns."""
     columns = {name: [row[name] for row in rows] for name in ("model", "model_variant")}
     return [{**row, "model": name} for row, name in zip(rows, rename_variants(pd.DataFrame(columns))["model"], strict=True)]
 
 
 def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _OF_DIFFERENCE_OR_SCORE) -> list[str]:
-    """The interval of each row in one cell: `0.812 to 0.834`, or why there is none. Of `ends` the first that the frame has count."""
+    """Return the interval of each row as one cell: `0.812 to 0.834`, or why there is none. The first of `ends` that the frame has counts."""
     names = next(((low, high) for low, high in ends if low in frame), None)
     if names is None:
         return [""] * len(frame)
@@ -158,7 +158,7 @@ def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _OF_DIFFERE
 
 
 def format_column_intervals(frame: pd.DataFrame, name: str, ends: tuple[str, str]) -> list[str]:
-    """The interval of the estimate in the column `name` of each row, in one cell, with the digits of the estimate; empty where there is none."""
+    """Return the interval of the estimate in column `name` per row as one cell, with the digits of the estimate; empty if there is none."""
     sign = "+" if name in SIGNED_COLUMNS else ""
     cells = []
     for value, low, high in zip(frame[name], frame[ends[0]], frame[ends[1]], strict=True):
@@ -174,14 +174,14 @@ def _format_interval(low: float, high: float, sign: str) -> str:
 
 
 def _extract_first_reason(note: Any) -> str:
-    """Why there is no interval, without saying that there is none; what the note says of skill and worth is left out."""
+    """Return the reason for a missing interval, without the remark itself and without notes on skill and worth."""
     lacking, _, reason = note.split("; ")[0].partition(": ") if isinstance(note, str) else ("", "", "")
     is_reason = lacking.startswith("no ") and reason.endswith("are needed") and not reason.startswith("0 ")
     return reason if is_reason else ""
 
 
 def add_ranks(frame: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
-    """A board of several metrics with each score and its rank in one cell: `0.871 (1)`. Ranks are in the columns `{metric}_rank`."""
+    """Return a board of several metrics with score and rank in one cell: `0.871 (1)`. Ranks are in the columns `{metric}_rank`."""
     table = frame.copy()
     for metric in metrics:
         scores, ranks = frame[metric], frame[f"{metric}_rank"]
@@ -195,12 +195,12 @@ def add_ranks(frame: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
 
 
 def _convert_csv_value(value: Any) -> Any:
-    """Lists and mappings as JSON; everything else as it is."""
+    """Return lists and mappings as JSON, everything else unchanged."""
     return json.dumps(simplify_value(value), ensure_ascii=False) if pd.api.types.is_list_like(value) else value
 
 
 class _TextColumn(NamedTuple):
-    """A column as it is shown."""
+    """A column as text."""
 
     heading: str
     cells: list[str]
@@ -233,7 +233,7 @@ def _render_table(columns: Sequence[_TextColumn], n_rows: int, fit: Fit) -> str:
 
 
 def _compute_widths(columns: Sequence[_TextColumn], width: int) -> list[int]:
-    """The width of each column of a table that fits: the widest texts are broken first, numbers and intervals never."""
+    """Compute column widths that fit: the widest text columns are wrapped first, numbers and intervals never."""
     room = width - _GAP * len(columns)
     widths = [min(max(map(cell_len, [column.heading, *column.cells])), width) for column in columns]
     least = [min(_compute_least_width(column), width) for column in columns]
@@ -244,7 +244,7 @@ def _compute_widths(columns: Sequence[_TextColumn], width: int) -> list[int]:
 
 
 def _compute_least_width(column: _TextColumn) -> int:
-    """Of numbers and intervals the longest one, or a word of the heading; a text may be broken anywhere."""
+    """Return the longest number or interval, or the longest heading word; a text column may be wrapped anywhere."""
     cells = column.cells if column.is_number else [cell for cell in column.cells if _WHOLE_INTERVAL.fullmatch(cell)]
     words = column.heading.split() if cells else []
     return max(map(cell_len, [*cells, *words, " "]))
@@ -263,7 +263,7 @@ def _describe_zeros(values: pd.Series) -> str:
 
 
 def _count_places(frame: pd.DataFrame, name: str, ends: Ends | None) -> list[int]:
-    """Decimals of each value of a column."""
+    """Return the decimals of each value of a column."""
     if ends is None or not pd.api.types.is_float_dtype(frame[name]):
         return [_DECIMALS_WITHOUT_ENDS] * len(frame)
     unknown = [math.nan] * len(frame)

@@ -1,4 +1,4 @@
-"""Text with one spelling of digits, dashes, brackets and spaces, character for character, so that places in it are places in the original."""
+"""Text with one spelling of digits, dashes, brackets and spaces. Every character keeps its position."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WRITTEN_ALIKE = {
 
 
 class _AlignmentTable(dict[int, str]):
-    """Translation table for `str.translate`: one character for one."""
+    """Translation table for `str.translate` that maps one character to one character."""
 
     def __missing__(self, code: int) -> str:
         char = _align_character(chr(code))
@@ -47,12 +47,14 @@ _TABLE_OF_LIKE = _AlignmentTable(
 
 
 def align_text(text: str) -> str:
-    """The text with ASCII digits, hyphens for minus signs and dashes, plain quotes, full-width forms as ASCII; as long as it was."""
+    """Return the text, unchanged in length, with ASCII digits, hyphens for minus signs and dashes, plain quotes and ASCII for full-width
+    forms.
+    """
     return text if text.isascii() else text.translate(_TABLE_OF_LIKE)
 
 
 def align_lower(text: str) -> str:
-    """The same in lower case: of all letters where that keeps the length, else of the ASCII ones."""
+    """Return `align_text` in lower case: of all letters if that keeps the length, else of ASCII letters only."""
     text = align_text(text)
     lower = text.lower()
     return lower if len(lower) == len(text) else text.translate(_LOWER_ASCII)

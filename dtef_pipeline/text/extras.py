@@ -1,6 +1,6 @@
-"""How packages are installed that not everybody needs. The project is on no package index, so its name alone installs nothing."""
+"""How to install optional packages. The project is on no package index, so `pip install` with its name alone finds nothing."""
 
 
 def describe_installation(extra: str) -> str:
-    """What to type for the packages of an extra of `pyproject.toml`, such as `local`."""
+    """Return the command that installs an extra of `pyproject.toml`, such as `local`."""
     return f"pip install -e '.[{extra}]' in the checkout of DTEF, or `make setup` there, which installs all"

@@ -1,9 +1,9 @@
-"""The beginning of a text, by which people know it again."""
+"""The first line of a text, shortened."""
 
 from __future__ import annotations
 
 
 def shorten_to_line(text: str, most: int = 70) -> str:
-    """The text in one line of at most `most` characters, the last of which is `…` where more of it follows."""
+    """Return the text as one line of at most `most` characters, which ends with `…` if the text is longer."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"

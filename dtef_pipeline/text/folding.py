@@ -1,4 +1,4 @@
-"""Texts in one spelling, to look for names in: lower case, without marks, invisible and look-alike characters."""
+"""Text in one spelling for finding names: lower case, without accents, invisible or look-alike characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CAPITAL_LOOKALIKES = str.maketrans(
 
 
 def fold_text(text: str) -> tuple[str, Sequence[int]]:
-    """The text in lower case without marks, invisible and look-alike characters, and the place of each of its characters in the text."""
+    """Return the text in lower case without accents, invisible and look-alike characters, and the original position of each character."""
     if text.isascii():
         return text.lower(), range(len(text))
     letters: list[str] = []
@@ -34,12 +34,12 @@ def _fold_character(character: str) -> str:
 
 
 def _is_mark(character: str) -> bool:
-    """Whether it stands over or between letters without being one: accents, zero-width characters, soft hyphens."""
+    """Whether the character is an accent, a zero-width character or a soft hyphen."""
     return unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc") and character not in "\t\n\r"
 
 
 def skip_marks(text: str, place: int) -> int:
-    """The first place from this one on at which no mark stands."""
+    """Return the first position from here on that has no mark."""
     while place < len(text) and _is_mark(text[place]):
         place += 1
     return place

@@ -1,6 +1,6 @@
-"""Values as JSON holds them, and answers inside JSON objects.
+"""JSON values, and answers inside JSON objects.
 
-Of `{"reasoning": "... [40, 60] ...", "distribution": [55, 45]}` the distribution alone counts.
+In `{"reasoning": "... [40, 60] ...", "distribution": [55, 45]}` only the distribution counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OBJECT_START = re.compile(r"\{\s*\"")
 
 
 def simplify_value(value: Any, write_time: Callable[[datetime], str] = str) -> Any:
-    """The value in what JSON can hold: None for what is not a finite number, a text for what JSON does not know."""
+    """Return the value as JSON can represent it: None for numbers that are not finite, text for types that JSON lacks."""
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float):
@@ -39,16 +39,16 @@ def simplify_value(value: Any, write_time: Callable[[datetime], str] = str) -> A
 
 
 class Pairs(list[tuple[str, Any]]):
-    """A JSON object as its (key, value) pairs, in order, keys that come twice included."""
+    """A JSON object as its (key, value) pairs in order, including repeated keys."""
 
     def named(self, name: str) -> list[Any]:
-        """The values of one key, whatever its case, here or one object deeper."""
+        """Return the values of a key in any case, in this object and its direct children."""
         values = [value for key, value in self if key.strip().casefold() == name]
         return values or [value for _, inner in self if isinstance(inner, Pairs) for value in _list_values_of_key(inner, name)]
 
 
 class FoundObject(NamedTuple):
-    """A JSON object and its place in the text."""
+    """A JSON object and its position in the text."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ class FoundObject(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A decoded JSON value, and where its text ends."""
+    """A decoded JSON value and the position where its text ends."""
 
     value: Any
     end: int
@@ -70,7 +70,7 @@ def _list_values_of_key(pairs: Pairs, name: str) -> list[Any]:
 
 
 def format_json_value(value: Any) -> str:
-    """A decoded value as a reader is to see it: a text as it is, for its words are read as any words, all else as JSON."""
+    """Return a text value unchanged, and any other value as JSON, for a reader of answers."""
     return value if isinstance(value, str) else _format_as_json(value)
 
 
@@ -83,18 +83,18 @@ def _format_as_json(value: Any) -> str:
 
 
 def strip_fence(text: str) -> str:
-    """The text without a code fence around it."""
+    """Return the text without the code fence around it."""
     return text.strip("` \t\r\n").removeprefix("json").lstrip()
 
 
 def decode_json(text: str) -> Any:
-    """The value of a text that is JSON through and through; None for any other text."""
+    """Return the value if the whole text is JSON, else None."""
     result = decode_value_at(text, 0)
     return result.value if result and not text[result.end :].strip() else None
 
 
 def decode_value_at(text: str, start: int) -> Value | None:
-    """The JSON value that begins at `start`, if one does."""
+    """Return the JSON value that begins at `start`, or None."""
     try:
         return Value(*_PAIRS_DECODER.raw_decode(text, start))
     except (ValueError, RecursionError):
@@ -102,7 +102,7 @@ def decode_value_at(text: str, start: int) -> Value | None:
 
 
 def find_objects(text: str) -> Iterator[FoundObject]:
-    """Each outermost JSON object of the text, from the first to the last; what is no valid JSON is passed over."""
+    """Return the outermost JSON objects of the text in order. Invalid JSON is skipped."""
     place, failures = 0, 0
     while failures < _FAILURES and (opening := _OBJECT_START.search(text, place)):
         result = decode_value_at(text, opening.start())
@@ -115,9 +115,9 @@ def find_objects(text: str) -> Iterator[FoundObject]:
 
 
 def extract_answer(text: str, key: str, *, marked: bool = False) -> str:
-    """The end of the text, each JSON object that has the key replaced by `KEY:` and its value on lines of their own.
+    """Return the end of the text, with each JSON object that has the key replaced by `KEY:` and its value on separate lines.
 
-    `marked`: an object amid a reasoning may be a draft; only one that begins or ends the text is an answer.
+    `marked`: an object within reasoning may be a draft, so only one at the beginning or end of the text counts as an answer.
     """
     text = text[-LOOK_BACK_IN_JSON:]
     if f'"{key}"' not in text.casefold():

@@ -1,7 +1,7 @@
-"""Where a plain text names answer options, whole or by an unmistakable beginning.
+"""Where a plain text names answer options, by the full label or by an unambiguous beginning.
 
-A label is compared word by word (numbers are words too); punctuation between words is passed over, so that `Yes – often`,
-`yes, often` and `YES (often)` are one label and `Agree` is not found inside `Strongly agree`.
+Labels are compared word by word (numbers are words, too); punctuation between words is ignored, so that `Yes – often`,
+`yes, often` and `YES (often)` are one label, and `Agree` is not found inside `Strongly agree`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MANY = -1
 
 
 class Mention(NamedTuple):
-    """Option number `option` is named up to `end`; `whole` when by its full label."""
+    """A mention of option number `option` that ends at `end`; `whole` if by its full label."""
 
     option: int
     end: int
@@ -28,7 +28,7 @@ class Mention(NamedTuple):
 
 
 class _Node:
-    """One word of the tree of labels: the option that ends here, and the only option that passes here (or _MANY)."""
+    """A word in the tree of labels: the option that ends here, and the only option that continues here (or _MANY)."""
 
     __slots__ = ("children", "ends", "only")
 
@@ -39,7 +39,7 @@ class _Node:
 
 
 class Labels:
-    """The labels of one list of options, ready to be found."""
+    """The labels of one list of options, prepared for searching."""
 
     def __init__(self, options: Sequence[str]) -> None:
         self.names = tuple(options)
@@ -66,11 +66,11 @@ class Labels:
         self.numeric = self.numeric or words[0].isdigit()
 
     def find_starts(self, text: str) -> Iterator[re.Match[str]]:
-        """Each place where some label may begin."""
+        """Return each position where a label may begin."""
         return self._starts.finditer(text) if self._starts else iter(())
 
     def find_mentions(self, text: str, start: int) -> list[Mention]:
-        """The options that the words from `start` on may name, the longest reading first."""
+        """Return the options that the words from `start` on may name, longest match first."""
         mentions: list[Mention] = []
         node, place = self._root, start
         while (word := _WORD.match(text, place)) and (child := node.children.get(word[0])):
@@ -86,7 +86,7 @@ class Labels:
         return mentions[::-1]
 
     def match_exactly(self, text: str) -> int | None:
-        """The option whose label a plain text is, punctuation aside."""
+        """Return the option whose label equals the text, ignoring punctuation, or None."""
         node = self._root
         for word in _WORD.finditer(text) if self.distinct else ():
             child = node.children.get(word[0])
@@ -96,7 +96,7 @@ class Labels:
         return node.ends
 
     def remove_mentions(self, text: str) -> str:
-        """The text with the options that it names in full left out."""
+        """Return the text without the options that it names in full."""
         parts: list[str] = []
         position = 0
         for match in self.find_starts(text):
@@ -107,7 +107,7 @@ class Labels:
         return " ; ".join([*parts, text[position:]])
 
     def order_in(self, text: str) -> list[int]:
-        """The options a text names, in the order of their first mention."""
+        """Return the options that the text names, in order of first mention."""
         order: list[int] = []
         position = 0
         for match in self.find_starts(text):
@@ -123,5 +123,5 @@ class Labels:
 
 @lru_cache(maxsize=4096)
 def build_labels(options: tuple[str, ...]) -> Labels:
-    """`Labels`, made once for each list of options."""
+    """Build `Labels`, once per list of options."""
     return Labels(options)

@@ -1,4 +1,4 @@
-"""Names that are known: those that fit patterns, and the message about one that fits none."""
+"""Known names: those that match patterns, and the error about a pattern that matches none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def suggest_nearest(word: str, choices: Iterable[str]) -> str:
 
 
 def list_nearest(word: str, choices: Iterable[str], most: int = _MOST, describe: Callable[[str], str] = str) -> str:
-    """The known names that are most similar to the word, then some others: `gpt-4.1, grok-4.20, ... and 22 more`; `none` if no name is known.
+    """List the known names most similar to the word, then some others: `gpt-4.1, grok-4.20, ... and 22 more`, or `none`.
 
     At most `most` names, each formatted by `describe`.
     """
@@ -42,9 +42,10 @@ def list_nearest(word: str, choices: Iterable[str], most: int = _MOST, describe:
 
 
 def filter_by_patterns(names: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
-    """Those that fit any of the patterns, in their order; all without one. Raises ConfigError for a pattern that fits none.
+    """Return the names that match any of the patterns, in their order, or all if there are no patterns. Raises ConfigError for a pattern
+    without match.
 
-    `given_as`: what the patterns are called where they are given. The `*/` before a name that may be at any place is not repeated in the error.
+    `given_as`: what the error calls the patterns. The error omits the `*/` of a pattern that matches at any level.
     """
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):

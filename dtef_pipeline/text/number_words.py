@@ -1,7 +1,7 @@
 """Numbers in English words: `one hundred fifty-seven thousand`, `a hundred and five`, `three point one four`, `two and a half`.
 
-The grammar goes over a list of words once, from left to right. Words that follow each other without being one number are
-several (`five six`, `twenty twenty-four`). Ordinals (`twenty-first`, `fifth`) are no numbers.
+The words are read once from left to right. Consecutive words that do not form one number are several
+(`five six`, `twenty twenty-four`). Ordinals (`twenty-first`, `fifth`) are not numbers.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _MOST_DIGITS = 30
 
 
 class NumberRun(NamedTuple):
-    """A number that words say, and the place after the last of them."""
+    """A number in words, and the index after its last word."""
 
     value: Fraction
     end: int
 
 
 def read_number_at(words: Sequence[str], start: int = 0) -> NumberRun | None:
-    """The number in words that begins at word `start`, the longest there is; None: no number begins there.
+    """Return the longest number in words that begins at word `start`, or None.
 
-    Words are in lower case, hyphens taken apart: `["seventy", "two", "clips"]` gives 72 up to 2.
+    Words are lower case with hyphens split: `["seventy", "two", "clips"]` gives 72 with end 2.
     """
     sign, place = (-1, start + 1) if _word_at(words, start) in _SIGNS else (1, start)
     number = _read_whole(words, place)
@@ -52,7 +52,7 @@ def _word_at(words: Sequence[str], place: int) -> str:
 
 
 def _is_ordinal(words: Sequence[str], end: int) -> bool:
-    """Whether the words go on as in `twenty first`."""
+    """Whether the words continue as an ordinal, as in `twenty first`."""
     last, after = words[end - 1], _word_at(words, end)
     return after in ORDINALS_BELOW_TEN and (last in TENS_OF_WORDS or last == "hundred") and after != "second"
 
@@ -68,7 +68,7 @@ def _read_below_hundred(words: Sequence[str], place: int) -> tuple[int, int] | N
 
 
 def _read_below_thousand(words: Sequence[str], place: int) -> tuple[int, int] | None:
-    """Also `fifteen hundred`; `a` counts as one only before `hundred`."""
+    """Read a number below 1,000, or `fifteen hundred`; `a` counts as one only before `hundred`."""
     if _word_at(words, place) in _ARTICLES and _word_at(words, place + 1) == "hundred":
         hundreds, end = 1, place + 1
     elif _word_at(words, place) == "hundred":
@@ -103,7 +103,7 @@ def _read_whole(words: Sequence[str], place: int) -> NumberRun | None:
 
 
 def _read_multiplier(words: Sequence[str], place: int) -> tuple[int, int] | None:
-    """How many of what follows: `a` and nothing are one before a scale."""
+    """Read the multiplier before a scale word; `a` or no word is one."""
     if _word_at(words, place) in SCALES_OF_WORDS:
         return 1, place
     if _word_at(words, place) in _ARTICLES and _word_at(words, place + 1) in SCALES_OF_WORDS:
@@ -118,7 +118,7 @@ def _read_half(words: Sequence[str], place: int, sign: int) -> NumberRun | None:
 
 
 def _add_fraction_words(words: Sequence[str], number: NumberRun) -> NumberRun:
-    """`two and a half`, `six and three quarters`, `one half`."""
+    """Read `two and a half`, `six and three quarters`, `one half`."""
     if number.value == 1 and _word_at(words, number.end) == "half":
         return NumberRun(Fraction(1, 2), number.end + 1)
     if _word_at(words, number.end) != "and":
@@ -129,7 +129,7 @@ def _add_fraction_words(words: Sequence[str], number: NumberRun) -> NumberRun:
 
 
 def _add_decimals(words: Sequence[str], number: NumberRun) -> NumberRun:
-    """`three point one four`, `one point five million`."""
+    """Read `three point one four`, `one point five million`."""
     if _word_at(words, number.end) != "point" or _word_at(words, number.end + 1) not in BELOW_TWENTY:
         return number
     end, digits = number.end + 1, ""

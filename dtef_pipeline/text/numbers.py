@@ -1,21 +1,21 @@
-r"""The numbers that a text says, in figures and in words, with exact values and with their places.
+"""Find the numbers of a text, in figures and in words, with exact values and positions.
 
-What is a number:
+These are numbers:
 
-- figures with a sign, thousands in groups, decimals, an exponent, a currency before them: `-1,234.50`, `12 345`, `1_000`, `$18`, `.5`,
-  `1e3`, `4 x 10^3`, `2^{10}`;
-- fractions: `3/4`, `2 1/2`, `½`; a percent sign says nothing (`50%` is 50); `5k` and `1.5 million` are multiplied;
-- words: `one hundred fifty-seven thousand`, `a hundred`, `minus five`, `two and a half` (see `spoken_numbers`);
-- figures with a unit directly behind them: `300g`, `5pm`.
+- figures with a sign, grouped thousands, decimals, an exponent or a currency: `-1,234.50`, `12 345`, `1_000`, `$18`, `.5`, `1e3`,
+  `4 x 10^3`, `2^{10}`;
+- fractions: `3/4`, `2 1/2`, `½`; a percent sign is ignored (`50%` is 50); `5k` and `1.5 million` are multiplied;
+- words: `one hundred fifty-seven thousand`, `a hundred`, `minus five`, `two and a half` (see `number_words`);
+- figures directly followed by a unit: `300g`, `5pm`.
 
-What is none: ordinals (`5th`, `twenty-first`), clocks and ratios (`3:45`), dates and versions (`1.2.3`, `1/2/2020`), figures
-inside a name (`x1`, `legos_4x500`), powers of what is not a number (`m^2`), a denominator of zero, and more than 300 digits. A `-` behind a
-word or a number is a dash, and `minus` between two numbers is an operation. A `-` with a blank behind it is a dash of a list, but
-a sign behind `is`, `equals` and `=` (`the change is - 5`).
+These are not: ordinals (`5th`, `twenty-first`), clock times and ratios (`3:45`), dates and versions (`1.2.3`, `1/2/2020`), figures
+inside a name (`x1`, `legos_4x500`), powers of something else (`m^2`), a denominator of zero, and more than 300 digits. A `-` after a
+word or a number is a dash, and `minus` between two numbers is an operation. A `-` followed by a blank is a list dash, except
+after `is`, `equals` and `=`, where it is a sign (`the change is - 5`).
 
-What is a number whose value is not clear: commas that no rule sets (`1,23`, `5,000,00`, `1.234,56`), powers that are not worked out
-(`2^n`, `(3+4)^2`), and dozens in words (`two dozen` may mean 24, or two of what is counted in dozens, as `20 dozens` does where figures
-are used). All patterns are linear in the length of the text.
+These are numbers of unclear value: irregular commas (`1,23`, `5,000,00`, `1.234,56`), powers that are not computed
+(`2^n`, `(3+4)^2`), and dozens in words (`two dozen` may mean 24, or two if dozens are counted, as in `20 dozens`). All patterns are linear
+in the length of the text.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ _AROUND = " \t\r\n*_\"'`.,;:!?()[]"
 
 
 class FoundNumber(NamedTuple):
-    """A number, and where it stands: `text[start:end]`, without a percent sign or a unit."""
+    """A number and its position: `text[start:end]`, without a percent sign or unit."""
 
     value: Fraction
     start: int
@@ -112,7 +112,7 @@ class FoundNumber(NamedTuple):
 
 
 def find_numbers(text: str) -> Iterator[FoundNumber]:
-    """All numbers of a text that is `align_lower` already, from left to right."""
+    """Return all numbers of a text from left to right. The text must have passed `align_lower`."""
     for match in _NEXT.finditer(text):
         if match["words"]:
             yield from _read_number_words(text, match)
@@ -129,7 +129,7 @@ def _read_unclear_number(match: re.Match[str]) -> FoundNumber:
 
 
 def parse_exact_number(text: str) -> Fraction | None:
-    """The number that a whole text is, punctuation around it, currency and a percent sign aside; None: it is not one number."""
+    """Return the number if the whole text is one number, ignoring surrounding punctuation, currency and a percent sign, else None."""
     lower = align_lower(text).strip(_AROUND.replace(".", "")).rstrip(_AROUND)
     first = next(find_numbers(lower), None)
     if first is None or not first.is_clear or first.start or lower[first.end :].strip() not in ("", "%", "percent"):
@@ -138,17 +138,17 @@ def parse_exact_number(text: str) -> Fraction | None:
 
 
 def is_same_number(a: Fraction, b: Fraction) -> bool:
-    """Whether a is b but for the last digits: |a - b| <= 1e-6 max(1, |b|), with exact arithmetic."""
+    """Whether |a - b| <= 1e-6 max(1, |b|), in exact arithmetic."""
     return abs(a - b) * 1_000_000 <= max(Fraction(1), abs(b))
 
 
 def convert_to_json_number(value: Fraction) -> int | float:
-    """A whole number as int where a float could not hold it better, anything else as float."""
+    """Return an int for a whole number that a float cannot represent better, else a float."""
     return int(value) if value.denominator == 1 and abs(value) < 2**53 else float(value)
 
 
 def format_figures(value: Fraction) -> str:
-    """One spelling for one value: `72`, `14.8`, `1/3`; `72.0` and `seventy-two` come out alike."""
+    """Return one spelling per value: `72`, `14.8`, `1/3`; `72.0` and `seventy-two` give the same."""
     shift = 0
     while 10**shift % value.denominator and shift < 18:
         shift += 1
@@ -160,7 +160,7 @@ def format_figures(value: Fraction) -> str:
 
 
 def _is_sign(text: str, start: int) -> bool:
-    """Whether a `minus` here belongs to the number behind it: no number stands before it."""
+    """Whether a `minus` belongs to the number after it, because no number precedes it."""
     return _SIGN_STANDS_AFTER.search(text, max(0, start - 20), start) is not None
 
 
@@ -188,7 +188,7 @@ def _read_number_words(text: str, match: re.Match[str]) -> Iterator[FoundNumber]
 
 
 def _take_words(tokens: list[re.Match[str]], place: int) -> list[str]:
-    """The words up to a comma that ends a number: one that no scale stands before."""
+    """Return the words up to a comma that ends a number, unless a scale word precedes the comma."""
     words: list[str] = []
     for token in tokens[place : place + _MOST_WORDS]:
         if token[0] != ",":
@@ -208,7 +208,7 @@ def _find_run_end(tokens: list[re.Match[str]], place: int, run: NumberRun) -> in
 
 
 def _read_hyphened_part(text: str, value: Fraction, end: int) -> tuple[Fraction, int]:
-    """`two-thirds`."""
+    """Read a hyphenated fraction such as `two-thirds`."""
     part = _HYPHENED_PART.match(text, end)
     if part is None or not 0 < abs(value) < 20 or (parts := _PARTS_BEHIND_HYPHEN.get(part[1])) is None:
         return value, end
@@ -216,7 +216,7 @@ def _read_hyphened_part(text: str, value: Fraction, end: int) -> tuple[Fraction,
 
 
 def _is_before_ordinal(text: str, end: int, last: str) -> bool:
-    """`twenty-first`, `one hundred third`."""
+    """Whether the words continue as an ordinal: `twenty-first`, `one hundred third`."""
     if last not in TENS_OF_WORDS and last != "hundred":
         return False
     following = _FOLLOWING_WORD.match(text, end)
@@ -242,7 +242,7 @@ def _apply_sign(text: str, match: re.Match[str], value: Fraction) -> Fraction:
 
 
 def _read_mixed_number(text: str, match: re.Match[str]) -> Iterator[FoundNumber]:
-    """`2 1/2`; but `5 7/3` and `10 20/40` are two numbers each, of which the fraction may be none."""
+    """Read `2 1/2` as one number; `5 7/3` and `10 20/40` are two numbers each."""
     over, _, under = match["part"].partition("/")
     integer, parts = int(match["whole"]), int(under)
     if 0 < int(over) < parts <= 100:
@@ -275,7 +275,7 @@ def _read_value(match: re.Match[str]) -> Fraction | None:
 
 
 def _raise_to_power(base: Fraction, power: int, digits: int) -> Fraction | None:
-    """`10^3`; None: too many digits, or zero in a denominator."""
+    """Return the value of `10^3`, or None if it has too many digits or a zero denominator."""
     if abs(power) * digits > _MOST_FIGURES or (power < 0 and not base):
         return None
     return base**power

@@ -1,4 +1,4 @@
-"""Whether a page of a server sent a request, by the headers `Host` and `Origin` (RFC 9110, RFC 6454)."""
+"""Whether a request comes from a page of the same server, by the headers `Host` and `Origin` (RFC 9110, RFC 6454)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PORTS = {"http": "80", "https": "443"}
 
 
 class Origin(NamedTuple):
-    """Scheme, host and port, in lower case."""
+    """Scheme, host and port in lower case."""
 
     scheme: str
     host: str
@@ -20,21 +20,21 @@ class Origin(NamedTuple):
 
 
 def parse_origin(scheme: str, authority: str) -> Origin | None:
-    """The origin of `http` and `127.0.0.1:3000`; the port is that of the scheme where none is named. None: it is no host with a port."""
+    """Return the origin of a scheme and a host such as `127.0.0.1:3000`, with the scheme's default port, or None if it is not a host."""
     match = _AUTHORITY.fullmatch(authority.lower())
     return Origin(scheme, match[1], match[2] or _PORTS.get(scheme, "")) if match else None
 
 
 def read_origin(header: str) -> Origin | None:
-    """What the header `Origin` names. None: `null`, or no origin of a page that was served over HTTP."""
+    """Return the origin that the header `Origin` names, or None if it is `null` or not an HTTP origin."""
     scheme, separator, authority = header.lower().partition("://")
     return parse_origin(scheme, authority) if separator and scheme in _PORTS else None
 
 
 def parse_hosts(text: str) -> tuple[str, ...]:
-    """Host names of a setting, separated by commas or white space, in lower case. A port, which is not compared, is left out.
+    """Return the host names of a setting (separated by commas or white space) in lower case, without ports.
 
-    Raises ValueError with the first that is not a name of a host, such as an address that begins with `https://`.
+    Raises ValueError for the first entry that is not a host name, such as one that begins with `https://`.
     """
     names = re.split(r"[\s,]+", text.strip()) if text.strip() else []
     hosts = []
@@ -47,11 +47,11 @@ def parse_hosts(text: str) -> tuple[str, ...]:
 
 
 def list_served_hosts(bound_to: str) -> tuple[str, ...]:
-    """The hosts of a server that are allowed without a setting: those of this computer, and the one it is bound to."""
+    """List the hosts of a server that need no setting: this computer's, and the one that the server is bound to."""
     origin = parse_origin("http", _bracket_ipv6(bound_to))
     return tuple(dict.fromkeys([*LOOPBACK_HOSTS, *([origin.host] if origin else [])]))
 
 
 def _bracket_ipv6(host: str) -> str:
-    """An address of IPv6 as it stands in a URL."""
+    """Return an IPv6 address as URLs write it."""
     return f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host

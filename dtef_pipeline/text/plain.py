@@ -1,6 +1,6 @@
-"""A response as the readers see it: no thinking, no decoration, one spelling of digits, dashes and spaces.
+"""Normalise a response for the readers: no thinking, no markup, one spelling of digits, dashes and spaces.
 
-Everything here is linear in the length of the text.
+All functions are linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _NOT_A_VALUE = ("<super>", "<sub>", "<circle>")
 
 
 class _Plain(dict[int, str]):
-    """Translation table for `str.translate`: compatibility forms one character at a time, so that no text is quadratic."""
+    """Translation table for `str.translate` that replaces compatibility forms one character at a time, in linear time."""
 
     def __missing__(self, code: int) -> str:
         char = _plain_character(chr(code))
@@ -83,10 +83,10 @@ _TABLE = _Plain(_ASCII | {ord(c): "" for c in _DELETED} | {ord(c): r for c, r in
 
 
 def strip_thinking(text: str) -> str:
-    """The text outside `<think>...</think>` and its kin, or in the last channel `final` where a reply comes in channels (gpt-oss).
+    """Return the text outside `<think>...</think>` and similar tags, or the last channel `final` of a reply in channels (gpt-oss).
 
-    An opening tag that is never closed hides all that follows; a closing tag that was never opened (some chat templates
-    open it in the prompt) hides all that precedes. A tag in backticks, or in code that closes what it opens, is quoted, and hides nothing.
+    An opening tag without an end hides everything after it; a closing tag without a start (some chat templates
+    open it in the prompt) hides everything before it. A tag in backticks, or in code that also closes it, is a quotation and hides nothing.
     """
     if (bare := _BARE_CHANNELS.match(text)) is not None:
         return text[bare.end() :]
@@ -119,7 +119,7 @@ def _extract_final_channel(text: str) -> str:
 
 
 def _find_thinking_tags(text: str) -> Iterator[re.Match[str]]:
-    """The tags that are meant as such. Between an opening tag and its closing one no code is looked for: drafts break off."""
+    """Find the tags that are not quotations. Code between an opening and a closing tag is not parsed, because drafts break off."""
     place, thinking = 0, False
     for tag in _THINKING.finditer(text):
         while not thinking and (mark := text.find("`", place, tag.start())) >= 0:
@@ -143,7 +143,9 @@ def _decode_escape(match: re.Match[str]) -> str:
 
 
 def normalise_text(text: str) -> str:
-    """Case folded, quotes and emphasis gone, single spaces, no blank lines, ASCII digits and signs, `\\u00e9` as é."""
+    r"""Return the text case folded, without quotes and emphasis, with single spaces, no blank lines, ASCII digits and signs, and `\u00e9` as
+    é.
+    """
     if "\\u" in text:
         text = _ESCAPED.sub(_decode_escape, text)
     text = text.translate(_TABLE).casefold()
@@ -151,10 +153,10 @@ def normalise_text(text: str) -> str:
 
 
 def take_recent(places: Iterable[re.Match[str]], n: int) -> Iterable[re.Match[str]]:
-    """The last places where a pattern is found, in order, where there are n options."""
+    """Return the last matches of a pattern, in order, for n options."""
     return deque(places, maxlen=RECENT + 4 * n)
 
 
 def extract_answer_text(text: str, look_back: int = LOOK_BACK) -> str:
-    """What of a response is read: the end of the plain text outside the thinking."""
+    """Return the part of a response that is read: the end of the plain text outside the thinking."""
     return normalise_text(strip_thinking(text)[-look_back:])

@@ -1,4 +1,4 @@
-"""Texts of others on a terminal: what a terminal would obey is shown and not done."""
+"""Safe output of foreign texts on a terminal: control characters are shown as numbers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 
 
 def escape_terminal(text: str) -> str:
-    r"""The text with every character that a terminal would obey as its number: `\x1b[31m` for the escape sequence of red.
+    r"""Return the text with every terminal control character as its number: `\x1b[31m` for the escape sequence of red.
 
-    Tabs and line ends stay; the line end of Windows becomes that of Unix.
+    Tabs and line ends stay; Windows line ends become Unix ones.
     """
     return _OBEYED.sub(_escape_control, text.replace("\r\n", "\n"))
 

@@ -1,12 +1,13 @@
-"""Long texts in little room."""
+"""Shorten long texts in the middle."""
 
 from __future__ import annotations
 
 
 def shorten(words: str, most: int, *, end: float = 0.5) -> str:
-    """Shortens a text of more than `most` characters in the middle; `end` is the share of the characters kept for the end.
+    """Shorten a text of more than `most` characters in the middle. `end`: share of the characters kept for the end.
 
-    The end is kept because names and sentences that begin alike often differ only there. The cut is between words if both parts have spaces.
+    The end is kept because names and sentences with the same beginning often differ only there. The cut is between words if both parts have
+    spaces.
     """
     if len(words) <= most:
         return words

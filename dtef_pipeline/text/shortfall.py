@@ -1,4 +1,4 @@
-"""What came of what was asked for, in words."""
+"""Describe how much of the planned work was not done."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dtef_pipeline.text.quantity_words import format_count
 
 
 def describe_shortfall(total: int, n_done: int, n_stopped: int, n_failed: int, words: tuple[str, str]) -> str:
-    """`12 of 24 episodes were played: a budget ended 9, 2 failed, 1 is not made`; empty where all came.
+    """Return `12 of 24 episodes were played: a budget ended 9, 2 failed, 1 is not made`, or "" if nothing is missing.
 
-    `words`: the noun, and what was to be done: `("episode", "played")`. `n_stopped`: those that a budget ended.
+    `words`: the noun and the participle, `("episode", "played")`. `n_stopped`: those that a budget stopped.
     """
     if n_done >= total:
         return ""

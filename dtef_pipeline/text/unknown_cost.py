@@ -1,4 +1,4 @@
-"""What is not known of a cost, in words."""
+"""Describe costs of which a part is unknown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dtef_pipeline.text.quantity_words import format_count
 
 
 def describe_unknown_cost(attempts: int, most_usd: float | None) -> str:
-    """`3 attempts of unknown cost, at most $0.0120`; empty where there are none. `most_usd` None, NaN or 0: no price bounds it."""
+    """Return `3 attempts of unknown cost, at most $0.0120`, or "" without such attempts. `most_usd` None, NaN or 0: no price bounds it."""
     if not attempts:
         return ""
     bound = f", at most ${most_usd:,.4f}" if most_usd and not math.isnan(most_usd) else ""
@@ -18,7 +18,7 @@ def describe_unknown_cost(attempts: int, most_usd: float | None) -> str:
 
 
 def format_cost(cost_usd: float | None, attempts: int, most_usd: float | None = None) -> str:
-    """Dollars as people read them: what is known, and the attempts of unknown cost beside it. Unknown is not 0."""
+    """Return the known dollars and the attempts of unknown cost. Unknown is never shown as 0."""
     is_bounded = bool(most_usd and not math.isnan(most_usd))
     unknown = describe_unknown_cost(attempts, most_usd) if is_bounded else f"{attempts:,} of unknown cost"
     if cost_usd is None or math.isnan(cost_usd):
@@ -27,13 +27,13 @@ def format_cost(cost_usd: float | None, attempts: int, most_usd: float | None = 
 
 
 def format_row_cost(row: Mapping[Any, Any]) -> str:
-    """The same of a row of a table of costs. Responses of before attempts were counted are in `unpriced` alone."""
+    """Return `format_cost` of a row of the costs table. Responses from before attempts were counted appear only in `unpriced`."""
     attempts = max(int(row["unknown_cost_attempts"]), int(row["unpriced"]))
     return format_cost(row["cost_usd"], attempts, row["unknown_cost_usd_most"])
 
 
 def format_short_costs(cost_usd: float | None, attempts: int, most_usd: float | None) -> list[str]:
-    """The same in cents, as parts of a longer line; nothing where nothing was paid."""
+    """Return the costs in cents as parts of a longer line; empty if nothing was paid."""
     parts = ["cost unknown"] if cost_usd is None else []
     if cost_usd:
         parts = [f"${cost_usd:.2f}" if cost_usd >= 0.01 else "under $0.01"]

@@ -1,4 +1,4 @@
-"""Texts of others on a page: a character that nobody sees stands there as its number."""
+"""Safe display of foreign texts on a page: invisible characters are shown as numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ variants that no font has. `visible` of `site/static/site.js` has the same."""
 
 
 def make_visible(text: str) -> str:
-    """The text with every character that cannot be seen as its number: `⟨U+202E⟩`. The line end of Windows becomes that of Unix."""
+    """Return the text with every invisible character as its number: `⟨U+202E⟩`. Windows line ends become Unix ones."""
     if text.isascii() and text.isprintable():
         return text
     return SHOWN_AS_NUMBERS.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text.replace("\r\n", "\n"))

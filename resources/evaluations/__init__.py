@@ -1,1 +1,1 @@
-"""Evaluations that were asked for over HTTP: what is stored of them."""
+"""Stored evaluations that were requested over HTTP."""

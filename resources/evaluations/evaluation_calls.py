@@ -1,4 +1,4 @@
-"""How many requests of an evaluation were answered: as its stages tell it in their events, in numbers and in words."""
+"""Counts of an evaluation's answered requests, from the events of its stages, in numbers and words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CallCounts(NamedTuple):
 
     @property
     def asked(self) -> int:
-        """All that were to be asked."""
+        """The number of requests to send."""
         return sum(self)
 
     def build_json(self) -> dict[str, int]:
@@ -30,7 +30,7 @@ class CallCounts(NamedTuple):
 
 
 class StageCalls(NamedTuple):
-    """What became of the requests of one stage."""
+    """The outcome of one stage's requests."""
 
     counts: CallCounts
     why_failed: str | None = None
@@ -39,13 +39,13 @@ class StageCalls(NamedTuple):
     """The budget that ended."""
 
     def build_json(self) -> dict[str, Any]:
-        """The members of the event in which a stage reports these counts."""
+        """Return the members of the event that reports these counts."""
         why = {"why_failed": self.why_failed, "why_skipped": self.why_skipped}
         return {"calls": self.counts.build_json(), **{name: reason for name, reason in why.items() if reason is not None}}
 
     @property
     def unanswered_note(self) -> str | None:
-        """Which requests were not answered, in a sentence; None: all were."""
+        """A sentence on the unanswered requests, or None if there are none."""
         of = self.counts
         if not (missing := of.asked - of.answered):
             return None
@@ -59,7 +59,7 @@ class StageCalls(NamedTuple):
 
 
 class EvaluationCalls(NamedTuple):
-    """What became of all requests of an evaluation, by stage."""
+    """The outcome of an evaluation's requests, by stage."""
 
     stages: Mapping[str, StageCalls]
 
@@ -69,12 +69,12 @@ class EvaluationCalls(NamedTuple):
 
     @property
     def is_without_answer(self) -> bool:
-        """Something was to be asked, and nothing was answered."""
+        """Whether there were requests and none was answered."""
         return self.counts.asked > 0 and self.counts.answered == 0
 
     @property
     def unanswered_note(self) -> str | None:
-        """Which requests were not answered, in words, by stage where several ask; None: all were."""
+        """A note on the unanswered requests, by stage if there are several, or None if all were answered."""
         notes_by_stage = {stage: calls.unanswered_note for stage, calls in self.stages.items()}
         by_stage = [
             f"{stage}: {words}" if len(notes_by_stage) > 1 else words for stage, words in notes_by_stage.items() if words
@@ -82,12 +82,12 @@ class EvaluationCalls(NamedTuple):
         return "; ".join(by_stage) or None
 
     def build_json(self) -> dict[str, Any]:
-        """The member `calls` of the last event: the sums, and `stages` by name."""
+        """Return the member `calls` of the last event: the sums, and `stages` by name."""
         return {**self.counts.build_json(), "stages": {stage: part.counts.build_json() for stage, part in self.stages.items()}}
 
 
 def sum_reported_calls(events: Iterable[Event]) -> EvaluationCalls | None:
-    """The last counts of requests that each stage reported; None: no stage reported any, as in runs without requests."""
+    """Return the last counts that each stage reported, or None without any, as in runs without requests."""
     stages: dict[str, StageCalls] = {}
     for event in events:
         if event.kind == "item" and "calls" in event.data:
@@ -98,7 +98,7 @@ def sum_reported_calls(events: Iterable[Event]) -> EvaluationCalls | None:
 
 
 def count_calls_left(events: Iterable[Event]) -> int:
-    """How many requests the stage that asked last was still to make, as far as it knew."""
+    """Return how many requests the last active stage still had to send, as far as known."""
     progress: Mapping[str, Any] = {"of": 0}
     last: Mapping[str, Any] = {"asked": 0}
     for event in events:

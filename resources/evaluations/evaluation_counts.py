@@ -1,4 +1,4 @@
-"""Numbers about evaluations, counted by the database: none of them is read for it."""
+"""Numbers about evaluations, counted by the database without reading any evaluation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNENDED = sa.select(sa.func.count().label("n")).select_from(tables.evaluations)
 
 
 def count_unended(store: EvaluationStore, submitted_by: str | None = None) -> int:
-    """How many evaluations have not ended; `submitted_by`: of those alone that this one has submitted."""
+    """Return how many evaluations have not ended; `submitted_by`: only those of this sender."""
     statement = _UNENDED
     if submitted_by is not None:
         statement = statement.where(tables.evaluations.c.submitted_by == replace_surrogates(submitted_by))
@@ -32,9 +32,9 @@ def count_unended(store: EvaluationStore, submitted_by: str | None = None) -> in
 
 
 def count_unended_if_present(location: str | Path, patience_s: float) -> int:
-    """How many evaluations of a response store have not ended, which may not be there: nothing is made.
+    """Return how many evaluations of a response store have not ended; creates nothing if the store does not exist.
 
-    `patience_s`: how long to wait for a server that is away. Raises ConfigError and StoreError.
+    `patience_s`: how long to wait for an unreachable server. Raises ConfigError and StoreError.
     """
 
     def count_rows(connection: sa.Connection) -> int:
@@ -45,7 +45,7 @@ def count_unended_if_present(location: str | Path, patience_s: float) -> int:
 
 
 def last_event_at(store: EvaluationStore) -> datetime | None:
-    """When something happened last to an evaluation: to those that run, or the last submission or end. None: there is none."""
+    """Return the time of the last submission, end, or event of a running evaluation, or None."""
     ends, fields = tables.evaluation_ends.c, tables.evaluations.c
     times = [store.rows(sa.select(sa.func.max(column).label("at")))[0]["at"] for column in (fields.submitted_at, ends.ended_at)]
     event_times = [
@@ -57,9 +57,9 @@ def last_event_at(store: EvaluationStore) -> datetime | None:
 
 
 def sum_bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
-    """What all calls cost that the runs of an evaluation asked for themselves: `usd` (None: no cost is known), `calls` that were answered,
-    `prompt_tokens`, `completion_tokens`, and `unpriced`, the attempts whose cost is not known, which cost at most `unpriced_usd_most` where
-    that is known. Responses that were stored before cost nothing again.
+    """Return the cost of all calls that an evaluation's runs made themselves: `usd` (None if no cost is known), `calls` answered,
+    `prompt_tokens`, `completion_tokens`, and `unpriced`, the attempts of unknown cost, which cost at most `unpriced_usd_most` where that
+    is known. Cache hits cost nothing.
     """
     column, number = responses.c, sa.func.count
     unknown = sa.func.coalesce(column.unknown_cost_attempts, 0)
@@ -92,5 +92,5 @@ def sum_bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
 
 
 def round_dollars(usd: float | None) -> float | None:
-    """Dollars, rounded for reports: 4.53 for a sum of floats of 4.529999999999999."""
+    """Round dollars for reports: 4.53 for a sum of floats of 4.529999999999999."""
     return None if usd is None else round(usd, _TOLD_DECIMALS)

@@ -1,6 +1,6 @@
-"""The store of evaluations that were asked for over HTTP, beside the responses: append-only, shared by the API, Dagster and its runs.
+"""The store of evaluations requested over HTTP, beside the responses: append-only, shared by the API, Dagster and its runs.
 
-How a run goes is read from Dagster's event log: the store of an evaluation holds what was asked, and what it came to.
+A run's progress is read from Dagster's event log; the store holds an evaluation's request and its result.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _WORDS_SOUGHT = 10
 
 
 class RunSpec(NamedTuple):
-    """One run of an evaluation before it has an id: a partition, and what else tells it from the others, such as its persona."""
+    """One run of an evaluation before it has an id: a partition and other distinguishing fields, such as its persona."""
 
     key: str
     asks: Mapping[str, Any]
 
 
 class EvaluationRun(NamedTuple):
-    """A part of an evaluation that has a state and results of its own: in games a persona in a scenario, elsewhere a partition."""
+    """A part of an evaluation with its own state and results: in games a persona in a scenario, elsewhere a partition."""
 
     run_id: str
     queue_id: str
@@ -53,7 +53,7 @@ class EvaluationRun(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """What was asked for in one manifest."""
+    """The evaluation that one manifest requests."""
 
     queue_id: str
     family: str
@@ -67,7 +67,7 @@ class Evaluation(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that happened to an evaluation. `seq` counts from 1 without gaps."""
+    """An event of an evaluation. `seq` counts from 1 without gaps."""
 
     seq: int
     kind: EventKind
@@ -76,7 +76,7 @@ class Event(NamedTuple):
 
 
 class RunLogEvent(NamedTuple):
-    """An event of an evaluation in a log of runs. Its kind is `started` or `item`."""
+    """An event of an evaluation in a run log. Its kind is `started` or `item`."""
 
     kind: EventKind
     data: Mapping[str, Any]
@@ -87,16 +87,16 @@ class RunLog(Protocol):
     """Where runs report their progress: Dagster's run storage and event log."""
 
     def events(self, queue_id: str) -> Sequence[RunLogEvent]:
-        """The events of an evaluation's runs, in an order that later events do not change. Raises StoreError."""
+        """Return the events of an evaluation's runs, in an order unchanged by later events. Raises StoreError."""
         ...
 
     def ids_with_runs(self, queue_ids: Sequence[str]) -> Collection[str]:
-        """Those of these evaluations of which a run has begun. Raises StoreError."""
+        """Return the evaluations of which a run has begun. Raises StoreError."""
         ...
 
 
 class NoRunLog:
-    """The log of those who need no more than what is stored."""
+    """An empty log, for users who need only what is stored."""
 
     def events(self, queue_id: str) -> Sequence[RunLogEvent]:
         return ()
@@ -106,7 +106,7 @@ class NoRunLog:
 
 
 def has_evaluations(location: str | Path) -> bool:
-    """Whether somebody has asked for an evaluation in this response store. Nothing is made. Raises StoreError."""
+    """Return whether this response store has the table of evaluations. Creates nothing. Raises StoreError."""
     return read_if_there(location, lambda connection: sa.inspect(connection).has_table(tables.evaluations.name), False)
 
 
@@ -116,7 +116,7 @@ class EvaluationStore(DatabaseStore):
     def __init__(
         self, location: str | Path | ResponseDatabase, log: RunLog | None = None, clock: Callable[[], datetime] = get_utc_now
     ) -> None:
-        """Open the evaluations, and make what is not there. Arguments and errors as those of `DatabaseStore`; `log`: where runs tell of them."""
+        """Open the evaluations and create missing tables. Arguments and errors as for `DatabaseStore`; `log`: where runs report."""
         super().__init__(location, clock)
         self.log: RunLog = log or NoRunLog()
         tables.make_evaluation_tables(self.database)
@@ -130,9 +130,9 @@ class EvaluationStore(DatabaseStore):
         who: str,
         idempotency_key: str | None = None,
     ) -> tuple[Evaluation, bool]:
-        """Store an evaluation; returns it, and whether it is new.
+        """Store an evaluation and return it with whether it is new.
 
-        With a key that `who` has given before, the evaluation of then. Raises IdempotencyConflict when that was of another manifest.
+        For a key that `who` has used before, return the earlier evaluation. Raises IdempotencyConflict if its manifest differs.
         """
         queue_id, now = uuid.uuid4().hex, self.clock()
         row = {
@@ -162,7 +162,7 @@ class EvaluationStore(DatabaseStore):
         return self.evaluation(stored_id), stored_id == queue_id
 
     def find_submitted(self, family: str, manifest: Mapping[str, Any], who: str, idempotency_key: str) -> Evaluation | None:
-        """What `who` has submitted with this key; None: nothing yet. Raises IdempotencyConflict when that was of another manifest."""
+        """Return the evaluation that `who` submitted with this key, or None. Raises IdempotencyConflict if its manifest differs."""
         column, sought = tables.evaluations.c, (replace_surrogates(who), replace_surrogates(idempotency_key))
         statement = sa.select(column.queue_id).where(column.submitted_by == sought[0], column.idempotency_key == sought[1])
         if not self.rows(statement):
@@ -175,14 +175,14 @@ class EvaluationStore(DatabaseStore):
         return self.evaluation(self.database.read(lambda connection: _find_submitted_before(connection, row)))
 
     def evaluation(self, queue_id: str) -> Evaluation:
-        """Raises UnknownEvaluation."""
+        """Return an evaluation. Raises UnknownEvaluation."""
         evaluations = self._read_evaluations(sa.select(tables.evaluations).where(tables.evaluations.c.queue_id == queue_id))
         if not evaluations:
             raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
         return evaluations[0]
 
     def run(self, run_id: str) -> tuple[Evaluation, EvaluationRun]:
-        """A run with its evaluation. Raises UnknownEvaluation."""
+        """Return a run with its evaluation. Raises UnknownEvaluation."""
         evaluation = self.evaluation(run_id[:_QUEUE_ID_LENGTH])
         match = next((run for run in evaluation.runs if run.run_id == run_id), None)
         if match is None:
@@ -192,10 +192,10 @@ class EvaluationStore(DatabaseStore):
     def latest(
         self, most: int = 100, before: str | None = None, status: EvaluationStatus | None = None, words: str = ""
     ) -> list[Evaluation]:
-        """The evaluations submitted last, the newest first, without their runs, which are many.
+        """Return the evaluations submitted last, newest first, without their many runs.
 
-        `before`: the queue id that they are older than. `status`: only those that have it. `words`: only those in whose id, family, manifest,
-        partitions or sender each word stands. Raises UnknownEvaluation.
+        `before`: only those older than this queue id. `status`: only those with it. `words`: only those in whose id, family, manifest, plan
+        or sender each of the first ten words occurs. Raises UnknownEvaluation.
         """
         column = tables.evaluations.c
         columns = [field for field in column if field is not column.runs]
@@ -218,20 +218,20 @@ class EvaluationStore(DatabaseStore):
         return self._read_evaluations(statement)
 
     def open_evaluations(self) -> list[Evaluation]:
-        """Those that have not ended, the first submitted first."""
+        """Return evaluations that have not ended, first submitted first."""
         return self._read_evaluations(
             sa.select(tables.evaluations).where(tables.has_not_ended()).order_by(tables.evaluations.c.place)
         )
 
     def waiting(self) -> list[str]:
-        """Queue ids of those that neither started nor ended, the first submitted first."""
+        """Return queue ids of evaluations neither started nor ended, first submitted first."""
         column = tables.evaluations.c
         rows = self.rows(sa.select(column.queue_id).where(tables.has_not_ended()).order_by(column.place))
         started_ids = set(self.log.ids_with_runs([row["queue_id"] for row in rows]))
         return [row["queue_id"] for row in rows if row["queue_id"] not in started_ids]
 
     def end(self, queue_id: str, kind: EventKind, data: Mapping[str, Any]) -> bool:
-        """Store the last event of an evaluation; returns whether it had not ended before. Raises UnknownEvaluation."""
+        """Store an evaluation's last event; return whether it had not ended before. Raises UnknownEvaluation."""
         events = self.events(queue_id)
         began = next((event.happened_at for event in events if event.kind == "started"), None)
         row = {"queue_id": queue_id, "seq": len(events) + 1, "kind": kind, "data": canonical_json(data)}
@@ -240,7 +240,7 @@ class EvaluationStore(DatabaseStore):
         return self.database.write(lambda connection: connection.execute(insert, row).rowcount > 0)
 
     def events(self, queue_id: str, after: int = 0, most: int | None = None) -> list[Event]:
-        """The events with a number above `after`, in their order. Raises UnknownEvaluation."""
+        """Return the events with a number above `after`, in order. Raises UnknownEvaluation."""
         first, end = self._read_ends([queue_id]).get(queue_id, (None, None))
         if first is None:
             raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
@@ -250,16 +250,16 @@ class EvaluationStore(DatabaseStore):
         return [event for event in events if event.seq > after][:most]
 
     def list_brief_events(self, queue_ids: Sequence[str]) -> dict[str, list[Event]]:
-        """The events of several evaluations, by queue id: of those that have ended what is stored alone, without their items."""
+        """Return the events of several evaluations by queue id; of ended ones only the stored events, without items."""
         return {
             queue_id: self.events(queue_id) if end is None else [first, *end.start, end.event]
             for queue_id, (first, end) in self._read_ends(queue_ids).items()
         }
 
     def ask_to_cancel(self, queue_id: str, who: str) -> bool:
-        """Note that somebody wants the evaluation to end, with a row of the log of actions; returns whether that is new.
+        """Record a request to cancel the evaluation, with a row in the log of actions; return whether it is new.
 
-        Raises UnknownEvaluation, and EvaluationEnded where it has ended already.
+        Raises UnknownEvaluation, and EvaluationEnded if it has ended already.
         """
         now = self.clock()
         row = {"queue_id": queue_id, "who": replace_surrogates(who), "asked_at": microseconds(now)}
@@ -284,13 +284,13 @@ class EvaluationStore(DatabaseStore):
         return self.database.write(work)
 
     def cancels(self, queue_ids: Sequence[str]) -> dict[str, str]:
-        """Who asked for the end of which of these evaluations."""
+        """Return who requested to cancel which of these evaluations."""
         cancel = tables.evaluation_cancels.c
         rows = self.rows(sa.select(cancel.queue_id, cancel.who).where(cancel.queue_id.in_(queue_ids)))
         return {row["queue_id"]: row["who"] for row in rows}
 
     def _read_ends(self, queue_ids: Sequence[str]) -> dict[str, tuple[Event, _End | None]]:
-        """The first event of each of these evaluations, and its end where it has ended."""
+        """Return the first event of each evaluation, and its end if it has ended."""
         column, ends = tables.evaluations.c, tables.evaluation_ends
         columns = (column.queue_id, column.family, column.run_count, column.submitted_at)
         of_end = (ends.c.seq, ends.c.kind, ends.c.data, ends.c.started_at, ends.c.ended_at)
@@ -335,7 +335,7 @@ class _End(NamedTuple):
 
     @property
     def start(self) -> list[Event]:
-        """The event `started`, where it had begun."""
+        """The event `started`; empty if the evaluation never began."""
         return [] if self.started_at is None else [Event(2, "started", {}, self.started_at)]
 
 

@@ -1,7 +1,7 @@
-"""The tables of evaluations that were asked for over HTTP, in the database of the response store: what Dagster does not keep of them.
+"""The tables of evaluations requested over HTTP, in the database of the response store: the data that Dagster does not store.
 
-That is what was asked, by whom, who wants it to end, and what it came to. How its run goes is in Dagster's run storage and event log.
-Rows are added to them and never changed or taken away.
+These are the request, its sender, cancellations and the result. A run's progress is in Dagster's run storage and event log. The tables are
+append-only.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ evaluation_cancels = sa.Table(
 
 
 def has_not_ended() -> sa.ColumnElement[bool]:
-    """Of a row of `evaluations`."""
+    """Return the condition for rows of `evaluations`."""
     return ~sa.exists().where(evaluation_ends.c.queue_id == evaluations.c.queue_id)
 
 
 def make_evaluation_tables(database: ResponseDatabase) -> None:
-    """Make what is missing. Raises StoreError when newer code wrote the tables."""
+    """Create missing tables. Raises StoreError if newer code wrote them."""
     make_tables(database, evaluation_versions, EVALUATION_SCHEMA_VERSION, "the evaluations were", extra=actions)

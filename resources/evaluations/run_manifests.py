@@ -1,4 +1,4 @@
-"""Which code and which configuration is at work: what a stored response, or a pair of them, can be followed back to."""
+"""The code version and configuration to which a stored response, or a pair of responses, can be traced."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RELEASED_AS = "dtef-pipeline"
 
 @cache
 def code_version() -> str:
-    """The version with 16 digits of the hash of all source files: 0.1.0+1a2b3c4d5e6f7081."""
+    """Return the version with 16 digits of the hash of all sources: 0.1.0+1a2b3c4d5e6f7081."""
     try:
         release = version(_RELEASED_AS)
     except PackageNotFoundError:
@@ -41,11 +41,11 @@ def code_version() -> str:
 
 
 def config_hash(settings: Settings) -> str:
-    """Hash of what says what is asked and of whom: models, panel, and the scenarios and personas of files; of those that were made
-    over HTTP the versions in play, as what a draft says is asked of nobody.
+    """Return the hash of all settings that determine questions and models: model list, panel, scenario and persona files; of documents made
+    over HTTP only the versions in play, as drafts are not used.
 
-    The hash is noted in the same database that has the documents: where they cannot be read now, it cannot be noted either, so it is never made
-    without them. Raises StoreError where the database cannot be read.
+    The hash is stored in the database of the documents: if they cannot be read, it cannot be stored either, so it is never computed without
+    them. Raises StoreError if the database cannot be read.
     """
     places = (
         find_shipped("models.yaml"),
@@ -62,7 +62,7 @@ def config_hash(settings: Settings) -> str:
 
 
 def _list_document_states(settings: Settings) -> list[object]:
-    """What the store says of the versions in play; an empty list where it says nothing of them, as before there could be any."""
+    """Return the states of the stored versions in play, an empty list without any, or one marker if newer code wrote them."""
     try:
         documents = read_documents_if_present(settings.responses_url)
     except NewerSchema:
@@ -79,7 +79,7 @@ class _VersionState(NamedTuple):
 
 
 def _list_stored_states(kind: GameDocumentKind, documents: DocumentSnapshot, settings: Settings) -> list[list[object]]:
-    """Of each document in play that was made or given a status over HTTP: kind, id, version, status, and the body of one that was made there."""
+    """Return kind, id, version and status of each document in play with a status in the store, and the body if made over HTTP."""
     bodies, statuses = {(entry.id, entry.version): entry.body for entry in documents.of(kind)}, documents.map_statuses(kind)
     if not statuses:
         return []
@@ -91,7 +91,7 @@ def _list_stored_states(kind: GameDocumentKind, documents: DocumentSnapshot, set
 
 
 def _read_file_statuses(kind: GameDocumentKind, settings: Settings) -> dict[tuple[str, int], str]:
-    """By id and version. A scenario of one's own takes the place of a shipped one; files with faults are left out."""
+    """Return statuses by id and version. A user's scenario replaces the shipped one of its id; invalid files are left out."""
     own_folder = settings.personas if kind == "persona" else settings.scenarios
     of_shipped, own_statuses = _read_folder_statuses(kind, find_shipped(f"{kind}s")), _read_folder_statuses(kind, own_folder)
     names = {name for name, _ in own_statuses} if kind == "scenario" else set()
@@ -118,5 +118,5 @@ def _hash(path: Path) -> str:
 
 
 def describe_this_run() -> AskingRun:
-    """What is at work now."""
+    """Return the current code version and configuration hash."""
     return AskingRun(code_version(), config_hash(Settings.read_environment()))

@@ -1,3 +1,3 @@
-"""Asking language models: `Gateway` is all that other rooms need."""
+"""Requests to language models: other packages need only `Gateway`."""
 
 from resources.gateway.gateway import Gateway as Gateway

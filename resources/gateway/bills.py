@@ -1,4 +1,4 @@
-"""What a server states that a call used, and what that costs: one reading for every transport."""
+"""Usage and cost of a call as reported by the server, parsed alike for every transport."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_USAGE: Mapping[str, Any] = {}
 
 
 class Bill(NamedTuple):
-    """What a call used; None: the server does not say. The fields are those of a `Reply`."""
+    """The usage of a call, in the fields of a `Reply`; None if not reported."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -31,7 +31,7 @@ class Bill(NamedTuple):
 
     @property
     def stated(self) -> Bill | None:
-        """The bill; None where it says nothing."""
+        """The bill, or None if empty."""
         return None if self == NO_BILL else self
 
 
@@ -39,14 +39,14 @@ NO_BILL = Bill()
 
 
 def parse_bill(usage: object, rate: Price | None, header: object = None) -> Bill:
-    """The bill of a reply.
+    """Return the bill of a reply.
 
     Args:
-        usage: the `usage` of the reply, if it has any.
-        charged: what the model charges where the provider states no cost; None: unknown.
-        header: the value of COST_HEADER, if the reply has it; `usage.cost` goes before it.
+        usage: the `usage` of the reply, if any.
+        rate: the model's price, used if the provider states no cost; None if unknown.
+        header: the value of COST_HEADER, if any; `usage.cost` takes precedence.
 
-    What the provider states counts before any list of prices. A cost of 0 beside a price above 0 is that of a proxy that knows no price.
+    A cost stated by the provider takes precedence over prices, except 0 beside a price above 0: it is from a proxy that knows no price.
     """
     fields: Mapping[str, Any] = usage if isinstance(usage, Mapping) else _NO_USAGE
     prompt, completion = count_of(fields.get("prompt_tokens")), count_of(fields.get("completion_tokens"))
@@ -62,13 +62,13 @@ def parse_bill(usage: object, rate: Price | None, header: object = None) -> Bill
 
 
 def read_embedding_bill(spec: ModelSpec, usage: object, header: object = None) -> Bill:
-    """The bill of a batch of texts, whose response takes no tokens."""
+    """Return the bill of a batch of texts, without completion tokens."""
     bill = parse_bill({**(usage if isinstance(usage, Mapping) else {}), "completion_tokens": 0}, price(spec), header)
     return bill if bill.prompt_tokens is not None else bill._replace(completion_tokens=None)
 
 
 def find_usage(content: bytes) -> object:
-    """What a server states that a call used, in whatever it sent, beside its error or in it; None: nothing."""
+    """Return the `usage` in any body sent by a server, beside or inside its error, or None."""
     try:
         answer = json.loads(content)
     except (ValueError, RecursionError):
@@ -79,7 +79,7 @@ def find_usage(content: bytes) -> object:
 
 
 def count_of(value: object) -> int | None:
-    """A number of tokens, which some servers send as text; None: it is none."""
+    """Return a number of tokens, which some servers send as text, or None if invalid."""
     if isinstance(value, str) and _TOKENS_AS_TEXT.fullmatch(value):
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0 or value % 1:
@@ -88,7 +88,7 @@ def count_of(value: object) -> int | None:
 
 
 def parse_dollars(value: object) -> float | None:
-    """An amount from 0; None: it is none."""
+    """Return an amount of at least 0, or None if invalid."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -99,7 +99,7 @@ def parse_dollars(value: object) -> float | None:
 
 
 def _parse_reported_cost(usage: Mapping[str, Any]) -> float | None:
-    """The cost that the reply states: a number (OpenRouter), or parts with their sum (Perplexity)."""
+    """Return the stated cost: a number (OpenRouter), or parts with their sum (Perplexity)."""
     value = usage.get("cost")
     cost = parse_dollars(value.get("total_cost") if isinstance(value, Mapping) else value)
     # With a key of one's own, OpenRouter's `cost` is its fee, and what the host charges stands beside it.
@@ -110,7 +110,7 @@ def _parse_reported_cost(usage: Mapping[str, Any]) -> float | None:
 
 
 def _parse_cached_tokens(usage: Mapping[str, Any], prompt: int | None) -> int | None:
-    """The prompt tokens read from a cache, as OpenAI, DeepSeek, Moonshot and Anthropic name them."""
+    """Return cached prompt tokens, as named by OpenAI, DeepSeek, Moonshot and Anthropic."""
     named = (
         _get_part(usage, "prompt_tokens_details").get("cached_tokens"),
         *(usage.get(name) for name in ("prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")),
@@ -125,7 +125,7 @@ def _parse_reasoning_tokens(usage: Mapping[str, Any]) -> int | None:
 
 
 def _count_charged_tokens(usage: Mapping[str, Any], prompt: int, completion: int, reasoning: int | None) -> int:
-    """The completion tokens that are charged. Some servers (xAI's) count thinking beside them, as the total shows."""
+    """Return the charged completion tokens. Some servers (xAI's) count reasoning separately, as the total shows."""
     thought = reasoning or 0
     return completion + thought if count_of(usage.get("total_tokens")) == prompt + completion + thought else completion
 

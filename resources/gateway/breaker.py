@@ -1,4 +1,4 @@
-"""A circuit breaker: a model whose calls all fail is left alone for a while, then tried with one call."""
+"""A circuit breaker: a model whose calls all fail is paused, then tried with one call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BreakerRules:
-    """When a model is left alone, and when it is given up."""
+    """When to pause a model, and when to give it up."""
 
     failures: int = 10
     """Passing failures (5xx, timeouts, lost connections) in a row that open the breaker."""
@@ -22,7 +22,7 @@ class BreakerRules:
 
 
 class Breaker:
-    """Closed: calls go through. Open: none does. Half-open, after the cool-down: one call, the probe, decides.
+    """A circuit breaker. Closed: calls pass. Open: none does. Half-open, after the cool-down: one call, the probe, decides.
 
     Times are seconds of one monotonic clock.
     """
@@ -41,27 +41,27 @@ class Breaker:
 
     @property
     def exhausted(self) -> bool:
-        """So many probes failed that the run should wait no longer."""
+        """Whether too many probes failed for the run to wait longer."""
         return self.failed_probes >= (self._rules.probes if self._was_reached else self._rules.first_probes)
 
     def is_allowing(self, now: float) -> bool:
         return self.open_until is None or (now >= self.open_until and not self._probing)
 
     def start(self) -> bool:
-        """A call begins; True: it is a probe."""
+        """Begin a call; return whether it is a probe."""
         self._probing = self.open_until is not None
         return self._probing
 
     def record_answer(self) -> None:
-        """The server answered, if only by refusing the request."""
+        """Record that the server answered, if only with a refusal."""
         self._was_reached = True
         self._failures = self.failed_probes = 0
         self._probing, self.open_until = False, None
 
     def failed(self, now: float, *, probe: bool, reached: bool = True, alone: bool = False) -> bool:
-        """A call failed as the server's state may make it fail; True: this opened the breaker, or kept it open.
+        """Record a failure that may be due to the server's state; return whether it opened the breaker or kept it open.
 
-        `reached`: a server was there at least. `alone`: it seems to be the request's own fault, which counts only of a probe.
+        `reached`: a server was reached. `alone`: the request itself seems at fault, which counts only for a probe.
         """
         self._was_reached = self._was_reached or reached
         if probe:
@@ -77,6 +77,6 @@ class Breaker:
         return True
 
     def record_abandoned(self, *, probe: bool) -> None:
-        """A call ended without a result, because the run is being stopped."""
+        """Record a call without a result because the run is stopping."""
         if probe:
             self._probing = False

@@ -1,4 +1,4 @@
-"""Budgets of a run and of its models: before a call, the most that it may use is set aside; afterwards, what it did use counts."""
+"""Budgets of a run and its models: before a call, its maximum usage is reserved; afterwards, its actual usage counts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNBOUNDED_RESPONSE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What calls used, or may use at most."""
+    """Actual or maximum usage of calls."""
 
     calls: int = 0
     tokens: int = 0
@@ -43,7 +43,7 @@ class Usage:
 
     @property
     def known_usd(self) -> float | None:
-        """US dollars of the calls whose cost is known; None: there are others alone."""
+        """US dollars of calls of known cost, or None if there are only others."""
         known_cost = self.cost_usd - self.most_usd
         return None if self.unpriced and known_cost <= _ROUNDING_USD else max(known_cost, 0.0)
 
@@ -68,7 +68,7 @@ class Usage:
 
 
 class Account:
-    """One owner's limits, and what it has used of them."""
+    """One owner's limits and usage."""
 
     def __init__(self, owner: str, limits: Budget) -> None:
         self.owner, self.limits = owner, limits
@@ -81,13 +81,13 @@ class Account:
 
     @property
     def why_reached(self) -> str:
-        """The limit that was reached, with what calls of unknown cost count in it, unless it is one of calls."""
+        """The limit reached and, unless it is one of calls, the usage it counts for calls of unknown cost."""
         unknown = describe_unknown_cost(self.spent.unpriced, self.spent.most_usd)
         counts_unknown = self.spent.most_usd and " max_calls " not in str(self.reached)
         return f"{self.reached} was reached" + (f", which counts {unknown}" if counts_unknown else "")
 
     def find_broken_limit(self, usage: Usage) -> str | None:
-        """The limit that so much more would break."""
+        """Return the limit that this usage would break, or None."""
         total = self.spent + self._reserved + usage
         limits = self.limits
         for name, limit, would_be in (
@@ -116,13 +116,13 @@ class Account:
             self.daily.settle(reservation.cost_usd, actual.cost_usd)
 
     def refuse(self, limit: str) -> None:
-        """A reservation broke the limit. With calls in flight that is no last word: they may use less than they reserved."""
+        """Mark the limit as reached, unless calls in flight may use less than they reserved."""
         if not self._reserved.calls:
             self.reached = limit
 
 
 class Accounts:
-    """The accounts of a run, of its models (by name) and of what they are asked as, with the limits that any of them has."""
+    """The accounts of a run, of its models (by name) and of roles, with their limits."""
 
     def __init__(self, of_run: Budget, of_models: Mapping[str, Budget]) -> None:
         self.run, self.models = Account("the run's", Budget()), dict[str, Account]()
@@ -135,9 +135,9 @@ class Accounts:
         self.limit(of_run, of_models)
 
     def limit(self, of_run: Budget, of_models: Mapping[str, Budget], of_roles: Mapping[str, Budget] | None = None) -> None:
-        """Further bounds, as of a later stage of the run: each holds where there is none so far, over what has been used already too.
+        """Add limits, such as those of a later stage: each applies where there is none yet, also to earlier usage.
 
-        `of_models`: by model name; `of_roles`: by what models are asked as, over all models.
+        `of_models`: by model name; `of_roles`: by role, over all models.
         """
         self.run.limits = _merge_limits(self.run.limits, of_run)
         for name, limits in of_models.items():
@@ -151,26 +151,26 @@ class Accounts:
         self._counts_tokens = of_days or any(cap.max_tokens is not None or cap.max_cost_usd is not None for cap in all_limits)
 
     def limit_daily(self, role: str, budget: DailyBudget) -> None:
-        """Bound what models cost on each day that are asked as this, over all models and runs; set before the first of them is asked."""
+        """Limit the daily cost of a role, over all models and runs; call before the first request in this role."""
         account = self.roles[role] = self.roles.get(role) or Account(f"the {role}s'", Budget())
         account.daily = budget
         self._counts_tokens = True
 
     def is_price_needed(self, model: str, role: str = CANDIDATE) -> bool:
-        """Whether some limit in dollars concerns this model, asked as this."""
+        """Return whether a limit in dollars applies to this model in this role."""
         accounts = self._list_accounts(model, role)
         return any(account.limits.max_cost_usd is not None or account.daily is not None for account in accounts)
 
     def unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> list[str]:
-        """The models whose price is not known, that some limit in dollars concerns, and whose provider does not state costs either."""
+        """Return models without a known price to which a limit in dollars applies and whose provider states no costs."""
         return [spec.name for spec, price in prices if self.is_price_missing(spec, price, role) and not is_cost_stated(spec)]
 
     def is_price_missing(self, spec: ModelSpec, price: Price | None, role: str = CANDIDATE) -> bool:
-        """Whether no price is known that some limit in dollars needs."""
+        """Return whether a limit in dollars needs an unknown price, unless `allowed_unpriced` has the model."""
         return price is None and self.is_price_needed(spec.name, role) and spec.name not in self.allowed_unpriced
 
     def refuse_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> None:
-        """UnpricedModels when a model whose price is not known would be asked under a limit in dollars."""
+        """Raise UnpricedModels if any of these models is `unpriced`."""
         if unknown := self.unpriced(prices, role):
             by_day = all(account.limits.max_cost_usd is None for name in unknown for account in self._list_accounts(name, role))
             limit = "the daily budget" if by_day else "max_cost_usd"
@@ -181,11 +181,11 @@ class Accounts:
             )
 
     def estimate(self, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
-        """What is set aside for one call (`compute_max_usage`), without tokens and dollars where no limit counts them."""
+        """Return the usage to reserve for one call (`compute_max_usage`), without tokens and dollars if no limit counts them."""
         return compute_max_usage(request, price, ceiling) if self._counts_tokens else Usage(calls=1)
 
     def reserve(self, model: str, usage: Usage, role: str = CANDIDATE) -> bool:
-        """Set aside what a call may use. False: not now, or (`reached`) never again in this run."""
+        """Reserve usage for a call. Return False if a limit forbids it now or (`reached`) for the whole run."""
         accounts = self._list_accounts(model, role)
         broken = [(account, limit) for account in accounts if (limit := account.find_broken_limit(usage))]
         for account, limit in broken:
@@ -196,19 +196,19 @@ class Accounts:
         return not broken
 
     def settle(self, model: str, reservation: Usage, actual: Usage, role: str = CANDIDATE) -> None:
-        """A call has ended: what it reserved is replaced by what it used."""
+        """Replace the reservation of an ended call by its usage."""
         self.by_role[role] = self.by_role.get(role, Usage()) + actual
         for account in self._list_accounts(model, role):
             account.settle(reservation, actual)
 
     def charge(self, model: str, usage: Usage, role: str = CANDIDATE) -> None:
-        """Count what calls used beyond what they were settled with."""
+        """Count usage of calls beyond what was settled."""
         for account in self._list_accounts(model, role):
             account.reserve(Usage())
         self.settle(model, Usage(), usage, role)
 
     def reached(self, model: str, role: str = CANDIDATE) -> str | None:
-        """The limit because of which this model is asked nothing more as this: `the run's max_cost_usd of 5 was reached`."""
+        """Return why this model gets no more requests in this role (`the run's max_cost_usd of 5 was reached`), or None."""
         return next((account.why_reached for account in self._list_accounts(model, role) if account.reached), None)
 
     def _list_accounts(self, model: str, role: str) -> tuple[Account, ...]:
@@ -216,7 +216,7 @@ class Accounts:
         return (self.run, self._get_account(model)) if of_role is None else (self.run, self._get_account(model), of_role)
 
     def _get_account(self, model: str) -> Account:
-        """The account of a model, which is kept from its first call on: a later stage may limit it."""
+        """Return the account of a model, created at its first call: a later stage may limit it."""
         if model not in self.models:
             self.models[model] = Account(f"{model}'s", Budget())
         return self.models[model]
@@ -224,10 +224,10 @@ class Accounts:
 
 @dataclass
 class Ceiling:
-    """The most that calls of one model in one role may use: what is estimated, raised by what replies have stated so far.
+    """The maximum usage of calls of one model in one role: estimates, raised by what replies have reported.
 
-    An estimate is too low where a tokenizer splits more finely than most, or a server adds text of its own. So estimated tokens are multiplied
-    by the largest ratio of stated to estimated ones, and the largest amount by which a bill passed even that is added to the cost of each call.
+    An estimate is too low if a tokenizer splits more finely than most, or a server adds text. So estimated tokens are multiplied by the
+    largest ratio of reported to estimated tokens, and the largest amount by which a bill exceeded even that is added to each call's cost.
     """
 
     prompt_ratio: float = 1.0
@@ -242,12 +242,13 @@ class Ceiling:
     """What those calls have been counted with."""
 
     def may_begin(self, in_flight: int) -> bool:
-        """Whether one more call may be made beside those in flight: until a reply states what its prompt used, one, and one more for each
-        call that ended without a statement."""
+        """Return whether another call may start beside those in flight: until a reply reports its prompt tokens, one may, plus one for each
+        call that ended without a report.
+        """
         return self.is_stated or in_flight <= self._silent
 
     def learn(self, bill: Reply | Bill | None, request: Request, price: Price | None) -> None:
-        """A call has ended, with this bill if there was one."""
+        """Learn from an ended call, with its bill if any."""
         if bill is None or bill.prompt_tokens is None:
             self._silent += 1
         if bill is None:
@@ -262,19 +263,19 @@ class Ceiling:
             self.extra_usd += max(0.0, bill.cost_usd - self.most_of(1, prompt, response, price).cost_usd)
 
     def most_of(self, calls: int, prompt: int, response: int, price: Price | None) -> Usage:
-        """What so many calls may use at most, whose prompts and responses are estimated at so many tokens in all."""
+        """Return the maximum usage of calls with these estimated total tokens."""
         prompt, response = ceil(self.prompt_ratio * prompt), ceil(self.response_ratio * response)
         return Usage(calls, prompt + response, price.compute_cost(prompt, response) + calls * self.extra_usd if price else 0.0)
 
     def count_unknown(self, request: Request, usage: Usage) -> None:
-        """A call of unknown cost counted with so much."""
+        """Record usage counted for a call of unknown cost."""
         prompt, response = _estimate_tokens(request)
         calls, prompts, responses = self._unknown
         self._unknown = calls + 1, prompts + prompt, responses + response
         self._counted += usage
 
     def take_uncounted(self, price: Price | None) -> Usage:
-        """What calls of unknown cost may have used beyond what they counted with, by what replies have stated since; it counts from now on."""
+        """Return the usage that calls of unknown cost may have beyond their counted usage, given later replies, and count it."""
         more = self.most_of(*self._unknown, price) - self._counted
         cost = max(0.0, more.cost_usd)
         usage = Usage(tokens=max(0, more.tokens), cost_usd=cost, most_usd=cost)
@@ -283,7 +284,7 @@ class Ceiling:
 
 
 def _estimate_tokens(request: Request) -> tuple[int, int]:
-    """Tokens of the prompt, estimated on the high side, and the most that the response may take."""
+    """Return the tokens of the prompt, estimated on the high side, and the response's maximum."""
     texts = [message.text for message in request.conversation]
     # Without a system message too, the frame is taken for that of two.
     prompt = int(_PROMPT_MARGIN * sum(map(estimate_tokens, texts))) + _FRAME_TOKENS * max(2, len(texts))
@@ -291,24 +292,24 @@ def _estimate_tokens(request: Request) -> tuple[int, int]:
 
 
 def compute_max_usage(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
-    """What one call may use at most."""
+    """Return the maximum usage of one call."""
     return (ceiling or Ceiling()).most_of(1, *_estimate_tokens(request), price)
 
 
 def count_unknown_cost(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
-    """A call that may have been billed, and nobody knows how much: it counts with the most that it may have used."""
+    """Return the usage to count for a call that may have been billed at an unknown cost: its maximum."""
     most = compute_max_usage(request, price, ceiling)
     is_free = price is not None and not most.cost_usd
     return most if is_free else replace(most, unpriced=1, most_usd=most.cost_usd)
 
 
 def _merge_limits(limits: Budget, further: Budget) -> Budget:
-    """The limits, with those of the further ones where they have none."""
+    """Return the limits, completed by the further ones."""
     return Budget(**{**further.model_dump(), **limits.model_dump(exclude_none=True)})
 
 
 def compute_response_limit(request: Request) -> int:
-    """The most tokens the response may take; embeddings have none."""
+    """Return the maximum tokens of the response; 0 for embeddings."""
     if request.role == EMBEDDER:
         return 0
     return request.max_tokens or max(UNBOUNDED_RESPONSE, request.answer_tokens or 0)

@@ -1,4 +1,4 @@
-"""HTTP calls of a server at an address of its own: connections that are kept open, and what their failures mean."""
+"""HTTP calls to a server at its own address: persistent connections, and the errors of failed calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_SAID = 10_000
 
 
 def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
-    """A session of the running event loop. How many calls there are at once is the gateway's business, so it sets no limit."""
+    """Open a session of the running event loop. The gateway limits concurrent calls, so it does not."""
     # At this level aiohttp would log addresses, which may hold a password.
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
     context = ssl.create_default_context(cafile=find_certificates(environ) or certifi.where())
@@ -44,7 +44,7 @@ def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
 
 @lru_cache(maxsize=256)
 def find_proxy(url: str) -> str | None:
-    """The proxy that the environment names for an address. (aiohttp would look it up in another thread, at each call.)"""
+    """Return the environment's proxy for an address, or None. (aiohttp would look it up in another thread at each call.)"""
     parts = urlsplit(url)
     named = getproxies()
     proxy = named.get(parts.scheme) or named.get("all")
@@ -54,7 +54,7 @@ def find_proxy(url: str) -> str | None:
 
 
 class HttpReply(NamedTuple):
-    """What a server sent, whatever its status."""
+    """A server's reply of any status."""
 
     status: int
     reason: str
@@ -63,7 +63,7 @@ class HttpReply(NamedTuple):
 
 
 async def post(session: aiohttp.ClientSession, spec: ModelSpec, url: str, headers: Mapping[str, str], body: bytes) -> HttpReply:
-    """The server's answer. Raises `CallError` where there is none."""
+    """Return the server's reply. Raises `CallError` if there is none."""
     limits = aiohttp.ClientTimeout(total=spec.timeout + GRACE_S, sock_connect=min(spec.timeout, CONNECT_TIMEOUT_S))
     try:
         async with session.post(url, data=body, headers=headers, timeout=limits, proxy=find_proxy(url)) as response:
@@ -73,7 +73,7 @@ async def post(session: aiohttp.ClientSession, spec: ModelSpec, url: str, header
 
 
 def refuse_status(spec: ModelSpec, answer: HttpReply) -> None:
-    """Raises `CallError` for every status but success."""
+    """Raise `CallError` for every status but success."""
     if answer.status // 100 != 2:
         words = answer.content.decode("utf-8", "replace")
         message = " ".join((extract_message(words.strip()) or words)[:_MOST_SAID].split()) or answer.reason
@@ -101,12 +101,12 @@ def _convert_error(spec: ModelSpec, error: Exception) -> CallError:
 
 
 def quote_content(content: bytes) -> str:
-    """The beginning of what a server sent, in one line."""
+    """Return the beginning of a reply, in one line."""
     return " ".join(content[:_MOST_SAID].decode("utf-8", "replace").split()) or "it is empty"
 
 
 def parse_object(spec: ModelSpec, content: bytes) -> dict[str, Any]:
-    """The JSON object that a server sent. Raises `CallError` when it is none, or when it is an error that came as a success."""
+    """Return the JSON object of a reply. Raises `CallError` if it is none, or is an error sent as a success."""
     try:
         answer = json.loads(content)
     except (ValueError, RecursionError):

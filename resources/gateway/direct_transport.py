@@ -1,7 +1,7 @@
-"""Calls of models at an OpenAI-compatible address of their own, without litellm.
+"""Calls to models at their own OpenAI-compatible address, without litellm.
 
-A response takes about a fifth of the time that it takes by litellm, and about an eighth of the processor's
-(docs/explanation/gateway.md, Speed). Nor is litellm imported, which takes seconds.
+A response takes about a fifth of the time that it takes through litellm, and about an eighth of the processor time
+(docs/explanation/gateway.md, Speed). litellm, whose import takes seconds, is not imported.
 """
 
 from __future__ import annotations
@@ -50,15 +50,17 @@ _ENDED_BY = {
 
 
 def is_direct(spec: ModelSpec) -> bool:
-    """Whether the model is asked without litellm: as its `transport` says, else at an address of its own, unless it is one of OpenAI's models
-    whose parameters litellm translates. What is sent is then what litellm would send, but for names that only contain one of those."""
+    """Return whether the model is called without litellm: as its `transport` says, else if it has its own address and is not an OpenAI
+    model whose parameters litellm translates. It is then sent what litellm would send, except for names that only contain such a
+    model's.
+    """
     if spec.transport is not None:
         return spec.transport == "direct"
     return bool(spec.api_base) and spec.model.startswith(OPENAI) and not _TRANSLATED.match(spec.model)
 
 
 class DirectTransport:
-    """One attempt of one request by HTTP. It sends what litellm would send, and reads what litellm would read."""
+    """One attempt at one request over HTTP. Sends and reads what litellm would."""
 
     PATH = "/chat/completions"
 
@@ -136,7 +138,7 @@ class DirectTransport:
         )
 
     async def open(self) -> None:
-        """Import the client and make the session, so that this counts as no call's latency."""
+        """Import the client and open the session, so that no call's latency includes it."""
         from resources.gateway.direct_client import open_session
 
         self._sessions[asyncio.get_running_loop()] = open_session(self._environ)
@@ -149,13 +151,13 @@ class DirectTransport:
 
 @lru_cache(maxsize=256)
 def _build_address(api_base: str, path: str) -> str:
-    """Where to send to: the path goes behind that of the address, before its query."""
+    """Return the endpoint: the path follows that of the address, before its query."""
     parts = urlsplit(api_base)
     return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}{path}", fragment=""))
 
 
 def _split_reasoning(message: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """The response, and what the model thought before it, which servers send beside the response or in front of it."""
+    """Return the response and the reasoning, which servers send beside the response or in front of it."""
     text = message.get("content")
     if isinstance(text, Sequence) and not isinstance(text, str):
         text = "".join(part["text"] for part in text if part.get("type", "text") == "text")
@@ -170,7 +172,7 @@ def _split_reasoning(message: Mapping[str, Any]) -> tuple[str | None, str | None
 
 
 class DirectEmbedding(DirectTransport):
-    """One attempt of one batch by HTTP. The texts are the messages of the request."""
+    """One attempt at one batch over HTTP. The request's messages are the texts."""
 
     PATH = "/embeddings"
 

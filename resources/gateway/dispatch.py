@@ -1,7 +1,6 @@
-"""Sends one set of requests: which may be sent now, and what a failed call means for its request, its model and its provider.
+"""Sending of one set of requests: which may be sent now, and the effects of a failed call on its request, model and provider.
 
-A request that waits, for another attempt or for its model, takes no slot from others. Each response is committed as soon as it
-is there.
+A request that waits, for another attempt or for its model, takes no slot. Each response is committed as soon as it arrives.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _LONGEST_SLEEP_S = 5.0
 
 
 class Dispatch:
-    """Sends everything that is in the queues; failures are collected here, responses are in the store."""
+    """The dispatch of all queued requests; collects failures, while responses are in the store."""
 
     def __init__(
         self,
@@ -46,16 +45,15 @@ class Dispatch:
         tell: Callable[[str], None],
         on_settled: Callable[[str], None] | None = None,
     ) -> None:
-        """
-        Args:
-            queues: with everything in `unclaimed`.
-            writer: commits responses; everything else on the store goes through its thread as well.
-            claims: keep other runs from asking the same.
-            accounts: what may still be used.
-            rules: limits and waits.
-            scrub: takes secrets out of what is shown and kept.
-            tell: takes one line when a model or a budget ends, or a model is left alone for a while.
-            settled: takes the key of each request that has a response or a failure now. Whoever gives it says by `enter` what follows.
+        """Args:
+        queues: with all requests in `unclaimed`.
+        writer: commits responses; all other work on the store uses its thread too.
+        claims: keep other runs from sending the same requests.
+        accounts: the remaining budgets.
+        rules: limits and waits.
+        scrub: removes secrets from what is shown and stored.
+        tell: takes one line when a model or a budget ends, or a model is paused.
+        on_settled: takes the key of each request that now has a response or a failure; the caller then adds follow-ups with `enter`.
         """
         self._queues, self._writer, self._accounts, self._rules = list(queues), writer, accounts, rules
         self._scrub, self._take_line, self._take_settled = scrub, tell, on_settled
@@ -71,7 +69,7 @@ class Dispatch:
         """Distinct requests that were sent at least once."""
 
     async def run(self) -> None:
-        """Until every request is settled, or until stopped: then what is in flight is given some time. Responses are committed."""
+        """Send until every request is settled, or until stopped, with a grace period for calls in flight. Responses are committed."""
         await self._open_transports()
         supply = asyncio.create_task(self._run_supply())
         try:
@@ -88,7 +86,7 @@ class Dispatch:
             raise self._fault
 
     def enter(self, arrivals: Sequence[Arrival], n_settled: int) -> None:
-        """What follows from so many settled requests goes before what waits already. To be called in the event loop's thread."""
+        """Put the follow-ups of `n_settled` settled requests before those that wait. Call in the event loop's thread."""
         for arrival in reversed(arrivals):
             if all(arrival.queue is not queue for queue in self._queues):
                 self._queues.append(arrival.queue)
@@ -108,7 +106,7 @@ class Dispatch:
                 await transport.open()
 
     def stop(self) -> None:
-        """Send nothing more. To be called in the event loop's thread."""
+        """Send nothing more. Call in the event loop's thread."""
         self._stopping = True
         self._changed.set()
 
@@ -144,7 +142,7 @@ class Dispatch:
         self._changed.clear()
 
     def _send_ready(self, now: float) -> None:
-        """One call after the other, always of the model with the fewest in flight, so that none starves beside a slow one."""
+        """Send calls one by one, always of the model with the fewest in flight, so that none starves beside a slow one."""
         able = [queue for queue in self._queues if queue.may_send(now)]
         while able:
             queue = min(able, key=lambda queue: queue.in_flight)
@@ -152,7 +150,7 @@ class Dispatch:
                 able.remove(queue)
 
     def _has_slot(self, queue: ModelQueue, now: float) -> bool:
-        """Within the limits of the run, the provider and the model; in each, queues with nothing in flight have a slot kept for them."""
+        """Return whether run, provider and model have a slot left; each keeps slots for queues with nothing in flight."""
         slots, name = queue.state.slots, queue.spec.name
         siblings = [sibling for sibling in self._queues if sibling.state.slots is slots]
         # A model that is asked at several temperatures has as many queues.
@@ -165,7 +163,7 @@ class Dispatch:
         )
 
     def _send(self, queue: ModelQueue, now: float) -> bool:
-        """Start one call, if the budget allows it."""
+        """Start one call if the budget allows it."""
         job = queue.take(now)
         usage = self._accounts.estimate(job.request, queue.state.price, queue.ceiling)
         # The first call of a model whose price only its bills tell is made alone: nothing bounds what others would cost. Under a limit that
@@ -203,7 +201,7 @@ class Dispatch:
         self.stop()
 
     async def _call(self, queue: ModelQueue, job: Job) -> None:
-        """One attempt. Its slot is its own until the response is committed."""
+        """Make one attempt, which keeps its slot until the response is committed."""
         began, usage = self._rules.clock(), Usage(calls=1)
         bill: Reply | Bill | None = None
         try:
@@ -244,7 +242,7 @@ class Dispatch:
             self._charge_unknown(queue, job, usage, bill)
 
     def _charge_unknown(self, queue: ModelQueue, job: Job, usage: Usage, bill: Reply | Bill | None) -> None:
-        """Calls of unknown cost count with more, once a reply shows that they may have used more."""
+        """Charge calls of unknown cost more if a reply shows that they may have used more."""
         if usage.unpriced and (bill is None or bill.prompt_tokens is None or bill.completion_tokens is None):
             queue.ceiling.count_unknown(job.request, usage)
         more = queue.ceiling.take_uncounted(queue.state.price)
@@ -253,7 +251,7 @@ class Dispatch:
             self._accounts.charge(queue.spec.name, more, job.request.role)
 
     def _handle_failure(self, queue: ModelQueue, job: Job, error: CallError, began: float) -> None:
-        """What a failed call means for its request, its model and its provider."""
+        """Apply a failed call to its request, model and provider."""
         now, model = self._rules.clock(), queue.state
         job.last_error = error.message
         if error.scope is Scope.PASSING and not error.rate_limited:
@@ -269,7 +267,7 @@ class Dispatch:
         return self._fail(queue, job, error.message)
 
     def _handle_passing_failure(self, queue: ModelQueue, job: Job, reached: bool, now: float) -> None:
-        """Tried again; whose fault it was shows in what comes next: a response, or the opening of the breaker."""
+        """Retry; a later response or the opening of the breaker shows whether the request was at fault."""
         breaker, backoff = queue.state.breaker, self._rules.backoff
         alone = job.is_own_failure(queue.state, is_late=queue.is_late)
         if breaker.failed(now, probe=job.probe, reached=reached, alone=alone) and breaker.open_until is not None:
@@ -288,13 +286,13 @@ class Dispatch:
             queue.retry(job, now + backoff.wait(max(1, job.failures)))
 
     def _end_undecided(self, queue: ModelQueue) -> None:
-        """The model answers others, or nothing is left that could tell: these requests failed, and have no attempts left."""
+        """Fail requests without attempts left: the model answers others, or no call remains that could tell."""
         jobs, queue.undecided = queue.undecided, []
         for job in jobs:
             self._fail(queue, job, job.last_error)
 
     def _rate_limited(self, queue: ModelQueue, job: Job, error: CallError, began: float, now: float) -> None:
-        """Wait as long as the server says, and no longer than patience; this is no failure of the request."""
+        """Retry after the server's wait, without counting a failure, or fail if waits exceed `patience`."""
         model, backoff = queue.state, self._rules.backoff
         model.rate_limited += 1
         job.rate_limits += 1
@@ -318,7 +316,7 @@ class Dispatch:
             self._tell(f"{queue.state.dead}; this run sends it no more requests")
 
     def _fail_undeliverable(self) -> None:
-        """Settle what will not be asked any more: of models that were given up, and beyond a budget."""
+        """Fail requests that will not be sent: of abandoned models, and beyond a budget."""
         for queue in self._queues:
             if queue.state.dead is not None:
                 self._fail_rest(queue, queue.state.dead, "error")
@@ -353,7 +351,7 @@ def _quote_error(error: str) -> str:
 
 
 def _is_slot_left(limit: int, in_use: int, queue: ModelQueue, among: Sequence[ModelQueue]) -> bool:
-    """Whether the queue may take one of the free slots: up to half of all are kept for queues that have none in flight."""
+    """Return whether the queue may take a free slot: up to half of all are kept for queues with none in flight."""
     if not queue.in_flight:
         return in_use < limit
     waiting = sum(1 for sibling in among if not sibling.in_flight and not sibling.is_exhausted)

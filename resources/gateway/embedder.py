@@ -1,4 +1,4 @@
-"""Embeds texts: here, or by a server through the gateway, whose limits, retries, budgets and store hold for batches of texts too."""
+"""Embeddings of texts, computed locally or requested through the gateway, whose limits, retries, budgets and store apply to batches too."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _READ_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingResult:
-    """What came of a set of texts."""
+    """The outcome for a set of texts."""
 
     vectors: pa.Table
     """`EMBEDDING_SCHEMA`: one row per text that could be embedded, sorted by text hash."""
@@ -53,7 +53,7 @@ NOTHING_EMBEDDED = EmbeddingResult(EMBEDDING_SCHEMA.empty_table(), {}, Usage())
 
 @dataclass(slots=True)
 class _Found:
-    """Vectors of pieces, by their places, and why there is none."""
+    """Vectors of pieces or their failures, by place."""
 
     vectors: dict[int, Vectors] = field(default_factory=dict)
     failures: dict[int, Failure] = field(default_factory=dict)
@@ -62,23 +62,23 @@ class _Found:
 def embed(
     texts: Iterable[str], spec: ModelSpec, gateway: Gateway, *, n_known: int = 0, on_progress: OnProgress | None = None
 ) -> EmbeddingResult:
-    """The embedding of each text, each different text once.
+    """Return the embedding of each distinct text.
 
-    A text that is longer than the embedder's window is embedded in windows, and its vector is their mean, weighted by tokens. A server's
-    window is `max_tokens` of the models file, else `EMBEDDER_WINDOW`. A batch that fails is asked once more text by text, so that one
-    text that a server refuses takes no other with it. A blank text has no embedding.
+    A text longer than the embedder's window is embedded in windows, and its vector is their mean, weighted by tokens. A server's window is
+    `max_tokens` of the models file, else `EMBEDDER_WINDOW`. A failed batch is sent once more text by text, so that one refused text does
+    not fail the others. A blank text has no embedding.
 
     Args:
-        texts: what to embed, such as the texts that are not yet in a table of vectors.
-        spec: a model that embeds: `local/minilm-l6-int8`, or a server's.
-        gateway: whose store, limits and budgets hold; the role is `embedder`. The local embedder needs none of them.
-        known: of how many texts of the same set there are vectors already.
-        on_progress: takes counts of batches, of the local embedder of texts.
+        texts: the texts to embed, such as those not yet in a table of vectors.
+        spec: an embedding model: `local/minilm-l6-int8`, or a server's.
+        gateway: its store, limits and budgets apply; the role is `embedder`. The local embedder needs none of them.
+        n_known: how many texts of the same set have vectors already.
+        on_progress: takes counts of batches, for the local embedder of texts.
 
     Raises:
         ConfigError: the model cannot embed: a package is missing, it is another local or a computed model, or has sampling parameters.
-        GatewayError: the model cannot be asked at all, or every embedding failed and none is known.
-        Interrupted or KeyboardInterrupt: as `Gateway.answer`; what was bought is in the store.
+        GatewayError: the model cannot be called at all, or every embedding failed and none is known.
+        Interrupted or KeyboardInterrupt: as in `Gateway.answer`; paid responses are in the store.
     """
     embedder = identify_embedder(spec)
     by_hash = dict(sorted((hash_text(text), text) for text in texts))
@@ -98,7 +98,7 @@ def embed(
 
 
 def _refuse_none(result: EmbeddingResult, spec: ModelSpec, n_known: int) -> None:
-    """GatewayError when everything failed: that is no matter of single texts, and nothing should be published."""
+    """Raise GatewayError if everything failed: single texts are not the cause, and nothing should be published."""
     failures = [failure for failure in result.failures.values() if _is_asked(failure)]
     if failures and not len(result.vectors) and not n_known:
         raise GatewayError(
@@ -118,7 +118,7 @@ def _embed_locally(texts: Mapping[str, str], spec: ModelSpec, on_progress: OnPro
 def _embed_by_server(
     texts: Mapping[str, str], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None
 ) -> tuple[dict[str, tuple[Vectors, int]], dict[str, Failure]]:
-    """(vector, windows) by text hash, and failures by text hash."""
+    """Return (vector, windows) by text hash, and failures by text hash."""
     window = spec.max_tokens if "max_tokens" in spec.model_fields_set and spec.max_tokens else EMBEDDER_WINDOW
     of_text = {key: split_into_pieces(text, window) for key, text in texts.items()}
     flat = [piece for parts in of_text.values() for piece in parts]
@@ -141,7 +141,7 @@ def _embed_by_server(
 
 
 def _embed_pieces(flat: Sequence[Piece], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None) -> _Found:
-    """The vectors of pieces, in batches; those of a batch that failed are asked for once more, each alone."""
+    """Embed pieces in batches; pieces of failed batches are sent once more, one per request."""
     result, again = _Found(), _Found()
     _ask(split_text_batches([piece.text for piece in flat]), flat, spec, gateway, on_progress, result)
     alone = [place for place in sorted(result.failures) if _is_asked(result.failures[place])]
@@ -155,7 +155,7 @@ def _embed_pieces(flat: Sequence[Piece], spec: ModelSpec, gateway: Gateway, on_p
 
 
 def _is_asked(failure: Failure) -> bool:
-    """False where no call was made: a budget or the end of the model was reached before it."""
+    """Return False if no call was made because a budget or the model ended first."""
     return failure.status == "error" and failure.attempts > 0
 
 
@@ -167,7 +167,7 @@ def _ask(
     on_progress: OnProgress | None,
     result: _Found,
 ) -> None:
-    """One request a batch; what comes back is added to `result`. Batches with the same texts share a request."""
+    """Send one request per batch and add results to `result`. Batches with the same texts share a request."""
     requests: dict[str, Request] = {}
     places: dict[str, list[range]] = {}
     for part in parts:
@@ -187,7 +187,7 @@ def _ask(
 
 
 def _add(text: str, part: range, spec: ModelSpec, key: str, result: _Found) -> None:
-    """The vectors of a stored response. One that was put into the store from elsewhere may hold anything."""
+    """Add the vectors of a stored response. An imported response may hold anything."""
     try:
         vectors = decode_stored_vectors(text)
         if vectors.ndim != 2 or len(vectors) != len(part):
@@ -204,6 +204,6 @@ def _request(texts: Sequence[str], spec: ModelSpec) -> Request:
 
 
 def _strip_sampling(spec: ModelSpec) -> ModelSpec:
-    """The model under a variant that is its model string alone: embeddings have no temperature and no longest response."""
+    """Return the model with only its model string as variant: embeddings have no temperature and no response limit."""
     values = {name: getattr(spec, name) for name in spec.model_fields_set}
     return ModelSpec.model_validate({**values, "temperature": None, "max_tokens": None})

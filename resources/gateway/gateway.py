@@ -1,6 +1,6 @@
-"""The one way to ask a language model: what the response store has is not asked again, what is asked is stored before it is used.
+"""The only way to call a language model: stored responses are not requested again, new ones are stored before they are used.
 
-Knows messages, models, draws and snapshots, and nothing of what is asked.
+Knows messages, models, draws and snapshots, not their meaning.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Asked = tuple[str, bool]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a set of requests. The responses themselves are in the store, under their request keys."""
+    """The outcome of a set of requests. The responses are in the store, under their request keys."""
 
     failures: dict[str, Failure]
     """By request key; these have no row in the store, so a rerun asks them again."""
@@ -57,10 +57,10 @@ class Outcome:
 
 
 class Gateway:
-    """Asks language models for what the response store does not have yet.
+    """A client of language models that sends only requests without a stored response.
 
-    One gateway per run: what it learns of providers and models, and what it spends of its budgets, holds over all its `answer` calls. They
-    follow one another: two at the same time would each count as a run of its own where limits of providers are shared.
+    One gateway per run: its knowledge of providers and models, and its spending, extend over all its `answer` calls. Make one call at a
+    time: two would each count as a run of its own where provider limits are shared.
     """
 
     def __init__(
@@ -77,18 +77,17 @@ class Gateway:
         grace: float = 30.0,
         tell: Callable[[str], None] = _log.warning,
     ) -> None:
-        """
-        Args:
-            store: where responses are looked up and committed.
-            budget: the most the run may use over all models.
-            budgets: the most that single models may use, by model name.
-            environ: where API keys come from; by default the process's environment.
-            provider_limits: calls in flight at once to a provider, over all runs that share the store; of others it is found out by trying.
-            max_concurrency: calls in flight at once over all models; each model, and each provider, has its own limit below it.
-            backoff: waits between attempts.
-            breaker: when a failing model is left alone, and when it is given up.
-            grace: seconds that an interrupted run waits for calls in flight.
-            tell: takes a line, in the caller's thread, when a model is given up or left alone for a while, or a budget is reached.
+        """Args:
+        store: where responses are looked up and committed.
+        budget: the most the run may use over all models.
+        budgets: the most that single models may use, by model name.
+        environ: source of API keys; by default the process's environment.
+        provider_limits: calls in flight at once to a provider, over all runs that share the store; found by trying for other providers.
+        max_concurrency: calls in flight at once over all models; each model and provider has its own limit below it.
+        backoff: waits between attempts.
+        breaker: when a failing model is paused, and when it is given up.
+        grace: seconds that an interrupted run waits for calls in flight.
+        tell: takes a line, in the caller's thread, when a model is given up or paused, or a budget is reached.
         """
         self.store = store
         self.accounts = Accounts(budget, budgets or {})
@@ -111,29 +110,29 @@ class Gateway:
 
     @property
     def models(self) -> tuple[ModelState, ...]:
-        """What is known of the models that requests went to, replayed ones included."""
+        """The states of the models that requests went to, replayed ones included."""
         return tuple(self._models.values())
 
     @property
     def used(self) -> Mapping[str, Usage]:
-        """What all `answer` calls so far used, failed calls included, by the role that models were asked in."""
+        """The usage of all `answer` calls so far, failed calls included, by role."""
         return dict(self.accounts.by_role)
 
     def answer(
         self, requests: Iterable[Request], *, on_progress: OnProgress | None = None, follow_up: Then | None = None
     ) -> Outcome:
-        """Make sure that every request has a response in the store, or a failure that says why not.
+        """Ensure that every request has a response in the store, or a failure with its reason.
 
-        Each response is committed before anything else happens to it, so a run that is killed or interrupted keeps
-        what it had; a rerun asks the rest. Other runs over the same store may ask the same at the same time: each request is asked
-        by one of them, and counts as replayed for the others. `on_progress` is called in this thread, a few times a second.
-        `follow_up` is called in this thread too, as soon as requests are settled; what it says is asked as well, before what waits already.
+        Each response is committed before any other use, so a killed or interrupted run keeps its responses; a rerun sends the rest. If
+        other runs over the same store need the same request, one of them sends it, and it counts as replayed for the others. `on_progress`
+        is called in this thread, a few times a second. `follow_up` is called in this thread too, as soon as requests are settled; the
+        requests it returns are sent before those that wait.
 
         Raises:
-            GatewayError: some model can not be asked at all (no key, no package, no price under a limit in dollars); nothing has
-                been asked then, unless `follow_up` brought the model up.
+            GatewayError: some model cannot be called at all (no key, no package, no price under a limit in dollars); nothing has been sent
+        then, unless `follow_up` introduced the model.
             StoreError: the store cannot be read or written.
-            KeyboardInterrupt: after calls in flight have been given `grace` seconds to end, and what they brought is committed.
+            KeyboardInterrupt: after calls in flight have had `grace` seconds to end, and their responses are committed.
         """
         queues: dict[_Asked, ModelQueue] = {}
         intake = Intake(self.store, partial(self._get_queue, queues), follow_up)
@@ -164,7 +163,7 @@ class Gateway:
         return Outcome(intake.failures, asked=n_sent, replayed=sum(queue.replayed for queue in queues.values()))
 
     def _note_costs(self, failures: dict[str, Failure]) -> None:
-        """Note with each failure what its calls cost or may have cost, those of earlier runs included."""
+        """Add to each failure what its calls cost or may have cost, earlier runs included."""
         for key, cost in self.store.failure_costs(failures).items():
             failures[key] = replace(
                 failures[key],
@@ -174,7 +173,7 @@ class Gateway:
             )
 
     def _ask(self, queues: list[ModelQueue], intake: Intake, tell: Callable[[str], None], report: Callable[[], None]) -> int:
-        """Ask what is in the queues, and what follows from it; returns how many requests were sent."""
+        """Send the queued requests and their follow-ups; return how many requests were sent."""
         scrub = Scrubber(self._environ, [queue.spec for queue in queues])
         writer, claims = ResponseWriter(self.store), Claims(self.store)
         settled_keys: deque[str] = deque()
@@ -217,7 +216,7 @@ class Gateway:
         return dispatch.sent
 
     def _get_queue(self, queues: dict[_Asked, ModelQueue], model: ModelSpec, role: str) -> ModelQueue:
-        """The queue among these of a model that is asked in a role, made where there is none."""
+        """Return the queue of a model in a role, created if missing."""
         key = model.variant, role == EMBEDDER
         if (queue := queues.get(key)) is None:
             queue = queues[key] = ModelQueue(self._get_state(model, key), role)
@@ -245,9 +244,9 @@ class Gateway:
             self.accounts.refuse_unpriced(of_role, role)
 
     def _check_sent(self, queues: Sequence[ModelQueue]) -> None:
-        """Tell which settings are not sent as they were asked for.
+        """Report settings that are not sent as configured.
 
-        Raises GatewayError where litellm refuses what it would send, or two models would send it the same request.
+        Raises GatewayError if litellm refuses what it would send, or two models would send the same request.
         """
         refuse({queue.spec.name: find_sent_problem(queue.spec, queue.room) for queue in queues})
         for queue in queues:
@@ -260,13 +259,13 @@ class Gateway:
 
 
 def _list_new_queues(arrivals: Sequence[Arrival], queues: Sequence[ModelQueue]) -> list[ModelQueue]:
-    """The queues that are not asked yet."""
+    """Return the arrivals' queues that are not yet in use."""
     ids = {id(queue) for queue in queues}
     return list({id(new.queue): new.queue for new in arrivals if new.job is not None and id(new.queue) not in ids}.values())
 
 
 class Intake:
-    """Sorts requests into those to be asked and those that are settled. It lives in the caller's thread."""
+    """The division of requests into those to send and those settled. Runs in the caller's thread."""
 
     def __init__(self, store: ResponseStore, queue_of: Callable[[ModelSpec, str], ModelQueue], follow_up: Then | None) -> None:
         self._store, self._queue_of, self._then = store, queue_of, follow_up
@@ -276,11 +275,11 @@ class Intake:
 
     @property
     def is_followed(self) -> bool:
-        """Whether anything may follow from a response."""
+        """Whether a response may have follow-ups."""
         return self._then is not None
 
     def take(self, requests: Iterable[Request]) -> list[Arrival]:
-        """What these become in the queues, and what follows from those that are settled already: the later in its episode, the earlier."""
+        """Return the arrivals of these requests and of the follow-ups of settled ones, later steps of an episode first."""
         arrivals: list[Arrival] = []
         keys, new_arrivals = self._sort_requests(requests)
         while keys and self._then is not None:
@@ -289,13 +288,13 @@ class Intake:
         return new_arrivals + arrivals
 
     def follow(self, keys: Sequence[str], failures: Mapping[str, Failure]) -> list[Arrival]:
-        """What follows from requests that were settled just now. `failures`: all so far, by request key."""
+        """Return the follow-ups of requests settled just now. `failures`: all so far, by request key."""
         self._settled.update(keys)
         self.failures |= {key: failures[key] for key in keys if key in failures}
         return self.take(self._then(keys, self.failures)) if self._then is not None else []
 
     def _sort_requests(self, requests: Iterable[Request]) -> tuple[list[str], list[Arrival]]:
-        """Keys that are settled, and what is new."""
+        """Return the settled keys and the new arrivals."""
         stored_keys, replays = list[str](), list[Arrival]()
         if isinstance(requests, RequestList):
             for part in requests.parts:
@@ -322,7 +321,7 @@ class Intake:
         return list(dict.fromkeys([*stored_keys, *done_keys])), replays + arrivals
 
     def _take_replayed(self, requests: RequestsOfModel) -> list[Arrival]:
-        """Those that are known to be stored, and were not there before."""
+        """Return arrivals for stored requests that are new here."""
         new = [key for key in requests.stored if key not in self._seen]
         self._seen.update(new)
         self._settled.update(new)

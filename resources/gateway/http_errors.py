@@ -1,4 +1,4 @@
-"""What a failed HTTP call of a model means for the call and for further ones, as one `CallError`, whichever client made it."""
+"""Errors of failed HTTP calls to models, as one `CallError` with its effect on this and further calls, for every client."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def make_status_error(
     is_blocked: bool = False,
     is_refused: bool = False,
 ) -> CallError:
-    """What an HTTP status other than success means.
+    """Return the error for an HTTP status other than success.
 
     Args:
-        said: the server's message, for people.
-        words: everything it said, in which the cause is looked for.
-        headers: of the response; their names in any case.
+        detail: the server's message, for people.
+        words: the whole reply, searched for the cause.
+        headers: of the response; names in any case.
         too_long: the client knows that the prompt is too long.
-        blocked: the client knows that a content filter stopped the prompt.
-        refused: the client knows that the key was refused, whatever the status.
+        is_blocked: the client knows that a content filter stopped the prompt.
+        is_refused: the client knows that the key was refused, regardless of status.
     """
     wait = _parse_wait(headers, words)
     message = f"{spec.name}: HTTP {status}: {detail}"
@@ -78,48 +78,48 @@ def make_status_error(
 
 
 def make_certificate_error(spec: ModelSpec, cause: BaseException) -> CallError:
-    """The server's certificate is refused, as it will be at every further call."""
+    """Return the error for a rejected server certificate, which all further calls will meet."""
     return CallError(f"{spec.name}: the server's certificate is not trusted{format_address(spec)}: {cause}", Scope.MODEL)
 
 
 def make_connection_timeout(spec: ModelSpec) -> CallError:
-    """The server takes no connection."""
+    """Return the error for a server that accepts no connection."""
     return CallError(f"{spec.name}: no connection in time{format_address(spec)}", Scope.PASSING, reached=False)
 
 
 def make_answer_timeout(spec: ModelSpec) -> CallError:
-    """The connection stands, and the response does not come within the model's `timeout`."""
+    """Return the error for a response that does not arrive within the model's `timeout`."""
     return CallError(f"{spec.name}: no answer within {spec.timeout:g} s", Scope.PASSING, billed=True)
 
 
 def make_connection_error(spec: ModelSpec, fault: BaseException, *, reached: bool) -> CallError:
-    """The connection broke off, or (`reached` False) could not be made."""
+    """Return the error for a lost or (`reached` False) failed connection."""
     message = f"{spec.name}: connection lost or refused{format_address(spec)}: {describe_cause(fault)}"
     return CallError(message, Scope.PASSING, reached=reached, billed=reached)
 
 
 def make_unreadable_error(spec: ModelSpec, why: str) -> CallError:
-    """The server says that all is well and sends what is no response."""
+    """Return the error for a success status without a valid response."""
     return CallError(f"{spec.name}: unreadable answer: {why}", Scope.PASSING, billed=True)
 
 
 def make_no_choices_error(spec: ModelSpec) -> CallError:
-    """The server sends a response with no text to choose."""
+    """Return the error for a response without choices."""
     return CallError(f"{spec.name}: an answer without choices", Scope.PASSING, billed=True)
 
 
 def format_address(spec: ModelSpec) -> str:
-    """The address that was asked, where it is none of a provider's."""
+    """Return the server's address unless it is a provider's."""
     return f" ({redact_address(spec.api_base)})" if spec.api_base else ""
 
 
 def describe_cause(error: BaseException) -> str:
-    """What the exception says, without addresses of memory; its type where it says nothing."""
+    """Return the exception's message without memory addresses, or its type without one."""
     return _OBJECT.sub("", str(error)) or type(error).__name__
 
 
 def extract_message(text: str) -> str | None:
-    """`no luck` of `{"error": {"message": "no luck"}}`, which some clients quote as Python writes it. None: there is no such message."""
+    """Return `no luck` from `{"error": {"message": "no luck"}}`, also in Python's notation, as some clients quote it, or None."""
     start = text.find("{")
     if start not in (0, 2):  # 2: the bytes of a body, b'{...}'
         return None
@@ -138,7 +138,7 @@ def extract_message(text: str) -> str | None:
 
 
 def _find_prompt_fault(status: int, words: str, too_long: bool, is_blocked: bool) -> str | None:
-    """Why this prompt gets no response, whoever asks: it is too long, or a filter stopped it."""
+    """Return why this prompt never gets a response (too long, or stopped by a filter), or None."""
     if too_long or (status in _PROMPT_STATUSES and _TOO_LONG.search(words)):
         return "the prompt is too long for the model"
     if status == 429 and _TOO_LARGE.search(words):
@@ -155,7 +155,7 @@ def _is_out_of_money(words: str, wait: float | None) -> bool:
 
 
 def _parse_wait(headers: Mapping[str, str], words: str) -> float | None:
-    """Seconds to wait by the Retry-After header, else by the delay that Gemini writes into the body."""
+    """Return seconds to wait, from the Retry-After header, else from the delay in Gemini's body."""
     seconds = retry_after(headers, datetime.now(UTC))
     if seconds is None and (delay := _RETRY_DELAY.search(words)):
         seconds = float(delay.group(1))

@@ -1,4 +1,4 @@
-"""litellm itself: imported late, because that takes 3 seconds, and made quiet, offline and without retries of its own."""
+"""The litellm module, imported late (it takes 3 seconds), quiet, offline and without its own retries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @cache
 def load_litellm() -> Any:
-    """The module, imported once per process and set up so that nothing it does is invisible or logged twice."""
+    """Return the module, imported once per process and set up to do nothing invisible and log nothing twice."""
     # Else the import fetches the price list from the network.
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     with warnings.catch_warnings():

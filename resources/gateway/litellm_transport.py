@@ -1,4 +1,4 @@
-"""Calls of models by litellm, which is imported (3 seconds) only when one is to be asked; what fails becomes a `CallError`."""
+"""Calls to models through litellm, which is imported (3 seconds) only when needed; failures become a `CallError`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _E = TypeVar("_E", bound=BaseException)
 
 
 class LitellmTransport:
-    """One attempt of one request by `litellm.acompletion`, without litellm's retries, caches or network look-ups."""
+    """One attempt at one request with `litellm.acompletion`, without litellm's retries, caches or network look-ups."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -101,7 +101,7 @@ class LitellmTransport:
         return arguments
 
     def connection(self, spec: ModelSpec) -> dict[str, Any]:
-        """How the model is reached: what every call of litellm is given."""
+        """Return the connection arguments of every litellm call."""
         arguments = {
             "model": spec.model,
             "timeout": httpx.Timeout(spec.timeout, connect=min(spec.timeout, CONNECT_TIMEOUT_S)),
@@ -118,7 +118,7 @@ class LitellmTransport:
         return arguments
 
     def _is_schema_supported(self, litellm: Any, spec: ModelSpec) -> bool:
-        """Whether the response can be made to follow a schema; if not, the log says so once per model. One's own server decides itself."""
+        """Return whether the response can follow a schema; if not, log it once per model. Assumed of a server at its own address."""
         if spec.api_base:
             return True
         if spec.variant not in self._takes:
@@ -128,11 +128,11 @@ class LitellmTransport:
         return self._takes[spec.variant]
 
     async def open(self) -> None:
-        """Import litellm, so that its several seconds count as no call's latency."""
+        """Import litellm, so that these seconds add to no call's latency."""
         load_litellm()
 
     async def close(self) -> None:
-        """Give back what litellm keeps for this loop: HTTP clients (a later loop may get the same id) and log tasks."""
+        """Release litellm's objects of this loop: HTTP clients (a later loop may get the same id) and log tasks."""
         litellm = load_litellm()
         worker = litellm.litellm_core_utils.logging_worker.GLOBAL_LOGGING_WORKER
         # Also takes over what came too late in an earlier loop, which `stop` alone would trip over.
@@ -156,8 +156,9 @@ def _read_error_bill(spec: ModelSpec, usage: object, header: object) -> Bill:
 async def call_in_time(
     spec: ModelSpec, call: Awaitable[Any], read_bill: Callable[[ModelSpec, object, object], Bill] = _read_error_bill
 ) -> Any:
-    """What a call of litellm returns. Raises `CallError` for whatever it raises, with the bill that its response states, and when it takes
-    too long."""
+    """Return the result of a litellm call. Raises `CallError` for any exception, with its response's bill, and for a call that takes too
+    long.
+    """
     try:
         # The client's timeout is the longest silence; ours is the whole call, so that a slow drip ends too.
         async with asyncio.timeout(spec.timeout + GRACE_S):
@@ -201,7 +202,7 @@ def _build_reply_at(spec: ModelSpec, completion: Any, bill: Bill) -> Reply:
 
 
 def read_stated_usage(completion: Any) -> tuple[object, object]:
-    """The `usage` of a response of litellm's as a mapping, and the cost that its hidden parameters have of the response's headers."""
+    """Return the `usage` of a litellm response as a mapping, and the cost that its hidden parameters hold from the headers."""
     usage = getattr(completion, "usage", None)
     hidden = getattr(completion, "_hidden_params", None) or {}
     headers = hidden.get("additional_headers") or {}
@@ -210,7 +211,7 @@ def read_stated_usage(completion: Any) -> tuple[object, object]:
 
 
 def _compute_bill(litellm: Any, spec: ModelSpec, completion: Any) -> Bill:
-    """As the provider states it, else by the model's own prices, else by litellm's list."""
+    """Return the provider's bill, else one by the model's own prices, else by litellm's list."""
     usage, header = read_stated_usage(completion)
     bill = parse_bill(usage, build_own_price(spec), header)
     if bill.cost_usd is not None or usage is None or spec.api_base:
@@ -219,7 +220,7 @@ def _compute_bill(litellm: Any, spec: ModelSpec, completion: Any) -> Bill:
 
 
 def _compute_listed_cost(litellm: Any, spec: ModelSpec, completion: Any) -> float | None:
-    """US dollars by litellm's list, which knows what cached prompt tokens cost; None: the model is not in it."""
+    """Return US dollars by litellm's list, which prices cached prompt tokens, or None if it lacks the model."""
     try:
         cost = float(litellm.completion_cost(completion_response=completion, model=spec.model))
         return None if cost == 0 and price(spec) is None else cost
@@ -228,7 +229,7 @@ def _compute_listed_cost(litellm: Any, spec: ModelSpec, completion: Any) -> floa
 
 
 class LitellmEmbedding(LitellmTransport):
-    """One attempt of one batch by `litellm.aembedding`. The texts are the messages of the request."""
+    """One attempt at one batch with `litellm.aembedding`. The request's messages are the texts."""
 
     async def ask(self, request: Request) -> Reply:
         litellm, spec = load_litellm(), request.model
@@ -253,14 +254,14 @@ class LitellmEmbedding(LitellmTransport):
 
 
 def _convert_entry(raw: Any) -> dict[str, Any]:
-    """One embedding of an answer, which is a mapping or an object by provider."""
+    """Return one embedding of a response as a mapping; some providers' are objects."""
     return (
         raw if isinstance(raw, dict) else {"index": getattr(raw, "index", None), "embedding": getattr(raw, "embedding", None)}
     )
 
 
 def call_error(spec: ModelSpec, error: Exception) -> CallError:
-    """What the exception means for this call and for further ones. The message names the model and quotes the server."""
+    """Return the error for this call and further ones. Its message names the model and quotes the server."""
     http_error = _find_first(error, httpx.HTTPStatusError)
     if http_error is None and (fault := _find_first(error, httpx.TransportError)):
         return _make_network_error(spec, fault)
@@ -291,7 +292,7 @@ def call_error(spec: ModelSpec, error: Exception) -> CallError:
 
 
 def read_error_usage(error: Exception) -> tuple[object, object]:
-    """The `usage` that the body of an error's HTTP response states, and the cost that its headers state; None: nothing."""
+    """Return the `usage` in the body of an error's HTTP response and the cost in its headers, or None."""
     for link in _iterate_chain(error):
         response = getattr(link, "response", None)
         if not isinstance(response, httpx.Response):
@@ -319,7 +320,7 @@ def _find_first(error: BaseException, kind: type[_E]) -> _E | None:
 
 
 def _iterate_chain(error: BaseException) -> Iterator[BaseException]:
-    """The exception and what it came from: litellm wraps the provider's, which wraps the HTTP client's."""
+    """Yield the exception and its causes: litellm wraps the provider's, which wraps the HTTP client's."""
     ids: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in ids:
@@ -329,6 +330,6 @@ def _iterate_chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _extract_text(error: Exception) -> str:
-    """The server's message, without litellm's repeated prefixes and without the JSON around it."""
+    """Return the server's message without litellm's repeated prefixes and without JSON around it."""
     text = _SUFFIX.sub("", _PREFIX.sub("", str(getattr(error, "message", None) or error)))
     return " ".join((extract_message(_STATUS_CODE.sub("", text)) or text).split())

@@ -1,7 +1,7 @@
-"""`local/minilm-l6-int8`: an embedder that needs no network, from weights inside installed packages.
+"""`local/minilm-l6-int8`: an embedder that needs no network, with weights from installed packages.
 
-all-MiniLM-L6-v2 with its weights in 8 bits: 384 numbers a text. A text that is longer than its window is embedded in windows, all of it.
-The packages are read for the files inside them and never imported.
+all-MiniLM-L6-v2 with 8-bit weights: 384 numbers per text. A text longer than its window is embedded completely, in windows. The packages'
+files are read; the packages are never imported.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LocalVector(NamedTuple):
 
 
 def find_local_problem() -> str | None:
-    """What is missing before texts can be embedded here; None: nothing."""
+    """Return what is missing for local embeddings, or None."""
     absent = [name for name in (*_EMBEDDER_RUNTIMES, *_EMBEDDER_FILES) if importlib.util.find_spec(name) is None]
     if absent:
         return f"the package {' and '.join(absent)} is not installed; {_INSTALL}"
@@ -57,11 +57,11 @@ def find_local_problem() -> str | None:
 
 
 def embed_locally(texts: Sequence[str], tell: Callable[[int], None] = lambda count: None) -> list[LocalVector]:
-    """The embedding of each text. A text has the same bits whatever texts stand beside it, and on however many threads.
+    """Return the embedding of each text, bit for bit the same regardless of other texts and the number of threads.
 
     Args:
         texts: none of them blank.
-        tell: takes, now and then, how many are done; in the caller's thread.
+        tell: takes, now and then, the number done, in the caller's thread.
 
     Raises:
         ConfigError: the extra `local` is not installed, or its weights cannot be read.
@@ -83,7 +83,7 @@ def embed_locally(texts: Sequence[str], tell: Callable[[int], None] = lambda cou
 
 
 class _MiniLM:
-    """Weights and tokenizer, which several threads may use at once."""
+    """Weights and tokenizer. Thread-safe."""
 
     def __init__(self, session: Any, tokenizer: Any) -> None:
         self._session, self._tokenizer = session, tokenizer
@@ -96,7 +96,7 @@ class _MiniLM:
         return LocalVector(combine_piece_vectors(vectors, [len(window) for window in windows]), len(windows))
 
     def _embed_window(self, tokens: list[int]) -> Vectors:
-        """One window in a call of its own: windows that fill a call together save nothing from some 100 tokens on, as most have."""
+        """Embed one window per call: batching saves nothing from about 100 tokens on, as in most windows."""
         ids = np.array([[self._begin, *tokens, self._end]], np.int64)
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         (states,) = self._session.run(["last_hidden_state"], inputs)
@@ -105,7 +105,6 @@ class _MiniLM:
 
 @cache
 def _load_model() -> _MiniLM:
-    """Loaded once per process."""
     weights, vocabulary = (_find_file(package) for package in _EMBEDDER_FILES)
     try:
         import onnxruntime
@@ -128,7 +127,7 @@ def _load_model() -> _MiniLM:
 
 
 def _find_file(package: str) -> Path:
-    """A file inside an installed package, found without importing it."""
+    """Return a file in an installed package, found without import."""
     spec = importlib.util.find_spec(package)
     base = Path(spec.origin).parent if spec and spec.origin else Path(package)
     return base / _EMBEDDER_FILES[package]

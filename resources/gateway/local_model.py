@@ -1,10 +1,10 @@
-"""`local/smollm2-135m`: a small language model that answers offline, from weights inside an installed package.
+"""`local/smollm2-135m`: a small language model that answers offline, with weights from an installed package.
 
-It is too small to follow "return percentages". What it can do is pick a letter: the probabilities of the option letters as
-its first token, averaged over rotations of the options (so that a liking for "A" cancels), are its distribution, and its
-text is that distribution in percent, as larger models write it.
+It is too small to follow "return percentages", but can pick a letter: the probabilities of the option letters as first token, averaged over
+rotations of the options (so that a preference for "A" cancels), are its distribution, and its text is that distribution in percent, as
+larger models write it.
 
-A request of messages that has nothing to choose from is answered in words, always the likeliest next one.
+Messages without options are answered in words, always with the likeliest next one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _TURN_MARK = re.compile(r"<\|(?=im_|endoftext)")
 class LocalTransport:
     """One model in this process, one request at a time.
 
-    It reads `Request.choices`, and the text that stands before them in the prompt; or else messages, which it answers in words.
+    It reads `Request.choices` and the preceding text of the prompt, or else messages, which it answers in words.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class LocalTransport:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, request)
 
     def _refuse(self, request: Request) -> None:
-        """Raises CallError for a request in which there is not one list of options to choose from."""
+        """Raise CallError unless the request is one user message with 2 to 26 options."""
         if not request.choices:
             raise CallError(
                 f"{_SMOLLM2} chooses one of the options that its prompt lists, and this prompt has no single list of them",
@@ -98,10 +98,10 @@ class LocalTransport:
             )
 
     async def open(self) -> None:
-        """The model is loaded by its first request, whose failure says what is wrong."""
+        """Do nothing: the first request loads the model and reports what is wrong."""
 
     async def close(self) -> None:
-        """The model stays loaded for the next run."""
+        """Leave the model loaded for the next run."""
 
     def _write(self, request: Request) -> Reply:
         limit = request.max_tokens or max(_TEXT_TOKENS, request.answer_tokens or 0)
@@ -171,13 +171,13 @@ class LocalTransport:
 
 
 class _TooLong(Exception):
-    """The prompt has more tokens than the context window."""
+    """A prompt larger than the context window."""
 
 
 def extract_stem(user: str, choices: Sequence[str]) -> str:
-    """The user text up to its own list of the choices: what stands after the list says how to write a response, and this model writes none.
+    """Return the user text before its own list of the choices: the rest says how to write a response, and this model writes none.
 
-    Without such a list, the text without its last paragraph, which says how to write then.
+    Without such a list, return the text without its last paragraph, which then has these instructions.
     """
     lines = user.rstrip().split("\n")
     last = len(choices) - 1
@@ -190,20 +190,20 @@ def extract_stem(user: str, choices: Sequence[str]) -> str:
 
 
 def prompt(stem: str, options: Sequence[str]) -> str:
-    """A chat turn that is answered by one letter. Rotations share everything before the options, which is computed once."""
+    """Return a chat turn to be answered by one letter. Rotations share everything before the options, which is computed once."""
     listing = "\n".join(f"{letter}. {option}" for letter, option in zip(_OPTION_LETTERS, options, strict=False))
     turn = f"{stem}\n\n{listing}\n\nWhich answer would they choose? Reply with the letter only."
     return f"<|im_start|>user\n{strip_turn_marks(turn)}<|im_end|>\n<|im_start|>assistant\n"
 
 
 def choose_rotations(options: int) -> tuple[int, ...]:
-    """By how many places the options are rotated: every way up to five, then five spread evenly."""
+    """Return by how many places to rotate the options: all ways up to five, else five spread evenly."""
     count = min(options, _MOST_ROTATIONS)
     return tuple(options * turn // count for turn in range(count))
 
 
 def compute_letter_probabilities(completion: dict[str, Any], count: int) -> list[float]:
-    """Probability of each of the first `count` letters as the first token, relative to those letters alone."""
+    """Return the probabilities of the first `count` letters as first token, relative to these letters only."""
     alternatives = completion["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
     letters = _OPTION_LETTERS[:count]
     weights = dict.fromkeys(letters, 0.0)
@@ -241,7 +241,7 @@ def _load() -> Any:
 
 
 def _find_weights() -> Path | None:
-    """The weights inside the installed package, found without importing it (that would load a whole command line)."""
+    """Return the weights in the installed package, found without import (which would load a whole command line), or None."""
     spec = importlib.util.find_spec(_WEIGHTS_PACKAGE)
     if spec is None or spec.origin is None:
         return None
@@ -254,33 +254,33 @@ def _find_weights_name() -> str | None:
 
 
 def build_chat_prompt(messages: Sequence[Message]) -> str:
-    """The conversation in the template of SmolLM2, up to where the assistant is to speak."""
+    """Return the conversation in SmolLM2's template, up to the assistant's turn."""
     opening = [] if messages and messages[0].role == "system" else [_USUAL_SYSTEM]
     turns = (f"<|im_start|>{message.role}\n{strip_turn_marks(message.text)}<|im_end|>\n" for message in (*opening, *messages))
     return f"{''.join(turns)}<|im_start|>assistant\n"
 
 
 def strip_turn_marks(text: str) -> str:
-    """The text without marks of turns, and without halves of characters, which no encoder takes."""
+    """Return the text without turn marks and lone surrogates, which no encoder takes."""
     return _TURN_MARK.sub("<| ", text.encode("utf-8", "replace").decode("utf-8"))
 
 
 def estimate_chat_tokens(messages: Sequence[Message]) -> int:
-    """Estimated tokens of `build_chat_prompt`, on the high side."""
+    """Estimate the tokens of `build_chat_prompt`, on the high side."""
     return (
         sum(estimate_tokens(message.text) + _TOKENS_BESIDE_TEXT for message in (_USUAL_SYSTEM, *messages)) + _TOKENS_BESIDE_TEXT
     )
 
 
 def fit_conversation(messages: Sequence[Message], characters: int) -> list[Message]:
-    """The conversation in about so many characters: the longest messages lose their middle, and a very long conversation its own."""
+    """Shorten the conversation to about these characters: the longest messages lose their middle, a very long conversation its own."""
     turns = list(messages) if len(messages) <= _MOST_TURNS else [messages[0], *messages[1 - _MOST_TURNS :]]
     most = _compute_longest_allowed([len(message.text) for message in turns], characters)
     return [Message(message.role, shorten_middle_of(message.text, most)) for message in turns]
 
 
 def shorten_middle_of(text: str, budget: int) -> str:
-    """At most about `budget` characters: the beginning and the end, cut between words."""
+    """Return at most about `budget` characters: beginning and end, cut between words."""
     if len(text) <= budget:
         return text
     head = "".join(text[: int(budget * _OPENING_SHARE)].rsplit(maxsplit=1)[:1])
@@ -290,7 +290,7 @@ def shorten_middle_of(text: str, budget: int) -> str:
 
 
 def _compute_longest_allowed(lengths: Sequence[int], total: int) -> int:
-    """The length at which longer texts have to be cut so that all of them have `total` together; the longest, if none has to."""
+    """Return the length to which longer texts must be cut so that all together have `total`, or the longest if none must."""
     remaining = total
     for place, length in enumerate(sorted(lengths)):
         share = remaining // (len(lengths) - place)

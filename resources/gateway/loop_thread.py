@@ -1,4 +1,4 @@
-"""Runs a coroutine in a thread with an event loop of its own, while the caller's thread shows progress and takes interrupts."""
+"""A thread with its own event loop for a coroutine, while the caller's thread shows progress and handles interrupts."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ _TICK_S = 0.2
 
 
 class LoopThread:
-    """One run. Works with or without a running event loop around it."""
+    """One run, with or without a running event loop around it."""
 
     def __init__(self, main: Callable[[], Coroutine[Any, Any, None]], stop: Callable[[], None]) -> None:
-        """
-        Args:
-            main: what to run.
-            stop: asks it to end soon and in order; called in the loop's thread.
+        """Args:
+        main: the coroutine to run.
+        stop: requests a quick, orderly end; called in the loop's thread.
         """
         self._main, self._stop = main, stop
         self._started, self._finished, self._news = threading.Event(), threading.Event(), threading.Event()
         self._error: BaseException | None = None
 
     def run(self, tick: Callable[[], None]) -> None:
-        """Until `main` ends; `tick` is called in this thread a few times a second, also while an interrupted run ends.
+        """Run `main` to its end; `tick` is called in this thread a few times a second, also while an interrupted run ends.
 
-        An interrupt (Ctrl-C, Dagster's own, an error in `tick`) asks for an orderly end, waits for it, and is raised then; a second
-        one cancels what is left at once.
+        An interrupt (Ctrl-C, Dagster's own, an error in `tick`) requests an orderly end, waits for it, and is then raised; a second one
+        cancels the rest at once.
         """
         thread = threading.Thread(target=self._run, name="dtef-gateway")
         thread.start()
@@ -53,11 +52,11 @@ class LoopThread:
                 tick()
 
     def nudge(self) -> None:
-        """Have `tick` called at once. To be called from any thread."""
+        """Have `tick` called at once. Thread-safe."""
         self._news.set()
 
     def call_in_loop(self, work: Callable[[], object]) -> None:
-        """Have something done in the loop's thread, soon; nothing, where the run has ended."""
+        """Schedule work in the loop's thread; do nothing if the run has ended."""
         self._started.wait()
         if not self._finished.is_set():
             self._loop.call_soon_threadsafe(work)

@@ -1,4 +1,4 @@
-"""Whether models can be asked, as far as that is known without a call: a key, a package, a price."""
+"""Checks whether models can be called, as far as known without a call: key, package, price."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ ONLY_STORED = "only its stored responses are used, and this prompt has none"
 
 
 def refuse(problems: Mapping[str, str | None]) -> None:
-    """Raises GatewayError when there is a problem. `problems`: by model name; None: there is none."""
+    """Raise GatewayError if there is a problem. `problems`: by model name, None for no problem."""
     if faults := [f"{name}: {problem}" for name, problem in problems.items() if problem]:
         raise GatewayError(f"no request was sent, because these models cannot be asked: {'; '.join(faults)}")
 
 
 def find_missing_imported(requests: Mapping[str, Request], known_keys: Collection[str]) -> dict[str, Failure]:
-    """By request key, of what is wanted and not known, the requests that nobody can be asked: their models' responses were made elsewhere."""
+    """Return failures by request key for unknown requests to imported models, whose responses were made elsewhere."""
     absent = {key: call for key, call in requests.items() if call.model.is_imported and key not in known_keys}
     return {key: Failure(key, f"{call.model.name} is imported: {ONLY_STORED}", 0, "missing") for key, call in absent.items()}
 
 
 def refuse_absent_imported(models: Iterable[ModelSpec], snapshot: str, store: ResponseStore) -> None:
-    """Raises ConfigError for an imported model of which nothing was imported in the snapshot, as where its name is misspelled."""
+    """Raise ConfigError for an imported model without imported responses in the snapshot, for example if its name is misspelled."""
     for spec in models:
         if spec.is_imported and not store.has(spec.variant, snapshot):
             names = [model.name for model in store.models(snapshot) if model.variant.startswith(IMPORTED)]
@@ -46,9 +46,9 @@ def refuse_absent_imported(models: Iterable[ModelSpec], snapshot: str, store: Re
 
 
 def find_quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
-    """What is missing before the model can be asked; None: nothing, as far as a quick look tells.
+    """Return what is missing to call the model, or None if a quick look finds nothing.
 
-    litellm, whose import takes seconds, is consulted only where neither the models file nor the usual name of the provider's key tells.
+    litellm, whose import takes seconds, is consulted only if neither the models file nor the usual name of the provider's key suffices.
     """
     if spec.is_computed or spec.is_imported:
         return None
@@ -73,12 +73,12 @@ def refuse_early(
 ) -> None:
     """Reject, before prompts are made, what the gateway would refuse before its first call.
 
-    Models that have responses in the snapshot are left to the gateway: all the responses needed may be stored already. `look_up_prices`:
-    whether prices are also looked up in litellm's list, whose import takes seconds; it lacks models at an address of their own.
+    Models with responses in the snapshot are left to the gateway: all required responses may be stored. `look_up_prices`: also look up
+    prices in litellm's list, whose import takes seconds; it lacks models at their own address.
 
     Raises:
-        GatewayError: a model that must be asked cannot be: no key, no package, settings that the provider refuses, no price under a limit in
-            dollars; or two models would send the same request.
+        GatewayError: a required model cannot be called: no key, no package, settings that the provider refuses, no price under a limit in
+    dollars; or two models would send the same request.
     """
     specs = [spec for spec in models if not (spec.is_computed or spec.is_imported)]
     problems = {spec.name: problem for spec in specs if (problem := find_quick_problem(spec, environ))}
@@ -93,7 +93,7 @@ def refuse_early(
 
 
 class ModelRoute(NamedTuple):
-    """The way to one model."""
+    """The route to a model."""
 
     transport: Literal["direct", "litellm", "local", ""]
     """`local`: the model is in this process. Empty: nobody is asked."""
@@ -102,7 +102,7 @@ class ModelRoute(NamedTuple):
 
 
 def resolve_route(spec: ModelSpec, environ: Mapping[str, str]) -> ModelRoute:
-    """The way to a model, in which no password and no key of the environment is shown."""
+    """Return the route to a model, without passwords and keys of the environment."""
     if spec.is_computed or spec.is_imported:
         return ModelRoute("", "")
     if spec.is_local:

@@ -1,4 +1,4 @@
-"""What a model charges: the prices of the models file, else those of litellm's list."""
+"""Prices of models from the models file, else from litellm's list."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from resources.gateway.litellm_module import load_litellm
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per million tokens."""
+    """Prices in US dollars per million tokens."""
 
     prompt: float
     completion: float
@@ -18,7 +18,7 @@ class Price:
     """Of a prompt token that is read from the provider's cache; None: unknown, so that of any prompt token."""
 
     def compute_cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
-        """US dollars for so many tokens; `cached_tokens` of the prompt's were read from a cache, which never costs more."""
+        """Return US dollars for these tokens; `cached_tokens` of the prompt were read from a cache, which never costs more."""
         discount = 0.0 if self.cached is None else max(0.0, self.prompt - self.cached)
         return (prompt_tokens * self.prompt - cached_tokens * discount + completion_tokens * self.completion) / 1e6
 
@@ -28,10 +28,10 @@ _STATES_COSTS = "openrouter/"
 
 
 def price(spec: ModelSpec) -> Price | None:
-    """The model's price; None: unknown. What is computed on this machine, or was made elsewhere, costs nothing.
+    """Return the model's price, or None if unknown. Local, computed and imported models cost nothing.
 
-    A server of one's own (`api_base`) has no price unless the models file gives one, whatever its model is called elsewhere.
-    Discounts of batches and dearer tiers of very long prompts are not in it.
+    A server at its own address (`api_base`) has no price unless the models file gives one, regardless of its model's name. Batch discounts
+    and higher prices of very long prompts are ignored.
     """
     if own_price := build_own_price(spec):
         return own_price
@@ -41,17 +41,17 @@ def price(spec: ModelSpec) -> Price | None:
 
 
 def is_cost_stated(spec: ModelSpec) -> bool:
-    """Whether the provider states with each reply what it cost, so that a limit in dollars can be kept without a price."""
+    """Return whether the provider states the cost in each reply, so that a limit in dollars needs no price."""
     return spec.model.startswith(_STATES_COSTS) and not spec.api_base
 
 
 def compute_bound(cost_usd: float, prompt_tokens: int, completion_tokens: int) -> Price:
-    """The highest prices that a call of this cost allows: no kind of token cost more than all of the call. Both counts are above 0."""
+    """Return the highest prices that a call of this cost allows: no kind of token cost more than the call. Both counts are above 0."""
     return Price(cost_usd * 1e6 / prompt_tokens, cost_usd * 1e6 / completion_tokens)
 
 
 def build_own_price(spec: ModelSpec) -> Price | None:
-    """The price that the models file gives."""
+    """Return the models file's price, or None."""
     if spec.input_price is None or spec.output_price is None:
         return None
     return Price(spec.input_price, spec.output_price, spec.cached_input_price)

@@ -1,4 +1,4 @@
-"""How far a run is: counts per model and per stage, shown live on a terminal or as sparse log lines.
+"""Progress of a run: counts per model and stage, shown live on a terminal or as sparse log lines.
 
 All lines have one form: stage, count done of total, cached and failed, rate, cost so far, time left (`format_progress`).
 """
@@ -31,7 +31,7 @@ from dtef_pipeline.text.unknown_cost import format_short_costs
 
 @dataclass(frozen=True, slots=True)
 class ModelProgress:
-    """The requests to one model so far."""
+    """Counts of the requests to one model."""
 
     model: str
     total: int
@@ -68,7 +68,7 @@ _errors: TextIO | None = None
 
 @contextmanager
 def keep_terminal() -> Iterator[None]:
-    """For the length of a command, keep where its stderr goes: Dagster sends stderr of a running step to a file."""
+    """Remember a command's stderr until the block ends: Dagster sends stderr of a running step to a file."""
     global _errors
     try:
         stream = os.fdopen(os.dup(sys.stderr.fileno()), "w", buffering=1)
@@ -87,7 +87,7 @@ def keep_terminal() -> Iterator[None]:
 
 @contextmanager
 def display_progress(log: Callable[[str], None], stage: str = "", every: float = 30.0) -> Iterator[ModelsProgress]:
-    """The progress of models until the block ends; arguments as those of `ModelsProgress`."""
+    """Show the progress of models until the block ends; arguments as for `ModelsProgress`."""
     display = ModelsProgress(log, stage, every)
     try:
         yield display
@@ -101,7 +101,7 @@ def _choose_error_stream() -> TextIO | None:
 
 @contextmanager
 def waiting(title: str) -> Iterator[None]:
-    """While something is done that cannot be counted: the title and the seconds, where a command runs on a terminal."""
+    """Show a title and the elapsed seconds during uncountable work, if a command runs on a terminal."""
     if _errors is None or not _errors.isatty():
         yield
         return
@@ -112,7 +112,7 @@ def waiting(title: str) -> Iterator[None]:
 
 
 class RunProgress:
-    """Counts of a whole run that is asked a window of requests at a time, handed on to a display.
+    """Counts of a whole run that sends windows of requests, passed on to a display.
 
     `expected`: requests of the run by model name.
     """
@@ -130,7 +130,7 @@ class RunProgress:
         self._show(tuple(self._now.values()))
 
     def window_done(self) -> None:
-        """What was counted so far comes on top of what the next window counts."""
+        """Add the counts so far to those of the next window."""
         self._before = dict(self._now)
 
     def _sum_windows(self, line: ModelProgress) -> ModelProgress:
@@ -147,19 +147,19 @@ class RunProgress:
         return replace(line, total=total, **counts, rate=rate, seconds_left=(total - n_settled) / rate if is_known else None)
 
     def _rate_so_far(self, model: str, n_done: int) -> float:
-        """Of a model that has not responded for half a minute, the mean rate since the run first had news of it."""
+        """Return the mean rate since the first report on a model that has not responded for half a minute."""
         now = self._clock()
         seconds = now - self._began.setdefault(model, now)
         return n_done / seconds if seconds > 0 else 0.0
 
 
 def format_progress(head: str, done: int, total: int, details: Iterable[str]) -> str:
-    """`predictions: gpt-4.1-mini 152/900, 40 cached, 2 failed, 208/min, $0.42, 2 min left`. `head`: stage, and what is counted."""
+    """Return `predictions: gpt-4.1-mini 152/900, 40 cached, 2 failed, 208/min, $0.42, 2 min left`. `head`: stage and what is counted."""
     return ", ".join([f"{head} {done:,}/{total:,}", *details])
 
 
 def _list_model_details(one: ModelProgress) -> list[str]:
-    """What follows a model's count: `40 cached`, `2 failed`, `5 not asked`, `208/min`, `12 rate limits`, `$0.42`, `2 min left`."""
+    """Return details to follow a model's count: `40 cached`, `2 failed`, `5 not asked`, `208/min`, `12 rate limits`, `$0.42`, `2 min left`."""
     parts = [f"{one.replayed:,} cached", f"{one.failed:,} failed"]
     if one.stopped:
         parts.append(f"{one.stopped:,} not asked")
@@ -174,7 +174,7 @@ def _list_model_details(one: ModelProgress) -> list[str]:
 
 
 def _format_pace(per_second: float) -> str:
-    """`208/min`, `1.5/min`, `20/h`: never a rate of 0."""
+    """Return `208/min`, `1.5/min` or `20/h`; never 0."""
     per_minute = per_second * 60
     if per_minute >= 0.95:
         return f"{per_minute:,.0f}/min" if per_minute >= 10 else f"{per_minute:.1f}/min"
@@ -182,7 +182,7 @@ def _format_pace(per_second: float) -> str:
 
 
 def _format_duration(seconds: float) -> str:
-    """`40 s`, `12 min`, `3 h 20 min`."""
+    """Return `40 s`, `12 min` or `3 h 20 min`."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -191,7 +191,7 @@ def _format_duration(seconds: float) -> str:
 
 @lru_cache(maxsize=1)
 def _make_bars(errors: TextIO) -> Progress:
-    """The bars of a terminal, of models and stages together: it can have one live display at a time."""
+    """Make a terminal's bars of models and stages together: it can have only one live display."""
     # What is too wide is cut off the bar first, then off the end of the line.
     columns = (
         BarColumn(bar_width=30),
@@ -204,9 +204,9 @@ def _make_bars(errors: TextIO) -> Progress:
 
 
 class _Lines:
-    """Counts by what is counted: bars on a terminal, else lines of `format_progress`, at most one each in `every` seconds.
+    """Counts by item: bars on a terminal, else lines of `format_progress`, at most one each in `every` seconds.
 
-    Lines go to `log`, and within a command (`keep_terminal`) to its stderr too. `stage`: what lines begin with, such as `predictions: `.
+    Lines go to `log`, and within a command (`keep_terminal`) also to its stderr. `stage`: their beginning, such as `predictions: `.
     """
 
     def __init__(self, log: Callable[[str], None], stage: str, every: float, clock: Callable[[], float]) -> None:
@@ -217,7 +217,7 @@ class _Lines:
         self._tasks: dict[str, TaskID] = {}
 
     def say(self, line: str) -> None:
-        """A line of its own, to the log and to a command."""
+        """Write a separate line to the log and to a command."""
         self._log(line)
         if self._bars is not None:
             self._bars.console.print(line, markup=False, highlight=False)
@@ -225,12 +225,12 @@ class _Lines:
             self.announce(line)
 
     def announce(self, line: str) -> None:
-        """A line for a command without a terminal, where nothing else says for half a minute what goes on."""
+        """Write a line for a command without a terminal, which otherwise shows nothing for half a minute."""
         if self._errors is not None and self._bars is None:
             print(line, file=self._errors)
 
     def close(self, is_kept: bool = False) -> None:
-        """Take the bars off the terminal, or leave them there as they are now."""
+        """Remove the bars from the terminal, or leave them there as they are."""
         if self._bars is None:
             return
         tasks = [task for task in self._bars.tasks if task.id in self._tasks.values()]
@@ -250,7 +250,7 @@ class _Lines:
         return True
 
     def _show(self, name: str, done: int, total: int, details: Sequence[str], is_due: bool) -> None:
-        """`is_due`: whether a line is written where there are no bars."""
+        """Show a count. `is_due`: write a line if there are no bars."""
         line = format_progress(name, done, total, details)
         if self._bars is not None:
             if name not in self._tasks:
@@ -262,7 +262,7 @@ class _Lines:
 
 
 class ModelsProgress(_Lines):
-    """How far each model is. Without a terminal there is always a line when a model is finished."""
+    """Progress of each model. Without a terminal, a finished model always gets a line."""
 
     def __init__(
         self,
@@ -287,7 +287,7 @@ class ModelsProgress(_Lines):
 
 
 class PartsProgress(_Lines):
-    """How much of a stage is done. `head`: the stage and what is counted, such as `scores: partitions`."""
+    """Progress of a stage. `head`: the stage and what is counted, such as `scores: partitions`."""
 
     def __init__(
         self,
@@ -313,10 +313,10 @@ class PartsProgress(_Lines):
         self._show(self._head, n_done, self._total, wait, self._check_due())
 
     def resume(self, n_done: int) -> None:
-        """The work goes on after something else, whose time says nothing of the time left."""
+        """Resume after other work, which does not count in the time left."""
         self._began, self._done_before = self._clock(), n_done
 
     def begin(self, part: str) -> None:
-        """The next part begins. Its name replaces the time left: parts with names take very different times."""
+        """Begin the next part. Its name replaces the time left: named parts take very different times."""
         self._parts_begun += 1
         self._show(self._head, self._parts_begun, self._total, [part], is_due=True)

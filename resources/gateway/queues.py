@@ -1,4 +1,4 @@
-"""The requests to one model variant, in every state between "to be asked" and "settled"."""
+"""The requests to one model variant, in every state from unsent to settled."""
 
 from __future__ import annotations
 
@@ -52,26 +52,26 @@ class Job:
     """It follows from a response, and goes before those that follow from none: what has begun comes to its end first."""
 
     def begin(self, model: ModelState) -> None:
-        """A call begins."""
         self._forget_outage(model.breaker)
         model.calls += 1
         self.call = model.calls
         self.probe = model.breaker.start()
 
     def is_own_failure(self, model: ModelState, *, is_late: bool) -> bool:
-        """A call failed; whether that seems to be the request's own fault, since the last outage: a later call to the model was answered, or
-        it fails a second time of a model that answered, where all others have had their turn (`is_late`)."""
+        """Return whether a failed call seems to be the request's own fault, since the last outage: a later call was answered, or it fails
+        again with a model that answered, after all others had their turn (`is_late`).
+        """
         is_again = is_late and self.failures > 0 and model.answered > 0
         self._alone = self._alone or is_again or model.last_answered > self.call
         return self._alone
 
     def failed(self, breaker: Breaker) -> int:
-        """A call failed, and the breaker knows; the attempts that are used up now."""
+        """Count a failed call that the breaker knows; return the attempts used up."""
         self.failures += not self._forget_outage(breaker)
         return self.failures
 
     def _forget_outage(self, breaker: Breaker) -> bool:
-        """Whether the breaker opened since the last call began; what failed until then was the model's fault."""
+        """Return whether the breaker opened since the last call began; if so, forget earlier failures as the model's."""
         if self._openings == breaker.openings:
             return False
         self._openings, self.failures, self._alone = breaker.openings, 0, False
@@ -80,7 +80,7 @@ class Job:
 
 @dataclass
 class ModelState:
-    """What is known of a model for as long as the gateway lives, over all its sets of requests."""
+    """The state of a model for the gateway's lifetime, over all its sets of requests."""
 
     spec: ModelSpec
     transport: Transport
@@ -107,7 +107,7 @@ class ModelState:
     _has_warned_of_host: bool = False
 
     def answer(self, job: Job) -> None:
-        """The model answered."""
+        """Record an answered call."""
         self.answered += 1
         self.last_answered = max(self.last_answered, job.call)
         self.limited_since = None
@@ -115,13 +115,13 @@ class ModelState:
         self.slots.answered()
 
     def learn(self, bill: Reply | Bill | None, request: Request) -> None:
-        """A call ended, with this bill if there was one: later calls may cost as much."""
+        """Learn from an ended call, with its bill if any: later calls may cost as much."""
         if bill is not None:
             self._learn_price(bill)
         self.ceilings[request.role].learn(bill, request, self.price)
 
     def _learn_price(self, bill: Reply | Bill) -> None:
-        """Bound a price that no list has by what the provider states that a call cost."""
+        """Bound an unlisted price by the stated cost of a call."""
         if (
             self.price is not self._bound
             or bill.reported_cost_usd is None
@@ -133,7 +133,7 @@ class ModelState:
         self._bound = self.price = Price(min(current.prompt, bound.prompt), min(current.completion, bound.completion))
 
     def build_host_warning(self, host: str | None) -> str | None:
-        """The line to tell when, for the first time, the host that served the model is not the pinned one."""
+        """Return a warning the first time that another host than the pinned one served the model, else None."""
         provider = self.spec.provider
         if self._has_warned_of_host or provider is None or host is None or _is_same_host(provider, host):
             return None
@@ -144,7 +144,7 @@ class ModelState:
         )
 
     def record_refusal(self, message: str) -> bool:
-        """A request was refused for good; True: so many in the same words, and nothing else, that the model is to blame."""
+        """Record a final refusal; return whether so many had the same words, and nothing else, that the model is at fault."""
         if len(self._refusals) < SAME_REFUSALS:
             self._refusals.append(message)
         is_same = len(self._refusals) == SAME_REFUSALS and len(set(self._refusals)) == 1
@@ -152,15 +152,14 @@ class ModelState:
 
 
 def _is_same_host(provider: str, host: str) -> bool:
-    """Whether the host of a reply (`Google AI Studio`) is the pinned one (`google-ai-studio`, `deepinfra/fp8`): letters and digits count."""
+    """Return whether a reply's host (`Google AI Studio`) is the pinned one (`google-ai-studio`, `deepinfra/fp8`) by letters and digits."""
     expected, actual = (re.sub(r"[^a-z0-9]", "", name.lower()) for name in (provider.partition("/")[0], host))
     return expected.startswith(actual) or actual.startswith(expected)
 
 
 @dataclass
 class ModelQueue:
-    """One set of requests to a model: unclaimed -> ready -> in flight -> settled, or back by way of `retries`, `undecided` or
-    `elsewhere`."""
+    """One set of requests to a model: unclaimed -> ready -> in flight -> settled, or back through `retries`, `undecided` or `elsewhere`."""
 
     state: ModelState
     role: str = CANDIDATE
@@ -193,12 +192,12 @@ class ModelQueue:
 
     @property
     def ceiling(self) -> Ceiling:
-        """The most that calls of the model may use as this."""
+        """The maximum usage of the model's calls in this role."""
         return self.state.ceilings[self.role]
 
     @property
     def room(self) -> int | None:
-        """The fewest tokens that a response to one of the unclaimed requests may have at most; None: none has a limit."""
+        """The smallest response limit of the unclaimed requests, in tokens, or None if none has a limit."""
         limits = [job.request.max_tokens for job in self.unclaimed]
         return min((limit for limit in limits if limit is not None), default=None)
 
@@ -208,21 +207,21 @@ class ModelQueue:
 
     @property
     def is_undecidable(self) -> bool:
-        """Nothing will be asked any more that could tell whether the undecided requests or the model are at fault."""
+        """Whether no further call can show if the undecided requests or the model are at fault."""
         return bool(self.undecided) and not (self.in_flight or self.claiming or self.ready or self.retries or self.unclaimed)
 
     @property
     def is_late(self) -> bool:
-        """Every request has been sent once, or is being asked by another run."""
+        """Whether every request has been sent once or is sent by another run."""
         return not (self.ready or self.unclaimed or self.claiming)
 
     @property
     def needs_claims(self) -> bool:
-        """The next requests should be claimed before the ready ones run out; those that go before them, at once."""
+        """Whether to claim the next requests before the ready ones run out; follow-ups are claimed at once."""
         return bool(self.unclaimed) and (len(self.ready) < self.spec.max_concurrency or self.unclaimed[0].follows)
 
     def take_for_claim(self, most: int) -> list[Job]:
-        """Of what is unclaimed, what should be claimed next."""
+        """Remove and return the unclaimed requests to claim next."""
         runs_out = len(self.ready) < self.spec.max_concurrency
         jobs: list[Job] = []
         while self.unclaimed and len(jobs) < most and (runs_out or self.unclaimed[0].follows):
@@ -230,19 +229,19 @@ class ModelQueue:
         return jobs
 
     def may_send(self, now: float) -> bool:
-        """There is something to send, and the model itself takes it now."""
+        """Return whether a request is ready and the model accepts it now."""
         waiting = bool(self.ready) or (bool(self.retries) and self.retries[0][0] <= now)
         return waiting and self.in_flight < self.spec.max_concurrency and self.state.breaker.is_allowing(now)
 
     def find_next_time(self, now: float) -> float | None:
-        """When waiting alone may change what `may_send` says, if it may."""
+        """Return when mere waiting may change `may_send`, or None."""
         times = [self.state.slots.paused_until, self.state.breaker.open_until or now]
         if self.retries:
             times.append(self.retries[0][0])
         return min((moment for moment in times if moment > now), default=None)
 
     def take(self, now: float) -> Job:
-        """The next request: one that waited for another attempt, else a new one."""
+        """Remove and return the next request: a due retry, else a new one."""
         if self.retries and self.retries[0][0] <= now:
             return heapq.heappop(self.retries)[2]
         return self.ready.popleft()
@@ -254,13 +253,13 @@ class ModelQueue:
         heapq.heappush(self.retries, (when, next(self._numbers), job))
 
     def ask_undecided_again(self, when: float) -> None:
-        """It was an outage."""
+        """Retry undecided requests after an outage."""
         for job in self.undecided:
             self.retry(job, when)
         self.undecided.clear()
 
     def drain(self) -> list[Job]:
-        """Take out everything that is not in flight."""
+        """Remove and return all requests not in flight."""
         jobs = [*(job for place in self._waiting for job in place), *(job for _, _, job in self.retries)]
         for place in (*self._waiting, self.retries):
             place.clear()
@@ -271,7 +270,7 @@ class ModelQueue:
         return self.unclaimed, self.elsewhere, self.ready, self.undecided
 
     def progress(self) -> ModelProgress:
-        """Counts of this set; rate limits and cost of the whole run."""
+        """Return this set's counts, and the whole run's rate limits and cost."""
         rate = self._rate()
         remaining = self.total - self.replayed - self.done - self.failed - self.stopped
         return ModelProgress(
@@ -290,7 +289,7 @@ class ModelQueue:
         )
 
     def _rate(self) -> float:
-        """Responses per second over the last half minute."""
+        """Return responses per second over the last half minute."""
         now = self.clock()
         self._samples.append((now, self.done))
         while now - self._samples[0][0] > _RATE_WINDOW_S:
@@ -300,14 +299,13 @@ class ModelQueue:
 
 
 class Arrival(NamedTuple):
-    """One request more for a queue."""
+    """One more request for a queue."""
 
     queue: ModelQueue
     job: Job | None
     """None: its response is in the store already."""
 
     def enter(self, *, in_front: bool) -> None:
-        """Take its place in the queue."""
         self.queue.total += 1
         if self.job is None:
             self.queue.replayed += 1
@@ -319,7 +317,7 @@ class Arrival(NamedTuple):
 
 
 def compute_usage(bill: Reply | Bill, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
-    """What a call used; where the server does not say, the most that it may have used."""
+    """Return a call's usage; its maximum where the server does not report it."""
     usage = Usage(1, cost_usd=bill.cost_usd) if bill.cost_usd is not None else count_unknown_cost(request, price, ceiling)
     if bill.prompt_tokens is None or bill.completion_tokens is None:
         return replace(usage, tokens=compute_max_usage(request, price, ceiling).tokens)
@@ -327,14 +325,14 @@ def compute_usage(bill: Reply | Bill, request: Request, price: Price | None, cei
 
 
 def compute_failed_usage(error: CallError, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
-    """What a call used that brought no response: what the server stated, else the most it may have used if it may be billed, else nothing."""
+    """Return the usage of a call without a response: as stated, else its maximum if it may be billed, else nothing."""
     if error.bill is not None:
         return compute_usage(error.bill, request, price, ceiling)
     return count_unknown_cost(request, price, ceiling) if error.billed else Usage(calls=1)
 
 
 def make_unanswered_call(job: Job, usage: Usage) -> UnansweredCall | None:
-    """The row of the response store for a call that brought no response; None: it cost nothing."""
+    """Return the response store's row for a call without a response, or None if it cost nothing."""
     if not (usage.cost_usd or usage.unpriced):
         return None
     cost = None if usage.unpriced else usage.cost_usd
@@ -342,7 +340,7 @@ def make_unanswered_call(job: Job, usage: Usage) -> UnansweredCall | None:
 
 
 def make_response(job: Job, reply: Reply, latency: float, scrub: Scrubber, usage: Usage) -> Response:
-    """The row of the response store. `usage`: what the call used."""
+    """Return the row of the response store. `usage`: of the call."""
     request = job.request
     return Response(
         request_key=job.key,

@@ -1,4 +1,4 @@
-"""Which of a model's sampling settings its provider is sent, and in which form: by litellm's own mapping, without a call."""
+"""The sampling settings sent to a provider, and their form, by litellm's own mapping, without a call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INSTEAD = "allowed: a provider that litellm asks (openai/..., anthropic/..., op
 
 
 def find_provider_problem(spec: ModelSpec) -> str | None:
-    """Why litellm cannot ask the provider of the model string, as far as is known without loading litellm."""
+    """Return why litellm cannot call the model's provider, as far as known without loading litellm, or None."""
     provider, _, tail = spec.model.partition("/")
     if provider in _AT_AN_ADDRESS and not spec.api_base and "://" not in tail:
         return f"{spec.model!r} names no server: {provider} needs an api_base in the models file; {_INSTEAD}"
@@ -36,14 +36,14 @@ def find_provider_problem(spec: ModelSpec) -> str | None:
 
 
 def is_translated(spec: ModelSpec) -> bool:
-    """Whether litellm decides what the provider is sent; False: every setting is sent as it is, or nobody is asked."""
+    """Return whether litellm decides what is sent; otherwise every setting is sent unchanged, or nothing at all."""
     return not (spec.is_computed or spec.is_imported or spec.is_local or is_direct(spec))
 
 
 def build_sent_body(spec: ModelSpec, *without: str) -> dict[str, Any]:
-    """The sampling parameters of the request body as litellm sends them, without these settings of the model.
+    """Return the sampling parameters of the request body as litellm sends them, without these settings of the model.
 
-    Raises whatever litellm raises for a value that it cannot translate.
+    Raises litellm's exception for a value that it cannot translate.
     """
     settings = {key: value for key, value in build_sampling_body(spec).items() if key not in without}
     if not is_translated(spec):
@@ -58,7 +58,7 @@ def build_sent_body(spec: ModelSpec, *without: str) -> dict[str, Any]:
 
 
 def find_altered_settings(spec: ModelSpec) -> dict[str, str | None]:
-    """By setting of the model that is not sent as it was asked for: what is sent in its place, as text; None: nothing."""
+    """Return, for each setting not sent as configured, the text sent instead, or None if nothing is."""
     if not is_translated(spec):
         return {}
     bodies = {key: _try_body(spec, key) for key in spec.sampling if key != "provider"}
@@ -74,7 +74,7 @@ def find_altered_settings(spec: ModelSpec) -> dict[str, str | None]:
 
 
 def describe_altered_settings(specs: Iterable[ModelSpec]) -> Iterator[str]:
-    """A line for each model some of whose settings are dropped, and one for each setting that is sent as something else."""
+    """Yield a line for each model with dropped settings, and for each setting sent differently."""
     for spec in specs:
         changes = find_altered_settings(spec)
         if missing := [key for key, value in changes.items() if value is None]:
@@ -89,7 +89,7 @@ def describe_altered_settings(specs: Iterable[ModelSpec]) -> Iterator[str]:
 
 
 def refuse_same_sent(specs: Iterable[ModelSpec], models: Iterable[ModelSpec]) -> None:
-    """Raises GatewayError where one of the models that are `models` sends the provider the same as another of `specs`."""
+    """Raise GatewayError if one of `models` sends the provider the same request as another of `specs`."""
     new = {spec.variant for spec in models}
     first: dict[str, ModelSpec] = {}
     for spec in {spec.variant: spec for spec in specs if is_translated(spec)}.values():
@@ -102,9 +102,9 @@ def refuse_same_sent(specs: Iterable[ModelSpec], models: Iterable[ModelSpec]) ->
 
 
 def find_sent_problem(spec: ModelSpec, room: int | None = None) -> str | None:
-    """Why the provider, or litellm, refuses every request to the model with its settings; None: nothing is known.
+    """Return why the provider, or litellm, refuses every request to the model with its settings, or None if nothing is known.
 
-    `room`: the most tokens that a response of the model may have, by its prompts; None: not known, and thinking that leaves none is no problem.
+    `room`: the most tokens of a response, by the model's prompts; None if unknown, and reasoning that leaves none is then no problem.
     """
     if not is_translated(spec):
         return None
@@ -133,7 +133,7 @@ def find_sent_problem(spec: ModelSpec, room: int | None = None) -> str | None:
 
 
 def _find_chat_problem(spec: ModelSpec) -> str | None:
-    """That litellm has the provider for something else than writing texts: embeddings, speech, images, stores of vectors."""
+    """Return a message if litellm has the provider only for embeddings, speech, images or vector stores."""
     litellm = load_litellm()
     try:
         model, provider, *_ = litellm.get_llm_provider(spec.model)
@@ -146,12 +146,12 @@ def _find_chat_problem(spec: ModelSpec) -> str | None:
 
 
 def _is_claude(spec: ModelSpec, thinking: Mapping[str, Any]) -> bool:
-    """Others that think (DeepSeek, GLM) take any temperature."""
+    """Return whether the reasoning model is Claude; others (DeepSeek, GLM) take any temperature."""
     return "budget_tokens" in thinking or "claude" in spec.model.lower()
 
 
 def _find_thinking_faults(body: Mapping[str, Any], budget: int, room: int | None, *, is_sure: bool) -> Iterator[str]:
-    """What is wrong with a body that asks Claude to think first. `is_sure`: whether prompts can ask for no more than the `room`."""
+    """Yield the faults of a body that requests reasoning from Claude. `is_sure`: whether prompts request no more than `room`."""
     temperature, top_p = body.get("temperature"), body.get("top_p", body.get("topP"))
     if temperature not in (None, 1):
         yield f"a reasoning model takes only temperature 1, not {temperature:g}"
@@ -162,7 +162,7 @@ def _find_thinking_faults(body: Mapping[str, Any], budget: int, room: int | None
 
 
 def _describe_untranslated(spec: ModelSpec, error: Exception) -> str | None:
-    """What litellm says of a setting without which it translates the others; None where it is not a setting that it stumbles over."""
+    """Return litellm's message on a setting without which it translates the others, or None if it is no setting's fault."""
     for key, value in spec.sampling.items():
         if _try_body(spec, key) is None:
             continue
@@ -187,7 +187,7 @@ def _describe_same(first: ModelSpec, second: ModelSpec) -> str:
 
 
 def _try_body(spec: ModelSpec, *without: str) -> dict[str, Any] | None:
-    """As `build_sent_body`; None where litellm cannot translate a value: `find_sent_problem` says which."""
+    """Return `build_sent_body`, or None if litellm cannot translate a value (`find_sent_problem` says which)."""
     try:
         return build_sent_body(spec, *without)
     except Exception:  # litellm raises many types
@@ -195,7 +195,7 @@ def _try_body(spec: ModelSpec, *without: str) -> dict[str, Any] | None:
 
 
 def _find_added(full: Any, part: Any) -> Any:
-    """What of nested mappings is not in the other one."""
+    """Return the entries of nested mappings that the other ones lack."""
     if not isinstance(full, Mapping) or not isinstance(part, Mapping):
         return full
     return {key: _find_added(value, part.get(key)) for key, value in full.items() if key not in part or part[key] != value}
@@ -210,5 +210,5 @@ def _iterate_leaves(value: Any) -> Iterator[Any]:
 
 
 def _format_value(addition: Mapping[str, Any]) -> str:
-    """As a body has it, without the quotes: `reasoning_effort: high`."""
+    """Format as in a body, without quotes: `reasoning_effort: high`."""
     return json.dumps(addition)[1:-1].replace('"', "")

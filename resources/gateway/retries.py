@@ -1,4 +1,4 @@
-"""How a set of requests is asked: limits, and how long to wait before a call is tried again."""
+"""Limits of a set of requests, and the waits before a call is retried."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy as np
 class Backoff:
     """Exponential waits with jitter: between half and all of `first * 2 ** (attempt - 1)`, at most `longest` seconds.
 
-    A server that asks for more than `patience` seconds (Retry-After), or whose rate limit costs a request more than that in all,
-    is not waited for.
+    A request fails instead of waiting if a server demands more than `patience` seconds (Retry-After), or its rate limits cost more in
+    total.
     """
 
     first: float = 1.0
@@ -24,12 +24,12 @@ class Backoff:
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def wait(self, attempt: int) -> float:
-        """Seconds to wait after failed attempt 1, 2, ..."""
+        """Return seconds to wait after failed attempt 1, 2, ..."""
         return min(self.longest, self.first * 2.0 ** min(attempt - 1, 60)) * float(self.rng.uniform(0.5, 1.0))
 
 
 async def _set_or_late(event: asyncio.Event, seconds: float) -> None:
-    """Until the event is set, or the seconds are over."""
+    """Wait for the event, at most these seconds."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()
@@ -39,7 +39,7 @@ async def _set_or_late(event: asyncio.Event, seconds: float) -> None:
 
 @dataclass(frozen=True)
 class Rules:
-    """How a set of requests is asked."""
+    """Limits and waits for requests."""
 
     limit: int
     """Calls in flight at once over all models."""

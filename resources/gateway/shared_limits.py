@@ -1,4 +1,4 @@
-"""The limits of providers are those of all runs together: tells what this run meets and wants, and sets what it may have in flight."""
+"""Provider limits shared by all runs: reports this run's use and demand, and sets how many calls it may have in flight."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOK_EVERY_S = 1.0
 
 
 class SharedLimits:
-    """One set of requests to providers whose limits are shared. A model in this process has no such limit."""
+    """One set of requests to providers with shared limits. A local model has no such limit."""
 
     def __init__(
         self,
@@ -27,13 +27,12 @@ class SharedLimits:
         on_change: Callable[[], None],
         stop: Callable[[], None],
     ) -> None:
-        """
-        Args:
-            queues: may grow meanwhile.
-            shares: in the response store's database, which is used in the writer's thread alone.
-            writer: lends its thread.
-            changed: called where more may be in flight now.
-            stop: called where the database fails.
+        """Args:
+        queues: may grow meanwhile.
+        shares: in the response store's database; used only in the writer's thread.
+        writer: provides its thread.
+        on_change: called when more calls may be in flight.
+        stop: called if the database fails.
         """
         self._queues, self._shares, self._writer, self._changed, self._stop = queues, shares, writer, on_change, stop
         self._told: dict[str, tuple[int, float]] = {}
@@ -41,7 +40,7 @@ class SharedLimits:
         self._fault: BaseException | None = None
 
     async def around(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do the work with a part of each limit."""
+        """Do the work with a share of each limit."""
         for slots in self._collect_slots().values():
             slots.share(slots.in_flight)  # nothing, until it has its part
         looking = asyncio.create_task(self._run_looks())
@@ -65,7 +64,7 @@ class SharedLimits:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def look(self) -> None:
-        """Report the use of the limits since the last call, and take the shares of this run."""
+        """Report the use of the limits since the last call, and take this run's shares."""
         slots = self._collect_slots()
         reports = {name: self._report(name, slot) for name, slot in slots.items()}
         shares = await self._writer.run(self._shares.take, reports)
@@ -102,6 +101,6 @@ class SharedLimits:
 
 
 def _count_wanted(queue: ModelQueue) -> int:
-    """Calls of a queue that could be in flight now."""
+    """Count the queue's calls that could be in flight now."""
     waiting = len(queue.ready) + len(queue.retries) + len(queue.unclaimed) + queue.claiming
     return min(queue.spec.max_concurrency, queue.in_flight + waiting)

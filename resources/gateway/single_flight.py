@@ -1,4 +1,4 @@
-"""Buys each response once: fills the queues with requests that no other run is asking, and takes over what other runs got."""
+"""Single flight: buys each response once, by queuing requests that no other run sends and taking over other runs' responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BEAT_EVERY_S = 10.0
 
 
 class ClaimResult(Protocol):
-    """What came of claiming: keys that are this run's to ask, and keys that have a response. The others are asked elsewhere."""
+    """The result of claiming: keys that this run may send, and keys with a response. Other runs send the rest."""
 
     @property
     def mine(self) -> set[str]: ...
@@ -24,7 +24,7 @@ class ClaimResult(Protocol):
 
 
 class Claiming(Protocol):
-    """`resources.responses.claims.Claims`, as far as it is used here."""
+    """The part of `resources.responses.claims.Claims` used here."""
 
     def claim(self, keys: Sequence[str]) -> ClaimResult: ...
     def release(self, keys: Iterable[str]) -> None: ...
@@ -32,7 +32,7 @@ class Claiming(Protocol):
 
 
 class SingleFlight:
-    """Keeps requests ready in the queues while it runs; everything on the database happens in the writer's thread."""
+    """A supply of ready requests in the queues; all database work happens in the writer's thread."""
 
     def __init__(
         self,
@@ -42,22 +42,22 @@ class SingleFlight:
         on_supply: Callable[[], None],
         on_settled: Callable[[str], None] = lambda key: None,
     ) -> None:
-        """`queues` may grow meanwhile; `on_settled` takes the keys of requests to which other runs got a response."""
+        """`queues` may grow meanwhile; `on_settled` takes the keys of requests for which other runs got a response."""
         self._queues, self._claims, self._writer, self._supplied, self._settled = queues, claims, writer, on_supply, on_settled
         self._needed = asyncio.Event()
         self._given_back: list[str] = []
         self._look_at = self._beat_at = time.monotonic()
 
     def need(self) -> None:
-        """Some queue has few requests that are ready."""
+        """Report that a queue has few ready requests."""
         self._needed.set()
 
     def give_back(self, key: str) -> None:
-        """A claimed request will not be answered by this run: it failed, or is not asked any more."""
+        """Give back a claimed request that this run will not answer: it failed, or is no longer sent."""
         self._given_back.append(key)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Supply until cancelled."""
         while True:
             await self.supply()
             try:
@@ -68,7 +68,7 @@ class SingleFlight:
             self._needed.clear()
 
     async def supply(self) -> None:
-        """Claim what the queues need next, give back what was not answered, and give signs of life."""
+        """Claim what the queues need next, release what was not answered, and send heartbeats."""
         await self.flush()
         now = time.monotonic()
         looks = now >= self._look_at
@@ -103,14 +103,14 @@ class SingleFlight:
                 queue.elsewhere.append(job)
 
     async def flush(self) -> None:
-        """Give back at once what is to be given back."""
+        """Release at once the requests given back."""
         given_back, self._given_back = self._given_back, []
         if given_back:
             await self._writer.run(self._claims.release, given_back)
 
 
 def _choose_chunk(queue: ModelQueue, *, look_again: bool) -> list[Job]:
-    """The next jobs to claim: new ones before those that another run had; taken out of their queues."""
+    """Take the next jobs to claim out of their queues: new ones before those that another run had."""
     size = 2 * queue.spec.max_concurrency
     chunk = []
     if queue.needs_claims:

@@ -1,4 +1,4 @@
-"""The calls in flight to one provider, and the limit that they stay within."""
+"""The calls in flight to one provider, and their limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FIRST_LIMIT = 32
 
 
 def find_provider(spec: ModelSpec) -> str:
-    """Whose limits a model shares: the provider of its litellm string, and the host where it is asked at an address of its own.
+    """Return whose limits a model shares: the provider of its litellm string, with the host if it has its own address.
 
     `openai`, `anthropic`, `local`; `openai/127.0.0.1:8000`.
     """
@@ -24,10 +24,10 @@ def find_provider(spec: ModelSpec) -> str:
 
 @dataclass(slots=True)
 class ProviderSlots:
-    """The calls in flight to one provider, under a limit that adapts. Times are seconds of one monotonic clock.
+    """The calls in flight to one provider, under an adaptive limit. Times are seconds of one monotonic clock.
 
-    A 429 halves the limit, but not again for calls that were under way at the last cut: they tell nothing about the limit since. It grows
-    when all runs together take their parts again (`shared_limits`).
+    A 429 halves the limit, but not again for calls in flight at the last cut: they say nothing about the limit since. It grows when all
+    runs together take their shares again (`shared_limits`).
     """
 
     cap: int
@@ -47,11 +47,11 @@ class ProviderSlots:
         self.limit = self.limit or min(self.cap, FIRST_LIMIT)
 
     def free(self, now: float) -> int:
-        """Calls that may be started now."""
+        """Return how many calls may start now."""
         return max(0, self.limit - self.in_flight) if now >= self.paused_until else 0
 
     def share(self, calls: int) -> None:
-        """What this run may have in flight of a limit that it shares with others. They adapt it together."""
+        """Set this run's share of a limit common to all runs, which adapt it together."""
         self.cap = self.limit = calls
 
     def pause(self, until: float) -> None:
@@ -62,7 +62,7 @@ class ProviderSlots:
         self._cuts = 0
 
     def rate_limited(self, began: float, now: float, retry_after: float | None) -> None:
-        """A call that began at `began` and is still counted as in flight got a 429."""
+        """Record a 429 of a call that began at `began` and still counts as in flight."""
         self.limited_at = max(self.limited_at, began)
         if retry_after is not None:
             self.pause(now + retry_after)

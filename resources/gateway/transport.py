@@ -1,4 +1,4 @@
-"""What the gateway needs of whatever reaches a model, hosted (by litellm) or local; and how API keys are kept out of messages."""
+"""The gateway's interface to models, hosted (through litellm) or local, and the removal of API keys from messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from resources.gateway.bills import Bill
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a provider sent back, before it is made a `Response`."""
+    """A provider's reply, before it becomes a `Response`."""
 
     text: str
     finish_reason: str | None
@@ -37,7 +37,7 @@ class Reply:
 
 
 class Scope(Enum):
-    """How far a failed call reaches."""
+    """The scope of a failed call."""
 
     PASSING = "worth another attempt"
     REQUEST = "this request will never be answered"
@@ -59,16 +59,15 @@ class CallError(Exception):
         billed: bool = False,
         bill: Bill | None = None,
     ) -> None:
-        """
-        Args:
-            message: for people; it may still hold secrets.
-            scope: how far the failure reaches.
-            rate_limited: the server answers, but not so much at once (429).
-            retry_after: seconds the server asks to be left alone.
-            of_prompt: this prompt is to blame (filtered, too long), which says nothing of others.
-            reached: there was a server; False: no connection could be made.
-            billed: the provider may charge for it, as the model may have been at work.
-            bill: what the server stated that it used, if it did.
+        """Args:
+        message: for people; it may still contain secrets.
+        scope: of the failure.
+        rate_limited: the server answers, but not so many calls at once (429).
+        retry_after: seconds that the server asks to wait.
+        of_prompt: only this prompt is at fault (filtered, too long).
+        reached: a server was connected; False if no connection could be made.
+        billed: the provider may charge for it, as the model may have worked.
+        bill: the usage that the server stated, if any.
         """
         super().__init__(message)
         self.message, self.scope, self.retry_after = message, scope, retry_after
@@ -86,7 +85,7 @@ _OFF = frozenset({"0", "false", "no", "off"})
 
 
 def find_settings_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
-    """What is wrong with the environment for this model: checks of certificates that are switched off, a key that is not set."""
+    """Return what is wrong with the environment for this model (certificate checks switched off, a key not set), or None."""
     # litellm reads this one itself, from the environment of the process.
     if os.environ.get("SSL_VERIFY", "").strip().lower() in _OFF:
         return "SSL_VERIFY turns certificate checks off, and keys go over this line; name your CA file in SSL_CERT_FILE instead"
@@ -96,18 +95,18 @@ def find_settings_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | 
 
 
 def find_certificates(environ: Mapping[str, str]) -> str | None:
-    """The file of certificates that the environment names, if it is there."""
+    """Return the environment's file of certificates, or None if it does not exist."""
     named = environ.get("SSL_CERT_FILE")
     return named if named and Path(named).is_file() else None
 
 
 def build_messages(request: Request) -> list[dict[str, str]]:
-    """The conversation as the chat-completions protocol has it."""
+    """Return the conversation in the chat-completions format."""
     return [{"role": message.role, "content": message.text} for message in request.conversation]
 
 
 def build_sampling(request: Request) -> dict[str, Any]:
-    """The model's parameters, with room for as long a response as the prompt asks for, and where the response is to end."""
+    """Return the model's parameters, with the prompt's response limit and stop sequences."""
     sampling = build_sampling_body(request.model)
     if request.max_tokens is not None:
         sampling["max_tokens"] = request.max_tokens
@@ -117,20 +116,20 @@ def build_sampling(request: Request) -> dict[str, Any]:
 
 
 def build_sampling_body(spec: ModelSpec) -> dict[str, Any]:
-    """The model's parameters as a request body has them: the host as OpenRouter takes it, and no other one in its place."""
+    """Return the model's parameters as in a request body, with the host as OpenRouter takes it, without fallbacks."""
     host = {} if spec.provider is None else {"provider": {"order": [spec.provider], "allow_fallbacks": False}}
     return {**spec.sampling, **host}
 
 
 def build_response_format(schema: str) -> dict[str, Any]:
-    """What makes a response follow a JSON schema."""
+    """Return the parameter for responses that follow a JSON schema."""
     return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": json.loads(schema)}}
 
 
 def resolve_empty_text(spec: ModelSpec, refusal: object, finish_reason: str | None) -> str:
-    """The text of a reply without content: the refusal, or nothing. Raises `CallError` where it reports that the server failed on the way.
+    """Return the text of a reply without content: its refusal, or nothing. Raises `CallError` if it reports that the server failed.
 
-    A tool call, a filter or a spent token budget is what the model replied: asked again it would cost again and end the same.
+    A tool call, a filter or a spent token budget is the model's reply: another request would cost again and end the same.
     """
     if finish_reason == "error":
         raise CallError(f"{spec.name}: an answer without content (finish reason {finish_reason})", Scope.PASSING, billed=True)
@@ -138,7 +137,7 @@ def resolve_empty_text(spec: ModelSpec, refusal: object, finish_reason: str | No
 
 
 def get_text_or_none(value: object) -> str | None:
-    """The value, where it is a text."""
+    """Return the value if it is text, else None."""
     return value if isinstance(value, str) else None
 
 
@@ -146,16 +145,16 @@ class Transport(Protocol):
     """One way to reach models."""
 
     def problem(self, spec: ModelSpec) -> str | None:
-        """What is missing before this model can be asked at all."""
+        """Return what is missing to call this model at all, or None."""
 
     async def ask(self, request: Request) -> Reply:
-        """One attempt. Raises `CallError`, whose message may still hold secrets."""
+        """Make one attempt. Raises `CallError`, whose message may still contain secrets."""
 
     async def open(self) -> None:
-        """Get ready, so that the time this takes counts neither as a call's latency nor against its time limit."""
+        """Prepare, so that this time counts neither as a call's latency nor against its time limit."""
 
     async def close(self) -> None:
-        """End of a run: give back what belongs to the running event loop."""
+        """Release, at a run's end, what belongs to the running event loop."""
 
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
@@ -168,7 +167,7 @@ _LONGEST_MESSAGE = 500
 
 
 class Scrubber:
-    """Takes API keys out of messages: the values of key-like environment variables, and anything shaped like a key."""
+    """A redactor of API keys in messages: values of key-like environment variables, and text shaped like a key."""
 
     def __init__(self, environ: Mapping[str, str], specs: Iterable[ModelSpec]) -> None:
         self._environ = environ
@@ -176,7 +175,7 @@ class Scrubber:
         self.know(specs)
 
     def know(self, specs: Iterable[ModelSpec]) -> None:
-        """Further models, whose keys are taken out as well."""
+        """Add models whose keys are removed too."""
         named = self._key_names = self._key_names | {spec.api_key_env for spec in specs}
         self._secrets = _values(self._environ, lambda name: name in named or bool(_SECRET_NAME.search(name)))
         self._api_keys = _values(self._environ, lambda name: name in named or bool(_API_KEY_NAME.search(name)))
@@ -188,7 +187,7 @@ class Scrubber:
         return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"
 
     def response(self, text: str) -> str:
-        """What a model wrote, as it wrote it, but for API keys in use, should a server ever echo one."""
+        """Return a model's unchanged text, except for API keys in use, should a server ever echo one."""
         for key in self._api_keys:
             text = text.replace(key, "[key]")
         return text

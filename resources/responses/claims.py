@@ -1,7 +1,7 @@
-"""Who asks what at this moment, so that two runs over the same prompts buy each response once, on one or several machines.
+"""Claims on requests, so that two runs over the same prompts buy each response once, on one or several machines.
 
-A claim is a row of the response store's database. It ends when the response is committed, when its owner gives it back, and
-when its owner is gone; so a run that was killed holds up no other run.
+A claim is a row of the response store's database. It ends when the response is committed, when its owner releases it, or when its owner is
+gone; so a killed run blocks no other run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GONE_AFTER_S = 2 * PATIENCE_S
 
 
 class ClaimOutcome(NamedTuple):
-    """What came of claiming some request keys. Those in neither set are held by another owner that is alive."""
+    """The result of claiming some request keys. Those in neither set are held by another living owner."""
 
     mine: set[str]
     """To be asked by this owner."""
@@ -33,15 +33,14 @@ class ClaimOutcome(NamedTuple):
 
 
 class Claims:
-    """One owner of claims, such as a gateway run. To be used from one thread at a time."""
+    """One owner of claims, such as a gateway run. Use from one thread at a time."""
 
     def __init__(self, store: ResponseStore, *, ttl_s: float = GONE_AFTER_S, now: Callable[[], float] | None = None) -> None:
-        """
-        Args:
-            store: the store that the responses go to.
-            ttl_s: seconds after which an owner that gave no sign of life is gone. All owners on a store should agree.
-            now: seconds since 1970. By default the clock of the PostgreSQL server, so that the clocks of the machines need not agree;
-                with SQLite, which one machine has to itself, that of the machine.
+        """Args:
+            store: the store for the responses.
+            ttl_s: seconds without a heartbeat after which an owner is gone. All owners on a store should agree.
+            now: seconds since 1970. By default the clock of the PostgreSQL server, so that the machines' clocks need not agree; with
+        SQLite, which only one machine uses, the machine's clock.
         """
         self._database, self._ttl_us, self._now = store.database, int(ttl_s * 1e6), now
         self._owner = uuid.uuid4().hex
@@ -50,7 +49,7 @@ class Claims:
         self._prepare_statements()
 
     def claim(self, keys: Sequence[str]) -> ClaimOutcome:
-        """Take those of the request keys that have no response and no living owner. Claiming again what is mine keeps it."""
+        """Claim the request keys that have no response and no living owner. Claiming a held key again keeps it."""
         parameters = self._database.keys(sorted(set(keys)))
 
         def work(connection: sa.Connection) -> ClaimOutcome:
@@ -67,7 +66,7 @@ class Claims:
 
     @contextmanager
     def alone(self, keys: Sequence[str]) -> Iterator[None]:
-        """Hold all of the keys; waits while another living owner holds one. Keys of anything, as long as they are hashes of 32 digits."""
+        """Hold all of the keys, after waiting while another living owner holds one. The keys may be any hashes of 32 digits."""
         # Of two owners that hold a part each, both let go, and try again after pauses that differ.
         pause_s = 0.01 + int(self._owner[:4], 16) % 40 / 1000
         while (mine := self.claim(keys).mine) != set(keys):
@@ -79,7 +78,7 @@ class Claims:
             self.release(keys)
 
     def release(self, keys: Iterable[str]) -> None:
-        """Give claims back, because the requests failed or are not asked: others may try at once."""
+        """Release claims, because the requests failed or are no longer sent: others may try at once."""
         given_back = sorted(set(keys))
 
         def work(connection: sa.Connection) -> None:
@@ -94,17 +93,17 @@ class Claims:
         return self._owner
 
     def read_living_owners(self, connection: sa.Connection) -> tuple[int, set[str]]:
-        """Give a sign of life; the time, in microseconds since 1970, and all owners that are alive."""
+        """Send a heartbeat; return the time, in microseconds since 1970, and all living owners."""
         now = self._write_sign_of_life(connection)
         rows = connection.execute(sa.select(db.claimants)).all()
         return now, {row.owner for row in rows if row.owner == self._owner or not self._is_gone(row, now)}
 
     def beat(self) -> None:
-        """Give a sign of life. To be called several times within `ttl_s`."""
+        """Send a heartbeat. Call several times within `ttl_s`."""
         self._database.write(self._write_sign_of_life, alone=True)
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all claims."""
 
         def work(connection: sa.Connection) -> None:
             connection.execute(sa.delete(db.claims).where(db.claims.c.owner == self._owner))
@@ -119,7 +118,7 @@ class Claims:
         self.close()
 
     def _prepare_statements(self) -> None:
-        """What is done with the keys of `listed`."""
+        """Prepare the statements on the keys of `listed`."""
         key_query, claims = self._database.listed, db.claims.c
         # SQLite cannot tell ON CONFLICT from a join's ON after a SELECT without WHERE.
         free = key_query.add_columns(sa.literal(self._owner)).where(sa.true())
@@ -132,7 +131,7 @@ class Claims:
         self._drop = sa.delete(db.claims).where(claims.owner == self._owner, is_listed)
 
     def _write_sign_of_life(self, connection: sa.Connection) -> int:
-        """Note that this owner is alive; returns the time, in microseconds since 1970."""
+        """Record that this owner is alive; return the time, in microseconds since 1970."""
         seen_at = self._read_clock(connection)
         row = {"owner": self._owner, **self._process._asdict(), "seen_at": seen_at}
         upsert = self._database.insert(db.claimants).values(row)

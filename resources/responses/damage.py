@@ -1,4 +1,4 @@
-"""Whether the file of an SQLite store is damaged, by what SQLite itself finds."""
+"""Detection of damage in an SQLite store's file, by SQLite itself."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _INTERRUPTED = "interrupted"
 
 
 def find_damage(path: Path, within_s: float) -> str | None:
-    """The first fault that `PRAGMA quick_check` finds in the file; None: none in the part that it reads within so many seconds.
+    """Return the first fault that `PRAGMA quick_check` finds in the file, or None if the part read within this time has none.
 
-    Makes and changes no file. Raises OSError where the file cannot be opened.
+    Creates and changes no file. Raises OSError if the file cannot be opened.
     """
     end = time.monotonic() + within_s
     # Told that nobody else has the file open, SQLite makes no files beside it.

@@ -1,6 +1,6 @@
-"""The database behind the response store: its tables, how it is opened and brought to today's form, and its transactions.
+"""The response store's database: its tables, opening, upgrades and transactions.
 
-SQLAlchemy Core, so the embedded SQLite default and PostgreSQL by URL are the same code.
+SQLAlchemy Core, so that the default SQLite and PostgreSQL by URL share the code.
 """
 
 from __future__ import annotations
@@ -194,13 +194,13 @@ Work = Callable[[sa.Connection], Returned]
 
 
 class ResponseDatabase:
-    """Safe to use from several threads and processes at once."""
+    """An open response database. Safe to use from several threads and processes at once."""
 
     def __init__(self, location: str | Path, *, prepare: bool = True, patience_s: float = PATIENCE_S) -> None:
-        """Open the database, and make what is missing of it.
+        """Open the database and create what is missing.
 
-        `prepare`: False for one who only looks at a PostgreSQL database, and does not wait long: nothing is made.
-        `patience_s`: how long to wait for another writer, or for a PostgreSQL server that is away.
+        `prepare`: False to only look at a PostgreSQL database, without long waits: nothing is created. `patience_s`: how long to wait for
+        another writer, or an unreachable PostgreSQL server.
 
         Raises:
             ConfigError: the URL names no database that can hold responses.
@@ -221,24 +221,23 @@ class ResponseDatabase:
             raise self._build_store_error("open", error) from None
 
     def schema_version(self) -> int | None:
-        """The schema version found; None: there is no store in the database yet. Raises StoreError when newer code wrote it."""
+        """Return the schema version, or None without a store. Raises StoreError if newer code wrote it."""
         try:
             return self._read_once(self._read_version)
         except sa.exc.SQLAlchemyError as error:
             raise self._build_store_error("open", error) from None
 
     def read(self, work: Work[Returned]) -> Returned:
-        """What the work returns, of one reading transaction."""
+        """Return the work's result, in one reading transaction."""
         return self._run_patiently("read", lambda: self._read_once(work))
 
     def write(
         self, work: Work[Returned], *, alone: bool = False, find_committed: Work[Returned | None] | None = None
     ) -> Returned:
-        """What the work returns, of one writing transaction: committed whole or not at all.
+        """Return the work's result, in one writing transaction, committed completely or not at all.
 
-        `alone`: while no other writer is at work. (In SQLite every writer is.) `find_committed`: asked before the work is tried again, as
-        the commit
-        of the try before may have gone through unconfirmed: what the work returned then; None: it is not there.
+        `alone`: without any other writer (in SQLite always). `find_committed`: called before a retry, as the previous commit may have
+        succeeded unconfirmed; returns the work's result then, or None if it is not stored.
         """
         tries = count()
 
@@ -251,42 +250,42 @@ class ResponseDatabase:
         return self._run_patiently("write to", attempt)
 
     def insert(self, table: sa.Table) -> Any:
-        """An insert statement of the engine, which knows ON CONFLICT."""
+        """Return the engine's insert statement, which supports ON CONFLICT."""
         return postgresql.insert(table) if self.is_postgresql else sqlite.insert(table)
 
     @property
     def listed(self) -> sa.Select[tuple[str]]:
-        """One column: the request keys of the parameters `keys(...)`, which go in as one. Thousands of parameters are slow to spell."""
+        """A select of the request keys of `keys(...)`, passed as one parameter. Thousands of parameters are slow to compile."""
         if self.is_postgresql:
             return sa.select(sa.func.unnest(sa.bindparam("keys", type_=postgresql.ARRAY(sa.Text))))
         return sa.select(sa.func.json_each(sa.bindparam("keys")).table_valued("value").c.value)
 
     def among(self, column: sa.Column[Any]) -> sa.ColumnElement[bool]:
-        """Whether the column is one of the request keys of `keys(...)`.
+        """Return the condition that the column is one of the request keys of `keys(...)`.
 
-        PostgreSQL knows how many an array holds. Of a list that it has to make first it does not: where it takes a table of claims, which is
-        empty at times, for empty, it went through the whole list for each claim.
+        PostgreSQL knows the size of an array, but not of a list that it must build first: taking a sometimes empty table of claims for
+        empty, it scanned the whole list for each claim.
         """
         if self.is_postgresql:
             return column == sa.any_(sa.bindparam("keys", type_=postgresql.ARRAY(sa.Text)))
         return column.in_(self.listed)
 
     def keys(self, keys: Sequence[str]) -> dict[str, Any]:
-        """The parameters of a statement with `listed`."""
+        """Return the parameters of a statement with `listed`."""
         return {"keys": list(keys) if self.is_postgresql else json.dumps(list(keys))}
 
     @property
     def file(self) -> Path | None:
-        """The file of an SQLite store; None: the store is on a server."""
+        """The file of an SQLite store, or None on a server."""
         return None if self.is_postgresql else Path(str(self._engine.url.database)).absolute()
 
     @property
     def folder(self) -> Path | None:
-        """Where that file is."""
+        """The folder of that file."""
         return None if self.file is None else self.file.parent
 
     def size(self) -> int:
-        """Bytes of the responses on disk."""
+        """Return the responses' bytes on disk."""
         if self.is_postgresql:
             statement = sa.select(sa.func.pg_total_relation_size(responses.name))
             return self.read(lambda connection: int(connection.execute(statement).scalar_one()))
@@ -332,7 +331,7 @@ class ResponseDatabase:
             time.sleep(RETRY_S)
 
     def _is_passing(self, error: sa.exc.SQLAlchemyError) -> bool:
-        """A server that restarts is worth waiting for: the responses at hand are paid for. SQLite has waited by itself."""
+        """Return whether to retry: responses are paid for, so a restarting server is worth waiting for. SQLite has waited by itself."""
         return self.is_postgresql and isinstance(error, sa.exc.OperationalError)
 
     def _build_store_error(self, action: str, error: sa.exc.SQLAlchemyError) -> StoreError:
@@ -366,11 +365,11 @@ class ResponseDatabase:
         }
 
     def _read_version(self, connection: sa.Connection) -> int | None:
-        """The schema version found; None where there is none yet. Raises StoreError when newer code wrote it."""
+        """Return the schema version, or None without one. Raises StoreError if newer code wrote it."""
         return find_schema_version(connection, versions, SCHEMA_VERSION, f"response store {self.name}:")
 
     def _bring_up_to_date(self, connection: sa.Connection) -> None:
-        """Make missing tables and columns. A second process waits for the first, and finds nothing left to do."""
+        """Create missing tables and columns. A second process waits for the first, and finds nothing left to do."""
         if self._is_up_to_date(connection):
             return
         metadata.create_all(connection)
@@ -385,25 +384,25 @@ def _run_unless_committed(find_committed: Work[Returned | None], work: Work[Retu
 
 
 def microseconds(moment: datetime) -> int:
-    """Since 1970 UTC."""
+    """Return microseconds since 1970 UTC."""
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 def chunks(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The keys in pieces for one statement each."""
+    """Yield the keys in pieces for one statement each."""
     for start in range(0, len(keys), _CHUNK):
         yield keys[start : start + _CHUNK]
 
 
 def _format_one_line(message: str) -> str:
-    """The lines of a message in one, without SQLAlchemy's statements and addresses to look up, and without what it asks the reader."""
+    """Join the lines of a message, without SQLAlchemy's statements and links, and without questions to the reader."""
     lines = (line.strip() for line in message.splitlines())
     relevant = (line for line in lines if not line.startswith(("[SQL: ", "(Background on this error")))
     return " ".join(line for line in relevant if line and not line.endswith("?"))
 
 
 def _find_refusal(path: Path) -> OSError | None:
-    """Why the system does not let a file be opened or made, which SQLite does not say. None: it does let it."""
+    """Return the system's reason, omitted by SQLite, for not opening or creating a file, or None."""
     try:
         path.open("ab").close()
     except OSError as error:

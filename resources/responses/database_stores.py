@@ -1,4 +1,4 @@
-"""What stores share that keep their tables in the database of the response store."""
+"""The shared base of stores with tables in the response store's database."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from resources.responses.engines import PATIENCE_S, parse_database_url
 
 
 def get_utc_now() -> datetime:
-    """The time of now, where no other clock is given."""
+    """Return the current time, the default clock."""
     return datetime.now(UTC)
 
 
 def read_if_there(
     location: str | Path, work: Work[Returned], otherwise: Returned, *, patience_s: float = PATIENCE_S
 ) -> Returned:
-    """What the work returns of a database that may not be there: nothing is made of it. `otherwise`: of an SQLite file that is missing.
+    """Return the work's result on a database that may not exist, without creating it; `otherwise` if its SQLite file is missing.
 
-    `patience_s`: as of `ResponseDatabase`. Raises ConfigError and StoreError as `ResponseDatabase`.
+    `patience_s`, ConfigError and StoreError: see `ResponseDatabase`.
     """
     url = parse_database_url(location)
     if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
@@ -36,14 +36,14 @@ def read_if_there(
 
 
 class DatabaseStore:
-    """A store over a database that is open, or that it opens and closes itself. Safe to use from several threads and processes at once."""
+    """A store over an open database, or one that it opens and closes itself. Safe to use from several threads and processes at once."""
 
     def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = get_utc_now) -> None:
         """Open the database.
 
         Args:
-            location: as `ResponseStore` takes it, or a database that is open; that one is not closed here.
-            clock: says when something happens.
+            location: as for `ResponseStore`, or an open database, which is not closed here.
+            clock: returns the current time.
 
         Raises:
             ConfigError: the URL names no database that can hold responses.
@@ -64,5 +64,5 @@ class DatabaseStore:
         self.close()
 
     def rows(self, statement: sa.Select[Any]) -> Sequence[Mapping[str, Any]]:
-        """The rows of a statement, of one reading transaction. Raises StoreError when they cannot be read."""
+        """Return the rows of a statement, from one reading transaction. Raises StoreError if they cannot be read."""
         return self.database.read(lambda connection: connection.execute(statement).mappings().all())  # type: ignore[arg-type, return-value]

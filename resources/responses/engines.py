@@ -1,4 +1,4 @@
-"""How the database of the response store is opened: an SQLite file, or PostgreSQL by URL."""
+"""Opening of the response store's database: an SQLite file, or PostgreSQL by URL."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _PLACE_S = 30.0
 
 
 def parse_database_url(location: str | Path) -> sa.URL:
-    """The database a location names. `postgresql://` means the driver that is installed, psycopg 3.
+    """Return the database of a location. `postgresql://` means the installed driver, psycopg 3.
 
-    Raises ConfigError for a URL that names no database that can hold responses.
+    Raises ConfigError for a URL of no database that can hold responses.
     """
     if isinstance(location, Path) or "://" not in location:
         return sa.URL.create("sqlite", database=str(Path(location).expanduser()))
@@ -45,9 +45,9 @@ def parse_database_url(location: str | Path) -> sa.URL:
 
 
 def create_engine_for(url: sa.URL, connects_within: int | None, patience_s: float) -> sa.Engine:
-    """`connects_within`: seconds that a PostgreSQL server may take to answer; None: those of the URL or the driver.
+    """Return an engine. `connects_within`: seconds that a PostgreSQL server may take to answer, or None for the URL's or driver's.
 
-    `patience_s`: seconds to wait for another writer of SQLite, or for one of the connections of this process.
+    `patience_s`: seconds to wait for another SQLite writer, or for one of this process's connections.
     """
     if url.get_backend_name() != "sqlite":
         arguments: dict[str, Any] = {}
@@ -77,7 +77,7 @@ def create_engine_for(url: sa.URL, connects_within: int | None, patience_s: floa
 
 
 def _prepare_sqlite(patience_s: float, connection: Any, _: object) -> None:
-    """Readers beside one writer (WAL), patience with the other writers, and a commit that survives a power cut (FULL)."""
+    """Allow readers beside one writer (WAL), wait for other writers, and make commits survive a power cut (FULL)."""
     # Python's module would begin transactions at moments of its own; `_begin_sqlite` does.
     connection.isolation_level = None
     cursor = connection.cursor()
@@ -89,7 +89,7 @@ def _prepare_sqlite(patience_s: float, connection: Any, _: object) -> None:
 
 
 def _switch_to_wal(cursor: sqlite3.Cursor) -> None:
-    """SQLite waits for no writer here, whatever `busy_timeout` says: another run that has just made the store may be writing its tables."""
+    """Retry, as SQLite ignores `busy_timeout` here: another run that just created the store may be writing its tables."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -102,5 +102,5 @@ def _switch_to_wal(cursor: sqlite3.Cursor) -> None:
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    """A writer takes the write lock at once: one that read first could no longer get it after another's commit."""
+    """Take a writer's lock at once: after reading first, it could not get it after another's commit."""
     connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")

@@ -1,7 +1,7 @@
-"""Raw responses as files, to move them between machines: Parquet, or JSON lines (also compressed), by the file's suffix.
+"""Raw responses as files, to move them between machines: Parquet, or JSON lines (optionally compressed), by suffix.
 
-A file is written and read in pages, whatever its size. An import checks the whole file before it adds the first response, so a
-bad row means that nothing of its file is added; an import that is broken off is completed by the same command.
+Files of any size are written and read in pages. An import checks the whole file before it adds anything, so a bad row means that nothing is
+added; an interrupted import is completed by the same command.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LARGEST_AMOUNT = 1e15
 
 
 class ImportResult(NamedTuple):
-    """Responses of a file."""
+    """Counts of a file's responses."""
 
     added: int
     known: int
@@ -42,9 +42,9 @@ class ImportResult(NamedTuple):
 
 
 def export_responses(store: ResponseStore, path: Path, *, models: Iterable[str] = (), snapshots: Iterable[str] = ()) -> int:
-    """Write the responses of these models and snapshots (of all, if none are named), sorted by request key; returns how many.
+    """Write the responses of these models and snapshots (all if none are named), sorted by request key; return how many.
 
-    The file appears whole or not at all, and is the same bytes for the same responses.
+    The file appears complete or not at all, with the same bytes for the same responses.
 
     Raises:
         ConfigError: the suffix is none of `SUFFIXES`.
@@ -56,12 +56,12 @@ def export_responses(store: ResponseStore, path: Path, *, models: Iterable[str] 
 
 
 def import_responses(store: ResponseStore, path: Path) -> ImportResult:
-    """Add the responses of a file to the store; those whose request key exists already stay as they are.
+    """Add the responses of a file to the store; existing request keys are left unchanged.
 
     Raises:
         ConfigError: the suffix is none of `SUFFIXES`.
-        StoreError: the file cannot be read, or some row is not a response, or its request key is not the hash of what it
-            answers: nothing was added. Or the store cannot be written.
+        StoreError: the file cannot be read, or a row is no response, or its request key is not the hash of its request: nothing was added.
+    Or the store cannot be written.
     """
     for _ in _read_pages(path):
         pass
@@ -107,7 +107,7 @@ def _format_json_line(row: dict[str, Any]) -> str:
 
 
 def _read_pages(path: Path) -> Iterator[list[Response]]:
-    """The checked responses of a file."""
+    """Yield the checked responses of a file."""
     rows = _read_parquet_rows(path) if _find_suffix(path) == ".parquet" else _read_json_rows(path)
     with _raise_readable(path):
         while page := [_parse_response(where, row) for where, row in islice(rows, PAGE)]:
@@ -132,7 +132,7 @@ def _read_parquet_rows(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _truncate_schema_times(schema: pa.Schema) -> pa.Schema:
-    """Finer times would not become Python's."""
+    """Return the schema with microseconds, Python's finest times."""
     return pa.schema(
         [field.with_type(pa.timestamp("us", field.type.tz)) if pa.types.is_timestamp(field.type) else field for field in schema]
     )
@@ -184,7 +184,7 @@ _A_ROLE: _Check = (", ".join(ROLES), lambda value: value in ROLES)
 
 
 def _parse_response(where: str, row: object) -> Response:
-    """The response of a row. Columns that may be null may also be absent, and so may the role, which earlier versions did not write."""
+    """Return a row's response. Nullable columns may be absent, and so may the role, which earlier versions did not write."""
     if not isinstance(row, Mapping):
         raise StoreError(
             f"{where}: got {_truncate_value(row)}; allowed: an object with the columns {', '.join(RESPONSES.names)}"
@@ -216,7 +216,7 @@ def _check_key(where: str, response: Response) -> Response:
 
 
 def _parse_time(value: object) -> object:
-    """A time in UTC, from text or from a Parquet value; anything else as it is."""
+    """Return a time in UTC, from text or a Parquet value, or any other value unchanged."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)

@@ -1,4 +1,4 @@
-"""Which process on which machine this is, and whether such a process still runs."""
+"""Identity of this process and its machine, and whether such a process still runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HIDDEN = uuid.uuid4().hex
 
 
 class Process(NamedTuple):
-    """A process of some machine. `started` tells it from a later one of the same number; None where the machine does not say."""
+    """A process of some machine. `started` distinguishes it from later ones of that number; None if the machine does not report it."""
 
     machine: str
     pid: int
@@ -26,7 +26,7 @@ class Process(NamedTuple):
         return cls(_identify_machine(), os.getpid(), _read_start_time(os.getpid()))
 
     def is_dead(self) -> bool:
-        """Whether the process is known to have ended. Of another machine's process that is never known."""
+        """Return whether the process is known to have ended: never known of another machine's."""
         # Elsewhere than on POSIX, signal 0 is a signal like others.
         if os.name != "posix" or self.machine != _identify_machine():
             return False
@@ -42,7 +42,7 @@ class Process(NamedTuple):
 
 
 def is_running_since(pid: int, moment: float) -> bool:
-    """Whether process `pid` of this machine runs and was there at `moment` (seconds since 1970): no later one of the same number."""
+    """Return whether this machine's process `pid` runs and existed at `moment` (seconds since 1970), so is no later one."""
     if Process(_identify_machine(), pid, None).is_dead():
         return False
     start, boot = _read_start_time(pid), _find_boot_time()
@@ -53,7 +53,7 @@ def is_running_since(pid: int, moment: float) -> bool:
 
 
 def _find_boot_time() -> float | None:
-    """When this machine was started, in seconds since 1970."""
+    """Return this machine's boot time in seconds since 1970."""
     try:
         lines = (_PROC / "stat").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -62,7 +62,7 @@ def _find_boot_time() -> float | None:
 
 
 def _identify_machine() -> str:
-    """What has process numbers of its own: the host since it was booted, and the container. Host names alone do repeat."""
+    """Return the scope of process numbers: the host since its boot, and the container. Host names repeat."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         numbers = (_PROC / "self/ns/pid").readlink().name
@@ -78,13 +78,13 @@ def _read_start_time(pid: int) -> str | None:
 
 
 def _is_zombie(pid: int) -> bool:
-    """Killed, and not yet collected by its parent: it still has its number."""
+    """Return whether the process ended but keeps its number, not yet collected by its parent."""
     fields = _read_status(pid)
     return bool(fields) and fields[0] in "ZX"
 
 
 def _read_status(pid: int) -> list[str]:
-    """/proc/PID/stat from its third field (the state) on: what is before it, the program's name, may hold spaces."""
+    """Return /proc/PID/stat from its third field (the state) on: before it, the program's name may contain spaces."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,8 +1,8 @@
-"""How many calls to a provider may be in flight over all runs that share the response store, and which part of them a run has.
+"""Limits of the calls in flight to a provider over all runs that share the response store, and each run's share.
 
-The limit adapts as that of a single run does (additive increase, multiplicative decrease), and is divided among the runs that ask the provider
-now, by what they want. A run may use what it holds. It takes what nobody holds, and lets go of what it does not use: so at no moment is the sum
-larger than the limit, but for calls that were in flight when the limit was cut. Runs that are gone hold nothing.
+A limit adapts as that of a single run (additive increase, multiplicative decrease), and is divided among the provider's active runs by
+demand. A run may use what it holds. It takes what nobody holds and releases what it does not use, so the sum never exceeds the limit,
+except for calls in flight when the limit was cut. Runs that are gone hold nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LIMIT_ROWS, _SHARE_ROWS = db.provider_limits, db.provider_shares
 
 
 class Report(NamedTuple):
-    """What a run tells of a provider. Times are seconds, as clocks of machines need not agree."""
+    """A run's report on a provider. Times are durations in seconds, as machines' clocks may differ."""
 
     wants: int
     """Calls that it could have in flight now."""
@@ -43,7 +43,7 @@ class Report(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What a run may do."""
+    """A run's allowed calls."""
 
     calls: int
     """Calls in flight."""
@@ -53,20 +53,19 @@ class Share(NamedTuple):
 
 
 class ProviderShares:
-    """One run's part of the limits of providers. To be used from one thread at a time, that of its claims."""
+    """One run's shares of providers' limits. Use from one thread at a time, that of its claims."""
 
     def __init__(self, store: ResponseStore, claims: Claims, *, first: int, most: Mapping[str, int]) -> None:
-        """
-        Args:
-            store: the database of the claims.
-            claims: say who is alive.
-            first: the limit that is tried first.
-            most: calls in flight over all runs, of providers that have such a limit.
+        """Args:
+        store: with the database of the claims.
+        claims: show which runs are alive.
+        first: the initial limit.
+        most: calls in flight over all runs, for providers with such a limit.
         """
         self._database, self._claims, self._first, self._most = store.database, claims, first, most
 
     def take(self, reports: Mapping[str, Report]) -> dict[str, Share]:
-        """What the run may do now, by provider."""
+        """Return this run's current shares by provider."""
 
         def work(connection: sa.Connection) -> dict[str, Share]:
             # Runs take their parts one after the other, and in one order everywhere, so that no two wait for each other.
@@ -78,13 +77,13 @@ class ProviderShares:
         return self._database.write(work) if reports else {}
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all shares."""
         self._database.write(
             lambda connection: connection.execute(sa.delete(_SHARE_ROWS).where(_SHARE_ROWS.c.owner == self._claims.owner))
         )
 
     def _read_limit(self, connection: sa.Connection, name: str) -> dict[str, Any]:
-        """The row of a provider's limit, made where there is none; no other run changes it until this one has its part."""
+        """Return a provider's limit row, created if missing and locked against other runs until this one has its share."""
         connection.execute(self._database.insert(_LIMIT_ROWS).values(self._create_limit(name)).on_conflict_do_nothing())
         return dict(
             connection.execute(sa.select(_LIMIT_ROWS).where(_LIMIT_ROWS.c.provider == name).with_for_update()).one()._asdict()
@@ -123,11 +122,11 @@ class ProviderShares:
 def _adapt_limit(
     limit: Mapping[str, Any], report: Report, now: int, known_at: int, *, in_flight: int, most: int
 ) -> dict[str, Any]:
-    """The limit after what a run tells: until the first 429 grown by one with each response, so doubled in the time of a call; after that by
-    one after as many responses as the limit; halved by a 429.
+    """Return the limit after a run's report: until the first 429 it grows by one with each response, so doubles in the time of a call;
+    after that by one after as many responses as the limit; a 429 halves it.
 
-    A call that began before its run knew of the last cut (`known_at`) tells nothing of the limit since: of one burst of 429s, which many runs
-    meet, the limit is halved once. A time in the future is of a clock that was put back since.
+    A call that began before its run knew of the last cut (`known_at`) says nothing about the limit since: a burst of 429s over many runs
+    halves the limit once. A future time is from a clock that was set back.
     """
     calls, clean, cut_at = min(limit["calls"], most), limit["clean"] + report.answered, min(limit["cut_at"], now)
     is_limited = report.limited_before_s is not None and now - int(report.limited_before_s * 1e6) > known_at
@@ -143,7 +142,7 @@ def _adapt_limit(
 
 
 def divide_calls(calls: int, wants: Mapping[str, int], *, turn: int = 0) -> dict[str, int]:
-    """The calls among owners: each has what it wants, or as much as any other, but for one more that some have whose turn it is."""
+    """Divide the calls among owners: each gets what it wants, or as much as any other, plus one for those whose turn it is."""
     parts, remaining, hungry = dict[str, int](), calls, sorted(wants, key=lambda owner: (wants[owner], owner))
     while hungry and wants[hungry[0]] <= remaining // len(hungry):
         owner = hungry.pop(0)

@@ -1,6 +1,6 @@
-"""Responses that are taken out of the store, so that they are asked again, and calls that brought none: what both cost stays known.
+"""Removed responses, which are requested again, and calls without one: the cost of both stays known.
 
-Both stand in tables of their own: the costs of their requests hold them on.
+Both have their own tables: the costs of their requests remain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from resources.responses.database import ResponseDatabase
 
 
 class UnansweredCost(NamedTuple):
-    """What calls without a response cost."""
+    """The cost of unanswered calls."""
 
     cost_usd: float | None
     """US dollars of those whose bill is known; None: of none it is."""
@@ -30,7 +30,7 @@ class UnansweredCost(NamedTuple):
 
 
 def select_unanswered_costs() -> sa.Select[Any]:
-    """A request key, and the columns of `UnansweredCost`."""
+    """Select the request key and the columns of `UnansweredCost`."""
     cols = db.lost_attempts.c
     unknown = sa.func.count() - sa.func.count(cols.cost_usd)
     sums = sa.func.sum(cols.cost_usd).label("cost_usd"), unknown.label("unknown"), sa.func.sum(cols.most_usd).label("most_usd")
@@ -38,13 +38,13 @@ def select_unanswered_costs() -> sa.Select[Any]:
 
 
 def has_no_response() -> sa.ColumnElement[bool]:
-    """Of a lost attempt: nobody got a response to its request yet."""
+    """Return the condition that a lost attempt's request has no response yet."""
     responses = db.responses.c
     return ~sa.exists().where(responses.request_key == db.lost_attempts.c.request_key)
 
 
 def add_unanswered_cost(row: dict[str, Any], unanswered: UnansweredCost) -> dict[str, Any]:
-    """The row of a response with what was lost before it."""
+    """Return a response's row with the cost of its lost attempts."""
     most = [value for value in (row["unknown_cost_usd_most"], unanswered.most_usd) if value is not None]
     cost, lost_cost = row["cost_usd"], unanswered.cost_usd or 0.0
     if cost is None and lost_cost:
@@ -58,7 +58,7 @@ def add_unanswered_cost(row: dict[str, Any], unanswered: UnansweredCost) -> dict
 
 
 class ResponseSelection(NamedTuple):
-    """Which stored responses are meant: those that fit all that is given."""
+    """A selection of stored responses that meet all given conditions."""
 
     empty: bool = False
     """Without any text. With `truncated`: either fault."""
@@ -73,7 +73,7 @@ class ResponseSelection(NamedTuple):
 
 
 class RemovedCost(NamedTuple):
-    """What responses cost that were forgotten."""
+    """The cost of removed responses."""
 
     calls: int
     cost_usd: float
@@ -81,18 +81,18 @@ class RemovedCost(NamedTuple):
 
 
 def select_response_keys(database: ResponseDatabase, which: ResponseSelection) -> list[str]:
-    """The request keys of the responses that are meant, in order. The whole store is looked through."""
+    """Return the request keys of the selected responses, in order. Scans the whole store."""
     statement = sa.select(db.responses.c.request_key).where(*_build_conditions(which)).order_by(db.responses.c.request_key)
     return database.read(lambda connection: list(connection.scalars(statement)))
 
 
 def remove_responses_by_key(database: ResponseDatabase, keys: Iterable[str]) -> int:
-    """Take out the responses to the request keys; returns how many. What they cost stays known."""
+    """Remove the responses to the request keys; return how many. Their cost stays known."""
     return sum(database.write(partial(_remove_rows, database, chunk)) for chunk in db.chunks(sorted(set(keys))))
 
 
 def sum_removed_cost(database: ResponseDatabase) -> RemovedCost:
-    """What all cost that were ever forgotten."""
+    """Return the cost of all removed responses."""
     statement = sa.select(sa.func.count(), sa.func.sum(db.forgotten_responses.c.cost_usd))
     if not database.read(_has_any):
         return RemovedCost(0, 0.0)
@@ -101,7 +101,7 @@ def sum_removed_cost(database: ResponseDatabase) -> RemovedCost:
 
 
 def add_removed_costs(database: ResponseDatabase, responses: pa.Table) -> pa.Table:
-    """Responses, each at the cost of its request: with what earlier ones to it cost that were forgotten, as far as that is known."""
+    """Return responses at the cost of their requests: with the cost of earlier, removed responses, as far as known."""
     if not database.read(_has_any):
         return responses
     keys = responses["request_key"].to_pylist()
@@ -123,7 +123,7 @@ def _sum_costs(statement: sa.Select[Any], parameters: dict[str, Any], connection
 
 
 def _has_any(connection: sa.Connection) -> bool:
-    """A store that may only be read may lack the table."""
+    """Return whether there are any; a read-only store may lack the table."""
     if not sa.inspect(connection).has_table(db.forgotten_responses.name):
         return False
     return connection.execute(sa.select(db.forgotten_responses.c.request_key).limit(1)).first() is not None

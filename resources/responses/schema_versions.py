@@ -1,4 +1,4 @@
-"""The schema version of tables in the response database, and making those that are not there yet."""
+"""Schema versions of tables in the response database, and creation of missing tables."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def find_schema_version(connection: sa.Connection, versions: sa.Table, newest: int, label: str) -> int | None:
-    """The schema version found; None: the tables are not there. `label`: begins the message of the error, such as `the votes were`.
+    """Return the schema version, or None if the tables are missing. `label`: begins the error message, such as `the votes were`.
 
-    Raises NewerSchema when newer code wrote them: a version above `newest`.
+    Raises NewerSchema if newer code wrote them: a version above `newest`.
     """
     if not sa.inspect(connection).has_table(versions.name):
         return None
@@ -30,27 +30,27 @@ def find_schema_version(connection: sa.Connection, versions: sa.Table, newest: i
 
 
 def find_missing_columns(connection: sa.Connection, table: sa.Table) -> list[sa.Column[Any]]:
-    """Columns that the table of an older database does not have yet."""
+    """Return the columns that the table of an older database lacks."""
     names = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
     return [column for column in table.columns if column.name not in names]
 
 
 def add_missing_columns(connection: sa.Connection, table: sa.Table) -> None:
-    """Make them, which `create_all` does not for a table that is there."""
+    """Add missing columns, which `create_all` does not for an existing table."""
     for column in find_missing_columns(connection, table):
         ddl = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
         connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {ddl}")
 
 
 def make_tables(database: ResponseDatabase, versions: sa.Table, newest: int, label: str, extra: sa.Table | None = None) -> None:
-    """Make the tables beside `versions` where they are missing, with their version.
+    """Create missing tables beside `versions`, with their version.
 
     Args:
-        database: that of the response store.
-        versions, known, what: as `find_schema_version` takes them.
-        needed: a table of others, made where it is missing.
+        database: of the response store.
+        versions, newest, label: as for `find_schema_version`.
+        extra: another module's table, created if missing.
 
-    Raises StoreError as `find_schema_version`.
+    Raises NewerSchema as `find_schema_version`.
     """
     lookup = partial(find_schema_version, versions=versions, newest=newest, label=label)
 

@@ -1,4 +1,4 @@
-"""Every response that was paid for, kept under its request key until it is forgotten, shared by threads, processes and machines."""
+"""The store of all paid responses by request key, until they are removed; shared by threads, processes and machines."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ModelInStore(NamedTuple):
 
 
 class CostInStore(NamedTuple):
-    """What stored responses cost."""
+    """The cost of stored responses."""
 
     calls: int
     prompt_tokens: int
@@ -78,12 +78,12 @@ class ResponseStore:
     """The responses of every run so far. Safe to use from several threads and processes at once."""
 
     def __init__(self, location: str | Path, run: Callable[[], AskingRun] | None = None, queue_id: str | None = None) -> None:
-        """Open the store, and make it (with its parent folders) if it is not there.
+        """Open the store, and create it (with its parent folders) if it does not exist.
 
         Args:
             location: a database URL (`sqlite:///...`, `postgresql+psycopg://...`), or the path of an SQLite file.
-            run: gives the code and configuration at work, which are noted with each response that is added; None: nothing is noted.
-            queue_id: the evaluation in whose run responses are added, which is noted with each; None: there is none.
+            run: returns the current code and configuration, recorded with each added response; None to record nothing.
+            queue_id: the evaluation whose run adds responses, recorded with each; None if there is none.
 
         Raises:
             ConfigError: the URL names no database that can hold responses.
@@ -96,22 +96,22 @@ class ResponseStore:
         self._insert = self.database.insert(db.responses).on_conflict_do_nothing(index_elements=["request_key"])
 
     def add(self, responses: Iterable[Response]) -> int:
-        """Commit responses, all or none, and end the claims on them; returns how many are new.
+        """Commit responses, all or none, and end the claims on them; return how many are new.
 
-        A response already there stays as it is.
+        An existing response is left unchanged.
         """
         # Two writers of the same keys in another order would wait for each other.
         rows = sorted((_build_row(response) for response in responses), key=lambda row: row["request_key"])
         return self.database.write(lambda connection: self._add(connection, rows)) if rows else 0
 
     def add_unanswered(self, attempts: Iterable[UnansweredCall]) -> None:
-        """Commit calls that brought no response and may have been billed."""
+        """Commit unanswered calls that may have been billed."""
         rows = [{**asdict(call), "ended_at": db.microseconds(call.ended_at), "queue_id": self._queue_id} for call in attempts]
         if rows:
             self.database.write(lambda connection: connection.execute(sa.insert(db.lost_attempts), rows) and None)
 
     def failure_costs(self, keys: Iterable[str]) -> dict[str, UnansweredCost]:
-        """What calls of these requests cost that brought no response, of all runs; requests without one are left out."""
+        """Return the cost of these requests' unanswered calls, over all runs; requests without any are left out."""
         if not self.database.read(partial(_query_rows, sa.select(db.lost_attempts.c.id).limit(1), {})):
             return {}
         statement = select_unanswered_costs().where(self.database.among(db.lost_attempts.c.request_key))
@@ -123,7 +123,7 @@ class ResponseStore:
         }
 
     def unknown_costs(self, keys: Iterable[str] | None = None) -> pa.Table:
-        """UNKNOWN_COSTS of these requests; None: of all, for which the whole store is looked through."""
+        """Return UNKNOWN_COSTS of these requests, or of all if None, which scans the whole store."""
         column = db.responses.c
         response_query = sa.select(column.request_key, column.unknown_cost_attempts, column.unknown_cost_usd_most).where(
             column.unknown_cost_attempts > 0
@@ -147,18 +147,18 @@ class ResponseStore:
         )
 
     def find_known_keys(self, keys: Iterable[str]) -> set[str]:
-        """Those of the request keys that have a response."""
+        """Return the request keys that have a response."""
         statement = sa.select(db.responses.c.request_key)
         return {key for rows in self._select(statement, list(dict.fromkeys(keys))) for (key,) in rows}
 
     def has(self, variant: str, snapshot: str) -> bool:
-        """Whether there is any response of the model variant in the snapshot. Where there is none, the whole store is looked through."""
+        """Return whether the model variant has any response in the snapshot. Scans the whole store if it has none."""
         column = db.responses.c
         statement = sa.select(column.request_key).where(column.model_variant == variant, column.snapshot == snapshot).limit(1)
         return bool(self.database.read(partial(_query_rows, statement, {})))
 
     def models(self, snapshot: str) -> list[ModelInStore]:
-        """The models with responses in the snapshot, each variant under its latest name. The whole store is looked through."""
+        """Return the models with responses in the snapshot, each variant under its latest name. Scans the whole store."""
         column = db.responses.c
         statement = (
             sa.select(column.model, column.model_variant, sa.func.max(column.draw))
@@ -173,9 +173,9 @@ class ResponseStore:
         return [ModelInStore(name, variant, draws[variant]) for variant, name in names.items()]
 
     def responses(self, keys: Iterable[str], columns: Sequence[str] = ()) -> pa.Table:
-        """The responses to the request keys, in the order of the keys; keys without a response have no row.
+        """Return the responses to the request keys, in the order of the keys; keys without a response have no row.
 
-        `columns`: those that are wanted, `request_key` among them; none: all.
+        `columns`: to include, `request_key` among them; all if empty.
         """
         key_list = list(dict.fromkeys(keys))
         schema = pa.schema([RESPONSES.field(name) for name in columns]) if columns else RESPONSES
@@ -187,9 +187,9 @@ class ResponseStore:
         return add_removed_costs(self.database, table) if "cost_usd" in schema.names else table
 
     def pages(self, *, models: Sequence[str] = (), snapshots: Sequence[str] = ()) -> Iterator[pa.Table]:
-        """The responses in the order of their keys, `PAGE` at a time; of these models and snapshots only, if any are named.
+        """Yield the responses in key order, `PAGE` at a time; of these models and snapshots only, if any are named.
 
-        Each page is a transaction of its own, so that a long reading holds up no writer. What is added meanwhile may be left out.
+        Each page is its own transaction, so that a long read blocks no writer. Responses added meanwhile may be left out.
         """
         column = db.responses.c
         statement = sa.select(*db.response_fields).order_by(column.request_key).limit(PAGE)
@@ -202,13 +202,13 @@ class ResponseStore:
             rows = self.database.read(partial(_query_rows, further, {}))
 
     def summary(self) -> pa.Table:
-        """What is in the store, one row per model, snapshot and role."""
+        """Return the store's content, one row per model, snapshot and role."""
         return pa.Table.from_batches(
             [_build_batch(self.database.read(partial(_query_rows, _build_summary_query(), {})), SUMMARY)]
         )
 
     def summarize_keys(self, keys: Iterable[str]) -> pa.Table:
-        """The same of the responses to these request keys alone."""
+        """Return the `summary` of the responses to these keys."""
         parts = [
             _build_batch(rows, SUMMARY) for rows in self._select(_build_summary_query(), list(dict.fromkeys(keys))) if rows
         ]
@@ -219,15 +219,14 @@ class ResponseStore:
         return totals.cast(SUMMARY).sort_by([(name, "ascending") for name in names])
 
     def list_keys_of_roles(self, roles: Sequence[str]) -> set[str]:
-        """The request keys of all responses of models asked as one of these. The whole store is looked through."""
+        """Return the request keys of all responses in these roles. Scans the whole store."""
         statement = sa.select(db.responses.c.request_key).where(db.responses.c.role.in_(list(roles)))
         return {row[0] for row in self.database.read(partial(_query_rows, statement, {}))}
 
     def sum_spent(self, role: str, since: datetime) -> float:
-        """US dollars of calls of models asked as this that ended at `since` or later, those of forgotten responses included.
+        """Return US dollars of calls in this role that ended at `since` or later, including those of removed responses.
 
-        Those of unknown cost count with the most that they may have cost; without a price, nothing. A request that has a response counts when
-        that arrived.
+        Calls of unknown cost count with their maximum; without a price, nothing. A request with a response counts when that arrived.
         """
         began = db.microseconds(since)
         attempts = db.lost_attempts.c
@@ -242,7 +241,7 @@ class ResponseStore:
         return math.fsum(float(part or 0.0) for part in parts)
 
     def sum_bought(self, keys: Iterable[str], queue_id: str) -> CostInStore:
-        """What those of the responses to these request keys cost that the runs of an evaluation asked for themselves."""
+        """Return the cost of the responses to these request keys that an evaluation's runs requested themselves."""
         column, link = db.responses.c, db.evaluation_responses.c
         of_evaluation = sa.select(link.request_key).where(link.queue_id == queue_id)
         unknown = (column.unknown_cost_attempts, column.unknown_cost_usd_most)
@@ -260,7 +259,7 @@ class ResponseStore:
         return CostInStore(len(responses), prompt, completion, cost, n_unpriced, math.fsum(most) if most else None)
 
     def _list_unanswered_costs(self, keys: Sequence[str], queue_id: str) -> list[UnansweredCost]:
-        """What calls of an evaluation's runs cost that brought no response, of those of these requests that have none."""
+        """Return costs of an evaluation's unanswered calls, for those of these requests without a response."""
         attempts = db.lost_attempts.c
         statement = select_unanswered_costs().where(
             self.database.among(attempts.request_key), attempts.queue_id == queue_id, has_no_response()
@@ -293,14 +292,14 @@ class ResponseStore:
         return n_added
 
     def _add_unanswered_costs(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The rows with what earlier calls of their requests cost, or may have cost, that brought no response."""
+        """Return the rows with the actual or possible cost of their requests' earlier unanswered calls."""
         statement = select_unanswered_costs().where(self.database.among(db.lost_attempts.c.request_key))
         keys = self.database.keys([row["request_key"] for row in rows])
         costs = {key: UnansweredCost(*sums) for key, *sums in connection.execute(statement, keys)}
         return [add_unanswered_cost(row, costs[row["request_key"]]) if row["request_key"] in costs else row for row in rows]
 
     def _insert_new(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> int:
-        """How many were not there. Only those are noted as asked for by the evaluation."""
+        """Insert rows; return how many are new. Only those are recorded as requested by the evaluation."""
         if self._queue_id is None:
             return connection.execute(self._insert, rows, execution_options={"preserve_rowcount": True}).rowcount
         new_keys = connection.execute(self._insert.returning(db.responses.c.request_key), rows).scalars().all()
@@ -316,12 +315,12 @@ class ResponseStore:
 
 
 def _max_cost_column(column: Any) -> sa.ColumnElement[float]:
-    """US dollars that a response of these columns cost at most, with the calls before it."""
+    """Return the maximum US dollars of a response of these columns, with the calls before it."""
     return sa.func.coalesce(column.cost_usd, 0.0) + sa.func.coalesce(column.unknown_cost_usd_most, 0.0)
 
 
 def _build_summary_query() -> sa.Select[Any]:
-    """One row per model, snapshot and role: the columns of SUMMARY."""
+    """Select the columns of SUMMARY, one row per model, snapshot and role."""
     column = db.responses.c
     sums = [sa.func.sum(field) for field in (column.prompt_tokens, column.completion_tokens, column.cost_usd)]
     n_unpriced = sa.func.count() - sa.func.count(column.cost_usd)
@@ -337,8 +336,8 @@ def _query_rows(statement: sa.Select[Any], parameters: dict[str, Any], connectio
 def _query_plain_rows(
     statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection
 ) -> Sequence[Sequence[Any]]:
-    """As `_query_rows`, but as the driver gives them, without an object of SQLAlchemy's own for each: no column of responses has to be
-    converted.
+    """Return rows like `_query_rows`, but as the driver's tuples, without an SQLAlchemy object for each: no response column needs
+    conversion.
     """
     with connection.execute(statement, parameters) as result:
         return list(result.cursor.fetchall()) if result.cursor is not None else []

@@ -1,4 +1,4 @@
-"""Group commit: many coroutines hand in responses, one thread writes them, each waits until its own is on disk."""
+"""Group commit: many coroutines submit responses, one thread writes them, each waits until its own is on disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resources.responses.store import ResponseStore
 
 
 class ResponseWriter:
-    """An async context manager; leaving it writes everything handed in, also when the run is being cancelled."""
+    """An async context manager that on exit writes everything submitted, even when the run is being cancelled."""
 
     def __init__(self, store: ResponseStore) -> None:
         self._store = store
@@ -24,11 +24,11 @@ class ResponseWriter:
         self._failure: Exception | None = None
 
     async def commit(self, row: Response | UnansweredCall) -> None:
-        """Return once the row is committed. Once called, cancelling the caller no longer stops the commit."""
+        """Return once the row is committed. Cancelling the caller does not stop the commit."""
         await self.take(row)
 
     def take(self, row: Response | UnansweredCall) -> asyncio.Future[None]:
-        """As `commit`, for a caller that does not wait: done once the row is committed."""
+        """Commit without waiting; the future is done once the row is committed."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending.append((row, future))
         self._something.set()

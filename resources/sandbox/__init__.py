@@ -1,1 +1,1 @@
-"""Runs programs that models wrote, kept apart from this machine and from the tests that judge them."""
+"""Execution of programs written by models, isolated from this machine and the tests that judge them."""

@@ -1,4 +1,4 @@
-"""One check: a candidate and a tester are started, their frames carried between them, and the verdict is waited for."""
+"""One check: starts a candidate and a tester, carries frames between them, and waits for the verdict."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _HEAD = struct.Struct(">cI")
 
 
 class NotStarted(Exception):
-    """A process did not come to the point where it is ready: the sandbox's fault."""
+    """A process did not become ready: the sandbox's fault."""
 
 
 class _TesterLost(Exception):
-    """The tester ended without a verdict. `replied`: how many values of the candidate it had taken in."""
+    """The tester ended without a verdict. `replied`: how many values of the candidate it had received."""
 
     def __init__(self, replied: int) -> None:
         self.replied = replied
@@ -44,7 +44,7 @@ class _Frame:
 
 
 class _End:
-    """This side of a process: what is still to be written to it, and what was read of it."""
+    """This side of a process: buffers of bytes to write to it and bytes read from it."""
 
     def __init__(self, process: StartedProcess) -> None:
         self.process = process
@@ -57,7 +57,7 @@ class _End:
         self.outgoing += payload
 
     def write(self) -> None:
-        """As much as the pipe takes. A process that has ended takes all: that it has is seen when it is read."""
+        """Write as much as the pipe takes. A process that has ended takes everything; reading shows its end."""
         try:
             del self.outgoing[: os.write(self.process.stdin, self.outgoing[: 1 << 16])]
         except BlockingIOError:
@@ -66,7 +66,7 @@ class _End:
             self.outgoing.clear()
 
     def read(self) -> bool:
-        """Whether there was anything to read; False: the process has ended."""
+        """Read, and return False if the process has ended."""
         try:
             part = os.read(self.process.stdout, 1 << 20)
         except BlockingIOError:
@@ -77,7 +77,7 @@ class _End:
         return bool(part)
 
     def frame(self) -> _Frame | None:
-        """The next whole frame. Raises NotPlain for one that is larger than any may be."""
+        """Return the next complete frame, or None. Raises NotPlain if it is too large."""
         if len(self.incoming) < _HEAD.size:
             return None
         letter, size = _HEAD.unpack_from(self.incoming)
@@ -92,7 +92,7 @@ class _End:
 
 
 def check(task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: float) -> CheckResult:
-    """The verdict on one program. A process that cannot be started is asked twice more; then the sandbox is at fault."""
+    """Return the verdict on one program. A process that fails to start is retried twice; then the sandbox is at fault."""
     result = CheckResult("sandbox_error")
     for _ in range(START_TRIES):
         try:
@@ -113,7 +113,7 @@ def check(task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: floa
 def check_once(
     task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: float, complaints: IO[bytes] | None = None
 ) -> CheckResult:
-    """The verdict of two processes started for it. Raises NotStarted or _TesterLost."""
+    """Return the verdict of two newly started processes. Raises NotStarted or _TesterLost."""
     processes: list[StartedProcess] = []
     try:
         for role in ("candidate", "tester"):
@@ -150,7 +150,7 @@ class _Conversation:
         return replace(result, python=versions[0], seconds=seconds, calls=max(result.calls, self._calls))
 
     def _wait_until_ready(self, end: _End, until: float) -> str:
-        """The version that a process names when it is ready."""
+        """Return the version that a process reports when it is ready."""
         while (frame := end.frame()) is None:
             if not self._wait(until):
                 raise NotStarted(f"a process was not ready after {START_PATIENCE:g} s")
@@ -159,7 +159,7 @@ class _Conversation:
         return str(decode_value(frame.payload))
 
     def _exchange_frames(self, until: float) -> CheckResult | None:
-        """Frames from each to the other until there is a verdict. None: there is none in time."""
+        """Exchange frames between both until there is a verdict, or return None if time runs out."""
         while True:
             while frame := self._tester.frame():
                 if frame.letter == b"V":
@@ -180,7 +180,7 @@ class _Conversation:
                 return None
 
     def _handle_candidate_frame(self, frame: _Frame) -> CheckResult | None:
-        """The end of the check, if the frame is one. For each call that is open one answer is carried on, so that none pile up here."""
+        """Return the check's result if the frame ends it. Each open call forwards one answer, so that none pile up here."""
         if not self._loaded:
             if frame.letter == b"O":
                 self._loaded = True
@@ -196,7 +196,7 @@ class _Conversation:
         return None
 
     def _wait(self, until: float) -> bool:
-        """Reads and writes what can be. False: the time is over."""
+        """Read and write what is possible. Return False if time is over."""
         remaining = until - time.monotonic()
         if remaining <= 0:
             return False
@@ -233,7 +233,7 @@ def _parse_verdict(payload: bytes) -> CheckResult:
 
 
 def cpu_seconds(process: int) -> float:
-    """CPU seconds that a process and its descendants have used so far. Processes that cannot be read count as 0: the sum is never too high."""
+    """Return CPU seconds used so far by a process and its descendants. Unreadable processes count as 0: the sum is never too high."""
     ticks, waiting = 0, [process]
     while waiting:
         number = waiting.pop()

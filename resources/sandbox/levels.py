@@ -1,4 +1,4 @@
-"""The levels at which a program can be kept apart, best first, and how a process is started at each."""
+"""Levels of isolation for a program, best first, and how to start a process at each."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _OWN_USERS = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """The Python that runs programs."""
+    """The Python interpreter that runs programs."""
 
     path: str
     folder: str | None
@@ -58,7 +58,7 @@ class Interpreter:
 
 @dataclass(frozen=True, slots=True)
 class StartWay:
-    """One way of starting a process at a level."""
+    """A way to start a process at a level."""
 
     level: str
     command: tuple[str, ...]
@@ -80,14 +80,14 @@ class StartWay:
 
 
 class StartedProcess:
-    """A process that was started: its number, two ends of pipes, and its end."""
+    """A started process: its number, two pipe ends, and its termination."""
 
     def __init__(self, number: int, stdin: IO[bytes], stdout: IO[bytes], kill: Callable[[], object]) -> None:
         self.number, self._files, self._kill = number, (stdin, stdout), kill
         self.stdin, self.stdout = stdin.fileno(), stdout.fileno()
 
     def end(self) -> None:
-        """Kills the process and all that came of it, and waits for it."""
+        """Kill the process with its descendants, and wait for it."""
         for file in self._files:
             with contextlib.suppress(OSError):
                 file.close()
@@ -95,7 +95,7 @@ class StartedProcess:
 
 
 def find_interpreter() -> Interpreter:
-    """The system's Python, or the one that runs this where the system has none."""
+    """Return the system's Python, or the running one if the system has none."""
     for path in _SYSTEM_PYTHONS:
         if Path(path).exists() and Path(path).resolve().is_relative_to("/usr"):
             return Interpreter(path, None)
@@ -104,7 +104,7 @@ def find_interpreter() -> Interpreter:
 
 
 def list_ways(level: str, python: Interpreter) -> list[StartWay]:
-    """The ways of a level, best first."""
+    """Return the ways of a level, best first."""
     if level == "bwrap":
         return _list_bwrap_ways(python)
     if level == "unshare":
@@ -156,7 +156,7 @@ def _list_unshare_ways() -> list[StartWay]:
 
 
 def _build_nobody_command() -> list[str]:
-    """What stands before a command that root gives, so that nobody gives it: root's processes are never limited."""
+    """Return the prefix with which root runs a command as nobody: root's processes are never limited."""
     if not can_change_user():
         return []
     return [
@@ -171,7 +171,7 @@ def _build_nobody_command() -> list[str]:
 def start(
     way: StartWay, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None
 ) -> StartedProcess:
-    """A worker of that role. Raises OSError or RuntimeError where it cannot be started. `complaints`: where its errors go."""
+    """Start a worker in this role. Raises OSError or RuntimeError if it cannot start. `complaints`: file for its errors."""
     hidden = (_list_hidden_places(), python.folder or "") if way.hides_folders else None
     setting = (role, _build_limits(way, timeout_s), _choose_user(way), way.dies_with_parent, hidden, call_filter())
     command = [*way.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encode_value(setting).hex()]
@@ -179,20 +179,20 @@ def start(
 
 
 def _list_hidden_places() -> list[str]:
-    """What lies at the top of the file tree beside the system: there are the items with their solutions, and the warehouse."""
+    """Return the top-level paths beside the system: they hold the items with their solutions, and the warehouse."""
     top = [entry.path for entry in os.scandir("/") if not entry.is_symlink() and entry.path not in _LEFT_VISIBLE]
     return [*sorted(top), "/dev/shm"]  # noqa: S108 - it is made empty
 
 
 def _choose_user(way: StartWay) -> int:
-    """-1: as it is."""
+    """Return the user id, or -1 for the current one."""
     if way.own_user:
         return 1_879_048_192 + (os.getpid() * 4096 + next(_OWN_USERS) % 4096) % 2**28  # given to nobody by any convention
     return NOBODY_UID if way.drops_to_nobody else -1
 
 
 def _build_limits(way: StartWay, timeout_s: float) -> dict[str, int]:
-    """No file, no core, little memory; the wall limit ends the check before the seconds of the processor do."""
+    """Return limits: no file writing, no core, little memory; the check's wall limit precedes that of CPU seconds."""
     seconds = int(timeout_s) + 2
     limits = {"CPU": seconds, "AS": MOST_MEMORY, "FSIZE": 0, "NOFILE": 64, "CORE": 0}
     return limits if way.most_tasks is None else {**limits, "NPROC": way.most_tasks}
@@ -243,7 +243,7 @@ def _start_sandlock(command: list[str], python: Interpreter) -> StartedProcess:
 
 
 def find_sandlock_problem() -> str | None:
-    """Why sandlock cannot be used here; None: nothing is known against it."""
+    """Return why sandlock cannot be used here, or None if nothing is known."""
     if not sys.platform.startswith("linux"):
         return "it needs Linux"
     try:
@@ -258,7 +258,7 @@ def find_sandlock_problem() -> str | None:
 
 @functools.cache
 def can_change_user() -> bool:
-    """Whether this process is root, and can make other processes nobody's. In some containers root is alone, or has no such right."""
+    """Return whether this process is root and can run others as nobody. In some containers root is the only user, or lacks the right."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return False
     try:
@@ -271,7 +271,7 @@ def can_change_user() -> bool:
 
 
 def open_complaints_file() -> IO[bytes]:
-    """Where a process that is tried out writes why it cannot start."""
+    """Open a file for the errors of a process that is tried out."""
     return tempfile.TemporaryFile()
 
 
@@ -318,11 +318,11 @@ setns, perf_event_open, memfd_create, bpf, userfaultfd."""
 
 
 def call_filter() -> bytes:
-    """The filter's instructions, eight bytes each; empty for a machine whose calls are not listed here.
+    """Return the filter's instructions, eight bytes each; empty for a machine not listed here.
 
-    Refused are further processes (threads are not), memory that is shared by name or key and counted with no process, keys that the
-    kernel keeps, sockets of any family but the internet (those among the files, and VSOCK, by which a virtual machine reaches its
-    host), and what looks into other processes or changes what is mounted.
+    It refuses further processes (not threads), memory shared by name or key, which counts for no process, keys stored by the kernel,
+    sockets of any family but the internet (Unix sockets, and VSOCK, by which a virtual machine reaches its host), and calls that inspect
+    other processes or change mounts.
     """
     machine = _MACHINES.get(platform.machine())
     if machine is None:

@@ -1,4 +1,4 @@
-"""Checks programs at the best level that this machine has, as many at once as it has cores."""
+"""Checks of programs at the machine's best level, as many at once as it has cores."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check(candidate):
 
 @dataclass(frozen=True, slots=True)
 class SandboxLevel:
-    """The level that programs are checked at, and why at none better."""
+    """The level at which programs are checked, and why no better one."""
 
     level: str | None
     """None: none can be used; programs are not checked."""
@@ -59,21 +59,22 @@ class SandboxLevel:
 
     @property
     def is_weak(self) -> bool:
-        """Whether a program that is run at it could read files of this machine."""
+        """Whether a program could read files of this machine."""
         return self.level in WEAK_LEVELS
 
     @property
     def words(self) -> str:
-        """In one line."""
+        """A one-line description."""
         reasons = "; ".join(f"no {level}: {why}" for level, why in self.not_better.items())
         return f"{self.level or 'none'}{f' ({reasons})' if reasons else ''}"
 
 
 def choose_level(level: str | None = None, *, trust_answers: bool = False) -> SandboxLevel:
-    """What `auto`, or a level that is wished for, comes to here. None: as `DTEF_SANDBOX` says. Raises ConfigError for no level.
+    """Return the level that `auto` or a requested level resolves to here; None means `DTEF_SANDBOX`. Raises ConfigError for an unknown
+    level.
 
-    A level counts as found when a program has been run at it; that is tried once for each process. Without `trust_answers`
-    the level `rlimits` is never used: it keeps a program neither from the network nor from files.
+    A level is usable if a program has been run at it; this is tried once per process. Without `trust_answers` the level `rlimits` is never
+    used: it isolates a program neither from the network nor from files.
     """
     wish = level or Settings.read_environment().sandbox
     if wish not in LEVEL_CHOICES:
@@ -100,10 +101,10 @@ def run_checks(
     workers: int | None = None,
     trust_answers: bool = False,
 ) -> Iterator[CheckResult]:
-    """What comes of each program, in order, as soon as it is known.
+    """Yield the result of each program, in order, as soon as it is known.
 
-    `level`: as `choose_level` takes it. `timeout_s`: seconds of wall time that one whole check may take. `workers`: how many
-    checks run at once; None: as many as there are cores. Where no level is found every result is `sandbox_unavailable`.
+    `level`: as for `choose_level`. `timeout_s`: seconds of wall time for one whole check. `workers`: how many checks run at once; None for
+    one per core. Without a usable level every result is `sandbox_unavailable`.
     """
     choice = choose_level(level, trust_answers=trust_answers)
     way = find_usable_way(choice.level) if choice.level else None
@@ -118,10 +119,10 @@ def run_checks(
 def run_checks_twice(
     tasks: Mapping[str, SandboxTask], *, level: str | None = None, timeout_s: float = CHECK_TIMEOUT, trust_answers: bool = False
 ) -> Iterator[tuple[str, CheckResult | None]]:
-    """By key what comes of each program, as `run_checks` tells it; one that runs out of time while it waits is run once more, and then alone.
+    """Yield the results of `run_checks` by key; a program that times out while it waits is run once more, with no check beside it.
 
-    Such a program, which did not have the processor for nearly all of its time, comes twice: with None, and, after all others, with its second
-    result, which no other check beside it has slowed.
+    Such a program, which lacked the processor for more than a tenth of its time, comes twice: with None, and, after all others, with its
+    second result, which no other check has slowed.
     """
     late: dict[str, SandboxTask] = {}
     results = run_checks(list(tasks.values()), level=level, timeout_s=timeout_s, trust_answers=trust_answers)
@@ -140,7 +141,7 @@ def _interpreter() -> Interpreter:
 
 @functools.cache
 def find_usable_way(level: str) -> StartWay | str:
-    """The first way of a level at which a program was run, or why there is none."""
+    """Return the first way of a level in which a program ran, or why there is none."""
     if os.name != "posix":
         return "this system has no means for it"
     if level == "sandlock" and (problem := find_sandlock_problem()):
@@ -154,7 +155,7 @@ def find_usable_way(level: str) -> StartWay | str:
 
 
 def _try_way(way: StartWay) -> str:
-    """Why a program cannot be run in a way; empty: it can, and is kept from what the level promises."""
+    """Return why a program cannot be run in a way, or "" if it runs and is isolated as promised."""
     tests = _TRIED_TESTS.replace("MAY_READ", str(way.level in WEAK_LEVELS))
     task = SandboxTask(_TRIED.replace("MAY_BE_ROOT", str(not can_change_user())), "tried", tests)
     with open_complaints_file() as complaints:

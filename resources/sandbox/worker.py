@@ -1,8 +1,8 @@
-"""Both processes of a check: the candidate, which holds the program alone, and the tester, which holds the tests and calls it.
+"""Both processes of a check: the candidate, which has only the program, and the tester, which has the tests and calls it.
 
-Its source is handed to an interpreter of the system (Python 3.8 or newer) with `-c`; it imports nothing of this project. Frames of
-one letter, four bytes of length and a payload go in by standard input and out by standard output. The payload is plain data with
-tags: nothing that one process makes can act in the other.
+Its source is passed to a system interpreter (Python 3.8 or newer) with `-c`; it imports nothing of this project. Frames of one letter, four
+bytes of length and a payload come in by standard input and go out by standard output. The payload is plain data with tags: nothing made in
+one process can act in the other.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ TESTS_FILE = "<tests>"
 
 
 class NotPlain(Exception):
-    """A value cannot cross, or what arrived is no value."""
+    """A value that cannot cross, or invalid bytes."""
 
 
 class LostCandidate(BaseException):
-    """The tester's own trouble: no verdict on the candidate."""
+    """A fault of the tester: no verdict on the candidate."""
 
 
 def encode_value(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
-    """A value as tagged bytes. Raises NotPlain for what is no plain data; `as_base`: a subclass is read by its base's methods alone."""
+    """Return a value as tagged bytes. Raises NotPlain unless it is plain data; `as_base`: read a subclass by its base's methods only."""
     kind: Any = type(value)
     if as_base and kind not in PLAIN_TYPES:
         kind = next((base for base in BASE_TYPES if issubclass(kind, base)), kind)
@@ -66,7 +66,7 @@ def encode_value(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
 
 
 def _list_items(value: Any) -> Any:
-    """The pairs of a dict; those of an OrderedDict in its own order, which `dict.items` does not know."""
+    """Return the pairs of a dict; those of an OrderedDict in its own order, which `dict.items` does not know."""
     base = getattr(sys.modules.get("collections"), "OrderedDict", None)
     return base.items(value) if base and issubclass(type(value), base) else dict.items(value)
 
@@ -76,7 +76,7 @@ def _encode_sized(tag: bytes, size: int, payload: bytes) -> bytes:
 
 
 def decode_value(raw: bytes) -> Any:
-    """The value of tagged bytes. Raises NotPlain for bytes that are none."""
+    """Return the value of tagged bytes. Raises NotPlain for invalid bytes."""
     try:
         value, end = _decode_at(raw, 0, 0)
     except (IndexError, struct.error, UnicodeDecodeError, TypeError, MemoryError, RecursionError):
@@ -118,7 +118,7 @@ def _decode_at(raw: bytes, at: int, depth: int) -> tuple[Any, ...]:
 
 
 class Pipe:
-    """The two ends by which this process talks, out of reach of `print` and `input`."""
+    """The two pipe ends of this process, out of reach of `print` and `input`."""
 
     def __init__(self) -> None:
         self._in, self._out = os.dup(0), os.dup(1)
@@ -148,7 +148,7 @@ class Pipe:
 
 
 def describe_message(error: BaseException) -> str:
-    """What an error says, whatever its class does when it is asked."""
+    """Return an error's message, even if its class fails to give one."""
     try:
         return str.__str__(str(error))[:LONGEST_WORDS]
     except BaseException:
@@ -156,12 +156,12 @@ def describe_message(error: BaseException) -> str:
 
 
 def words(error: BaseException) -> str:
-    """An error in words: its kind, and what it says."""
+    """Return an error's kind and message."""
     return ": ".join(filter(None, (type(error).__name__[:80], describe_message(error))))[:LONGEST_WORDS]
 
 
 def find_failed_line(error: BaseException, tests: str) -> str:
-    """The line of the tests in which the error was raised; empty where it was raised elsewhere."""
+    """Return the line of the tests that raised the error, or "" if it was raised elsewhere."""
     number, trace = 0, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == TESTS_FILE:
@@ -173,7 +173,7 @@ def find_failed_line(error: BaseException, tests: str) -> str:
 def limit(
     limits: dict[str, int], uid: int, dies_with_parent: bool, hidden: tuple[list[str], str] | None, seccomp: bytes
 ) -> None:
-    """Takes from this process what no program needs: files, another user, a parent to outlive, limits that only shrink, system calls."""
+    """Restrict this process: hide files, change the user, die with the parent, lower limits for good, filter system calls."""
     import ctypes
     import resource
 
@@ -203,7 +203,7 @@ def limit(
 
 
 def shut(system: Any, hidden: list[str], visible: str) -> None:
-    """In a tree of mounts of its own: puts nothing in the place of these, but for `visible` in them, and lets nothing be written anywhere."""
+    """Replace these paths by empty ones in an own mount tree, except `visible` within them, and make everything read-only."""
     from ctypes import c_long
 
     for place in hidden:
@@ -221,7 +221,7 @@ def shut(system: Any, hidden: list[str], visible: str) -> None:
 
 
 def did(status: int) -> None:
-    """Raises OSError for a system call that failed."""
+    """Raise OSError for a failed system call."""
     if status != 0:
         import ctypes
 
@@ -229,7 +229,7 @@ def did(status: int) -> None:
 
 
 def candidate(pipe: Pipe, program: str, name: str) -> None:
-    """Runs the program, then answers calls of its function until the tester is done."""
+    """Run the program, then answer calls of its function until the tester is done."""
     module = type(sys)("answer")
     sys.modules["answer"] = module
     try:
@@ -288,7 +288,7 @@ class CalledFunction:
 
 
 def put_back(before: Any, after: Any) -> None:
-    """What the function did to a list, dict or set that it was handed, done to the one of the tests."""
+    """Apply the function's changes to a list, dict or set argument to the tests' own object."""
     if type(before) is not type(after):
         return
     if isinstance(before, list):
@@ -299,7 +299,7 @@ def put_back(before: Any, after: Any) -> None:
 
 
 def rebuild_error(name: str, message: str) -> BaseException:
-    """The built-in error of that name, which tests may expect; any other error, and one of the tests' own, as RuntimeError."""
+    """Return the built-in error of that name, which tests may expect; any other error, and the tests' own, as RuntimeError."""
     kind = getattr(__import__("builtins"), name, None)
     if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, (AssertionError, UnicodeError)):
         return kind(message)
@@ -307,7 +307,7 @@ def rebuild_error(name: str, message: str) -> BaseException:
 
 
 def tester(pipe: Pipe, helpers: str, tests: str, name: str) -> tuple[Any, ...]:
-    """(status, words, number of calls) of the tests."""
+    """Return (status, words, number of calls) of the tests."""
     function = CalledFunction(pipe)
     space: dict[str, Any] = {"__name__": "tests"}
     try:
@@ -330,7 +330,7 @@ def tester(pipe: Pipe, helpers: str, tests: str, name: str) -> tuple[Any, ...]:
 
 
 def main() -> None:
-    """Set the limits of this process, report that it is ready, and carry out the requests of the parent process."""
+    """Limit this process, report that it is ready, and carry out the parent's requests."""
     sys.path[:] = [place for place in sys.path if place]
     pipe = Pipe()
     role, *limits = decode_value(bytes.fromhex(sys.argv[1]))

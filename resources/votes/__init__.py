@@ -1,1 +1,1 @@
-"""Votes of people and judges: the store, its files, the pairs that wait."""
+"""Votes of people and judges: the store, its files, the waiting pairs."""

@@ -1,6 +1,6 @@
-"""Personas and scenarios that were made over HTTP, in the database of the response store.
+"""Personas and scenarios made over HTTP, in the database of the response store.
 
-Rows are added to its tables and never changed or taken away: a change is a further version, and a status holds until another one is said.
+The tables are append-only: a change is a new version, and a status holds until the next one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FIRST_STATUS: Mapping[GameDocumentKind, str] = MappingProxyType({"persona": "dra
 
 
 class DocumentChanged(DtefError):
-    """Somebody has changed the document since it was looked at: nothing is stored."""
+    """The document was changed since it was read: nothing is stored."""
 
 
 class DocumentVersion(NamedTuple):
@@ -46,7 +46,7 @@ class DocumentVersion(NamedTuple):
 
 
 class DocumentStatus(NamedTuple):
-    """What somebody said of a version, which may also be one that a file has."""
+    """A status given to a version, which may also be from a file."""
 
     kind: GameDocumentKind
     id: str
@@ -57,7 +57,7 @@ class DocumentStatus(NamedTuple):
 
 
 class DocumentSnapshot(NamedTuple):
-    """All that the store has at one moment."""
+    """The store's content at one moment."""
 
     versions: tuple[DocumentVersion, ...] = ()
     """In the order in which they were made."""
@@ -68,11 +68,11 @@ class DocumentSnapshot(NamedTuple):
         return tuple(version for version in self.versions if version.kind == kind)
 
     def map_statuses(self, kind: GameDocumentKind) -> dict[tuple[str, int], str]:
-        """The status that holds, by id and version; versions of which nothing was said are left out."""
+        """Return the current status by id and version; versions without one are left out."""
         return {(entry.id, entry.version): entry.status for entry in self.statuses if entry.kind == kind}
 
     def revision(self, kind: GameDocumentKind, document_id: str) -> int:
-        """How often something was stored of a document: it grows with every change."""
+        """Return how many rows are stored of a document: it grows with every change."""
         versions = sum((entry.kind, entry.id) == (kind, document_id) for entry in self.versions)
         return versions + sum((entry.kind, entry.id) == (kind, document_id) for entry in self.statuses)
 
@@ -117,9 +117,9 @@ NO_DOCUMENTS = DocumentSnapshot()
 
 
 def read_documents_if_present(location: str) -> DocumentSnapshot:
-    """What a response database has of them, without making anything: nothing of a file or of tables that are not there.
+    """Return the documents of a response database, without creating anything; none if the file or the tables are missing.
 
-    `location`: as `ResponseStore` takes it. Raises StoreError where the database is there and cannot be read.
+    `location`: as for `ResponseStore`. Raises StoreError if the database exists but cannot be read.
     """
     return read_if_there(location, _read_documents, NO_DOCUMENTS)
 
@@ -131,7 +131,7 @@ def _read_documents(connection: sa.Connection) -> DocumentSnapshot:
 
 
 def read_documents_from(connection: sa.Connection, kind: str | None = None, document_id: str | None = None) -> DocumentSnapshot:
-    """What the tables have, which are there: of this kind and id, where these are given."""
+    """Return the documents in the existing tables, of this kind and id if given."""
 
     def rows(table: sa.Table) -> Any:
         statement = sa.select(table).order_by(table.c.place)
@@ -160,19 +160,19 @@ def read_documents_from(connection: sa.Connection, kind: str | None = None, docu
 
 
 class GameDocumentStore(DatabaseStore):
-    """The documents of a response database, for those who add to them. Safe to use from several threads and processes at once."""
+    """The documents of a response database, for adding to them. Safe to use from several threads and processes at once."""
 
     def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = get_utc_now) -> None:
-        """Open the documents, and make what is not there: also the tables of votes, where actions are noted.
+        """Open the documents and create missing tables, including the tables of votes, which record actions.
 
-        Arguments and errors as those of `DatabaseStore`.
+        Arguments and errors as for `DatabaseStore`.
         """
         super().__init__(location, clock)
         make_vote_tables(self.database)
         make_tables(self.database, document_schemas, DOCUMENT_SCHEMA_VERSION, _WHAT_WAS_WRITTEN)
 
     def all(self, kind: GameDocumentKind | None = None, document_id: str | None = None) -> DocumentSnapshot:
-        """All there is now, of a kind or of one document where these are given, of one reading transaction."""
+        """Return all current documents, of a kind or one document if given, from one reading transaction."""
         return self.database.read(lambda connection: read_documents_from(connection, kind, document_id))
 
     def add(
@@ -190,17 +190,17 @@ class GameDocumentStore(DatabaseStore):
             kind: of the document.
             document: its fields, with `id`, `version` and `status`.
             who: made it.
-            seen: `StoredDocuments.revision` of when the version was decided on.
-            before: the version before it.
+            revision: `DocumentSnapshot.revision` when the version was decided on.
+            before: the previous version.
 
-        Raises DocumentChanged, and stores nothing, where something of the document was stored since.
+        Raises DocumentChanged, and stores nothing, if the document was changed since.
         """
         self._write(kind, document, who, revision, before, is_version=True)
 
     def say(
         self, kind: GameDocumentKind, document: Mapping[str, Any], who: str, *, revision: int, before: Mapping[str, Any]
     ) -> None:
-        """Store the status of a version; arguments and errors as those of `add`."""
+        """Store the status of a version; arguments and errors as for `add`."""
         self._write(kind, document, who, revision, before, is_version=False)
 
     def add_all(
@@ -213,7 +213,7 @@ class GameDocumentStore(DatabaseStore):
         *,
         snapshot: DocumentSnapshot,
     ) -> dict[str, int]:
-        """Store versions with their statuses, and statuses of versions that are known, all of them or none.
+        """Store versions with their statuses, and statuses of known versions, all or none.
 
         Args:
             kind: of the documents.
@@ -221,10 +221,10 @@ class GameDocumentStore(DatabaseStore):
             statuses: likewise.
             who: adds them.
             source: the file that they come from, for the record.
-            seen: all documents of the kind, of when these were decided on.
+            snapshot: all documents of the kind when these were decided on.
 
-        Returns how many were added, by what the record of actions calls one of them.
-        Raises DocumentChanged, and stores nothing, where something of this kind was stored since.
+        Returns how many were added, by the name of one in the record of actions.
+        Raises DocumentChanged, and stores nothing, if a document of this kind was changed since.
         """
         now = self.clock()
         numbers = {f"{kind}_version": len(versions), f"{kind}_status": len(statuses)}

@@ -1,7 +1,7 @@
-"""Which pair a reviewer gets next, for a process that serves many reviewers.
+"""The next pair for a reviewer, in a process that serves many reviewers.
 
-Pairs with the fewest votes come first, as of `VoteStore.waiting`. A pair that somebody has in hand counts as if it had a vote more, so that
-reviewers who come at the same time get different pairs.
+Pairs with the fewest votes come first, as in `VoteStore.waiting`. A pair that a reviewer holds counts as one vote more, so that
+simultaneous reviewers get different pairs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COUNTED_EXACTLY = 20
 
 
 class ReviewerProgress(NamedTuple):
-    """How far a reviewer is."""
+    """A reviewer's progress."""
 
     voted: int
     """Pairs with a vote of the reviewer, a voided one too: a pair is voted on once."""
@@ -47,12 +47,12 @@ class _HeldPair(NamedTuple):
 
 
 class WaitingPairs:
-    """The pairs of a store as reviewers get them. Safe to use from several threads."""
+    """The pairs of a store as reviewers get them. Thread-safe."""
 
     def __init__(
         self, store: VoteStore, lay_out: LayOut = lambda family, pair: pair, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`clock`: seconds from any moment on, which never go back."""
+        """`clock`: seconds from any moment on, never going back."""
         self._store, self._lay_out, self._clock = store, lay_out, clock
         self._lock = threading.Lock()
         self._in_hand: OrderedDict[tuple[str, str | None], _HeldPair] = OrderedDict()
@@ -62,9 +62,9 @@ class WaitingPairs:
         """Ids of pairs that are not served, because their texts read alike."""
 
     def choose_next(self, reviewer_id: str, family: str | None = None, later: Sequence[str] = ()) -> BlindedPair | None:
-        """The next pair for a reviewer, the same one until the reviewer votes on it; None: there is none left.
+        """Return a reviewer's next pair, the same until the reviewer votes on it, or None if none is left.
 
-        `later`: ids of pairs that come after all others, in this order. Raises StoreError when the store cannot be read.
+        `later`: ids of pairs that come after all others, in this order. Raises StoreError if the store cannot be read.
         """
         with self._lock:
             self._refresh()
@@ -76,7 +76,7 @@ class WaitingPairs:
             return None
 
     def pair(self, pair_id: str) -> BlindedPair:
-        """One pair as reviewers get it. Raises UnknownPair, and StoreError as `choose_next`."""
+        """Return one pair as reviewers get it. Raises UnknownPair, and StoreError as `choose_next`."""
         with self._lock:
             self._refresh()
             if (view := self._serve_pair(pair_id)) is None:
@@ -84,7 +84,7 @@ class WaitingPairs:
             return view
 
     def progress(self, reviewer_id: str) -> ReviewerProgress:
-        """How many pairs the reviewer has voted on, and how many are left: exactly, where few are. Raises StoreError as `choose_next`."""
+        """Return how many pairs the reviewer has voted on and how many are left (exact if few). Raises StoreError as `choose_next`."""
         with self._lock:
             self._refresh()
             n_voted = self._count(votes, votes.c.reviewer_id == reviewer_id)
@@ -95,13 +95,13 @@ class WaitingPairs:
             return ReviewerProgress(n_voted, number, is_exact)
 
     def voted(self, pair_id: str, reviewer_id: str) -> None:
-        """Let go of a pair on which the store has taken a vote."""
+        """Release a pair after the store has taken a vote on it."""
         with self._lock:
             for key in [key for key, hold in self._in_hand.items() if key[0] == reviewer_id and hold.pair_id == pair_id]:
                 del self._in_hand[key]
 
     def _iterate_candidates(self, reviewer_id: str, family: str | None, later: Sequence[str]) -> Iterator[str]:
-        """Pairs that the reviewer has not voted on: the one in hand, then by votes and reviewers who have them in hand, then `later`."""
+        """Yield pairs without the reviewer's vote: first the held one, then by votes and reviewers holding them, then `later`."""
         n_votes = {row["pair_id"]: row["n_votes"] for row in self._store.rows(build_waiting_query(reviewer_id, family))}
         n_in_hand = Counter(hold.pair_id for hold in self._in_hand.values())
         last, hold = frozenset(later), self._in_hand.get((reviewer_id, family))
@@ -113,7 +113,7 @@ class WaitingPairs:
         yield from (pair_id for pair_id in later if pair_id in n_votes)
 
     def _serve_pair(self, pair_id: str) -> BlindedPair | None:
-        """The pair as a reviewer gets it; None: there is none, or its texts read alike."""
+        """Return the pair as a reviewer gets it, or None if it does not exist or its texts read alike."""
         if pair_id in self._alike:
             return None
         rows = self._store.rows(join_sides(sa.select(pairs.c.family)).where(pairs.c.pair_id == pair_id))
@@ -126,7 +126,7 @@ class WaitingPairs:
         return self._lay_out(rows[0]["family"], pair)
 
     def _refresh(self) -> None:
-        """Read names and texts again where there are more responses or pairs, none of which is ever changed or taken away."""
+        """Read names and texts again if there are more responses or pairs, which are never changed or removed."""
         n_known = self._count(paired_responses) + self._count(pairs)
         if n_known != self._n_known:
             same_texts = join_sides(sa.select(pairs.c.pair_id)).where(LEFT_SIDE.c.text == RIGHT_SIDE.c.text)

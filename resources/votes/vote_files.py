@@ -1,7 +1,7 @@
-"""Votes, pairs and their responses as JSON lines, to keep them and to move them between stores.
+"""Votes, pairs and their responses as JSON lines, to archive them and to move them between stores.
 
-An export is sorted and canonical: exported, imported into an empty store and exported again, it is the same bytes. An import reads all of
-its file first and adds all of it or nothing, and nothing that contradicts what is there.
+An export is sorted and canonical: exported, imported into an empty store and exported again, it has the same bytes. An import reads all of
+its file first and adds all of it or nothing, and nothing that contradicts the store.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _SHARED_BY_SIDES = ("family", "item_id", "draw")
 
 
 class Line(NamedTuple):
-    """One record of a file, and where it stands."""
+    """One record of a file, with its position."""
 
     where: str
     number: int | None
@@ -72,7 +72,7 @@ class Line(NamedTuple):
     """Whether it stood in no store like this one before."""
 
     def replace_values(self, **values: object) -> Line:
-        """The line with other values in its record."""
+        """Return the line with these values in its record."""
         return self._replace(record=self.record | values)
 
 
@@ -81,9 +81,9 @@ Lines = Mapping[str, Sequence[Line]]
 
 
 def map_pair_ids(connection: sa.Connection, database: ResponseDatabase, lines: Lines) -> Lines:
-    """The lines with the ids that pairs of the same two responses have here already, or before in the file.
+    """Return the lines with the ids that pairs of the same responses have already here, or earlier in the file.
 
-    Stores with different salts give them different ids. A ballot is on what this store has shown, so it keeps its id.
+    Stores with different salts assign different ids. A ballot is on a pair that this store has shown, so it keeps its id.
     """
     pair_ids = {_get_sides(line.record): line.record["pair_id"] for line in reversed(lines["pair"])}
     columns = tables.pairs.c
@@ -107,19 +107,19 @@ def _get_sides(record: Mapping[str, Any] | sa.RowMapping) -> tuple[str, str]:
 
 
 def export_votes(store: VoteStore, path: Path, who: str = "", *, justifications: bool = True) -> int:
-    """Write the lines of `build_export_lines` to a file; returns their number. Raises StoreError also when the file cannot be written."""
+    """Write the lines of `build_export_lines` to a file; return their number. Raises StoreError also if the file cannot be written."""
     lines = build_export_lines(store, str(path), who, justifications=justifications)
     _write(path, lines)
     return len(lines)
 
 
 def build_export_lines(store: VoteStore, where: str, who: str = "", *, justifications: bool = True) -> list[str]:
-    """All that the store holds, but its salt and the actions of administrators, as lines without their ends.
+    """Return the store's content, except its salt and the actions of administrators, as lines without line ends.
 
-    Reviewers without consent are written under pseudonyms, their votes under ids of this export and with the day alone. `where` and `who`:
-    what is written and who exports, for the record. `justifications`: False leaves out what people wrote, of all of them.
+    Reviewers without consent appear under pseudonyms, their votes under ids of this export and with only the day. `where` and `who`: the
+    target and the exporter, for the record. `justifications`: False leaves out the texts of all people.
 
-    Raises StoreError when the store cannot be read.
+    Raises StoreError if the store cannot be read.
     """
     records = store.database.read(_read_all_records)
     records["reviewer"] = _merge_reviewers(records)
@@ -137,16 +137,16 @@ def build_export_lines(store: VoteStore, where: str, who: str = "", *, justifica
 
 
 def import_votes(store: VoteStore, path: Path, who: str = "") -> VoteImportResult:
-    """Add the records of a file. Those that are there already with the same content stay as they are.
+    """Add the records of a file. Existing records with the same content are left unchanged.
 
-    Raises SourceError, with file and line, for a line that is no record, that contradicts what is there, or that is about a pair or response
-    that is neither there nor in the file: nothing was added. Or StoreError for a file that cannot be read.
+    Raises SourceError, with file and line, for a line that is no record, that contradicts the store, or whose pair or response is neither
+    in the store nor in the file: nothing was added. Raises StoreError for an unreadable file.
     """
     return add_lines(store, list(read_lines(path)), who, str(path))
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """The checked records of a file. Raises SourceError with file and line."""
+    """Yield the checked records of a file. Raises SourceError with file and line."""
     try:
         with path.open("rb") as file:
             stream = gzip.GzipFile(fileobj=file) if _is_compressed(path) else file
@@ -156,14 +156,14 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def check_lines(where: str, lines: Iterable[bytes]) -> Iterator[Line]:
-    """The checked records of lines; blank ones are passed over. Raises SourceError with `where` and the line."""
+    """Yield the checked records of lines; blank ones are skipped. Raises SourceError with `where` and the line."""
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield Line(where, number, *_read(where, number, line))
 
 
 def _read_all_records(connection: sa.Connection) -> dict[str, list[Record]]:
-    """All records of one moment, by kind and in the order of their ids."""
+    """Return all records of one moment, by kind and ordered by id."""
     records = {}
     for kind, table in tables.TABLE_OF_KIND.items():
         rows = connection.execute(sa.select(table).order_by(*table.primary_key.columns)).mappings()
@@ -172,7 +172,7 @@ def _read_all_records(connection: sa.Connection) -> dict[str, list[Record]]:
 
 
 def _merge_reviewers(records: Mapping[str, Sequence[Record]]) -> list[Record]:
-    """What holds of each reviewer who voted or of whom something was said; of one without a word, that nothing was."""
+    """Return the current record of each reviewer with a vote or a record; without a record, one without consent."""
     reviewers = tables.choose_latest_reviewers(records["reviewer"])
     for vote in records["vote"]:
         reviewers.setdefault(
@@ -189,7 +189,7 @@ def _merge_reviewers(records: Mapping[str, Sequence[Record]]) -> list[Record]:
 
 
 def _hide_reviewers(records: Mapping[str, list[Record]], names: ExportNames) -> Mapping[str, list[Record]]:
-    """The records as they are exported: reviewers who may not be shown are hidden, and so are their actions."""
+    """Return the records as exported: reviewers who may not be shown are hidden, with their votes and voids."""
     hidden = {row["reviewer_id"] for row in records["reviewer"] if not is_shown(row)}
     theirs = {row["vote_id"] for row in records["vote"] if row["reviewer_id"] in hidden}
     return {
@@ -226,17 +226,17 @@ def _is_compressed(path: Path) -> bool:
 
 
 class VoteImportResult(NamedTuple):
-    """What became of a file: how many records of each kind are new, and how many were there already."""
+    """The result of an import: how many records of each kind are new, and how many existed already."""
 
     added: dict[str, int]
     known: int
 
 
 def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) -> VoteImportResult:
-    """Add records in one transaction, all or none of them; what exists already with the same content stays as it is.
+    """Add records in one transaction, all or none; existing ones with the same content are left unchanged.
 
-    Raises SourceError, with file and line, for one that contradicts what is there, and for one that is about something that is neither there
-    nor among the records.
+    Raises SourceError, with file and line, for a record that contradicts the store, or that refers to one neither there nor among the
+    records.
     """
     now = store.clock()
     by_kind: dict[str, list[Line]] = {kind: [] for kind in tables.TABLE_OF_KIND}
@@ -268,14 +268,14 @@ def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) ->
 
 
 def _check_times(line: Line, now: datetime) -> None:
-    """Raises SourceError for a record of the future."""
+    """Raise SourceError for a future time."""
     for name, value in line.record.items():
         if isinstance(value, datetime) and value > now + _CLOCKS_DIFFER_BY:
             raise _make_refusal(line, f"{name}: {value.isoformat()} has not come yet", f"a time until now, {now.isoformat()}")
 
 
 def _filter_new(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> list[Line]:
-    """The lines of a kind that are not there yet. Raises SourceError for one that contradicts what is there, or before it in the file."""
+    """Return the new lines of a kind. Raises SourceError for one that contradicts the store or an earlier line."""
     by_key: dict[Hashable, Record] = {}
     for record in _read_existing(connection, database, kind, lines):
         by_key |= dict.fromkeys(_list_record_keys(kind, record), record)
@@ -295,7 +295,7 @@ def _filter_new(connection: sa.Connection, database: ResponseDatabase, kind: str
 
 
 def _read_existing(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> Iterator[Record]:
-    """The records that are there under the ids of the lines; of votes also those of the same reviewers on the same pairs."""
+    """Yield stored records with the ids of the lines; for votes also those of the same reviewers on the same pairs."""
     key = get_key_field(kind)
     yield from _read_records(connection, database, kind, key, {line.record[key] for line in lines})
     if kind == "vote":
@@ -309,7 +309,7 @@ def _read_existing(connection: sa.Connection, database: ResponseDatabase, kind: 
 
 
 def _list_record_keys(kind: str, record: Record) -> tuple[Hashable, ...]:
-    """What no two records have in common."""
+    """Return the unique keys of a record."""
     if kind == "reviewer":
         return ((record["reviewer_id"], record["said_at"]),)
     if kind == "vote":
@@ -318,7 +318,7 @@ def _list_record_keys(kind: str, record: Record) -> tuple[Hashable, ...]:
 
 
 def _extract_content(line: Line, record: Record) -> Record:
-    """What has to be the same in two records of one key. A vote under the same id may have come back under a pseudonym."""
+    """Return the fields that must agree in two records of one key. A vote with the same id may return under a pseudonym."""
     ignored_fields = _MAY_DIFFER.get(line.kind, frozenset()) | (_OF_THE_STORE if line.is_ballot else frozenset())
     if line.kind == "vote" and not line.is_ballot and not line.record["justification"]:
         # An export may have left it out.
@@ -329,7 +329,7 @@ def _extract_content(line: Line, record: Record) -> Record:
 
 
 def _check_references(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
-    """Raises SourceError for a record about something that is not there."""
+    """Raise SourceError for a record that refers to a missing one."""
     for kind, name, target in (
         ("response", "manifest_id", "manifest"),
         ("request", "run_id", "run"),
@@ -363,8 +363,9 @@ def _check_requests(connection: sa.Connection, database: ResponseDatabase, fresh
 
 
 def _check_judges(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
-    """Raises SourceError for a person's vote under the id of a judge, known here or in the file. One that another store took before this was
-    refused comes in: its exports can be imported."""
+    """Raise SourceError for a person's vote under the id of a judge, known here or in the file. Another store's vote from before this check
+    is admitted, so that its exports can be imported.
+    """
     of_people = [line for line in fresh["vote"] if line.is_ballot or line.is_of_another_tool]
     judges = find_judges(connection, database, {line.record["reviewer_id"] for line in of_people})
     judges |= {
@@ -381,7 +382,7 @@ def _check_judges(connection: sa.Connection, database: ResponseDatabase, fresh: 
 def _find_records(
     connection: sa.Connection, database: ResponseDatabase, kind: str, ids: Iterable[str], fresh: Lines
 ) -> dict[str, Record]:
-    """The records of these ids that are in the file or there."""
+    """Return the records with these ids in the file or the store."""
     key = get_key_field(kind)
     records = {line.record[key]: line.record for line in fresh[kind]}
     stored_records = _read_records(connection, database, kind, key, set(ids) - records.keys())
@@ -391,14 +392,14 @@ def _find_records(
 def _read_records(
     connection: sa.Connection, database: ResponseDatabase, kind: str, name: str, values: set[str]
 ) -> Iterator[Record]:
-    """The stored records of a kind with one of these values in a field."""
+    """Yield stored records of a kind with one of these values in a field."""
     table = tables.TABLE_OF_KIND[kind]
     statement = sa.select(table).where(table.c[name].in_(database.listed))
     return (tables.record_of(kind, row) for row in tables.query_listed_rows(connection, database, statement, values))
 
 
 def _find_new_reviewers(fresh: Lines, by_kind: Lines) -> list[Line]:
-    """The reviewers to add. A pseudonym all of whose votes are there already is somebody who is known by another name."""
+    """Return the reviewers to add. A pseudonym whose votes all exist already is a reviewer known by another name."""
     voting = {line.record["reviewer_id"] for line in fresh["vote"]}
     voters = {line.record["reviewer_id"] for line in by_kind["vote"]}
     return [
@@ -414,7 +415,7 @@ def _make_refusal(line: Line, problem: str, choices: str | None = None) -> Sourc
 
 @dataclass(slots=True)
 class _OwnNames:
-    """What a file has under names that this store gave it."""
+    """A file's records under names that this store assigned."""
 
     reviewers: set[str] = field(default_factory=set)
     """Pseudonyms."""
@@ -425,7 +426,7 @@ class _OwnNames:
 
 
 def map_reviewer_names(connection: sa.Connection, database: ResponseDatabase, salt: str, lines: Lines) -> Lines:
-    """The lines with the ids and times that their votes have here, where they come from an export of this store. No vote comes in twice."""
+    """Return the lines with this store's ids and times of votes if they come from its own export. No vote is added twice."""
     pseudonyms = {line.record["reviewer_id"] for line in lines["reviewer"] if line.record["pseudonymous"]}
     own_names = _collect_own_names(connection, database, salt, pseudonyms) if pseudonyms else _OwnNames()
     if not own_names.reviewers:
@@ -434,7 +435,7 @@ def map_reviewer_names(connection: sa.Connection, database: ResponseDatabase, sa
 
 
 def _restore_line(kind: str, line: Line, own_names: _OwnNames) -> Line | None:
-    """The line as the store would say it; None for a pseudonym of a reviewer who is known here by another name."""
+    """Return the line as this store has it, or None for a pseudonym of a reviewer known here by another name."""
     if kind == "reviewer":
         return None if line.record["reviewer_id"] in own_names.reviewers else line
     if kind not in ("vote", "void") or (vote := own_names.votes.get(line.record["vote_id"])) is None:

@@ -1,5 +1,4 @@
-"""What is asked of the tables of votes: where a vote comes from, what votes say of players, how many there are, and
-which ids are those of judges."""
+"""Queries on the tables of votes: the origin of a vote, votes on players, counts, and ids of judges."""
 
 from __future__ import annotations
 
@@ -47,8 +46,9 @@ _OF_STORED = ("prompt_id", "model", "model_variant", "served_model", "fingerprin
 
 
 def build_audit_query(vote_id: str) -> sa.Select[Any]:
-    """One row per side and request of a vote: vote -> pair -> response -> request key -> stored response and the run that asked for it;
-    and -> manifest of the pair's making."""
+    """Select one row per side and request of a vote: vote -> pair -> response -> request key -> stored response and the run that requested
+    it; and -> manifest of the pair's creation.
+    """
     of_vote = judging_requests.c.vote_id == votes.c.vote_id
     # Neither engine aggregates in the order in which rows were added.
     in_order = (
@@ -89,7 +89,7 @@ def build_audit_query(vote_id: str) -> sa.Select[Any]:
 
 
 def find_incomplete_reason(row: Mapping[str, Any]) -> str | None:
-    """Why a row of the audit does not lead back to a run; None: it does."""
+    """Return why an audit row does not lead back to a run, or None if it does."""
     if row["request_key"] is None:
         return "the response came from a file of another tool and has no request"
     if row["run_id"] is not None:
@@ -102,7 +102,7 @@ def find_incomplete_reason(row: Mapping[str, Any]) -> str | None:
 
 
 def build_players_query(family: str | None, reviewer_kind: str, leaks: bool) -> sa.Select[Any]:
-    """One row per vote that is not voided, with the players and the lengths of their texts."""
+    """Select one row per vote that is not voided, with players and text lengths."""
     statement = join_sides(
         sa.select(
             pairs.c.family,
@@ -131,12 +131,12 @@ def build_players_query(family: str | None, reviewer_kind: str, leaks: bool) -> 
 
 
 def build_texts_query(pair_ids: Sequence[str]) -> sa.Select[Any]:
-    """One row per pair: `left_text` and `right_text`, `left_player` and `right_player`, and names."""
+    """Select one row per pair: `left_text` and `right_text`, `left_player` and `right_player`, and names."""
     return join_sides(sa.select(pairs.c.pair_id, *SIDE_TEXTS)).where(pairs.c.pair_id.in_(pair_ids))
 
 
 def build_waiting_query(reviewer_id: str, family: str | None = None) -> sa.Select[Any]:
-    """`pair_id` and `n_votes` of the pairs of stored responses that the reviewer has not voted on, those with the fewest votes first."""
+    """Select `pair_id` and `n_votes` of pairs of stored responses without the reviewer's vote, fewest votes first."""
     counts = sa.select(votes.c.pair_id, sa.func.count().label("n")).group_by(votes.c.pair_id).subquery()
     n_votes = sa.func.coalesce(counts.c.n, 0)
     own_votes = sa.select(votes.c.vote_id).where(votes.c.pair_id == pairs.c.pair_id, votes.c.reviewer_id == reviewer_id)
@@ -153,7 +153,7 @@ _DAY_US = 24 * 3600 * 1_000_000
 
 
 class VotesOfReviewer(NamedTuple):
-    """One reviewer."""
+    """One reviewer's votes."""
 
     reviewer_id: str
     reviewer_kind: str
@@ -163,7 +163,7 @@ class VotesOfReviewer(NamedTuple):
 
 
 class VoteCounts(NamedTuple):
-    """All votes of a store, voided ones too."""
+    """Counts of a store's votes, including voided ones."""
 
     n_votes: int
     n_voided: int
@@ -181,7 +181,7 @@ class VoteCounts(NamedTuple):
 
 
 def vote_counts(database: ResponseDatabase) -> VoteCounts:
-    """How many there are now."""
+    """Return the current counts."""
     vote = tables.votes.c
     day = (vote.voted_at // _DAY_US).label("day")
     number = sa.func.count().label("n")
@@ -216,13 +216,13 @@ def vote_counts(database: ResponseDatabase) -> VoteCounts:
 
 
 def count_votes_since(database: ResponseDatabase, since: datetime) -> int:
-    """Votes from this time on."""
+    """Count votes from this time on."""
     statement = sa.select(sa.func.count()).where(tables.votes.c.voted_at >= tables.microseconds(since))
     return database.read(lambda connection: int(connection.execute(statement).scalar_one()))
 
 
 def count_votes_and_voids(database: ResponseDatabase) -> tuple[int, int]:
-    """How many votes there are, voided ones too, and how many of them are voided."""
+    """Return the number of votes, voided ones included, and the number of voided ones."""
 
     def count_both(connection: sa.Connection) -> tuple[int, int]:
         votes, voids = (
@@ -234,7 +234,7 @@ def count_votes_and_voids(database: ResponseDatabase) -> tuple[int, int]:
 
 
 def list_latest_actions(database: ResponseDatabase, most: int, before: int | None = None) -> list[dict[str, Any]]:
-    """What administrators and operators did, the last first, as `VoteStore.actions` tells it; `before`: the place they are before."""
+    """Return actions of administrators and operators as `VoteStore.actions` does, but latest first; `before`: below this place."""
     action = tables.actions.c
     statement = sa.select(tables.actions).order_by(action.place.desc()).limit(most)
     if before is not None:
@@ -243,7 +243,7 @@ def list_latest_actions(database: ResponseDatabase, most: int, before: int | Non
 
 
 def start_of_days(now: datetime, days: int) -> datetime:
-    """The midnight (UTC) at which the last so many days begin, today among them."""
+    """Return the midnight (UTC) that begins the last `days` days, today included."""
     today = datetime(now.year, now.month, now.day, tzinfo=UTC)
     return today - timedelta(days=days - 1)
 
@@ -259,7 +259,7 @@ def _count_choices(rows: Sequence[Any]) -> tuple[dict[str, int], dict[str, int]]
 
 
 def find_judges(connection: sa.Connection, database: ResponseDatabase, ids: Collection[str]) -> set[str]:
-    """Those of the ids that are of judges: they have the form of one, or a judge is known or has voted under them."""
+    """Return the ids that are judges': by their form, or because a judge is known or has voted under them."""
     judges = {reviewer_id for reviewer_id in ids if is_id_of_judge(reviewer_id)}
     for table in (tables.reviewers, tables.votes):
         columns = table.c
@@ -273,7 +273,7 @@ def find_judges(connection: sa.Connection, database: ResponseDatabase, ids: Coll
 
 
 def refuse_judge(database: ResponseDatabase, reviewer_id: str, field: str = "reviewer_id") -> None:
-    """Raises BallotError where the id of a person is that of a judge."""
+    """Raise BallotError if the id of a person is a judge's."""
     if database.read(lambda connection: find_judges(connection, database, [reviewer_id])):
         message = f"{format_judge_refusal(reviewer_id, field)}; allowed: {NOT_OF_A_JUDGE}"
         raise BallotError(message, [(field, message.removeprefix(f"{field}: "))])

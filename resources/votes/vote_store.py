@@ -1,4 +1,4 @@
-"""The store of preference votes, beside the responses they are about: append-only, shared by threads, processes and machines."""
+"""The store of preference votes, beside the responses they concern: append-only, shared by threads, processes and machines."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class VoteStore(DatabaseStore):
     """The votes of a project. Safe to use from several threads and processes at once."""
 
     def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = get_utc_now) -> None:
-        """Open the votes in a response store, and make what is not there. Arguments and errors as those of `DatabaseStore`."""
+        """Open the votes in a response store and create missing tables. Arguments and errors as for `DatabaseStore`."""
         super().__init__(location, clock)
         self.name = self.database.name
         self.salt = tables.make_vote_tables(self.database)
@@ -87,7 +87,7 @@ class VoteStore(DatabaseStore):
     def add_pairs(
         self, responses: Iterable[PairedResponse], pairs: Sequence[VotePair], manifest: RunManifest | None = None, who: str = ""
     ) -> int:
-        """Store pairs with the responses they are of, under ids of this store; returns how many are new. `who`: makes them."""
+        """Store pairs with their responses, under ids of this store; return how many are new. `who`: makes them."""
         by_id = {response.response_id: response for response in responses}
         pairs = [self.make_keyed(pair) for pair in pairs]
         members = [by_id[key] for key in dict.fromkeys(side for pair in pairs for side in (pair.left, pair.right))]
@@ -117,18 +117,18 @@ class VoteStore(DatabaseStore):
         return self.database.write(work, find_committed=find_committed) if pairs else 0
 
     def make_keyed(self, pair: VotePair) -> VotePair:
-        """The pair under the id that it gets here."""
+        """Return the pair under its id here."""
         return make_keyed_pair(pair, self.salt)
 
     def pairs(self, family: str | None = None) -> list[VotePair]:
-        """The pairs there are; of one family only, if it is named."""
+        """Return the pairs, of one family only if given."""
         statement = sa.select(tables.pairs).order_by(tables.pairs.c.pair_id)
         if family is not None:
             statement = statement.where(tables.pairs.c.family == family)
         return [pair_of(row) for row in self.rows(statement)]
 
     def reviewer_view(self, pair_id: str, names: Blinding | None = None) -> BlindedPair:
-        """The pair as a reviewer gets it. `names`: of `hidden_names`, for one who serves many. Raises UnknownPair."""
+        """Return the pair as a reviewer gets it. `names`: from `hidden_names`, to serve many pairs. Raises UnknownPair."""
         row = self._pair_row(pair_id)
         pair = pair_of(row)
         statement = sa.select(tables.paired_responses).where(tables.paired_responses.c.response_id.in_([pair.left, pair.right]))
@@ -137,10 +137,10 @@ class VoteStore(DatabaseStore):
         return build_blinded_pair(pair, sides[pair.left], sides[pair.right], names, self.salt)
 
     def waiting(self, reviewer_id: str, most: int = 1, family: str | None = None) -> list[str]:
-        """Pairs that the reviewer has not voted on, those with the fewest votes first.
+        """Return pairs without the reviewer's vote, fewest votes first.
 
-        Leaves out pairs whose texts are not stored, and pairs whose texts, as reviewers read them, differ only in case and white space. The
-        latter come from other tools, or their texts differed only in names that were not known yet when the pairs were made.
+        Leaves out pairs whose texts are not stored, or, as reviewers read them, differ only in case and white space. The latter come from
+        other tools, or differed only in names unknown when the pairs were made.
         """
         ids = [row["pair_id"] for row in self.rows(build_waiting_query(reviewer_id, family))]
         result, names = list[str](), self.hidden_names()
@@ -153,10 +153,10 @@ class VoteStore(DatabaseStore):
         return result
 
     def take(self, ballot: Ballot, reviewer_kind: str = "person") -> str:
-        """Store a vote under the time of now; returns its id. Of two at once for one pair and reviewer exactly one is stored.
+        """Store a vote with the current time; return its id. Of two simultaneous votes for one pair and reviewer exactly one is stored.
 
-        Raises UnknownPair, BallotError for a person's vote under a judge's id, and DuplicateVote when the reviewer has voted on the pair
-        before: the first vote stays, also a voided one.
+        Raises UnknownPair, BallotError for a person's vote under a judge's id, and DuplicateVote if the reviewer has voted on the pair
+        before: the first vote stays, even if voided.
         """
         self._pair_row(ballot.pair_id)
         if reviewer_kind != JUDGE_KIND:
@@ -188,7 +188,7 @@ class VoteStore(DatabaseStore):
         return f"{who}; the first vote stays, and an administrator can void it"
 
     def vote_record(self, ballot: Ballot, voted_at: datetime | None, reviewer_kind: str = "person") -> Record:
-        """The vote that a ballot becomes here."""
+        """Return this store's vote for a ballot."""
         return {
             "vote_id": digest("vote", ballot.pair_id, ballot.reviewer_id, self.salt),
             "pair_id": ballot.pair_id,
@@ -202,18 +202,18 @@ class VoteStore(DatabaseStore):
         }
 
     def build_imported_vote(self, pair_id: str, reviewer_id: str, choice: Choice, side: Side, confidence: int | None) -> Record:
-        """The vote of another tool, which showed `side` as A and says nothing of when."""
+        """Return a vote from another tool, which showed `side` as A and reports no time."""
         record = self.vote_record(Ballot(pair_id, reviewer_id, choice, confidence or 1), None)
         return record | {"shown_as_a": side, "confidence": confidence}
 
     def count_names(self, responses: Sequence[PairedResponse], pairs: Sequence[VotePair]) -> dict[str, int]:
-        """By pair, how many names stand in its texts: of these responses, and of all there are."""
+        """Return by pair how many names its texts contain, of these responses and of all stored ones."""
         names = self.hidden_names(responses)
         by_id = {response.response_id: response for response in responses}
         return count_replaced_names(names, [(pair.pair_id, by_id[pair.left], by_id[pair.right]) for pair in pairs])
 
     def void(self, vote_id: str, admin: str, reason: str) -> None:
-        """Let a vote count no more. It stays where it is, with this beside it.
+        """Void a vote, so that it no longer counts; the vote itself stays stored.
 
         Raises UnknownVote, VoidedAlready, or BallotError for a blank reason.
         """
@@ -243,7 +243,7 @@ class VoteStore(DatabaseStore):
             raise VoidedAlready(f"the vote {vote_id} is voided already")
 
     def record_consent(self, reviewer_id: str, *, consent: bool, reviewer_kind: str = "person", who: str = "") -> None:
-        """Note whether a reviewer lets exports show the id. What was said before stays, and holds no more."""
+        """Record whether a reviewer lets exports show the id. Earlier records stay but no longer hold."""
         now = self.clock()
         before = self.reviewers().get(reviewer_id)
         record = {
@@ -261,18 +261,18 @@ class VoteStore(DatabaseStore):
         self.database.write(work)
 
     def reviewers(self) -> dict[str, Record]:
-        """What holds of each reviewer of whom something was said."""
+        """Return the current record of each reviewer who has one."""
         return tables.choose_latest_reviewers(
             tables.record_of("reviewer", row) for row in self.rows(sa.select(tables.reviewers))
         )
 
     def reviewer(self, reviewer_id: str) -> Record | None:
-        """What holds of one reviewer; None: nothing was said."""
+        """Return the current record of one reviewer, or None."""
         query = sa.select(tables.reviewers).where(tables.reviewers.c.reviewer_id == reviewer_id)
         return tables.choose_latest_reviewers(tables.record_of("reviewer", row) for row in self.rows(query)).get(reviewer_id)
 
     def votes(self, family: str | None = None) -> list[tuple[str, Vote, bool]]:
-        """(vote id, vote, whether it is voided) of all votes, by id."""
+        """Return (vote id, vote, whether voided) of all votes, by id."""
         statement = (
             sa.select(tables.votes, tables.voids.c.void_id).join(tables.voids, isouter=True).order_by(tables.votes.c.vote_id)
         )
@@ -285,13 +285,13 @@ class VoteStore(DatabaseStore):
         ]
 
     def audit(self, vote_id: str) -> list[dict[str, Any]]:
-        """Where a vote comes from: one row per side of its pair and request behind it, of one SQL join.
+        """Return the origin of a vote: one row per side of its pair and request behind it, from one SQL join.
 
-        The vote, the pair, the response, its request key, the stored response to that, and the code version and config hash of the run that
-        asked; `paired_...`: of the run that made the pair. `judge_request_keys`: of a judge, its own. `reason`: why a row does not lead back
-        to a run.
+        The vote, the pair, the response, its request key, the stored response, and the code version and config hash of the run that
+        requested it; `paired_...`: of the run that made the pair. `judge_request_keys`: a judge's own. `reason`: why a row does not lead
+        back to a run.
 
-        Raises BallotError for a vote that is not there.
+        Raises BallotError for an unknown vote.
         """
         rows = [dict(row) for row in self.rows(build_audit_query(vote_id))]
         for row in rows:
@@ -303,13 +303,13 @@ class VoteStore(DatabaseStore):
         return rows
 
     def note(self, who: str, action: str) -> None:
-        """A row of the log of actions for what changes nothing else, such as a login."""
+        """Log an action that changes nothing else, such as a login."""
         self.database.write(lambda connection: tables.record_action(connection, who, self.clock(), action, {}, {}))
 
     def actions(self, after: int = 0, most: int | None = None) -> list[dict[str, Any]]:
-        """What administrators did, the first first: who, done_at (microseconds since 1970 UTC), what, before, after (JSON).
+        """Return administrators' actions, oldest first: who, done_at (microseconds since 1970 UTC), what, before, after (JSON).
 
-        `after`: the `place` that theirs is above. `most`: None: all.
+        `after`: only those above this `place`. `most`: None for all.
         """
         place = tables.actions.c.place
         statement = sa.select(tables.actions).where(place > after).order_by(place).limit(most)
@@ -326,14 +326,14 @@ class VoteStore(DatabaseStore):
         return tables.record_of("vote", rows[0]) if rows else None
 
     def hidden_names(self, further: Iterable[PairedResponse] = ()) -> Blinding:
-        """Of all names in the store: a text may name another model than the one that wrote it."""
+        """Return the blinding of all names in the store: a text may name another model than its author."""
         rows = self.rows(sa.select(tables.paired_responses.c.names).distinct())
         stored_names = {name for row in rows for name in json.loads(row["names"])}
         return build_blinding(stored_names.union(*(response.names for response in further)))
 
 
 def read_alike(row: Mapping[str, Any], names: Blinding) -> bool:
-    """Whether the texts of a row of `build_texts_query` differ in nothing but case and white space, as reviewers read them."""
+    """Return whether the texts of a row of `build_texts_query`, as reviewers read them, differ only in case and white space."""
     blinding = names.add_pair_names([*json.loads(row["left_names"]), *json.loads(row["right_names"])])
     left, right = (normalize_for_comparison(row[f"{side}_text"], row[f"{side}_player"], blinding) for side in ("left", "right"))
     return left == right
@@ -342,12 +342,12 @@ def read_alike(row: Mapping[str, Any], names: Blinding) -> bool:
 def read_player_votes(
     store: VoteStore, *, family: str | None = None, reviewer_kind: str = "person", leaks: bool = True
 ) -> list[PlayersVote]:
-    """The votes that count, as fits take them, by vote id: those that are not voided, of one kind of reviewer.
+    """Return the valid votes for fits, by vote id: not voided, of one kind of reviewer.
 
     Args:
         family: only votes on responses of this family.
         reviewer_kind: person or judge; the two are never mixed.
-        leaks: False leaves out votes on pairs in whose texts a name stood.
+        leaks: False leaves out votes on pairs whose texts contained a name.
     """
     rows = store.rows(build_players_query(family, reviewer_kind, leaks))
     return [_build_players_vote(row) for row in rows]
@@ -360,8 +360,9 @@ def _build_players_vote(row: Mapping[str, Any]) -> PlayersVote:
 
 
 def find_equal_text_votes(store: VoteStore) -> tuple[int, list[str]]:
-    """How many votes count, and the ids of those on two texts that differ in nothing but case and white space as reviewers read them; texts
-    that nobody has count as different."""
+    """Return how many votes count, and the ids of those on two texts that differ, as reviewers read them, only in case and white space;
+    missing texts count as different.
+    """
     rows = store.rows(_VOTED_TEXTS)
     names = store.hidden_names()
     alike = {pair: read_alike(row, names) for pair, row in {row["pair_id"]: row for row in rows}.items()}
@@ -369,7 +370,7 @@ def find_equal_text_votes(store: VoteStore) -> tuple[int, list[str]]:
 
 
 def _collect_runs(connection: sa.Connection, database: ResponseDatabase, paired: Sequence[Record]) -> dict[str, list[Record]]:
-    """Records of the runs behind paired responses, and of which one made which request; none of requests whose run is not known."""
+    """Return records of the runs behind paired responses, and of their requests; none for requests of unknown runs."""
     keys = {key for record in paired for key in record["request_keys"]}
     run = asking_runs.c
     statement = (
@@ -391,7 +392,7 @@ def _collect_runs(connection: sa.Connection, database: ResponseDatabase, paired:
 
 
 class JudgeVote(NamedTuple):
-    """A vote as a judge gives it: it is not asked how certain it is."""
+    """A vote of a judge, which has no confidence."""
 
     pair_id: str
     choice: Choice
@@ -399,20 +400,20 @@ class JudgeVote(NamedTuple):
 
 
 def add_judge(store: VoteStore, reviewer_id: str) -> None:
-    """Make the judge known as one, whose id every export may show. Done again, it changes nothing."""
+    """Register the judge as one whose id every export may show. Idempotent."""
     if reviewer_id not in store.reviewers():
         store.record_consent(reviewer_id, consent=True, reviewer_kind=JUDGE_KIND)
 
 
 def list_own_pairs(store: VoteStore, reviewer_id: str, own_servers: Collection[str] = ()) -> frozenset[str]:
-    """Ids of the pairs with a response of the judge's own maker; `own_servers`: as of `is_self_judged`."""
+    """Return ids of the pairs with a response of the judge's own maker; `own_servers`: see `is_self_judged`."""
     statement = join_sides(sa.select(tables.pairs.c.pair_id, LEFT_SIDE.c.player, RIGHT_SIDE.c.player))
     rows = store.database.read(lambda connection: connection.execute(statement).all())
     return frozenset(pair_id for pair_id, first, second in rows if is_own_pair(reviewer_id, first, second, own_servers))
 
 
 def count_impersonated_pairs(store: VoteStore, reviewer_id: str, family: str | None = None) -> int:
-    """How many pairs the judge is not asked about because a vote that is not its own stands under its id."""
+    """Return how many pairs the judge does not get because another's vote is stored under its id."""
     vote, pair = tables.votes.c, tables.pairs.c
     statement = sa.select(sa.func.count()).where(vote.reviewer_id == reviewer_id, vote.reviewer_kind != JUDGE_KIND)
     if family is not None:
@@ -421,7 +422,7 @@ def count_impersonated_pairs(store: VoteStore, reviewer_id: str, family: str | N
 
 
 def store_judge_votes(store: VoteStore, reviewer_id: str, votes: Sequence[JudgeVote]) -> int:
-    """Store a judge's votes under the time of now, in one transaction; returns how many are new. On each pair its first vote stays."""
+    """Store a judge's votes with the current time, in one transaction; return how many are new. The first vote on each pair stays."""
     now = store.clock()
     records: list[Record] = [
         store.vote_record(Ballot(vote.pair_id, reviewer_id, vote.choice, 1, vote.justification), now, JUDGE_KIND)

@@ -1,6 +1,6 @@
-"""The tables of preference votes, in the database of the response store: what they are and how they are made.
+"""The tables of preference votes, in the database of the response store, and their creation.
 
-Rows are added to them and never changed or taken away: a correction is a further row.
+The tables are append-only: a correction is another row.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ _TIMES_KEPT = frozenset({"made_at", "said_at", "voted_at", "voided_at"})
 
 
 def join_sides(statement: sa.Select[Any]) -> sa.Select[Any]:
-    """A statement on pairs, with the response on the left and the one on the right of each."""
+    """Return a statement on pairs, joined with the left and the right response of each."""
     return statement.join(LEFT_SIDE, LEFT_SIDE.c.response_id == pairs.c.left_id).join(
         RIGHT_SIDE, RIGHT_SIDE.c.response_id == pairs.c.right_id
     )
@@ -178,22 +178,22 @@ def join_sides(statement: sa.Select[Any]) -> sa.Select[Any]:
 def query_listed_rows(
     connection: sa.Connection, database: ResponseDatabase, statement: sa.Select[Any], values: Iterable[str]
 ) -> Iterator[sa.RowMapping]:
-    """The rows of a statement on `database.listed`, which stands for the values, however many there are."""
+    """Yield the rows of a statement on `database.listed`, for any number of values."""
     for chunk in chunks(sorted(values)):
         yield from connection.execute(statement, database.keys(chunk)).mappings()
 
 
 def make_vote_tables(database: ResponseDatabase) -> str:
-    """The salt of the project, after making the tables and the salt where they are missing.
+    """Return the project's salt, after creating missing tables and salt.
 
-    Raises StoreError when code of another version wrote them.
+    Raises StoreError if code of another version wrote them.
     """
     salt = database.read(_find_salt)
     return salt if salt is not None else database.write(_make_salt, alone=True)
 
 
 def _find_salt(connection: sa.Connection) -> str | None:
-    """None: the tables are not there."""
+    """Return the salt, or None without tables."""
     version = find_schema_version(connection, vote_versions, VOTE_SCHEMA_VERSION, "the votes were")
     if version is not None and version < VOTE_SCHEMA_VERSION:
         raise StoreError(
@@ -204,7 +204,7 @@ def _find_salt(connection: sa.Connection) -> str | None:
 
 
 def _make_salt(connection: sa.Connection) -> str:
-    """A second process waits for the first, and finds what it made."""
+    """Create tables and salt. A second process waits for the first."""
     if (earlier := _find_salt(connection)) is not None:
         return earlier
     vote_metadata.create_all(connection)
@@ -215,17 +215,17 @@ def _make_salt(connection: sa.Connection) -> str:
 
 
 def microseconds(time: datetime) -> int:
-    """Since 1970 UTC: exact, and the same in every engine."""
+    """Return microseconds since 1970 UTC: exact and the same in every engine."""
     return (time - BEGINNING) // timedelta(microseconds=1)
 
 
 def decode_time(value: int | None) -> datetime | None:
-    """The time that was kept as microseconds."""
+    """Return the time stored as microseconds."""
     return None if value is None else BEGINNING + timedelta(microseconds=value)
 
 
 def encode_row(record: Record) -> dict[str, Any]:
-    """A record as its table keeps it."""
+    """Return a record as stored in its table."""
     row = dict(record)
     for name, value in record.items():
         if isinstance(value, datetime):
@@ -238,7 +238,7 @@ def encode_row(record: Record) -> dict[str, Any]:
 
 
 def record_of(kind: str, row: Mapping[str, Any] | sa.RowMapping) -> Record:
-    """The record of a stored row."""
+    """Return the record of a stored row."""
     record = {}
     for name in RECORD_FIELDS[kind]:
         value = row[name]
@@ -249,7 +249,7 @@ def record_of(kind: str, row: Mapping[str, Any] | sa.RowMapping) -> Record:
 
 
 def add_rows(connection: sa.Connection, database: ResponseDatabase, kind: str, records: Sequence[Record]) -> int:
-    """How many records are new; those that are there already stay as they are."""
+    """Add records and return how many are new; existing ones are left unchanged."""
     n_added = _add(connection, database, TABLE_OF_KIND[kind], [encode_row(record) for record in records])
     if kind == "response":
         requests = [
@@ -279,19 +279,19 @@ def _add(connection: sa.Connection, database: ResponseDatabase, table: sa.Table,
 
 
 def record_action(connection: sa.Connection, who: str, when: datetime, kind: str, before: object, after: object) -> None:
-    """One row per action of an administrator, in the transaction of the action itself."""
+    """Add a row for an administrator's action, in the transaction of the action."""
     states = [json.dumps(state, ensure_ascii=False, sort_keys=True, default=_format_time) for state in (before, after)]
     row = {"who": replace_surrogates(who), "done_at": microseconds(when), "what": kind, "before": states[0], "after": states[1]}
     connection.execute(sa.insert(actions).values(**row))
 
 
 def _format_time(value: object) -> str:
-    """A time as answers spell it; what JSON has no form for, as text."""
+    """Return a time in ISO format, and other values without a JSON form as text."""
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def find_noted_action(connection: sa.Connection, who: str, when: datetime, kind: str) -> dict[str, Any] | None:
-    """The result of an action at this time, as `record_action` stored it; None: no such action is stored."""
+    """Return the result of an action at this time, as stored by `record_action`, or None."""
     row = actions.c
     query = sa.select(row.after).where(row.who == replace_surrogates(who), row.done_at == microseconds(when), row.what == kind)
     text = connection.scalar(query.order_by(row.place.desc()).limit(1))
@@ -299,7 +299,7 @@ def find_noted_action(connection: sa.Connection, who: str, when: datetime, kind:
 
 
 def choose_latest_reviewers(reviewer_rows: Iterable[Record]) -> dict[str, Record]:
-    """What holds of each reviewer: what was said last."""
+    """Return the latest record of each reviewer."""
     return {
         record["reviewer_id"]: record for record in sorted(reviewer_rows, key=lambda record: record["said_at"] or BEGINNING)
     }
