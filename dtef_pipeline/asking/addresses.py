@@ -1,4 +1,4 @@
-"""Addresses of servers: what is one, and how it is shown without what may be secret in it."""
+"""Server addresses: validation, and display without secrets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PARAMETERS = re.compile(r"[?#](?=[\w.~%-]+=|[^@]*\Z)")
 
 
 def web_address(text: str) -> str:
-    """The text as it is. Raises ValueError when it is not an address of a web server."""
+    """Return the text unchanged. Raises ValueError if it is not the address of a web server."""
     try:
         parts = urlsplit(text)
         good = parts.scheme in ("http", "https") and bool(_HOST.fullmatch(parts.hostname or "")) and parts.port != 0
@@ -28,9 +28,9 @@ def web_address(text: str) -> str:
 
 
 def redact_address(address: str) -> str:
-    """The address without name, password and parameters: `http://[...]@host/v1`.
+    """Return the address without name, password and parameters: `http://[...]@host/v1`.
 
-    A password that was not quoted may have any of `/@?#` in it, so all that stands before the last `@` is taken for one.
+    An unquoted password may contain any of `/@?#`, so everything before the last `@` is redacted.
     """
     start, base = _BEFORE_HOST.match(address), _PARAMETERS.split(address, maxsplit=1)[0]
     prefix = start.group() if start else ""

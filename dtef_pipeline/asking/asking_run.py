@@ -1,4 +1,4 @@
-"""With which code and configuration a response was asked for."""
+"""The code and configuration with which a response was requested."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dtef_pipeline.identity import digest
 
 
 class AskingRun(NamedTuple):
-    """The software and its set-up, as they were when responses were stored."""
+    """The software and its configuration at the time when responses were stored."""
 
     code_version: str
     config_hash: str
 
     @property
     def run_id(self) -> str:
-        """32 hexadecimal digits: runs of the same code and configuration have the same."""
+        """32 hexadecimal digits, equal for runs of the same code and configuration."""
         return digest("asking run", *self)

@@ -1,4 +1,4 @@
-"""Calls that a run would make, counted by role and model: requests, what of them is stored already, and tokens."""
+"""Calls that a run would make, by role and model: requests, cache hits and tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLANNED: Mapping[str, str] = {
 
 @dataclass(slots=True)
 class PlannedCalls:
-    """What one model is asked in one role. Tokens are of calls that are sent alone; a `most` without a limit is infinite."""
+    """The planned calls of one model in one role. Tokens cover only calls that are sent; a `most` without a limit is infinite."""
 
     role: str
     name: str
@@ -48,13 +48,15 @@ class PlannedCalls:
     response_tokens_most: float = 0.0
 
     def send(self, prompt: float, usual: float, calls: int = 1) -> None:
-        """So many calls, whose prompts have so many tokens together, with responses of `usual` tokens each."""
+        """Add `calls` calls with `prompt` prompt tokens in total and `usual` response tokens each."""
         self.calls += calls
         self.prompt_tokens += prompt
         self.response_tokens += calls * usual
 
     def may_send(self, prompt: float, most: float, calls: int = 1) -> None:
-        """At most so many calls, those of `send` among them, with responses of at most `most` tokens each."""
+        """Add at most `calls` calls, including those of `send`, with `prompt` prompt tokens in total and `most` response tokens each at
+        most.
+        """
         self.calls_most += calls
         self.prompt_tokens_most += prompt
         self.response_tokens_most += calls * most if calls else 0
@@ -62,7 +64,7 @@ class PlannedCalls:
 
 @dataclass(slots=True)
 class PlannedTotals:
-    """The calls of several partitions together. Equal requests of different partitions are one."""
+    """The calls of several partitions together. A request that several partitions share counts once."""
 
     rows: dict[tuple[str, str], PlannedCalls] = field(default_factory=dict)
     """By role and name of the model."""
@@ -73,7 +75,7 @@ class PlannedTotals:
         return self.rows.setdefault((role, name), PlannedCalls(role, name, model))
 
     def is_new(self, key: str) -> bool:
-        """Whether the request key was never given before."""
+        """Return whether the request key is new, and remember it."""
         short = bytes.fromhex(key)
         if short in self._seen:
             return False
@@ -81,17 +83,17 @@ class PlannedTotals:
         return True
 
     def list_sorted_rows(self) -> list[PlannedCalls]:
-        """What anything is planned of: by role in the order of a run, then in the order in which models were first asked."""
+        """Return the rows with planned work, by role in the order of a run, then in the order in which models were added."""
         rows = [row for row in self.rows.values() if row.planned]
         return sorted(rows, key=lambda row: PLANNED_ROLES.index(row.role))
 
 
 def prompt_tokens(messages: Sequence[Message]) -> int:
-    """Estimated tokens of a conversation."""
+    """Return the estimated tokens of a conversation."""
     return sum(estimate_tokens_cached(message.text) for message in messages)
 
 
 @lru_cache(maxsize=8_192)
 def estimate_tokens_cached(text: str) -> int:
-    """`estimate_tokens`, once per text: the same instructions stand in many prompts."""
+    """Return `estimate_tokens(text)`, cached because many prompts share instructions."""
     return estimate_tokens(text)

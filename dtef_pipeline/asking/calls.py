@@ -1,4 +1,4 @@
-"""A family's table of model calls: which requests its prompts make, and the rows that the responses become."""
+"""A family's call table: the requests made from prompts, and the rows made from responses."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ _NOTHING_SHARED: Mapping[str, SharedResponse] = {}
 
 @runtime_checkable
 class AsksOnward(Protocol):
-    """An `Ask` that asks on as soon as a request is settled, while others are still under way."""
+    """An `Ask` that sends follow-up requests as soon as a request is settled, while others are in flight."""
 
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]: ...
 
     def ask_until_done(self, requests: Sequence[Request], follow_up: Then) -> object:
-        """Have requests answered, and all that `follow_up` makes of them, until nothing is left.
+        """Send the requests, and all that `follow_up` returns, until none is left.
 
-        `follow_up` is called in the caller's thread. A request that was settled before is handed to it once more, without being asked again.
+        `follow_up` is called in the caller's thread. A request that is already settled is passed to it again without being sent again.
         """
 
 
 class ModelCalls(NamedTuple):
-    """What a model is asked of a table of prompts."""
+    """The rows and requests of a model for a table of prompts."""
 
     rows: pa.Table
     """One per prompt and draw, with all columns that are known before anyone is asked."""
@@ -61,10 +61,10 @@ class ModelCalls(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CallTable:
-    """What a family's table of calls looks like, and how its rows follow from the family's table of prompts.
+    """The layout of a family's call table, and how its rows follow from the family's table of prompts.
 
-    A row is one draw of one prompt by one model variant in one snapshot. A table of prompts has the column `prompt_id`; for `requests` it has
-    the columns `same_texts.SEEN`, and where the table of calls has a `blueprint_hash`, that too.
+    A row is one draw of one prompt by one model variant in one snapshot. A table of prompts has the column `prompt_id`, for `requests` the
+    columns `duplicate_prompts.SEEN`, and a `blueprint_hash` if the call table has one.
     """
 
     schema: pa.Schema
@@ -84,9 +84,9 @@ class CallTable:
         snapshot: str,
         sources: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> list[Request]:
-        """One request per (prompt, draw), in the order of `keys`; items that share a prompt share its requests.
+        """Return one request per (prompt, draw), in the order of `keys`; items that share a prompt share its requests.
 
-        `sources`: requests in whose place another one of the same words is made (`same_texts.sources`).
+        `sources`: requests that are replaced by another one with the same text (see `duplicate_prompts.sources`).
         """
         return list(RequestList([self.asked(prompts, model, draws, snapshot, sources).requests]))
 
@@ -98,8 +98,8 @@ class CallTable:
         snapshot: str,
         sources: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> ModelCalls:
-        """What a language model is asked. `sources`, as `requests` takes it: such a row has its own prompt id, and the key of the request
-        that is made for it.
+        """Return the rows and requests of a language model. A row replaced by `sources` (see `requests`) has its own prompt id and the key
+        of the request that is sent for it.
         """
         own_keys = _request_keys(prompts["prompt_id"].to_pylist(), model, draws, snapshot)
         keys = [sources[key].request_key if key in sources else key for key in own_keys] if sources else own_keys
@@ -117,7 +117,7 @@ class CallTable:
         sources: Mapping[str, SharedResponse],
         selection: Sequence[str],
     ) -> list[Request]:
-        """The requests of the `selection` among the keys, which are those of the rows."""
+        """Return the requests of `selection`, a part of `keys`, which has one key per row."""
         first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
         sent_as = {source.request_key: source.prompt_id for source in sources.values()}
         places = [divmod(first[key], draws) for key in selection]
@@ -132,7 +132,7 @@ class CallTable:
         return requests
 
     def keys(self, prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> pa.Table:
-        """The rows of `draws` draws of each prompt, with all columns that are known before anyone is asked."""
+        """Return the rows of `draws` draws of each prompt, with all columns that are known before a request is sent."""
         keys = _request_keys(prompts["prompt_id"].to_pylist(), model, draws, snapshot)
         return self._rows(prompts, model, draws, snapshot, keys)
 
@@ -162,12 +162,12 @@ class CallTable:
         failures: Mapping[str, Failure],
         sources: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> pa.Table:
-        """The rows of a language model, as `settle_rows` makes them. `sources`: as `requests` takes it."""
+        """Return the rows of a language model (see `settle_rows`). `sources`: see `requests`."""
         return self.settle_rows(self.asked(prompts, model, draws, snapshot, sources).rows, responses, failures)
 
     def settle_rows(self, rows: pa.Table, responses: pa.Table, failures: Mapping[str, Failure]) -> pa.Table:
-        """The rows of what was asked, with the stored `responses` (any superset, the columns TAKEN_OVER); a request without one is an
-        `error` row.
+        """Complete the rows with the stored `responses` (any superset, columns TAKEN_OVER); a request without one has its failure's status,
+        or `error`.
         """
         # In one piece: all that follows takes as long for each piece as for the whole.
         rows, responses = rows.combine_chunks(), responses.combine_chunks()
@@ -180,16 +180,16 @@ class CallTable:
         return self.complete_rows(rows, columns | _find_statuses(rows["request_key"], replies, failures, columns))
 
     def complete_rows(self, rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
-        """The rows with the given columns added, the others null, in the table's schema."""
+        """Return the rows with the given columns added, in the table's schema; other columns are null."""
         values = {name: rows[name] for name in rows.column_names} | dict(columns)
         arrays = [_convert_column(values.get(field.name), field.type, len(rows)) for field in self.schema]
         return pa.table(arrays, schema=self.schema)
 
     def merge_rows(self, existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.Table:
-        """All rows of a partition's snapshot: the new ones, and those kept from earlier runs whose prompt still stands.
+        """Return all rows of a partition's snapshot: the new ones, and earlier ones whose prompt still exists.
 
-        No earlier response is lost by a run with fewer models. Ordered by model, draw and prompt, so that equal content gives
-        equal bytes.
+        A run with fewer models loses no earlier response. Ordered by model, variant, draw and prompt, so that equal content gives equal
+        bytes.
         """
         old_rows = existing.filter(self._is_still_valid(existing, new, prompts)) if len(existing) else existing
         rows = pa.concat_tables([new, old_rows]).combine_chunks() if len(old_rows) else new
@@ -204,18 +204,18 @@ class CallTable:
         return rows.set_column(rows.schema.get_field_index("blueprint_hash"), "blueprint_hash", current)
 
     def _is_still_valid(self, existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.ChunkedArray:
-        """Whether a row's prompt is there still, and no new row takes its place."""
+        """Return for each row whether its prompt still exists and no new row replaces it."""
         is_replaced = pc.is_in(self._build_row_key(existing), self._build_row_key(new).combine_chunks())
         return pc.and_(pc.invert(is_replaced), pc.is_in(existing["prompt_id"], prompts["prompt_id"].combine_chunks()))
 
     def _build_row_key(self, rows: pa.Table) -> pa.ChunkedArray:
-        """Names a row of a snapshot, whichever request it stands on."""
+        """Return the key of each row in a snapshot, independent of its request."""
         named = rows.select([*self.prompt_key, "model_variant"])
         return _join_columns(named.append_column("draw", pc.cast(rows["draw"], pa.string())), (*named.column_names, "draw"))
 
 
 def _request_keys(prompt_ids: Sequence[str], model: ModelSpec, draws: int, snapshot: str) -> list[str]:
-    """Of each prompt, the keys of all draws, one after the other."""
+    """Return the keys of all draws of each prompt, prompt by prompt."""
     distinct = list(dict.fromkeys(prompt_ids))
     by_draw = [request_keys(distinct, model.variant, draw, snapshot) for draw in range(draws)]
     if draws == 1 and len(distinct) == len(prompt_ids):
@@ -225,7 +225,7 @@ def _request_keys(prompt_ids: Sequence[str], model: ModelSpec, draws: int, snaps
 
 
 def _convert_column(values: Any, kind: pa.DataType, rows: int) -> pa.Array | pa.ChunkedArray:
-    """The values, or nulls where there are none, as a column of this type."""
+    """Return the values as a column of type `kind`, or nulls if `values` is None."""
     if values is None:
         return pa.nulls(rows, kind)
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
@@ -234,7 +234,7 @@ def _convert_column(values: Any, kind: pa.DataType, rows: int) -> pa.Array | pa.
 
 
 def _mask_unknown_latency(variants: pa.ChunkedArray, seconds: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The seconds that calls took; of calls made elsewhere null where nobody said: the store, whose column takes no null, has 0 there."""
+    """Return the seconds of each call, null for imported calls of unknown latency (0 in the store, whose column is not nullable)."""
     is_imported = pc.starts_with(variants, IMPORTED)
     if not pc.any(is_imported).as_py():
         return seconds
@@ -245,7 +245,7 @@ def _mask_unknown_latency(variants: pa.ChunkedArray, seconds: pa.ChunkedArray) -
 def _find_statuses(
     request_keys: pa.ChunkedArray, replies: pa.Table, failures: Mapping[str, Failure], columns: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What became of each call, why there is no response, how many calls were sent, and what those without a response cost."""
+    """Return the columns of status, error and attempts, and of the cost of calls without a response."""
     lacking = np.flatnonzero(replies["request_key"].is_null().to_numpy())
     if not len(lacking):
         return {"call_status": pa.repeat("answered", len(replies))}
@@ -264,7 +264,7 @@ def _find_statuses(
 
 
 def _count_usage_once(request_keys: pa.ChunkedArray, replies: pa.Table) -> dict[str, pa.Array]:
-    """Tokens and cost of each request at its first row, 0 at the other items that it serves: so that sums are right."""
+    """Return tokens and cost of each request at its first row and 0 at its other rows, so that sums are right."""
     places = request_keys.combine_chunks().dictionary_encode()
     if len(places.dictionary) == len(replies):
         return {}

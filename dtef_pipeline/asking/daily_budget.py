@@ -1,6 +1,6 @@
-"""A limit in dollars for each day over all runs that share a response store.
+"""A daily limit in dollars over all runs that share a response store.
 
-What is spent is read from the store, what is under way is kept here.
+Spending is read from the store; calls in flight are tracked here.
 """
 
 from __future__ import annotations
@@ -17,21 +17,19 @@ _SUMMED_TO_THE_LIMIT = 1e-9
 
 
 class DailyBudget:
-    """Dollars that calls may cost on one day.
+    """The dollars that calls may cost on one day.
 
-    Before a call the most that it may cost is set aside; afterwards what it did cost counts. A call is not begun where what is spent today, what
-    is under way and its own largest cost would pass the limit. What other processes began since the ledger was read is not known here: runs
-    at once may pass the limit by that much.
+    A call's largest possible cost is reserved before it and replaced by its actual cost afterwards. A call is not started if today's
+    spending, the reservations and its own largest cost would exceed the limit. Calls that other processes started since the ledger was read
+    are unknown: concurrent runs may exceed the limit by their cost.
     """
 
     def __init__(self, limit: float, spent_today: Callable[[], float]) -> None:
-        """
+        """Raise ConfigError if the limit is negative or NaN.
+
         Args:
             limit: US dollars, 0 or more.
-            spent_today: US dollars of the responses of the present day that the store has, of all runs.
-
-        Raises:
-            ConfigError: the limit is below 0 or no number.
+            spent_today: returns the US dollars of today's responses in the store, over all runs.
         """
         if not limit >= 0:
             raise ConfigError(f"daily_budget: got {limit:g}; allowed: 0 or more US dollars")
@@ -41,7 +39,7 @@ class DailyBudget:
         self._read_at: float | None = None
 
     def fits(self, most: float) -> bool:
-        """Whether a call that may cost so much could begin now; with nothing under way, False is the last word of today."""
+        """Return whether a call that may cost `most` can start now; False with no call in flight is final for today."""
         if self._read_at is None or time.monotonic() - self._read_at >= LEDGER_READ_S:
             self._read_ledger()
         if self._is_within(most):
@@ -53,12 +51,12 @@ class DailyBudget:
         return self._is_within(most)
 
     def take(self, most: float) -> None:
-        """Set aside what a call may cost that `fits` allowed."""
+        """Reserve the largest cost of a call that `fits` allowed."""
         self._reserved += most
         self._under_way += 1
 
     def settle(self, reservation: float, actual: float) -> None:
-        """A call has ended: what it reserved is replaced by what it cost."""
+        """Replace the reservation of a finished call by its actual cost."""
         self._under_way -= 1
         # Without calls under way nothing is reserved, whatever rounding says.
         self._reserved = self._reserved - reservation if self._under_way else 0.0

@@ -1,4 +1,4 @@
-"""How often a prompt may be asked: the bound that manifests and panel files share."""
+"""The bound on draws per prompt, which manifests and panel files share."""
 
 from __future__ import annotations
 

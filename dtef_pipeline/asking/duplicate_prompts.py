@@ -1,7 +1,7 @@
-"""Prompts of one text are asked once: whose response serves which of them.
+"""Prompts with the same text are sent once: which response serves which prompt.
 
-Two items can have the same text and options; their prompts then read the same, letter by letter, but each has its own
-`prompt_id`. One of them is sent, and its response stands for all.
+Two items can have the same text and options; their prompts then differ only in `prompt_id`. One of them is sent, and its response serves
+all.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class SharedResponse(NamedTuple):
 
 
 def same_texts(prompts: pa.Table, formatter: Listed) -> dict[str, tuple[str, ...]]:
-    """By prompt id, the ids of all prompts that are sent with the same words, in the order of the table.
+    """Return, by prompt id, the ids of all prompts that are sent with the same text, in table order.
 
-    Prompts whose words no other has are left out. `prompts`: of one partition, with the columns SEEN.
+    Prompts with a unique text are left out. `prompts`: of one partition, with the columns SEEN.
     """
     columns = [prompts[name].to_pylist() for name in SEEN]
     groups: dict[tuple[Any, ...], dict[str, None]] = {}
@@ -46,11 +46,11 @@ def sources(
     snapshot: str,
     lookup: Callable[[Sequence[str]], Collection[str]],
 ) -> dict[str, SharedResponse]:
-    """By request key, the request that is sent in its place; those that are sent themselves are left out.
+    """Return, by request key, the request that is sent in its place; requests that are sent themselves are left out.
 
-    A request whose own response is stored keeps it. Else the first of its text with a stored response serves it, else the first of
-    its text, asked for in this run or not: so whatever is asked first, everything later finds it. `lookup`: those of the request
-    keys with a response.
+    A request with a stored response keeps it. Otherwise the first request of its text with a stored response serves it, or else the first
+    of its text, whether this run sends it or not, so that later runs find its response. `lookup` returns the request keys that have a
+    response.
     """
     prompts = [prompt for prompt in dict.fromkeys(prompt_ids) if prompt in twins]
     members = list(dict.fromkeys(member for prompt in prompts for member in twins[prompt]))
@@ -66,6 +66,6 @@ def sources(
 
 
 def count_distinct_requests(prompt_ids: Collection[str], draws: int, shared_responses: Mapping[str, SharedResponse]) -> int:
-    """How many requests are sent or replayed for `draws` draws of the distinct prompts."""
+    """Return the number of requests sent or replayed for `draws` draws of the distinct prompts."""
     elsewhere = {source for source in shared_responses.values() if source.prompt_id not in prompt_ids}
     return len(prompt_ids) * draws - len(shared_responses) + len(elsewhere)

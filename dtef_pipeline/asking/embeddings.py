@@ -1,4 +1,4 @@
-"""Embeddings of texts: how texts are put together for a call, what a server's answer holds, and the columns in which vectors are kept."""
+"""Text embeddings: batching texts into calls, decoding responses, and the columns that store vectors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EMBEDDING_SCHEMA = pa.schema(EMBEDDING_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One part of a text, as long as an embedder takes at once."""
+    """A part of a text that fits in an embedder's window."""
 
     text: str
     tokens: int
@@ -51,15 +51,14 @@ class Piece:
 
 
 def hash_text(text: str) -> str:
-    """32 hexadecimal digits that stand for a text in tables of vectors."""
+    """Return 32 hexadecimal digits that identify a text in vector tables."""
     return digest(text)
 
 
 def identify_embedder(spec: ModelSpec) -> str:
-    """What tells an embedder apart: its model string, and `max_tokens` (the length of its windows) where the models file sets it.
+    """Return the identity of an embedder: its model string, and `max_tokens` (window length) if the models file sets it.
 
-    Raises:
-        ConfigError: the model embeds no texts, or has a sampling parameter, which an embedder would ignore.
+    Raises ConfigError if the model embeds no texts or has a sampling parameter, which an embedder would ignore.
     """
     if spec.is_computed or spec.is_imported or (spec.is_local and spec.model != LOCAL_EMBEDDER):
         raise ConfigError(
@@ -78,9 +77,9 @@ def identify_embedder(spec: ModelSpec) -> str:
 
 
 def split_into_pieces(text: str, most: int = EMBEDDER_WINDOW) -> list[Piece]:
-    """The text in windows of at most `most` tokens, as `estimate_tokens` counts them, cut between words; all of it, in order.
+    """Split the whole text, in order, between words into windows of at most `most` tokens (see `estimate_tokens`).
 
-    A word that is longer by itself is cut at its characters. A text that fits is one piece, as it is.
+    A longer word is cut at its characters. A text that fits is one piece.
     """
     if (total := estimate_tokens(text)) <= most:
         return [Piece(text, total)]
@@ -96,7 +95,7 @@ def split_into_pieces(text: str, most: int = EMBEDDER_WINDOW) -> list[Piece]:
 
 
 def _split_words(text: str, most: int) -> Iterator[str]:
-    """The words with the white space behind them; those that no window holds in parts of `most` characters, no more tokens than that."""
+    """Yield the words with their trailing white space; a word of more than `most` tokens in parts of at most `most` characters."""
     start = 0
     for end in (place for place in range(1, len(text) + 1) if place == len(text) or _is_word_start(text, place)):
         word, start = text[start:end], end
@@ -111,9 +110,9 @@ def _is_word_start(text: str, place: int) -> bool:
 
 
 def combine_piece_vectors(vectors: Vectors, tokens: Sequence[int]) -> Vectors:
-    """The vector of a text, (dimensions,), from those of its pieces, (pieces, dimensions).
+    """Return the vector of a text, (dimensions,), from those of its pieces, (pieces, dimensions).
 
-    One piece: its vector as it is. Several: the mean of their unit vectors, weighted by tokens, at unit length.
+    A single vector is returned unchanged. Several give the mean of their unit vectors, weighted by tokens, at unit length.
     """
     if len(vectors) == 1:
         only: Vectors = vectors[0]
@@ -123,14 +122,14 @@ def combine_piece_vectors(vectors: Vectors, tokens: Sequence[int]) -> Vectors:
 
 
 def normalize_vectors(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The vectors (last axis) at length 1; one of zeros stays so."""
+    """Scale the vectors (last axis) to length 1; zero vectors stay zero."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     result: npt.NDArray[Any] = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
     return result
 
 
 def split_text_batches(texts: Sequence[str]) -> list[range]:
-    """The texts in calls, as ranges of places: at most `BATCH_TEXTS` texts and `BATCH_CHARACTERS` characters each."""
+    """Split the texts into calls, as index ranges of at most `BATCH_TEXTS` texts and `BATCH_CHARACTERS` characters, or one longer text."""
     batches: list[range] = []
     start = characters = 0
     for place, text in enumerate(texts):
@@ -142,15 +141,14 @@ def split_text_batches(texts: Sequence[str]) -> list[range]:
 
 
 def decode_vectors(data: Sequence[Mapping[str, Any]], count: int) -> Vectors:
-    """The vectors of a server's answer, (count, dimensions), in the order of the texts that were sent.
+    """Return the vectors of a server's response, (count, dimensions), in the order of the texts that were sent.
 
     Args:
-        data: one entry a text, in any order: `index` (its place among the texts; where no entry has one, they are in order) and `embedding`,
-            a list of numbers or base64 of 32-bit floats, little-endian.
-        count: how many texts were sent.
+        data: one entry per text, in any order: `index` (position among the texts; if no entry has one, they are in order) and
+            `embedding`, a list of numbers or base64 of 32-bit floats, little-endian.
+        count: number of texts that were sent.
 
-    Raises:
-        ValueError: a vector is missing, there twice, of another length than the others, or holds something else than finite numbers.
+    Raises ValueError if a vector is missing, duplicate, of another length than the others, or not all finite numbers.
     """
     places = [entry.get("index") for entry in data]
     order = [
@@ -171,7 +169,7 @@ def decode_vectors(data: Sequence[Mapping[str, Any]], count: int) -> Vectors:
 
 
 def _decode_vector(embedding: Any) -> Vectors:
-    """One vector, whichever form it was sent in."""
+    """Return one vector from either encoding."""
     try:
         if isinstance(embedding, str):
             return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")
@@ -189,13 +187,13 @@ def _format_first_few(values: Sequence[object]) -> str:
 
 
 def encode_stored_vectors(vectors: Vectors) -> str:
-    """Vectors, (rows, dimensions), as the text in which the response store keeps them."""
+    """Encode vectors, (rows, dimensions), as the text in which the response store keeps them."""
     content = base64.b64encode(vectors.astype("<f4").tobytes()).decode("ascii")
     return json.dumps({"shape": list(vectors.shape), "float32": content}, separators=(",", ":"))
 
 
 def decode_stored_vectors(text: str) -> Vectors:
-    """The vectors that `encode_stored_vectors` made a text of. Raises ValueError for any other text."""
+    """Decode a text of `encode_stored_vectors`. Raises ValueError for any other text."""
     try:
         content = json.loads(text)
         flat = np.frombuffer(base64.b64decode(content["float32"], validate=True), "<f4")
@@ -205,7 +203,7 @@ def decode_stored_vectors(text: str) -> Vectors:
 
 
 def build_vector_table(embedder: str, rows: Mapping[str, tuple[Vectors, int]]) -> pa.Table:
-    """`EMBEDDING_SCHEMA`, one row per text hash, sorted by it. `rows`: (vector, windows) by text hash."""
+    """Return an `EMBEDDING_SCHEMA` table, one row per text hash, sorted by it. `rows`: (vector, windows) by text hash."""
     hashes = sorted(rows)
     vectors = [rows[text_hash][0] for text_hash in hashes]
     offsets = np.cumsum([0, *map(len, vectors)], dtype=np.int32)

@@ -1,6 +1,6 @@
-"""Episodes: what is asked depends on what was answered before, as in a conversation, or when a reply has to be asked for once more.
+"""Episodes: each request depends on earlier responses, as in a conversation, or when a reply has to be requested again.
 
-Nothing about an episode is stored but its responses. After a kill the same episode runs against the full store, and buys nothing twice.
+Only the responses of an episode are stored. After a kill the same episode runs against the full store and buys nothing twice.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _RESPONSE_FIELDS = tuple(member.name for member in fields(Response))
 
 
 class Episode(Protocol):
-    """One thing that takes a request or several, one after the other."""
+    """A sequence of one or more requests."""
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """What is to be asked after these responses; None: the episode is over. It depends on the responses and on nothing else."""
+        """Return the request that follows these responses, or None if the episode is over. It depends only on the responses."""
 
 
 Of = TypeVar("Of")
@@ -32,7 +32,7 @@ Of = TypeVar("Of")
 
 @dataclass(slots=True)
 class Played:
-    """What came of an episode."""
+    """The result of an episode."""
 
     responses: list[Response] = field(default_factory=list)
     failure: Failure | None = None
@@ -40,10 +40,10 @@ class Played:
 
 
 def play(episodes: Sequence[Episode], ask: Ask, lookup: Stored) -> list[Played]:
-    """Play the episodes to their ends; what came of each, in order.
+    """Play the episodes to their ends and return their results, in order.
 
-    Each goes on as soon as its request is settled, where `ask` can do that (`AsksOnward`); else all next requests are asked together, and the
-    slowest of them holds up all episodes. Episodes may share a request, which is asked once. What the store has is replayed.
+    If `ask` is an `AsksOnward`, each episode continues as soon as its request is settled; otherwise all next requests are sent together,
+    and the slowest holds up all episodes. A request that episodes share is sent once. Stored responses are replayed.
     """
     side_by_side = _SideBySide(episodes, lookup)
     requests = side_by_side.begin()
@@ -57,7 +57,7 @@ def play(episodes: Sequence[Episode], ask: Ask, lookup: Stored) -> list[Played]:
 
 
 class _SideBySide:
-    """Episodes in play, and which request each of them waits for."""
+    """Episodes in progress, and the request that each waits for."""
 
     def __init__(self, episodes: Sequence[Episode], lookup: Stored) -> None:
         self._episodes, self._stored = episodes, lookup
@@ -65,11 +65,11 @@ class _SideBySide:
         self.played = [Played() for _ in episodes]
 
     def begin(self) -> list[Request]:
-        """The first requests of all, each once."""
+        """Return the first requests of all episodes, each once."""
         return self._next(range(len(self._episodes)))
 
     def continue_settled(self, keys: Sequence[str], failures: Mapping[str, Failure]) -> list[Request]:
-        """The next requests, each once, of the episodes that waited for these."""
+        """Return the next requests, each once, of the episodes that waited for `keys`."""
         responses = index_responses(self._stored(keys))
         places: list[int] = []
         for key in keys:
@@ -91,19 +91,19 @@ class _SideBySide:
 
 
 def play_by_key(episodes: Mapping[str, Sequence[Episode]], ask: Ask, lookup: Stored) -> dict[str, list[Played]]:
-    """What came of the episodes of several keys, such as partitions, by key: all are played at once, side by side."""
+    """Play the episodes of several keys, such as partitions, side by side, and return the results by key."""
     outcomes = iter(play([episode for group in episodes.values() for episode in group], ask, lookup))
     return {key: list(islice(outcomes, len(group))) for key, group in episodes.items()}
 
 
 def split_into_windows(episodes: Iterable[Of], most: int) -> Iterator[list[Of]]:
-    """The episodes in groups of at most so many: what is held in memory at a time. They are made when their group's turn comes."""
+    """Yield the episodes in groups of at most `most`, to limit memory. Episodes are made when their group's turn comes."""
     remaining = iter(episodes)
     while window := list(islice(remaining, most)):
         yield window
 
 
 def index_responses(responses: pa.Table) -> dict[str, Response]:
-    """The rows of stored responses, by request key."""
+    """Return the stored responses by request key."""
     columns = [responses[name].to_pylist() for name in _RESPONSE_FIELDS]
     return {(response := Response(*values)).request_key: response for values in zip(*columns, strict=True)}

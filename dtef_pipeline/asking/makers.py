@@ -1,6 +1,6 @@
-"""Who made a model, as its model string tells: the company, not the provider that serves it.
+"""The company that made a model, derived from its model string; not the provider that serves it.
 
-`openrouter/anthropic/claude-3.5-haiku`, `bedrock/anthropic.claude-3-haiku` and `anthropic/claude-3-5-haiku` are all of Anthropic.
+`openrouter/anthropic/claude-3.5-haiku`, `bedrock/anthropic.claude-3-haiku` and `anthropic/claude-3-5-haiku` are all by Anthropic.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Maker(NamedTuple):
-    """A company that makes models, and what it and they are called."""
+    """A company that makes models, with its names and those of its models."""
 
     name: str
     folders: tuple[str, ...]
@@ -138,15 +138,15 @@ SERVING = (
 
 @lru_cache(maxsize=4096)
 def find_maker(model: str, *, own_server: bool = False) -> str | None:
-    """The company that made a model.
+    """Return the company that made a model.
 
     Args:
         model: a model string or a variant: `openrouter/openai/gpt-4o`, `openai/gpt-4o[temperature=0]`.
-        own_server: whether it is asked at an address of its own: then the provider says how it is spoken to, and not who made it.
+        own_server: whether the model has its own server address; then the provider names the protocol, not the maker.
 
     Returns:
-        Its name, as `KNOWN_MAKERS` has it; for a string with a folder that is not known there (`openrouter/acme/x`) the folder; None where
-        nothing tells. Computed models (`baseline/...`) have no maker.
+        The name in `KNOWN_MAKERS`, or else the unknown folder of the string (`openrouter/acme/x`), or None if nothing
+        identifies the maker. Computed models (`baseline/...`) have none.
     """
     provider, *parts = model.partition("[")[0].split("@")[0].lower().split("/")
     if not parts or provider == "baseline":
@@ -166,12 +166,12 @@ def find_maker(model: str, *, own_server: bool = False) -> str | None:
 
 
 def _strip_account(name: str) -> str:
-    """A name without what a user's own training put before it: `ft:gpt-4o-mini:acme` begins as `gpt-4o-mini`."""
+    """Return a name without the prefix of fine-tuned models: `ft:gpt-4o-mini:acme` begins as `gpt-4o-mini`."""
     return name.removeprefix("ft:")
 
 
 def find_makers_in_name(name: str, makers: Sequence[Maker] = KNOWN_MAKERS) -> tuple[Maker, ...]:
-    """Those of the makers that a name of a model or maker is of, in whatever form people wrote it: `GPT 4`, `lmsys/vicuna-7b`, `Cohere`."""
+    """Return the makers to which the name of a model or maker belongs, in any spelling: `GPT 4`, `lmsys/vicuna-7b`, `Cohere`."""
     parts = [re.sub(r"[\s_-]+", "-", part).strip("-") for part in name.lower().split("/")]
     matches = []
     for maker in makers:
@@ -182,10 +182,10 @@ def find_makers_in_name(name: str, makers: Sequence[Maker] = KNOWN_MAKERS) -> tu
 
 
 def _is_of_family(name: str, family: str) -> bool:
-    """Whether the name begins with the family as a word: command-light is of command, commander is not."""
+    """Return whether the name begins with the family as a word: command-light belongs to command, commander does not."""
     return name == family.rstrip("-") or (name.startswith(family) and not name[len(family.rstrip("-"))].isalpha())
 
 
 def get_known_maker(name: str) -> Maker | None:
-    """The entry of `KNOWN_MAKERS` with this name."""
+    """Return the entry of `KNOWN_MAKERS` with this name, or None."""
     return next((maker for maker in KNOWN_MAKERS if maker.name == name), None)

@@ -1,13 +1,13 @@
-"""Which models can be asked: one `ModelSpec` per model, read from YAML, chosen by name, collection or litellm string.
+"""The available models: one `ModelSpec` per model, read from YAML, selected by name, collection or litellm string.
 
-The form of a file, all of it optional. Later files add to earlier ones; a model of the same name replaces the earlier one whole:
+All parts of a file are optional. Later files add to earlier ones; a model replaces an earlier one of the same name as a whole:
 
     collections:
       core: [gpt-4.1-mini, claude-haiku]
     models:
       gpt-4.1-mini: {model: openai/gpt-4.1-mini, temperature: 0, api_key_env: OPENAI_API_KEY, budget: {max_cost_usd: 5}}
 
-A selector may change the settings of what it selects: `gpt-4.1-mini@max_tokens=512,temperature=0.7`.
+A selector may override settings: `gpt-4.1-mini@max_tokens=512,temperature=0.7`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _Price = Annotated[float, Field(ge=0)]
 
 
 class _Settings(BaseModel):
-    """Values of a file or a command line: no unknown key, no infinity, and a bool is not a number."""
+    """Values from a file or a command line: no unknown key, no infinity or NaN, and a bool is not a number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
@@ -65,7 +65,7 @@ class _Settings(BaseModel):
 
 
 class Budget(_Settings):
-    """What a run may use at most; None: no bound. It changes nothing about responses, so it is no part of a variant."""
+    """Limits on what a run may use; None means no limit. They do not affect responses, so they are not part of a variant."""
 
     max_cost_usd: Annotated[float, Field(ge=0)] | None = None
     max_calls: Annotated[int, Field(ge=0)] | None = None
@@ -75,7 +75,7 @@ class Budget(_Settings):
 
 
 class ModelSpec(_Settings):
-    """A model with its parameters: what is asked (`variant`) and how it is reached (the rest)."""
+    """A model with its parameters: what is requested (`variant`) and how the model is reached (the rest)."""
 
     name: _Text
     model: _Text
@@ -112,7 +112,7 @@ class ModelSpec(_Settings):
     @model_validator(mode="before")
     @classmethod
     def _validate_serverless(cls, values: Any, info: ValidationInfo) -> Any:
-        """Models without a server: no parameter that would do nothing, and always a seed where one is used."""
+        """Refuse parameters without effect on models that have no server, and set a seed where one is used."""
         if not isinstance(values, Mapping):
             return values
         model = values.get("model")
@@ -151,24 +151,24 @@ class ModelSpec(_Settings):
 
     @cached_property
     def variant(self) -> str:
-        """Model string and sampling parameters that are set: `openai/gpt-4.1-mini[max_tokens=256,temperature=0]`."""
+        """The model string and the sampling parameters that are set: `openai/gpt-4.1-mini[max_tokens=256,temperature=0]`."""
         settings = {key: getattr(self, key) for key in sorted(SAMPLING)}
         parts = [f"{key}={format_setting(value)}" for key, value in settings.items() if value is not None]
         return f"{self.model}[{','.join(parts)}]" if parts else self.model
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """The sampling parameters that are set; a temperature of 0 is set."""
+        """The sampling parameters that are set; a temperature of 0 counts as set."""
         return {key: value for key in SAMPLING if (value := getattr(self, key)) is not None}
 
     @property
     def is_computed(self) -> bool:
-        """Whether the predictions are computed from the data, so that no server is asked."""
+        """Whether the predictions are computed from the data, without a server."""
         return is_computed(self.model)
 
     @property
     def is_imported(self) -> bool:
-        """Whether its responses were made elsewhere, and only those that are stored are used."""
+        """Whether the responses were made elsewhere, so that only stored ones are used."""
         return self.model.startswith(IMPORTED)
 
     @property
@@ -178,7 +178,7 @@ class ModelSpec(_Settings):
 
 @dataclass(frozen=True)
 class Models:
-    """Every model and collection of the files that were read."""
+    """The models and collections of all files that were read."""
 
     specs: Mapping[str, ModelSpec]
     collections: Mapping[str, tuple[str, ...]]
@@ -188,21 +188,20 @@ class Models:
 
     @property
     def own_servers(self) -> frozenset[str]:
-        """The model strings that are asked at an address of their own (`api_base`)."""
+        """The model strings of models with a server address of their own (`api_base`)."""
         return frozenset(spec.model for spec in self.specs.values() if spec.api_base)
 
     def resolve(self, selectors: Sequence[str], settings: Mapping[str, Any] | None = None) -> tuple[ModelSpec, ...]:
-        """The models that names, collections and bare litellm strings stand for, each variant once, in order.
+        """Return the models that names, collections and bare litellm strings select, each variant once, in order.
 
-        A selector may end in settings, `core@temperature=0.7,max_tokens=512`; they hold for every model it stands for. The name of such a
-        model is the selector in one spelling, with the settings that differ from the model's own: `gpt-4.1@max_tokens=512,temperature=0.7`.
+        A selector may end in settings, `core@temperature=0.7,max_tokens=512`, for every model it selects. Such a model is named after the
+        original with the settings that differ, sorted: `gpt-4.1@max_tokens=512,temperature=0.7`.
 
         Args:
-            selectors: as `dtef run --model` takes them.
-            settings: sampling parameters that all of them get besides but those that are computed (None: not sent).
+            selectors: as in `dtef run --model`.
+            settings: sampling parameters for all models that are neither computed nor imported (None: not sent).
 
-        Raises:
-            ConfigError: a selector is none of the three, a setting is not possible, or two chosen models would share their responses.
+        Raises ConfigError if a selector is unknown, a setting is invalid, or two models would share their responses.
         """
         specs = [spec for selector in selectors for spec in self._resolve_selector(selector, settings or {})]
         _refuse_shared_variants([*self.specs.values(), *specs])
@@ -228,7 +227,7 @@ class Models:
         raise self._unknown_model_error(selector)
 
     def _apply_settings(self, spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
-        """The model with other sampling parameters, under the selector that stands for it."""
+        """Return the model with other sampling parameters, named after its selector."""
         if not settings:
             return spec
         allowed_keys = _find_allowed_keys(spec)
@@ -253,24 +252,23 @@ class Models:
 
 
 def strip_settings(selector: str) -> str:
-    """The selector without its settings: `gpt-4.1-mini` of `gpt-4.1-mini@temperature=0.7`."""
+    """Return the selector without its settings: `gpt-4.1-mini` for `gpt-4.1-mini@temperature=0.7`."""
     return split_selector(selector)[0]
 
 
 def is_computed(model: str) -> bool:
-    """Whether a model string or a variant stands for a model whose predictions are computed, without asking a server."""
+    """Return whether a model string or variant belongs to a model whose predictions are computed, without a server."""
     return model.startswith(COMPUTED)
 
 
 def load_models(*sources: str | Path, computed: Mapping[str, int | None] | None = None) -> Models:
-    """Read model files in order; a model in a later file replaces the one of the same name whole.
+    """Read model files in order; a model replaces an earlier one of the same name as a whole.
 
     Args:
         sources: a `Path` is a file to read, a `str` is YAML text.
-        computed: the models that are computed, each with its usual seed (None: nothing in it is drawn, so it takes none).
+        computed: the computed models, each with its default seed (None if it has no randomness and takes no seed).
 
-    Raises:
-        ConfigError: with the file, the model or collection, what arrived and what is known.
+    Raises ConfigError, with the file, the model or collection, the value and the allowed values.
     """
     specs: dict[str, ModelSpec] = {}
     entries: dict[str, tuple[Any, Document]] = {}
@@ -308,26 +306,26 @@ def _parse_members(name: str, members: Any, specs: Mapping[str, ModelSpec], docu
 
 
 def _get_computed_models(info: ValidationInfo) -> Mapping[str, int | None]:
-    """The computed models that `load_models` was given; none where a ModelSpec is made by itself."""
+    """Return the computed models passed to `load_models`; empty if a ModelSpec is created directly."""
     return info.context or {}
 
 
 def _find_allowed_keys(spec: ModelSpec) -> frozenset[str] | None:
-    """The settings that a model can have; None: all."""
+    """Return the settings that a model can have, or None if it can have all."""
     if spec.is_computed:
         return _COMPUTED_KEYS
     return _IMPORTED_KEYS if spec.is_imported else _LOCAL_KEYS if spec.is_local else None
 
 
 def _refuse(values: Mapping[str, Any], choices: frozenset[str], because: str) -> None:
-    """ValueError for parameters that a model without a server would silently ignore."""
+    """Raise ValueError for parameters that a model without a server would ignore."""
     excess = [key for key in values if key in ModelSpec.model_fields and key not in choices and values[key] is not None]
     if excess:
         raise ValueError(f"{because}, so it takes no {', '.join(excess)}; allowed: {', '.join(sorted(choices))}")
 
 
 def _refuse_shared_variants(specs: Iterable[ModelSpec]) -> None:
-    """Responses are kept by variant, which names no server: those of two servers of one variant would be taken for each other."""
+    """Raise ConfigError if models at two addresses have one variant: responses are stored by variant, which names no server."""
     first: dict[str, ModelSpec] = {}
     for spec in specs:
         earlier = first.setdefault(spec.variant, spec)
@@ -353,9 +351,9 @@ def _is_litellm_string(selector: str) -> bool:
 
 
 def resolve_known_selector(selector: str, models: Models) -> str:
-    """The name of the model of the models file that has this litellm string, with its address and prices; else the selector as it is.
+    """Return the name of the configured model with this litellm string, and so its address and prices, or else the selector.
 
-    Settings stay as they are: `openai/gpt-4.1@seed=1` becomes `my-gpt@seed=1`.
+    Settings are kept: `openai/gpt-4.1@seed=1` becomes `my-gpt@seed=1`.
     """
     if selector in models.specs or selector in models.collections:
         return selector

@@ -1,4 +1,4 @@
-"""What a request to a language model is, and what comes back, whatever it is about."""
+"""Requests to language models and their responses, for all families."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LAST_ERROR = "; last error: "
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a conversation. Raises ConfigError for a role that is none of SPEAKERS."""
+    """One message of a conversation. Raises ConfigError if the role is not in SPEAKERS."""
 
     role: str
     text: str
@@ -37,8 +37,8 @@ class Message:
 class Request:
     """One draw of one prompt by one model variant in one snapshot.
 
-    The prompt is a system and a user text, or else a conversation (`build_request`). Raises ConfigError when it is both, or when the role
-    is none of ROLES.
+    The prompt is either a system and a user text or a conversation (`build_request`). Raises ConfigError if it is both, or if the role is
+    not in ROLES.
     """
 
     prompt_id: str
@@ -86,7 +86,7 @@ class Request:
         answer_tokens: int | None = None,
         stop: tuple[str, ...] = (),
     ) -> Self:
-        """The request of a conversation, under the id of its messages. One without a system message is sent without one."""
+        """Build the request of a conversation, under the id of its messages; no system message is added. Raises ConfigError if it is empty."""
         if not messages:
             raise ConfigError("a conversation without messages: allowed: at least one")
         turns = ((message.role, message.text) for message in messages)
@@ -106,13 +106,13 @@ class Request:
 
     @property
     def max_tokens(self) -> int | None:
-        """The most tokens of the response, as it is sent: the model's own, or `answer_tokens` where these are more; None: no limit is sent."""
+        """The limit on response tokens that is sent: the larger of the model's own and `answer_tokens`, or None if no limit is sent."""
         limit = self.model.max_tokens
         return limit if limit is None else max(limit, self.answer_tokens or 0)
 
     @property
     def conversation(self) -> tuple[Message, ...]:
-        """What is sent, in either form."""
+        """The messages that are sent, for either form."""
         if self.messages:
             return self.messages
         return (*([Message("system", self.system)] if self.system else []), Message("user", self.user))
@@ -120,9 +120,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response that was paid for, as it is kept in the response store.
+    """A response that was paid for, as stored in the response store.
 
-    The columns of the store, of its files, and what a table of calls takes over from it follow from these fields.
+    The columns of the store and its files, and those that call tables copy, follow from these fields.
     """
 
     request_key: Hash
@@ -162,7 +162,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class UnansweredCall:
-    """A call that brought no response and that the provider may have billed, as the response store keeps it."""
+    """A call without a response that the provider may have billed, as stored in the response store."""
 
     request_key: Hash
     role: str
@@ -175,7 +175,7 @@ class UnansweredCall:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request that got no response for good. Not kept in the store: a rerun asks again."""
+    """A request that finally got no response. It is not stored: a rerun sends it again."""
 
     request_key: str
     message: str

@@ -1,4 +1,4 @@
-"""Requests that are made only when they are looked at: of those whose responses are stored, the keys are enough."""
+"""Requests that are created only when needed; for requests with stored responses the keys suffice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dtef_pipeline.asking.request import Request
 
 @dataclass(frozen=True, slots=True)
 class RequestsOfModel:
-    """What one model is asked as a candidate, each request once."""
+    """The requests to one model as a candidate, each once."""
 
     model: ModelSpec
     keys: Sequence[str]
@@ -30,7 +30,7 @@ class RequestsOfModel:
 
 
 class RequestList(Sequence[Request]):
-    """The requests of several models. Its keys, and how many there are, are had without making one."""
+    """The requests of several models. Its keys and length are available without creating a request."""
 
     def __init__(self, parts: Iterable[RequestsOfModel] = ()) -> None:
         self.parts = tuple(parts)
@@ -44,15 +44,15 @@ class RequestList(Sequence[Request]):
         return list(chain.from_iterable(part.keys for part in self.parts))
 
     def mark_stored(self, stored_keys: Collection[str]) -> RequestList:
-        """The same, with the knowledge that these request keys have a response in the store."""
+        """Return the list with these request keys marked as stored."""
         return RequestList(replace(part, stored=[key for key in part.keys if key in stored_keys]) for part in self.parts)
 
     def list_missing_keys(self) -> list[str]:
-        """The keys of those that are not known to have a response."""
+        """Return the keys of requests not known to have a response."""
         return list(chain.from_iterable(part.list_missing_keys() for part in self.parts))
 
     def iterate_missing(self) -> Iterator[Request]:
-        """Those themselves."""
+        """Iterate over the requests that are not known to have a response."""
         return chain.from_iterable(part.make(keys) for part in self.parts if (keys := part.list_missing_keys()))
 
     def __len__(self) -> int:
@@ -66,5 +66,5 @@ class RequestList(Sequence[Request]):
 
 
 def list_keys(requests: Sequence[Request]) -> list[str]:
-    """The keys of the requests."""
+    """Return the keys of the requests."""
     return requests.keys if isinstance(requests, RequestList) else [request.key for request in requests]

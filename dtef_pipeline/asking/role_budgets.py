@@ -1,4 +1,4 @@
-"""What a night may use of models in one role, as the panel file says it."""
+"""Budgets of a nightly run for models in one role, from the panel file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RoleName = Literal["candidate", "judge", "embedder", "analyst"]
 
 
 class RoleBudget(Part):
-    """What a night may use of models in one role."""
+    """The budget of a nightly run for models in one role."""
 
     max_cost_usd: Annotated[float, Field(ge=0)] | None = None
     max_calls: Annotated[int, Field(ge=0)] | None = None

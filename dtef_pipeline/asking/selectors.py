@@ -1,4 +1,4 @@
-"""The spelling of settings behind a model's name: `gpt-4.1-mini@max_tokens=512,temperature=0.7`."""
+"""The syntax of settings after a model's name: `gpt-4.1-mini@max_tokens=512,temperature=0.7`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SAMPLING = (
 
 
 def split_selector(selector: str) -> tuple[str, dict[str, str | None]]:
-    """(`core`, settings as text) of `core@temperature=0.7`. An @ without = belongs to the name: vertex_ai/claude@20250101.
+    """Split `core@temperature=0.7` into (`core`, settings as text). An @ without = belongs to the name: vertex_ai/claude@20250101.
 
-    Raises ConfigError for a setting that is none, has no value, or occurs twice.
+    Raises ConfigError if a setting is unknown, empty or repeated.
     """
     base, _, tail = selector.rpartition("@")
     if not base or "=" not in tail:
@@ -40,12 +40,12 @@ def split_selector(selector: str) -> tuple[str, dict[str, str | None]]:
 
 
 def format_settings(settings: Mapping[str, Any]) -> str:
-    """The settings as they are spelled behind an @."""
+    """Return the settings as written after an @."""
     return ",".join(f"{key}={'null' if value is None else format_setting(value)}" for key, value in settings.items())
 
 
 def format_setting(value: float | str) -> str:
-    """One spelling per value: 0 for 0, 0.0 and -0.0."""
+    """Return the only spelling of a value: 0 for 0, 0.0 and -0.0."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)

@@ -1,4 +1,4 @@
-"""Labels of snapshots: what a new one may be, and the date that it begins with. Stored labels of any form can be read."""
+"""Snapshot labels: which new ones are allowed, and the date that a label begins with. Stored labels of any form can be read."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _DAY = timedelta(days=1)
 
 
 def require_safe(label: str) -> str:
-    """The label. Raises ConfigError for one that no snapshot may have: each is the name of a folder, and stands in commands and pages."""
+    """Return the label. Raises ConfigError if no snapshot may have it: labels name folders and appear in commands and pages."""
     if not _SAFE.fullmatch(label) or ".." in label or label.endswith("."):
         raise ConfigError(
             f"snapshot {label!r}: allowed: {LABEL_WORDS}, such as base, night-2 or 2026-01-31; without '..', and with no '.' or '-' at the "
@@ -71,9 +71,9 @@ def require_safe(label: str) -> str:
 
 
 def require_label(label: str, labels: Collection[str] = ()) -> str:
-    """The label. Raises ConfigError for one that no new snapshot may have, saying what is allowed.
+    """Return the label. Raises ConfigError, with the allowed forms, if no new snapshot may have it.
 
-    `labels`: labels that partitions have. One of them may be asked again, whatever the rule for new ones: its responses were paid for.
+    `labels`: existing labels of partitions. They only have to be safe (`require_safe`), because their responses were paid for.
     """
     require_safe(label)
     if label in labels:
@@ -93,7 +93,7 @@ def require_label(label: str, labels: Collection[str] = ()) -> str:
 
 
 def require_one_spelling(label: str, labels: Iterable[str]) -> None:
-    """Raises ConfigError where a stored label differs in capitals alone: some file systems take both for one folder."""
+    """Raise ConfigError if a stored label differs only in capitals: some file systems treat both as one folder."""
     if match := next((candidate for candidate in labels if candidate != label and candidate.lower() == label.lower()), None):
         raise ConfigError(
             f"snapshot {label!r}: it differs from the stored {match!r} only in capitals; allowed: {match}, or another label"
@@ -101,9 +101,9 @@ def require_one_spelling(label: str, labels: Iterable[str]) -> None:
 
 
 def parse_label_time(label: str) -> tuple[datetime, timedelta] | None:
-    """The time (UTC, without a zone) that a label begins with, and how long it lasts: a day for a date, no time for a time of day.
+    """Return the time (UTC, without a zone) that a label begins with, and its duration: a day for a date, zero for a time of day.
 
-    None: the label begins with no date.
+    Returns None if the label begins with no date.
     """
     match = _DATED.match(label)
     if match is None:
@@ -117,14 +117,14 @@ def parse_label_time(label: str) -> tuple[datetime, timedelta] | None:
 
 
 def snapshot_time(label: str, first_response: datetime | None) -> datetime | None:
-    """When a snapshot was taken (UTC, without a zone): the date or time that its label begins with, else that of its first response."""
+    """Return when a snapshot was taken (UTC, without a zone): the time that its label begins with, or else that of its first response."""
     if (named := parse_label_time(label)) is not None:
         return named[0]
     return None if first_response is None else first_response.replace(tzinfo=None)
 
 
 def _parse_day_and_time(match: re.Match[str]) -> datetime | None:
-    """The day and time of a label; None where it has no time that is one."""
+    """Return the day and time of a label, or None if it has no valid time."""
     try:
         return datetime.fromisoformat(f"{match['day']}T{match['time']}") if match["time"] else None
     except ValueError:
@@ -132,7 +132,7 @@ def _parse_day_and_time(match: re.Match[str]) -> datetime | None:
 
 
 def _suggest_labels(label: str) -> str:
-    """The dates that a label in another notation may stand for, as they are to be written: `2026-01-31 or 2031-01-26`."""
+    """Return the dates that a label in another notation may mean, as required: `2026-01-31 or 2031-01-26`."""
     plain = label.replace(".", "-").replace("_", "-")
     if week := re.fullmatch(r"([0-9]{4})-?[Ww]([0-9]{2})", plain):
         plain = f"{week[1]}-{week[2]}-1"
@@ -151,7 +151,7 @@ def _parse_day(text: str, notation: str) -> str | None:
 
 
 def _is_dated(label: str) -> bool:
-    """Whether both the date and the time that a label begins with are ones."""
+    """Return whether the date that a label begins with, and its time if any, are valid."""
     match = _DATED.match(label)
     return (
         match is not None

@@ -1,7 +1,7 @@
-"""The one order of snapshots: which came first, and so which response is the latest. Boards, drift and lists all go by it.
+"""The single order of snapshots, and so which response is the latest. Boards, drift and lists all use it.
 
-A snapshot has one place, whichever model or partition one looks at: labels are compared over all scores there are. Its time is the date
-that its label begins with, else that of its first response. On the day that a label names, the first response decides.
+A snapshot has one position for all models and partitions: labels are compared over all scores. Its time is the date that its label begins
+with, or else that of its first response. Within the day of a label, the first response decides.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ TIMES_TABLE = "snapshot_times"
 
 
 def build_times_sql(scores: str) -> str:
-    """SQL of the rows of TIMES_TABLE, from a relation with all scores. Rows that no model was asked for have no time and give none."""
+    """Return the SQL of the rows of TIMES_TABLE from a relation with all scores. Rows without a model call have no time and are ignored."""
     return f"SELECT snapshot, min(answered_at) AS first_response FROM {scores} GROUP BY snapshot"
 
 
 def snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """The labels of all snapshots, the earliest first. `connection` has `scores` and, where these are not all scores, TIMES_TABLE."""
+    """Return the labels of all snapshots, earliest first. `connection` has `scores` and, if these are not all scores, TIMES_TABLE."""
     sql = "SELECT count(*) FROM information_schema.tables WHERE table_name = ?"
     has_times = connection.execute(sql, [TIMES_TABLE]).fetchall()[0][0]
     if not has_times and not has_several(connection):
@@ -37,24 +37,24 @@ def snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def order_in(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
-    """The labels of all snapshots that a table with the columns `snapshot` and `answered_at` has, the earliest first."""
+    """Return the labels of all snapshots in a table with the columns `snapshot` and `answered_at`, earliest first."""
     return sort_labels(
         {label: convert_microseconds(us) for label, us in _query_times(connection, f"({build_times_sql(table)})")}
     )
 
 
 def convert_microseconds(us: float | None) -> datetime | None:
-    """The time (UTC) so many microseconds after the beginning of 1970; None: not known."""
+    """Return the time (UTC) `us` microseconds after the start of 1970, or None if `us` is None."""
     return None if us is None else datetime.fromtimestamp(us / 1e6, UTC)
 
 
 def has_several(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether there is anything to order: `scores` of two snapshots or more."""
+    """Return whether `scores` has at least two snapshots."""
     return bool(connection.execute("SELECT count(DISTINCT snapshot) > 1 FROM scores").fetchall()[0][0])
 
 
 def times(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, int | None]]:
-    """The rows of TIMES_TABLE, where `scores` are all there are; the first response in microseconds since 1970."""
+    """Return the rows of TIMES_TABLE if `scores` has all scores; the first response is in microseconds since 1970."""
     return _query_times(connection, f"({build_times_sql('scores')})")
 
 
@@ -63,28 +63,28 @@ def _query_times(connection: duckdb.DuckDBPyConnection, of_times: str) -> list[t
 
 
 def take_times(connection: duckdb.DuckDBPyConnection, of_all: Sequence[tuple[str, int | None]]) -> None:
-    """Have the connection order its snapshots by all scores, whose `times` these are."""
+    """Make the connection order its snapshots by all scores. `of_all`: their `times`."""
     connection.execute(f"CREATE TEMP TABLE {TIMES_TABLE} (snapshot VARCHAR, first_response TIMESTAMPTZ)")
     connection.executemany(f"INSERT INTO {TIMES_TABLE} VALUES (?, make_timestamptz(?))", [list(row) for row in of_all])
 
 
 def sort_labels(first_responses: Mapping[str, datetime | None]) -> list[str]:
-    """Labels, the earliest first, by when the first response of each came; None: not known, as of snapshots that asked no model.
+    """Sort labels, earliest first, by the time of their first response (None if unknown, as without model calls).
 
-    Those without any time come first, where they hide no other. At equal times the first response decides, then the label, whose numbers
-    count as numbers: n9 before n10.
+    Labels without any time come first, where they hide no other. At equal times the first response decides, then the label, with `base`
+    first and numbers in numeric order: n9 before n10.
     """
     return sorted(first_responses, key=lambda label: _sort_key(label, first_responses[label]))
 
 
 def build_place_sql(order: Sequence[str]) -> str:
-    """SQL: the place of a row's `snapshot` in the order, from 1; null for one that is not in it."""
+    """Return the SQL for the position of a row's `snapshot` in the order, from 1, or null if it is not in it."""
     labels = ", ".join("'{}'".format(label.replace("'", "''")) for label in order)
     return f"list_position([{labels}]::VARCHAR[], snapshot::VARCHAR)"
 
 
 def among(order: Sequence[str], labels: Iterable[str]) -> list[str]:
-    """The labels as they stand in the order; any that it lacks come first."""
+    """Return the labels in the given order; any that it lacks come first."""
     label_set = set(labels)
     ordered_labels = [label for label in order if label in label_set]
     return [*sort_labels(dict.fromkeys(label_set.difference(ordered_labels))), *ordered_labels]
@@ -104,7 +104,7 @@ def _strip_zone(time: datetime) -> datetime:
 
 
 def _split_numbers(label: str) -> list[tuple[str, int, str]]:
-    """The text and the number behind it, in turn; a number sorts by how many digits it has, then by them."""
+    """Return each text and the number after it; numbers sort by count of digits, then by digits."""
     parts = re.split(r"([0-9]+)", label)
     numbers = [part.lstrip("0") for part in (*parts[1::2], "")]
     return [(text, len(number), number) for text, number in zip(parts[::2], numbers, strict=True)]

@@ -1,4 +1,4 @@
-"""Variants of models, read back from how they are spelled."""
+"""Variants of models, parsed from their text form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dtef_pipeline.asking.models import LOCAL_MODELS, ModelSpec
 
 
 def parse_variant(name: str, variant: str) -> ModelSpec | None:
-    """The model that a variant stands for, as far as its responses depend on it; None where the variant is not spelled as such."""
+    """Return the model that a variant names, as far as its responses depend on it, or None if it is not a variant."""
     model, _, settings = variant.removesuffix("]").partition("[")
     parameters = {part.partition("=")[0]: part.partition("=")[2] for part in settings.split(",") if part}
     local = model in LOCAL_MODELS

@@ -1,4 +1,4 @@
-"""What a family hands in to have its scores ranked, compared and summed up."""
+"""What a family provides to have its scores ranked, compared and summarized."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ Deviations = npt.NDArray[np.float32]
 
 
 class Noise(Protocol):
-    """How far the scores of cells would be from their mean if what they are scored against were observed anew."""
+    """How far the scores of cells deviate from their mean when their reference data are observed again."""
 
     @property
     def score(self) -> Deviations:
-        """(cells, replicates), 0 on average and 0 where nothing was scored."""
+        """(cells, replicates), 0 on average, and 0 for unscored cells."""
 
     def select_cells(self, rows: Codes) -> Self:
-        """That of some of the cells."""
+        """Return the noise of some of the cells."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoardSubject:
-    """A family's key columns, the metrics its scores are made by, and what its boards say besides. The examples are as in `Keys`.
+    """A family's key columns, its metrics, and the other content of its boards. The examples are as in `Keys`.
 
-    Tables name what they count by the words of the keys: `n_blueprints` and `n_tasks`, if those are the second level of the space and the
-    noun for an item.
+    Names of count columns come from the keys: `n_blueprints` and `n_tasks`, if those are the second level of the space and the noun for an
+    item.
     """
 
     keys: Keys
@@ -90,7 +90,7 @@ class BoardSubject:
 
     @property
     def items(self) -> str:
-        """The column that counts different items: `n_tasks`."""
+        """The column that counts distinct items: `n_tasks`."""
         return f"n_{format_plural(self.keys.noun)}"
 
     @property
@@ -99,5 +99,5 @@ class BoardSubject:
         return f"n_{format_plural(self.keys.cluster_noun)}"
 
     def correlation(self, models: pd.Series) -> npt.NDArray[np.float64]:
-        """(models,) of the noise that the scores of each have in two items."""
+        """Return (models,), the correlation of the noise of each model's scores between two items."""
         return np.where(models.isin(self.of_observed), OF_OBSERVED, CORRELATION)

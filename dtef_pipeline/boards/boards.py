@@ -1,7 +1,7 @@
 """Leaderboards and breakdowns over the `scores` table.
 
-A **pair** is one item of one partition. A **cell** is a pair asked in one way, with its draws averaged; of several snapshots the latest response
-to each cell counts. Ways of asking are never mixed, so that `n_pairs`, the number of cells behind a score, counts one per pair.
+A **pair** is one item of one partition. A **cell** is a pair in one way of asking, averaged over its draws; of several snapshots the latest
+response counts. Ways of asking are never mixed, so `n_pairs`, the number of cells behind a score, counts each pair once.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _FEW_PAIRS = 0.5
 
 
 class BoardEvidence(NamedTuple):
-    """What intervals are made of: the cells of the options, and the noise of their scores (None: not known)."""
+    """The basis of intervals: the cells of the options, and the noise of their scores (None if unknown)."""
 
     cells: pd.DataFrame
     noise: Noise | None
 
 
 def load_evidence(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> BoardEvidence:
-    """For several boards of the same options: loaded once, given to each."""
+    """Load the evidence once for several boards of the same options."""
     cells = load_cells(connection, options)
     with require_current_scores(options.subject.keys):
         return BoardEvidence(cells, options.subject.noise(connection, cells, options))
@@ -51,13 +51,13 @@ def load_evidence(connection: duckdb.DuckDBPyConnection, options: BoardOptions) 
 def board(
     connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions, evidence: BoardEvidence | None = None
 ) -> pd.DataFrame:
-    """A leaderboard: rows ranked within each group and way of asking, best first; `by` is a group of the keys or BY_METRIC.
+    """Compute a leaderboard, ranked within each group and way of asking, best first. `by` is a group of the keys or BY_METRIC.
 
-    `connection` has a `scores` view. Columns: the group's keys, `rank`, `model`, `model_variant`, the ways of asking, `score` (mean over the
-    model's scored cells, 0-1, higher is better), `adjusted_score` (as of `adjust_scores`: what models are ranked by), `n_pairs` (cells
-    behind `score`), `parse_rate`, `note` (why a row has no rank, or rests on few cells), and `metric`. With `options.intervals` also the
-    subject's `columns`, for which the connection may have other tables; `evidence`: what `load_evidence` made of the same options. Raises
-    ConfigError for an unknown view.
+    `connection` has a `scores` view. Columns: the group's keys, `rank`, `model`, `model_variant`, the ways of asking, `score` (mean over
+    the model's scored cells, 0-1, higher is better), `adjusted_score` (see `adjust_scores`; models are ranked by it), `n_pairs` (cells
+    behind `score`), `parse_rate`, `note` (why a row has no rank or few cells), and `metric`; with `options.intervals` also the subject's
+    `columns`, which may need other tables. `evidence`: from `load_evidence` with the same options. Raises ConfigError if the view is
+    unknown.
     """
     groups = options.subject.keys.groups
     if by == BY_METRIC:
@@ -79,7 +79,7 @@ def board(
 
 
 class _Places(NamedTuple):
-    """Where cells stand in a board, as numbers from 0."""
+    """Positions of cells in a board, as numbers from 0."""
 
     row: Codes  # (cells,): the row of the board that each belongs to
     rows: pd.DataFrame  # keys of the board's rows
@@ -108,7 +108,7 @@ def _places(cells: pd.DataFrame, group_by: Sequence[str], subject: BoardSubject)
 
 
 def _compute_board(cells: pd.DataFrame, group_by: Sequence[str], subject: BoardSubject) -> pd.DataFrame:
-    """The board of `cells` (as of `load_cells`) without intervals."""
+    """Compute the board of `cells` (see `load_cells`) without intervals."""
     places, ways = _places(cells, group_by, subject), subject.keys.asked
     read, n_answered = (
         np.bincount(places.row, cells[name].to_numpy(np.float64), len(places.rows)) for name in ("n_ok", "n_answered")
@@ -123,7 +123,9 @@ def _compute_board(cells: pd.DataFrame, group_by: Sequence[str], subject: BoardS
 
 
 def _rank_rows(places: _Places, score: Floats, subject: BoardSubject) -> dict[str, Any]:
-    """Means and ranks of a board's rows under scores (cells,), NaN: none; `place` is the rank if all were ranked, `note` why one is not."""
+    """Return means and ranks of a board's rows for scores (cells,), NaN if unscored; `place`: rank if all were ranked, `note`: reason for
+    none.
+    """
     rows, groups = len(places.rows), int(places.group.max(initial=-1)) + 1
     has_score = np.isfinite(score)
     of_cell = places.group[places.row]
@@ -145,7 +147,7 @@ def _rank_rows(places: _Places, score: Floats, subject: BoardSubject) -> dict[st
 
 
 def _count_shared_parts(places: _Places, has_score: npt.NDArray[np.bool_]) -> Codes:
-    """(groups,) parts of the cells that two rows or more that count have; of all cells where there are none."""
+    """Return (groups,), the parts of the cells that two or more counting rows have, or of all cells if there are none."""
     of_cell, groups = places.group[places.row], int(places.group.max(initial=-1)) + 1
     says = has_score & places.counts[places.row]
     shared = says & (np.bincount(places.cell[says], minlength=int(places.cell.max(initial=-1)) + 1)[places.cell] > 1)
@@ -160,7 +162,7 @@ def _share_words(share: float) -> str:
 def _explain_unranked(
     adjusted: Floats, n_pairs: Codes, n_parts: Codes, n_needed: Codes, pairs: Codes, subject: BoardSubject
 ) -> list[str]:
-    """Why each row has no rank, or that it is ranked by few of the `pairs` of its group, in words; empty elsewhere."""
+    """Explain why each row has no rank, or that its rank rests on few of its group's `pairs`; empty for other rows."""
     notes = []
     for value, size, parts, least, every in zip(adjusted, n_pairs, n_parts, n_needed, pairs, strict=True):
         if not size:
@@ -184,14 +186,14 @@ def adjust_scores(
     counts: npt.NDArray[np.bool_],
     is_reference: npt.NDArray[np.bool_],
 ) -> Floats:
-    """(rows,) mean scores, had all rows of a group been scored on the same cells; NaN: a row shares no cell with the others.
+    """Return (rows,) mean scores as if all rows of a group had been scored on the same cells; NaN if a row shares no cell with others.
 
-    `row`, `cell` and `score` are (n,), NaN: no score; the others are (rows,). Score = row + cell is fitted by least squares over the rows that
-    `counts` (see `fit_effects`), and a row's adjusted score is its effect plus the mean effect of the cells that the group's reference was
-    scored on, or of those that several rows have, where it has none. A row that does not count is placed among the others by the effects of
-    cells and moves none of them. Rows that were scored on the same cells are in the order of their means; two rows differ by their mean
-    difference on the cells that both have. Where a group falls apart into rows that share no cell, those that share cells with the reference are
-    ranked, or those with most scores. Where no row of a group counts, each keeps its mean.
+    `row`, `cell` and `score` are (n,), NaN if unscored; the others are (rows,). Score = row + cell is fitted by least squares over the rows
+    that `counts` marks (see `fit_effects`). A row's adjusted score is its effect plus the mean effect of the cells on which the group's
+    reference was scored or, without a reference, of those that several rows have. Other rows are placed by the cell effects and influence
+    none of them. Rows scored on the same cells are ordered by their means; two rows differ by their mean difference on shared cells. If a
+    group splits into rows that share no cell, the rows that share cells with the reference are ranked, or else those with most scores. If
+    no row of a group counts, each keeps its mean.
     """
     rows, cells, groups = len(group), int(cell.max(initial=-1)) + 1, int(group.max(initial=-1)) + 1
     fit = np.isfinite(score) & counts[row]
@@ -217,9 +219,9 @@ def adjust_scores(
 def _mark_compared_rows(
     component: Codes, n_scores: Codes, group: Codes, is_reference: npt.NDArray[np.bool_], groups: int
 ) -> npt.NDArray[np.bool_]:
-    """(rows,) whether a row is compared with others: it is in the component of its group's reference, else in that with most scores.
+    """Return (rows,) whether a row is in the component of its group's reference or, without one, in that with most scores.
 
-    Where no two rows of a group share a cell, the reference stands alone, or the only row that there is.
+    If no two rows of a group share a cell, only the reference, or the only row, is marked.
     """
     is_known = component >= 0
     size = np.bincount(component[is_known], n_scores[is_known], minlength=1).astype(np.float64)
@@ -233,7 +235,7 @@ def _mark_compared_rows(
 
 
 def _mean_by_code(of: Codes, values: Floats, size: int) -> Floats:
-    """(size,) means of the values that are known, NaN where none is."""
+    """Return (size,) means of the known values, NaN if there are none."""
     is_known = np.isfinite(values)
     count = np.bincount(of[is_known], minlength=size)
     mean = np.divide(np.bincount(of[is_known], values[is_known], size), count, out=np.full(size, np.nan), where=count > 0)
@@ -241,7 +243,7 @@ def _mean_by_code(of: Codes, values: Floats, size: int) -> Floats:
 
 
 def _count_distinct(of: Codes, values: Codes, size: int) -> Codes:
-    """(size,) how many different values of `values` each has."""
+    """Return (size,), the number of distinct `values` of each code."""
     many = int(values.max(initial=0)) + 1
     return np.bincount(pd.unique(of * many + values) // many, minlength=size)
 
@@ -249,7 +251,7 @@ def _count_distinct(of: Codes, values: Codes, size: int) -> Codes:
 def _rank_by_metrics(
     connection: duckdb.DuckDBPyConnection, options: BoardOptions, evidence: BoardEvidence | None
 ) -> pd.DataFrame:
-    """Every model under every metric, with the means of its corrected errors; rows in the order of the chosen metric."""
+    """Rank every model under every metric, with the means of its corrected errors; rows in the order of the chosen metric."""
     keys, corrected = [*MODEL, *options.subject.keys.asked], list(options.subject.corrected)
     cells = evidence.cells if evidence else load_cells(connection, options)
     frame = _compute_board(cells, (), options.subject).assign(metric=options.metric)
@@ -262,7 +264,7 @@ def _rank_by_metrics(
 
 
 def _iterate_metric_ranks(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Each metric with the keys of the overall board's rows, `score` and `rank` under it."""
+    """Yield each metric with the keys of the overall board's rows and their `score` and `rank`."""
     subject = options.subject
     names = [*MODEL, *subject.keys.asked, "score", "rank"]
     if options.cells == "shared":  # which cells these are depends on the metric

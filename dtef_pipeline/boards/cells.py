@@ -1,8 +1,8 @@
-"""The cells that every statistic is made of, as columns.
+"""The cells that all statistics are computed from, as columns.
 
-A **pair** is one item of one partition. A **cell** is a pair asked in one way, with its draws averaged; a row is a cell as one model variant
-answered it. An item of fifty partitions is one item (`same_item`). A **cluster** is what results are independent by: items that hang together,
-as the family links them, in all partitions.
+A **pair** is one item of one partition. A **cell** is a pair in one way of asking, with its draws averaged; a row is the cell of one model
+variant. An item of fifty partitions is one item (`same_item`). A **cluster** is the unit of independence: items that the family links, in
+all partitions.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _LACKING = re.compile(r'(?:[Cc]olumn (?:named )?|[Tt]able )"(\w+)"')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardOptions:
-    """Which scores a board is made of. Raises ConfigError naming the option, what arrived and what is allowed.
+    """The scores that a board covers. Raises ConfigError with the option, its value and the allowed values.
 
-    `subject`: whose scores. `targets`: `clean` leaves out what the keys leave out, `all` keeps it. `cells`: `own` takes each model's own cells,
-    `shared` only the cells that every model of the board has a score for. `intervals`: whether boards have them; `seed`: of the
-    samples of answers behind them. A family's own options say what `chosen` are.
+    `subject`: whose scores. `targets`: `clean` leaves out what the keys leave out, `all` includes it. `cells`: `own` takes each model's own
+    cells, `shared` only cells for which every model of the board has a score. `intervals`: whether boards have them; `seed`: of the samples
+    of answers behind them. A family's options define `chosen`.
     """
 
     subject: BoardSubject
@@ -57,27 +57,27 @@ class BoardOptions:
 
     @property
     def people(self) -> list[str]:
-        """The key columns that tell apart whose answers a cell is scored against: cells that are equal in them share people."""
+        """The key columns that identify whose answers a cell is scored against: cells with equal values share people."""
         return [self.subject.keys.space[0]]
 
     @property
     def item_of_people(self) -> list[str]:
-        """The key columns of an item as the same people answered it."""
+        """The key columns of an item as answered by the same people."""
         return list(dict.fromkeys([*self.subject.keys.shared_item, *self.people]))
 
     @property
     def chosen(self) -> Mapping[str, Sequence[object]]:
-        """The values of key columns that count, by column; none: all."""
+        """The values of key columns that count, by column; empty for all."""
         return {}
 
     @property
     def besides(self) -> str | None:
-        """SQL: which rows of `scores` count, besides what is chosen; None: all."""
+        """A further SQL condition for rows of `scores` to count, or None."""
         return None
 
 
 def policy_sql(options: BoardOptions, metric: str | None = None) -> str:
-    """The published policy under a metric (none given: the board's), as an SQL expression over `scores` columns."""
+    """Return the published policy under a metric (default: the board's) as an SQL expression over `scores` columns."""
     metric = metric or options.metric
     similarity = f"1 - {metric}" if metric in options.subject.distances else metric
     credits = options.subject.credits.items()
@@ -97,15 +97,15 @@ def _cells_where_sql(options: BoardOptions) -> str:
 
 
 def parameters(options: BoardOptions) -> dict[str, object]:
-    """What the queries of `cells_sql` are executed with."""
+    """Return the parameters for queries of `cells_sql`."""
     named: dict[str, object] = {name: list(values) for name, values in options.chosen.items() if values}
     return named if options.snapshot is None else {**named, "snapshot": options.snapshot}
 
 
 def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions, more: Sequence[str] = ()) -> str:
-    """Common table expressions ending in `cells`: one row per cell and model variant, of the latest snapshot with a score.
+    """Return common table expressions ending in `cells`: one row per cell and model variant, of the latest snapshot with a score.
 
-    `connection`: what they will be executed on; the order of its snapshots is looked up. `more`: further aggregates of a row's draws.
+    `connection`: will execute them; its snapshot order is read. `more`: further aggregates of a row's draws.
     """
     keys = options.subject.keys
     cell, model, ways = ", ".join(keys.cell), ", ".join(MODEL), ", ".join(keys.asked)
@@ -136,7 +136,7 @@ def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions, more
 
 
 def _snapshot_place_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> str:
-    """SQL: by what the snapshots of a cell are sorted. Of a single snapshot no order is needed."""
+    """Return the SQL by which the snapshots of a cell are sorted; constant for a single snapshot."""
     if options.snapshot is not None:
         return "0"
     with require_current_scores(options.subject.keys):
@@ -145,7 +145,7 @@ def _snapshot_place_sql(connection: duckdb.DuckDBPyConnection, options: BoardOpt
 
 @contextmanager
 def require_current_scores(keys: Keys) -> Iterator[None]:
-    """For queries of a family's `scores`: files written before a column was there are a WarehouseError that says how to mend them."""
+    """Raise WarehouseError, with the fix, if a query of a family's `scores` fails because the files predate a column."""
     try:
         yield
     except duckdb.Error as error:
@@ -159,20 +159,19 @@ def require_current_scores(keys: Keys) -> Iterator[None]:
 
 
 def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
-    """Whether the connection has a table, view or registered frame of that name."""
+    """Return whether the connection has a table, view or registered frame with that name."""
     # information_schema.tables says the same and takes four times as long, which a page of many tables feels.
     views = connection.execute("SELECT 1 FROM duckdb_views() WHERE view_name = ?", [name]).fetchall()
     return bool(views or connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = ?", [name]).fetchall())
 
 
 def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
-    """One row per cell and model variant, in an order that does not depend on how the files lie.
+    """Return one row per cell and model variant, in an order independent of the files.
 
-    `connection` has a `scores` view, and `reference_scores` or not. Columns: those that say what and who a row is, with its
-    `snapshot`, `same_item` (equal in rows of equal items) and `cluster` (equal in rows that are not independent), all categorical; `score`
-    (under the policy, 0-1, higher is better; null: unscored), `parsed_score` (over parsed draws alone), the subject's `corrected` (lower is
-    better, can be below 0), COUNTED; its `facts` and, under the board's metric, its `references`: null without `reference_scores`, whose
-    partitions must be ingested again.
+    `connection` has a `scores` view and optionally `reference_scores`. Columns: those that identify a row, with its `snapshot`, `same_item`
+    (equal for equal items) and `cluster` (equal for dependent rows), all categorical; `score` (under the policy, 0-1, higher is better;
+    null if unscored), `parsed_score` (only parsed draws), the subject's `corrected` (lower is better, can be negative), COUNTED; its
+    `facts` and, under the board's metric, its `references`: null without `reference_scores`, whose partitions must be ingested again.
     """
     connection.execute("SET threads = 1")
     subject, pair = options.subject, ", ".join(options.subject.keys.pair)
@@ -196,10 +195,10 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
 
 
 def add_clusters(rows: pd.DataFrame, connection: duckdb.DuckDBPyConnection, subject: BoardSubject) -> pd.DataFrame:
-    """The rows with `same_item`, equal in rows of equal items, and `cluster`, equal in rows that are not independent; both categorical.
+    """Add `same_item`, equal for equal items, and `cluster`, equal for dependent rows; both categorical.
 
-    `rows` have the columns `Keys.shared_item`. What `reference_scores` and the subject's `clusters` know nothing of is an item, and a cluster,
-    of its own. Raises WarehouseError for tables of an earlier version.
+    `rows` have the columns `Keys.shared_item`. An item unknown to `reference_scores` and the subject's `clusters` is its own item and
+    cluster. Raises WarehouseError for tables of an earlier version.
     """
     names = list(subject.keys.shared_item)
     code, items = identify(rows[names].astype("category"), names)
@@ -217,10 +216,10 @@ def add_clusters(rows: pd.DataFrame, connection: duckdb.DuckDBPyConnection, subj
 
 
 def load_scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
-    """The `score` of `load_cells` under every metric at once, one column per metric; its other columns are those that say what and who a row is.
+    """Return the `score` of `load_cells` under every metric, one column per metric, with the columns that identify a row.
 
-    One row per cell and model variant, whatever `options.cells` and `options.metric` say. Under each metric the latest snapshot with a score
-    counts.
+    One row per cell and model variant, regardless of `options.cells` and `options.metric`. Under each metric the latest snapshot with a
+    score counts.
     """
     connection.execute("SET threads = 1")
     subject = options.subject
@@ -240,12 +239,12 @@ def load_scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardO
 
 
 def _order_by_sql(keys: Keys) -> str:
-    """SQL: the columns by which cells are sorted, so that equal scores are added in one order."""
+    """Return the SQL of the columns that sort cells, so that equal scores are added in the same order."""
     return ", ".join((*MODEL, *reversed(keys.asked), *keys.pair))
 
 
 def _make_categorical(rows: pa.Table, keys: Keys) -> pd.DataFrame:
-    """The rows with their text columns as categories."""
+    """Return the rows with text columns as categories."""
     for name in {*keys.row, *keys.described} & set(rows.column_names):
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, name, rows.column(place).combine_chunks().dictionary_encode())
@@ -254,7 +253,7 @@ def _make_categorical(rows: pa.Table, keys: Keys) -> pd.DataFrame:
 
 
 def identify(cells: pd.DataFrame, columns: Sequence[str]) -> tuple[npt.NDArray[np.int64], pd.DataFrame]:
-    """Which of the distinct combinations of categorical columns each row has, and the combinations, in the order of their categories."""
+    """Return the number of each row's combination of categorical columns, and the combinations, in the order of their categories."""
     key, size = np.zeros(len(cells), dtype=np.int64), 1
     for name in columns:
         many = max(len(cells[name].cat.categories), 1)

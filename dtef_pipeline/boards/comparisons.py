@@ -1,4 +1,4 @@
-"""Compares every two models on the cells that both have a score for, and groups models that cannot be distinguished into tiers."""
+"""Comparisons of every two models on the cells that both have a score for, and tiers of models that cannot be distinguished."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _OF_COMPARISON = (
 
 
 class _Grid(NamedTuple):
-    """The scores of what was asked in one way, cells by models, cells of a cluster together."""
+    """The scores of one way of asking, cells by models, cells of a cluster together."""
 
     models: pd.DataFrame
     scores: Floats  # (cells, models), NaN: none
@@ -86,14 +86,13 @@ class _Pairs(NamedTuple):
 def compare_all_pairs(
     cells: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None, *, with_parsed: bool = True
 ) -> pd.DataFrame:
-    """Every two models (variants) on the cells that both have a score for, the better one first.
+    """Compare every two models (variants) on the cells that both have a score for, the better one first.
 
-    `cells` as of `load_cells`, of which `noise` (rows, replicates) are the centred deviations when the answers are drawn anew. Pairs
-    without a shared cell have no row. `difference` is in units of the score, above 0 or 0, with its cluster-robust interval and `p` of its t
-    test. `among`, `p_adjusted` and the verdicts are those of `add_families`.
+    `cells`: see `load_cells`; `noise` (rows, replicates): their centred deviations when the answers are drawn again. Pairs without a shared
+    cell have no row. `difference` is in units of the score, at least 0, with its cluster-robust interval and the `p` of its t test.
+    `among`, `p_adjusted` and the verdicts: see `add_families`.
 
-    What begins with `with_parsed` says the same of the cells where both have a parsed score, by these scores alone; without `with_parsed`
-    it is null.
+    Columns that begin with `parsed_` cover only the parsed scores of cells where both have one; without `with_parsed` they are null.
     """
     tables = []
     for way, rows in _iterate_conditions(cells, options.subject):
@@ -107,7 +106,7 @@ def compare_all_pairs(
 
 
 def _iterate_conditions(cells: pd.DataFrame, subject: BoardSubject) -> Iterator[tuple[Mapping[str, str], Codes]]:
-    """Each way of asking, by column, smallest first, with the places of its scored rows."""
+    """Yield each way of asking, by column, smallest first, with the positions of its scored rows."""
     names = list(subject.keys.asked)
     scored_rows = np.flatnonzero(cells["score"].notna())
     code, ways = places(cells.iloc[scored_rows][names], names)
@@ -138,7 +137,7 @@ def _build_grid(rows: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np
 
 
 def _sum_pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
-    """Sums over the shared cells of a cluster are products of its scores with who has a score: one small matrix per cluster.
+    """Compute sums over shared cells as products of each cluster's scores with the mask of scored cells: one small matrix per cluster.
 
     `left` and `right` (pairs,) are the models of each pair.
     """
@@ -162,7 +161,7 @@ def _sum_pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
 
 
 def _estimate_pair_noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -> Floats:
-    """Of the differences of the pairs, `mask` (cells, models) being 1 where a model has a score."""
+    """Return the noise of the pairs' differences; `mask` (cells, models) is 1 where a model has a score."""
     if grid.noise is None:
         return np.zeros(len(left))
     has_score, clusters = mask.astype(np.float32), len(grid.starts) - 1
@@ -179,7 +178,7 @@ def _estimate_pair_noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -
 
 
 def _split_by_item(mask: Floats, item: Codes) -> list[Floats]:
-    """The rows (cells, models) of each item."""
+    """Split the rows (cells, models) by item."""
     order = np.argsort(item, kind="stable")
     return np.split(mask[order], np.flatnonzero(np.diff(item[order])) + 1)
 
@@ -198,7 +197,7 @@ def _compare(grid: _Grid, options: BoardOptions, with_parsed: bool) -> pd.DataFr
 def _test(
     models: pd.DataFrame, pairs: _Pairs, subject: BoardSubject, turned: npt.NDArray[np.bool_] | None = None
 ) -> pd.DataFrame:
-    """`paired` of the pairs, with the noise that people make in all clusters."""
+    """Apply `compare_pairs` with the noise that people cause in all clusters."""
     correlation = subject.correlation(models["model"])[[pairs.left, pairs.right]].max(axis=0)
     total = pairs.sums.counts.sum(axis=0)
     shared = np.divide(pairs.noise * correlation, total**2, out=np.zeros(len(total)), where=total > 0)
@@ -206,10 +205,10 @@ def _test(
 
 
 def _test_parsed(grid: _Grid, statistics: pd.DataFrame, pairs: _Pairs, subject: BoardSubject) -> pd.DataFrame:
-    """The columns of _OF_PARSED, pairs as in `statistics`: the same where all that the two models have scores for was parsed.
+    """Return the columns of _OF_PARSED, pairs as in `statistics`: the same values if all scored cells of both models were parsed.
 
-    The noise of a cell's parsed responses alone is that of its score times the responses per parsed one: a response that cannot be read has
-    its score whatever was observed, and adds no noise.
+    The noise of a cell's parsed responses is that of its score times the responses per parsed one: an unreadable response has a fixed score
+    and adds no noise.
     """
     columns = statistics[list(_OF_PARSED)].rename(columns=_OF_PARSED)
     unread = (~np.isnan(grid.scores) & (grid.scores != grid.parsed)).any(axis=0)
@@ -223,11 +222,11 @@ def _test_parsed(grid: _Grid, statistics: pd.DataFrame, pairs: _Pairs, subject: 
 
 
 def rank_ranges(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.DataFrame:
-    """`rank_low` and `rank_high` of each row of an overall board, on its index: the best and the worst place that the tests leave it.
+    """Return `rank_low` and `rank_high` of each row of an overall board, on its index: the best and worst ranks that the tests allow.
 
-    `pairs` as of `comparisons`, of the same scores: the `rank_bounds` of the ranked rows of each way of asking, by their verdicts. The
-    verdicts of a family are all right with a probability of 95 %, and so are the places of its models among each other. Null for unranked
-    rows, and where nothing could be tested.
+    `pairs`: from `compare_all_pairs`, of the same scores. The ranges are the `rank_bounds` of the ranked rows of each way of asking, by
+    their verdicts. All verdicts of a family are right with 95 % probability, and so are the relative ranks of its models. Null for unranked
+    or untestable rows.
     """
     names, ranked = list(keys.asked), board_rows[board_rows["rank"].notna()]
     tests = pairs[pairs["p"].notna()]
@@ -245,7 +244,7 @@ def rank_ranges(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd
 
 
 def list_contradictions(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Series:
-    """For each row of an overall board, in words, the models that are ranked above it although a paired test finds it better; else empty."""
+    """Return, for each row of an overall board, a note on models ranked above it that a paired test finds worse, or an empty text."""
     place = board_rows.set_index([*keys.asked, *MODEL])["rank"].to_dict()
     names = list(keys.asked)
     above: dict[tuple[str, ...], list[str]] = {}
@@ -262,12 +261,12 @@ def list_contradictions(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Key
 
 
 def tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Series:
-    """The tier of each row of an overall board, from 1, on the board's index; null for unranked models.
+    """Return the tier of each row of an overall board, from 1, on the board's index; null for unranked models.
 
-    `pairs` as of `comparisons`, of the same scores. Each way of asking has its own ranking. A tier is its first model and those ranked
-    below it, down to the next model that the first is better than by its verdict; that model opens the next tier. So models of a tier cannot
-    be distinguished from its first, but may be from each other. Null also for a model without a testable comparison in that way of asking,
-    because there are too few clusters.
+    `pairs`: from `compare_all_pairs`, of the same scores. Each way of asking has its own ranking. A tier is its first model and those
+    ranked below it, down to the next model that the verdict finds worse than the first; that model opens the next tier. Models of a tier
+    cannot be distinguished from its first, but may be from each other. Null also for a model without a testable comparison in that way of
+    asking, because there are too few clusters.
     """
     testable = pairs[pairs["p"].notna()]
     sides = [(*keys.asked, *names) for names in (MODEL, OTHER)]
@@ -290,9 +289,9 @@ def tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Serie
 
 
 def explain_missing_tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Series:
-    """Why each ranked row of a board with the column `tier` has none, in words, on the board's index; empty for all others.
+    """Explain why each ranked row of a board with the column `tier` has none, on the board's index; empty for all others.
 
-    `pairs` as of `comparisons`, of the same scores: what it notes most often of the pairs that were asked in the same way.
+    `pairs`: from `compare_all_pairs`, of the same scores; the reason is the most frequent note of pairs in the same way of asking.
     """
     notes = pairs[pairs["note"] != ""]
     reasons = {

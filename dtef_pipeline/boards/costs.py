@@ -1,7 +1,7 @@
-"""What language models cost: calls, tokens and dollars, from a family's tables of calls. The one place where usage is added up.
+"""Usage of language models: calls, tokens and dollars, from a family's call tables. The only place where usage is summed.
 
-A **request** is what is paid for, once: one call, or the calls of one conversation. Several rows can stand on one request (the items of a
-batch, a text that reads the same in two partitions, judgements that are asked for again); its usage then counts under the first of them.
+A **request** is paid for once: one call, or the calls of one conversation. Several rows can share a request (the items of a batch, the same
+text in two partitions, repeated judgements); its usage then counts under the first of them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _IDENTIFYING_COLUMNS = ("role", "first_level", "second_level", "snapshot", "purp
 
 
 def requests_sql(family: FamilyCalls, tables: Collection[str] | None = None) -> str:
-    """One row per request of a language model, with the place under which it counts. `tables`: its tables that are there; None: all."""
+    """Return SQL for one row per request of a language model, with the place it counts under. `tables`: those available; None for all."""
     rows = [_request_rows_sql(calls, family) for calls in family.tables if tables is None or calls.table in tables]
     return _EACH_REQUEST.format(rows=" UNION ALL ".join(rows))
 
@@ -104,10 +104,10 @@ def _request_rows_sql(calls: Calls, family: FamilyCalls) -> str:
 def count_calls_once(
     connection: duckdb.DuckDBPyConnection, family: FamilyCalls, lookup: StoredUsage, unknown: pa.Table | None = None
 ) -> None:
-    """Make the temporary table `used`, as of `requests_sql`, in which every call stands in one row alone, and `count_unknown_cost`.
+    """Create the temporary tables `used` (see `requests_sql`), with every call in only one row, and `of_unknown_cost`.
 
-    Requests that share some of their calls, and not all, are a row for each call, as `lookup` has it. `count_unknown_cost` has a row for each
-    call that stands in `unknown` (UNKNOWN_COSTS; None: there are none). `connection` has those tables of the family that are there.
+    Requests that share some but not all of their calls become one row per call, from `lookup`. `of_unknown_cost` has a row for each call in
+    `unknown` (UNKNOWN_COSTS; None if there are none). `connection` has the available tables of the family.
     """
     # Sums of several threads are added in any order: equal costs are to give equal digits.
     connection.execute("SET threads = 1")
@@ -143,9 +143,9 @@ def costs(
     unknown: pa.Table | None = None,
     summary: pa.Table | None = None,
 ) -> pa.Table:
-    """COSTS of the family `name`, candidates first, the dearest of each role first. `connection` has those of its tables that are there.
+    """Return the COSTS of the family `name`: candidates first, most expensive first in each role. `connection` has its available tables.
 
-    `lookup` and `unknown` as of `count_calls_once`; `summary`: of the response store, by model, snapshot and role.
+    `lookup` and `unknown`: see `count_calls_once`; `summary`: of the response store, by model, snapshot and role.
     """
     count_calls_once(connection, family, lookup, unknown)
     by = ", ".join(_IDENTIFYING_COLUMNS)
@@ -161,7 +161,7 @@ def costs(
 
 
 def _load_embedder_costs(summary: pa.Table) -> pd.DataFrame:
-    """What embedders cost by model and snapshot."""
+    """Return the usage of embedders by model and snapshot."""
     rows = summary.to_pandas()
     rows = rows[rows["role"] == EMBEDDER].rename(columns={"answers": "calls"})
     unknown = {"first_level": None, "second_level": None, "purpose": None, "model_variant": None, "unknown_cost_usd_most": None}
@@ -171,10 +171,10 @@ def _load_embedder_costs(summary: pa.Table) -> pd.DataFrame:
 
 
 def sum_usage(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """Sums over the tables `used` and `count_unknown_cost`: `calls`, `prompt_tokens`, `completion_tokens`, `cost_usd`, `unpriced`,
-    `unknown_cost_attempts` and `unknown_cost_usd_most`; None where nothing is known.
+    """Sum `calls`, `prompt_tokens`, `completion_tokens`, `cost_usd`, `unpriced`, `unknown_cost_attempts` and `unknown_cost_usd_most` over
+    the tables `used` and `of_unknown_cost`; None if nothing is known.
 
-    `unpriced`: calls that are not in `cost_usd`, those of a row where the cost of one of them is not known.
+    `unpriced`: calls not in `cost_usd`, all those of a row of unknown cost.
     """
     sums: pa.Table = connection.sql(
         f"""
@@ -195,11 +195,11 @@ def load_costs(
     snapshot: str | None = None,
     variants: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Requests added up by columns of COSTS, the dearest first. `connection` has the tables of the family.
+    """Sum requests by columns of COSTS, the most expensive first. `connection` has the tables of the family.
 
-    Columns: `by`, the sums in COSTS, and `reason` (why requests failed, the commonest), `stop_reason` (what
-    budget stopped them, and the last error of those that were sent, the commonest of each). `only` (values of the space's first level),
-    `snapshot` and model `variants` narrow what is counted.
+    Columns: `by`, the sums in COSTS, `reason` (most common reason for failed requests) and `stop_reason` (most common budget that stopped
+    requests, and most common last error of those that were sent). `only` (values of the space's first level), `snapshot` and model
+    `variants` select requests.
     """
     connection.execute("SET threads = 1")
     named = ", ".join(by)
@@ -223,7 +223,7 @@ def load_costs(
 
 
 def sum_usage_by_model(rows: pa.Table, family: FamilyCalls) -> pa.Table:
-    """What each language model used in these rows of a family's one table of calls: as of `load_costs`."""
+    """Return the usage of each language model in these rows of a family's only call table (see `load_costs`)."""
     model_rows = rows.filter(pc.invert(pc.starts_with(rows["model_variant"], COMPUTED)))
     with duckdb.connect() as connection:
         connection.register(family.tables[0].table, model_rows)

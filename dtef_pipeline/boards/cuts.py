@@ -1,4 +1,4 @@
-"""Boards that differ in nothing but what their rows are cut by, kept as one table with the column `cut`."""
+"""Boards that differ only in the grouping of their rows, stored as one table with the column `cut`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Cuts = Mapping[str, Sequence[str]]
 
 
 def stack_cuts(frames: Mapping[str, pd.DataFrame], schema: pa.Schema, cuts: Cuts) -> pa.Table:
-    """The rows of every cut, by its name. Columns that a cut lacks are null."""
+    """Stack the rows of all cuts, by name. Columns that a cut lacks are null."""
     return pa.concat_tables(
         convert_to_schema_or_null(rows.drop(columns=_list_other_columns(cut, cuts), errors="ignore").assign(cut=cut), schema)
         for cut, rows in frames.items()
@@ -22,7 +22,7 @@ def stack_cuts(frames: Mapping[str, pd.DataFrame], schema: pa.Schema, cuts: Cuts
 
 
 def select_cut(table: pd.DataFrame, cut: str, cuts: Cuts) -> pd.DataFrame:
-    """The rows of one cut, without the columns that only other cuts have."""
+    """Return the rows of one cut, without the columns that only other cuts have."""
     rows: pd.DataFrame = table[table["cut"] == cut].reset_index(drop=True)
     return rows.drop(columns=["cut", *_list_other_columns(cut, cuts)], errors="ignore")
 

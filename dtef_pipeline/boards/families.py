@@ -1,8 +1,8 @@
-"""What a comparison's p is adjusted with, and its verdict.
+"""Families of comparisons, within which p is adjusted, and verdicts.
 
-The families are the pairs of language models, each language model against the subject's `reference`, and the other pairs with a computed model.
-They are fixed before anything is scored, and each is adjusted by Holm over those that were asked in the same way: the probability of any false
-finding in a family is held. How many baselines stand on a board so says nothing of the models.
+The families are the pairs of language models, each language model against the subject's `reference`, and the other pairs with a computed
+model. They are fixed before scoring, and each is adjusted by Holm within each way of asking: the probability of any false finding in a
+family is controlled. The number of baselines on a board thus does not affect the models.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _IN_WORDS = {
 
 
 def add_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
-    """`table` with the columns `among`, `p_adjusted`, `verdict`, `parsed_p_adjusted`, `parsed_verdict`; `parsed_note` says where both differ.
+    """Add the columns `among`, `p_adjusted`, `verdict`, `parsed_p_adjusted`, `parsed_verdict`; `parsed_note` says where verdicts differ.
 
-    `table` as of `comparisons`, with all that was asked in any way. p is adjusted by Holm over the rows of a family that were asked in the same
-    way; a verdict is by the adjusted p and SIGNIFICANCE.
+    `table`: as in `compare_all_pairs`, with all ways of asking. p is adjusted by Holm over the rows of a family in the same way of asking;
+    a verdict follows from the adjusted p and SIGNIFICANCE.
     """
     result = table.assign(among=_name_families(table, options.subject))
     within = [result["among"], *(table[name].astype(str) for name in options.subject.keys.asked)]
@@ -67,10 +67,10 @@ def _name_verdicts(p: pd.Series, difference: pd.Series) -> npt.NDArray[np.object
 
 
 def describe_disagreement(table: pd.DataFrame, subject: BoardSubject, where: str, in_words: Mapping[str, str]) -> list[str]:
-    """For each row, in words, that parsed scores alone say something else than the policy; empty where they agree or are not known.
+    """Return, for each row, a note if the verdict of parsed scores differs from the policy's; empty if they agree or are unknown.
 
-    `table` has `verdict`, `parsed_verdict` and, as `parsed_note`, why parsed scores say nothing (null: they were not looked at). `where` names
-    the cells that have them, `in_words` puts verdicts on them in words.
+    `table` has `verdict`, `parsed_verdict` and, as `parsed_note`, why parsed scores have no verdict (null if not examined). `where`
+    describes the cells with parsed scores, `in_words` their verdicts.
     """
     credits = [score for score in subject.credits.values() if score is not None]
     policy = f"by the published policy, which gives unread responses {min(credits):g} to {max(credits):g}"

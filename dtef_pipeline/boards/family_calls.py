@@ -1,4 +1,4 @@
-"""Which calls of models the rows of a family's tables rest on. Loads nothing heavy."""
+"""The model calls behind the rows of a family's tables. Loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ UNKNOWN_COSTS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """A table whose rows rest on calls, with the columns `prompt_tokens`, `completion_tokens` and `cost_usd`.
+    """A table whose rows result from calls, with the columns `prompt_tokens`, `completion_tokens` and `cost_usd`.
 
-    All but `table` and `keys` is SQL over its columns.
+    All fields but `table` and `keys` are SQL over its columns.
     """
 
     table: str
@@ -50,7 +50,7 @@ class Calls:
 
 
 def calls_by_key(table: str, **differs: str) -> Calls:
-    """A table with a row per request, as of `tables.CALL`."""
+    """Describe a table with a row per request (see `tables.CALL`)."""
     usual = {
         "keys": "request_key",
         "replies": "(call_status = 'answered')::BIGINT",
@@ -64,7 +64,7 @@ def calls_by_key(table: str, **differs: str) -> Calls:
 
 @dataclass(frozen=True, slots=True)
 class FamilyCalls:
-    """All tables of a family whose rows rest on calls."""
+    """All tables of a family whose rows result from calls."""
 
     space: Space
     tables: tuple[Calls, ...]

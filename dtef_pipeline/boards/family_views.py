@@ -1,4 +1,4 @@
-"""How rows of a table are shown to people, and what the boards of a family show by name. Loads nothing heavy."""
+"""How tables are displayed, and the named boards of a family. Loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """Which columns of a table are shown."""
+    """The columns of a table that are shown."""
 
     columns: tuple[str, ...] = ()
     """Columns shown to people, where any row says something in them; `interval` is made of the ends of the `estimate`."""
@@ -30,7 +30,7 @@ class TableView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardView(TableView):
-    """Rows of a table that roll-ups make, or what a command makes of other tables when it shows them."""
+    """Rows of a table made by roll-ups, or computed from other tables by the command that shows them."""
 
     name: str
     """What `--by` calls it; of a table of several cuts its cut."""
@@ -50,7 +50,7 @@ class BoardView(TableView):
 
 
 def comparisons_view(shows: str, needs: str, *groups: str, of_partitions: bool = False) -> BoardView:
-    """The family's part of the table `comparisons`. `groups`: columns of what is compared apart."""
+    """Return the view of the family's part of the table `comparisons`. `groups`: columns compared separately."""
     return BoardView(
         (
             *groups,

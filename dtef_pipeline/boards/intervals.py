@@ -1,4 +1,4 @@
-"""What a board says beside its means and ranks: intervals, and what the family measures."""
+"""Intervals of board rows, with the family's measures."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from dtef_pipeline.statistics.cluster_robust import Estimates, Floats, explain_m
 
 
 class Measures(NamedTuple):
-    """What a family says of the rows of a board besides their means."""
+    """A family's further columns and notes for the rows of a board."""
 
     columns: Mapping[str, Floats]  # (rows,) each
     notes: Sequence[Sequence[str]]  # (rows,): what is missing and why
 
 
 def board_intervals(cells: pd.DataFrame, noise: Noise | None, group_by: Sequence[str], options: BoardOptions) -> pd.DataFrame:
-    """One row per group, way of asking and model variant that `cells` (of `load_cells`) have, with the subject's `columns`.
+    """Return one row per group, way of asking and model variant of `cells` (from `load_cells`), with the subject's `columns`.
 
-    `group_by` are the group's columns, none for the overall board. `noise`: of the same cells; None: intervals by clusters alone.
+    `group_by`: columns of the group, empty for the overall board. `noise`: of the same cells; None for intervals only by clusters.
 
-    `score_low`, `score_high`: 95 % interval of the mean score. `parsed_score`: mean over parsed draws alone. The subject's `items`:
-    different items with a score; `independent`: clusters with one. `note`: what is missing and why. What else the columns say: the
-    subject's `measures`.
+    `score_low`, `score_high`: 95 % interval of the mean score. `parsed_score`: mean over parsed draws. The subject's `items`: distinct
+    items with a score; `independent`: clusters with one. `note`: what is missing and why. Further columns come from the subject's
+    `measures`.
     """
     subject = options.subject
     names = [*group_by, *subject.keys.asked, *MODEL]
@@ -68,7 +68,7 @@ def _compute_intervals(grid: Grid) -> pd.DataFrame:
 
 
 def score_interval(grid: Grid) -> tuple[Floats, Floats]:
-    """95 % interval of the mean score of each row, (rows,), within 0-1; NaN where there are too few clusters."""
+    """Return the 95 % interval of the mean score of each row, (rows,), within 0-1; NaN if there are too few clusters."""
     if grid.is_of_items:
         nothing = np.full(len(grid.rows), np.nan)
         return nothing, nothing
@@ -77,7 +77,7 @@ def score_interval(grid: Grid) -> tuple[Floats, Floats]:
 
 
 def clip_to_unit(score: Estimates) -> tuple[Floats, Floats]:
-    """The ends of 95 % intervals of scores, cut at 0 and 1."""
+    """Return the ends of 95 % intervals of scores, clipped to 0-1."""
     low, high = score.interval()
     return np.maximum(low, 0), np.minimum(high, 1)
 
@@ -85,7 +85,7 @@ def clip_to_unit(score: Estimates) -> tuple[Floats, Floats]:
 def _write_interval_notes(
     clusters: npt.NDArray[np.int64], parsed_means: Floats, extras: Sequence[Sequence[str]], noun: str
 ) -> npt.NDArray[np.object_]:
-    """Why a row has no interval or lacks what was measured, in words; empty where it has all."""
+    """Explain why a row has no interval or lacks a measure; empty if nothing is missing."""
     unread = ["no answer could be read" if n and np.isnan(mean) else "" for n, mean in zip(clusters, parsed_means, strict=True)]
     why = ([explain_missing(int(n), noun), nothing, *extra] for n, nothing, extra in zip(clusters, unread, extras, strict=True))
     return np.array(["; ".join(filter(None, parts)) for parts in why], dtype=object)

@@ -1,4 +1,4 @@
-"""Boards of models by their mean score over items: who is ranked, in which range of ranks, and by which items and snapshots."""
+"""Boards of models by mean score over items, with ranks, ranges of ranks, items and snapshots."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ _MACRO = ("macro_score", "macro_low", "macro_high")
 
 
 def rank_item_board(scores: pa.Table, names: Sequence[str], *, part: str, order: Sequence[str] = ()) -> pd.DataFrame:
-    """The boards that the columns `names` tell apart, best model first.
+    """Return the boards that the columns `names` identify, best model first.
 
-    One row per board and model variant: MEAN_COLUMNS without those of means over clusters, `coverage` (as of `add_coverage`), and what `ranked`
-    adds. `scores`: as of `select_latest_rows`, with `cluster`, `status`, `value`, `metric`, the columns of `names` and of MODEL, and
-    `part`, the level
-    that tells partitions apart.
+    One row per board and model variant: MEAN_COLUMNS without the means over clusters, `coverage` (see `add_coverage`), and the columns of
+    `rank_boards`. `scores`: from `select_latest_rows`, with `cluster`, `status`, `value`, `metric`, the columns of `names` and MODEL, and
+    `part`, the level that identifies partitions.
     """
     board = build_means_frame(scores, [*names, *MODEL])
     to_be_scored = add_coverage(board, scores, names)
@@ -38,9 +37,9 @@ def rank_item_board(scores: pa.Table, names: Sequence[str], *, part: str, order:
 
 
 def add_coverage(board: pd.DataFrame, scores: pa.Table, names: Sequence[str], left_out: Codes | int = 0) -> Codes:
-    """(rows,) the items that each row of `build_means_frame` was to have a score for; sets `coverage`, the share of them that it has.
+    """Return (rows,) the number of items that each row of `build_means_frame` should have a score for; set `coverage`, the share it has.
 
-    `left_out` (rows,): items of its board that a row is not measured by.
+    `left_out` (rows,): items of its board that do not apply to a row.
     """
     group = codes(pa.Table.from_pandas(board[list(names)], preserve_index=False), names)[0]
     to_be_scored = _count_items_of_boards(scores, names, group) - left_out
@@ -49,18 +48,17 @@ def add_coverage(board: pd.DataFrame, scores: pa.Table, names: Sequence[str], le
 
 
 def has_enough(board: pd.DataFrame) -> pd.Series[bool]:
-    """(rows,) whether a row of a board is ranked."""
+    """Return (rows,) whether a row of a board is ranked."""
     return (board["coverage"] >= RANKED_FROM) & board["score"].notna()
 
 
 def rank_boards(
     board: pd.DataFrame, scores: pa.Table, names: Sequence[str], *, part: str, order: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """The rows in the order of their boards and ranks, with `rank`, `rank_low`, `rank_high`, `n_parts`, `snapshots` and `snapshot`, the last.
+    """Sort the rows by board and rank, and add `rank`, `rank_low`, `rank_high`, `n_parts`, `snapshots` and `snapshot`, the last.
 
-    `board`: rows as of `build_means_frame` of the same scores, in its order, with a `coverage`. Models are ranked by `score`, the mean
-    over items,
-    from RANKED_FROM of the board's items on. The range of ranks follows the verdicts of `compare_grid` among the ranked.
+    `board`: rows from `build_means_frame` of the same scores, in its order, with a `coverage`. Models are ranked by `score`, the mean over
+    items, from a coverage of RANKED_FROM. The range of ranks follows the verdicts of `compare_grid` among the ranked.
     """
     keys = [*names, *MODEL]
     enough, row = has_enough(board), codes(scores, keys)[0]
@@ -76,7 +74,7 @@ def rank_boards(
 
 
 def _write_board_notes(board: pd.DataFrame, to_be_scored: Codes) -> list[str]:
-    """The note of each row, and why it is not ranked."""
+    """Return the note of each row, with the reason if it is not ranked."""
     return [
         "; ".join(filter(None, (note, "" if is_ranked or not n_items else explain_unranked(n_items, of))))
         for note, n_items, is_ranked, of in zip(
@@ -86,26 +84,26 @@ def _write_board_notes(board: pd.DataFrame, to_be_scored: Codes) -> list[str]:
 
 
 def explain_unranked(items: int, of: int, besides: str = "") -> str:
-    """Why a model with scores for so many items is not ranked. `besides`: what became of others, in words."""
+    """Explain why a model with scores for `items` items is not ranked. `besides`: text about other items."""
     return f"not ranked: it has scores for {items:,} of {format_count(of, 'item')}{besides}, at least 9 of 10 are needed"
 
 
 def build_means_frame(scores: pa.Table, names: Sequence[str], *, macro: bool = False) -> pd.DataFrame:
-    """As of `compute_result_means`, names as text; notes speak of means over clusters where those are wanted."""
+    """Return `compute_result_means` with names as text; means over clusters and their notes only with `macro`."""
     rows = compute_result_means(scores, names, macro_noted=macro)
     frame = rows.to_pandas().astype(dict.fromkeys(names, "str"))
     return pd.DataFrame(frame.drop(columns=[] if macro else list(_MACRO)).assign(note=frame["note"].fillna("")))
 
 
 def _count_items_of_boards(scores: pa.Table, names: Sequence[str], group: Codes) -> Codes:
-    """(rows of the board,) items of each one's board."""
+    """Return (rows of the board,) the number of items of its board."""
     of, first = codes(scores, names)
     _, first_of_item = codes(scores, [*names, "item_id"])
     return np.bincount(of[first_of_item], minlength=len(first)).astype(np.int64)[group]
 
 
 def _count_distinct_scored(scores: pa.Table, keys: Sequence[str], column: str, size: int) -> Codes:
-    """(rows of the board,) different values of `column` among the rows with a score."""
+    """Return (rows of the board,) the number of distinct values of `column` in scored rows."""
     row, _ = codes(scores, keys)
     scored_rows = np.flatnonzero(pc.is_valid(scores["score"]).to_numpy())
     _, first = codes(scores.take(pa.array(scored_rows)), [*keys, column])
@@ -123,7 +121,7 @@ def _list_snapshots_of_rows(scores: pa.Table, row: Codes, size: int, order: Sequ
 
 
 def _compute_rank_ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Of each ranked row with clusters enough: `rank_low` and `rank_high`, with the columns that name it."""
+    """Return `rank_low` and `rank_high` of each ranked row with enough clusters, with its identifying columns."""
     parts = [pd.DataFrame(columns=[*names, *MODEL, *_RANGES]).astype(dict.fromkeys(_RANGES, "float64"))]
     of_board = dict(iter(ranked.groupby(list(names), sort=False))) if len(ranked) else {}
     for grid in iterate_board_grids(scores, names):

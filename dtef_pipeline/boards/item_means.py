@@ -1,4 +1,4 @@
-"""Means of the scores of one model in one way of asking: over items and over clusters of items, with intervals, and how much was read."""
+"""Mean scores of one model in one way of asking: over items and over clusters of items, with intervals and parse rates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WILSON_KIND, T_KIND, CLUSTERED_KIND = "wilson", "t", "clustered"
 
 
 class MeanIntervals(NamedTuple):
-    """Of the mean of each group, (groups,) each: low, high (95 %, 0-1; NaN: none), the kind (None: no interval), and why there is none."""
+    """Intervals of group means, (groups,) each: low, high (95 %, 0-1; NaN if none), the kind (None if none), and why there is none."""
 
     low: Floats
     high: Floats
@@ -31,7 +31,7 @@ class MeanIntervals(NamedTuple):
 
 
 def group_means(values: Floats, group: Codes, groups: int) -> Floats:
-    """(groups,) the mean of the values of each group, NaN where it has none. `values`, `group` (n,), without NaN."""
+    """Return (groups,) the mean of the values of each group, NaN for empty groups. `values`, `group` (n,), without NaN."""
     counts = np.bincount(group, minlength=groups)
     sums = np.bincount(group, values, groups)
     return np.asarray(np.divide(sums, counts, out=np.full(groups, np.nan), where=counts > 0))
@@ -47,13 +47,12 @@ def compute_mean_intervals(
     *,
     sizes: Floats | None = None,
 ) -> MeanIntervals:
-    """95 % intervals of the means of `values` by `group`, (n,) each, without NaN: one value per independent cluster, 0-1.
+    """Return 95 % intervals of the means of `values` by `group`, (n,) each, without NaN: one value per independent cluster, 0-1.
 
-    `of_items` (groups,): whether each value is that of one item, which is right or wrong. Where it is and all values are 0 or 1, whatever the
-    number of draws, the interval is Wilson's. Else it is `compute_unit_interval` of the jackknife over clusters, from 5 clusters on.
-    `sizes` (n,): how
-    many items each value is the mean of, which are what is averaged then; None: each value counts 1. `noun`: what a cluster is called in the
-    reason why there is no interval, `label`: what the interval is called.
+    `of_items` (groups,): whether each value belongs to one item, which is right or wrong. If so and all values are 0 or 1, for any number
+    of draws, the interval is Wilson's; otherwise `compute_unit_interval` of the jackknife over clusters, from 5 clusters on. `sizes` (n,):
+    number of items behind each value, if the mean is over items; None weights values equally. `noun`: name of a cluster in reasons,
+    `label`: name of the interval.
     """
     counts = np.bincount(group, minlength=groups)
     binary = of_items & (np.bincount(group, (values != 0) & (values != 1), groups) == 0) & (counts > 0)
@@ -79,13 +78,12 @@ def compute_result_means(
     cluster_noun: str = "cluster",
     macro_noted: bool = True,
 ) -> pa.Table:
-    """One row per group, in the order in which groups first occur: the columns of `group_by`, and MEAN_COLUMNS.
+    """Return one row per group, in order of first occurrence: the columns of `group_by`, and MEAN_COLUMNS.
 
-    `scores`: rows with `item_id`, `cluster`, `status`, `value`, `score` and the columns of `group_by`, one per response of one
-    metric; with a column `metric`, that tells which are right or wrong (Wilson's interval) and which are graded. The groups must tell metrics,
-    models and conditions apart: what differs in these is never averaged together. Responses without a score are counted and left out
-    of every mean. `cluster_noun`: what a cluster is called in notes, `subject` or `transcript`;
-    `macro_noted`: whether notes say why the mean over clusters has no interval.
+    `scores`: rows with `item_id`, `cluster`, `status`, `value`, `score` and the columns of `group_by`, one per response of one metric; an
+    optional `metric` tells right-or-wrong metrics (Wilson's interval) from graded ones. The groups must separate metrics, models and
+    conditions, which are never averaged together. Responses without a score are counted but excluded from means. `cluster_noun`: name of a
+    cluster in notes, `subject` or `transcript`; `macro_noted`: whether notes explain a missing interval of the mean over clusters.
     """
     group, first = codes(scores, group_by)
     table = _ScoreArrays.build_score_arrays(scores, group_by, group)
@@ -128,7 +126,7 @@ def compute_result_means(
 
 
 class ItemMeans(NamedTuple):
-    """The items with a number: its mean over the draws that have one, and the item's group, (items,) each."""
+    """The items with a number, (items,) each: the mean over the draws that have one, and the item's group."""
 
     mean: Floats
     group: Codes
@@ -137,7 +135,7 @@ class ItemMeans(NamedTuple):
 
 
 def codes(rows: pa.Table, names: Sequence[str]) -> tuple[Codes, Codes]:
-    """A number for each row, equal where the columns are, counted in the order of the rows; and the first row of each number.
+    """Return a number for each row, equal where the columns are, in order of first occurrence; and the first row of each number.
 
     Null is a value like any other.
     """
@@ -148,7 +146,7 @@ def codes(rows: pa.Table, names: Sequence[str]) -> tuple[Codes, Codes]:
 
 
 class _ScoreArrays(NamedTuple):
-    """The rows of a table of scores as numbers."""
+    """The rows of a score table as numbers."""
 
     value: Floats  # (rows,), NaN for none
     score: Floats  # (rows,), NaN for none
@@ -194,11 +192,10 @@ def _compute_item_intervals(
     two_valued: npt.NDArray[np.bool_],
     noun: str,
 ) -> MeanIntervals:
-    """Of the mean of the items of each group: by whole clusters, because their items go wrong together.
+    """Return intervals of the mean over items of each group, by whole clusters, because items of a cluster fail together.
 
-    Where each cluster is one item (`alone`), items are what is independent; and so they are in a group of one cluster, which is about it. Of
-    2 to 4 clusters the spread between them cannot be estimated: there the interval is over items, and
-    `why_none` says so.
+    Items are the independent units if each cluster is one item (`alone`), or if the group is a single cluster. With 2 to 4 clusters the
+    spread between them cannot be estimated: the interval is over items, and `why_none` says so.
     """
     n_clusters = np.bincount(clusters.group, minlength=len(alone))
     together = ~alone & (n_clusters >= MIN_CLUSTERS)
@@ -219,20 +216,20 @@ def _compute_item_intervals(
 
 
 def describe_few_clusters(n_clusters: int, noun: str) -> str:
-    """What an interval by items speaks of where there are 2 to 4 clusters, in words; empty of any other number of them."""
+    """Describe what an interval by items covers with 2 to 4 clusters; empty for other numbers."""
     few = 1 < n_clusters < MIN_CLUSTERS
     return f"the interval covers only other items of these {format_count(n_clusters, noun)}" if few else ""
 
 
 def _has_single_items(items: ItemMeans, clusters: _ClusterMeans, groups: int) -> npt.NDArray[np.bool_]:
-    """(groups,) whether each cluster is one item."""
+    """Return (groups,) whether each cluster is one item."""
     return np.asarray(np.bincount(items.group, minlength=groups) == np.bincount(clusters.group, minlength=groups))
 
 
 def _has_two_values(scores: pa.Table, first: Codes) -> npt.NDArray[np.bool_]:
-    """(groups,) whether what is measured is right or wrong by its nature: a weighted score can be 1 everywhere, and is still no share.
+    """Return (groups,) whether the metric is right or wrong by nature: a weighted score can be 1 everywhere and still is no share.
 
-    Rows that name no metric are taken to be.
+    Rows without a metric count as right or wrong.
     """
     if METRIC_FIELD.name not in scores.column_names:
         return np.ones(len(first), dtype=bool)
@@ -249,7 +246,7 @@ def _write_mean_notes(
 
 
 def _join_reasons(micro: str, macro: str, alone: bool) -> str:
-    """Why means have no interval: a reason that both have is given once. `alone`: the means are the same."""
+    """Explain why means have no interval; a shared reason is given once. `alone`: the means are the same."""
     (quantity, _, why), (other_what, _, other_why) = micro.partition(": "), macro.partition(": ")
     if micro and macro and (alone or why == other_why):
         return f"{quantity}, {other_what}: {why}"
@@ -261,10 +258,10 @@ PASS_KS = (1, 5, 10)
 
 
 def compute_pass_rates(scores: pa.Table, group_by: Sequence[str], ks: Sequence[int] = PASS_KS) -> pa.Table:
-    """One row per group and k, groups in the order in which they first occur: the columns of `group_by`, and PASS_COLUMNS.
+    """Return one row per group and k, groups in order of first occurrence: the columns of `group_by`, and PASS_COLUMNS.
 
-    `scores`: rows with `item_id`, `score` (1: passed; null: no answer, or it was not run) and the columns of `group_by`.
-    Nothing is extrapolated: an item with fewer scored draws than k is left out, and counted.
+    `scores`: rows with `item_id`, `score` (1 if passed; null if there was no answer or no run) and the columns of `group_by`. Nothing is
+    extrapolated: an item with fewer scored draws than k is left out, and counted.
     """
     group, first = codes(scores, group_by)
     item, first_of_item = codes(scores, [*group_by, "item_id"])

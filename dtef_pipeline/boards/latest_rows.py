@@ -1,4 +1,4 @@
-"""The scores that boards of items are made of: of each partition the responses of one snapshot."""
+"""The scores behind boards of items: the responses of one snapshot per partition."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ few items, or a run that was stopped, hides no whole one."""
 def select_latest_rows(
     connection: duckdb.DuckDBPyConnection, rows: pa.Table, series: Sequence[str], order: Sequence[str]
 ) -> pa.Table:
-    """Of each combination of `series`, such as a partition, a metric and a model variant, the rows of one snapshot, in the order of `series`.
+    """Return, for each combination of `series` (such as partition, metric and model variant), the rows of one snapshot, sorted by `series`.
 
-    It is the latest that has a score for at least half as many items as the fullest one; where none has a score, the latest of all.
-    `rows`: with `item_id`, `draw`, `score`, `snapshot` and the columns of `series`; `order`: all snapshots, the earliest first.
+    It is the latest snapshot that scores at least half as many items as the fullest one, or the latest of all if none has a score. `rows`:
+    with `item_id`, `draw`, `score`, `snapshot` and the columns of `series`; `order`: all snapshots, earliest first.
     """
     named = ", ".join(series)
     connection.register("rows_of_boards", rows)
@@ -44,7 +44,7 @@ def select_latest_rows(
 
 
 def encode_columns(rows: pa.Table, names: Collection[str]) -> pa.Table:
-    """The rows with these columns as dictionaries of their texts: what repeats is grouped several times faster."""
+    """Dictionary-encode the texts of these columns, so that repeated values are grouped several times faster."""
     for name in {*names} & {*rows.column_names}:
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, name, rows.column(name).cast(pa.string()).combine_chunks().dictionary_encode())

@@ -1,4 +1,4 @@
-"""The columns that means, ranks and pass@k add to those of a group. By themselves, as every command looks at the tables that have them."""
+"""The columns that means, ranks and pass@k add to those of a group. A separate module because every command loads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that are copied into memory, for the boards that are made of them one after the other."""
+"""Tables copied into memory for several boards."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _SCHEMA = "held"
 def copy_into_memory(
     connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], coded_columns: Collection[str], keys: Keys
 ) -> None:
-    """Copy tables into memory, for `held`: files are read once for all boards.
+    """Copy tables into memory for `open_memory_copy`, so that files are read once for all boards.
 
     A million scores take about 200 MB.
 
     Args:
-        connection: has the tables as views; the first must be there, the others may be.
-        columns: what is copied, by table; `*` stands for all columns.
-        coded: text columns of the first table that repeat. As codes they are grouped and sorted several times faster.
-        keys: the family's, for what is said about scores of an earlier version.
+        connection: has the tables as views; only the first is required.
+        columns: columns to copy, by table; `*` stands for all.
+        coded_columns: text columns of the first table that repeat. As codes they are grouped and sorted several times faster.
+        keys: the family's, for the message about scores of an earlier version.
     """
     connection.execute(f"CREATE SCHEMA {_SCHEMA}")
     first = next(iter(columns))
@@ -48,7 +48,7 @@ def copy_into_memory(
 
 @contextmanager
 def open_memory_copy(connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to what `copy_into_memory` copied, to be used as one to the tables themselves."""
+    """Open a connection to the tables of `copy_into_memory`, for use like one to the originals."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET search_path = '{_SCHEMA}'")
         yield cursor

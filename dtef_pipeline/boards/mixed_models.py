@@ -1,4 +1,4 @@
-"""Models that a provider served under one name in one snapshot: a board mixes them, unless it is made of one row for each."""
+"""Models that a provider served under one name in one snapshot: a board mixes them unless each has its own row."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _MIXED = "served_model IS NOT NULL GROUP BY model_variant, snapshot HAVING count
 
 
 def list_mixed_served(connection: duckdb.DuckDBPyConnection, table: str, snapshot: str | None = None) -> Iterator[str]:
-    """A line for each model and snapshot whose responses in `table` come from several served models, with how many come from each.
+    """Yield a line for each model and snapshot whose responses in `table` come from several served models, with the count of each.
 
-    `snapshot`: of this one alone; None: of all.
+    `snapshot`: only this one; None for all.
     """
     columns = [column[0] for column in connection.sql(f"SELECT * FROM {table} LIMIT 0").description]
     number = "count(DISTINCT request_key)" if "request_key" in columns else "count(*)"
@@ -35,9 +35,9 @@ def list_mixed_served(connection: duckdb.DuckDBPyConnection, table: str, snapsho
 
 
 def split_served(connection: duckdb.DuckDBPyConnection, scores: str, responses: str, keys: Sequence[str]) -> None:
-    """Give each served model of a mixed variant a name of its own in the table or view `scores` of the connection.
+    """Give each served model of a mixed variant its own name in the view `scores` of the connection.
 
-    `responses`: the table with the served models; `keys`: the columns by which its rows are those of `scores`.
+    `responses`: the table with the served models; `keys`: the columns that join it with `scores`.
     """
     named = f"""
     SELECT scores.* REPLACE (

@@ -1,4 +1,4 @@
-"""Every two models of a board compared on the items that both have a score for."""
+"""Comparisons of every two models of a board on the items that both have a score for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dtef_pipeline.statistics.differences import MARGIN
 
 
 class BoardGrid(NamedTuple):
-    """The items of one board and the models that have a score for any."""
+    """The items of one board and the models with a score for any."""
 
     named: dict[str, str]
     """The values that tell the board apart, by column."""
@@ -34,17 +34,17 @@ class BoardGrid(NamedTuple):
     """Where items are taken as independent because there are too few clusters: what intervals speak of, in words."""
 
     def select_grid_models(self, models: npt.NDArray[np.bool_]) -> BoardGrid:
-        """The grid of these of its models alone, (models,)."""
+        """Return the grid of only these models, (models,)."""
         return self._replace(rows=self.rows[models].reset_index(drop=True), means=self.means[:, models])
 
     def n_units(self) -> Codes:
-        """(models,) how many units each has a score in."""
+        """Return (models,), the number of units in which each has a score."""
         starts = np.flatnonzero(np.diff(self.unit, prepend=-1))
         return np.asarray((np.add.reduceat(~np.isnan(self.means), starts, axis=0, dtype=np.int64) > 0).sum(axis=0))
 
 
 def iterate_board_grids(scores: pa.Table, names: Sequence[str]) -> Iterator[BoardGrid]:
-    """One for each combination of `names` with a score, in the order in which they first occur.
+    """Yield a grid for each combination of `names` with a score, in order of first occurrence.
 
     `scores`: rows with `item_id`, `cluster`, `score`, `model`, `model_variant` and the columns of `names`.
     """
@@ -81,7 +81,7 @@ def _build_board_grid(
 
 
 def _rank_texts(rows: pa.Table, names: Sequence[str]) -> Codes:
-    """(rows,) the place of each row's text among the different ones in their order, whatever the order of the rows."""
+    """Return (rows,) the rank of each row's text among the distinct sorted texts, regardless of the order of the rows."""
     number, first = codes(rows, names)
     labels = rows.select(list(names)).take(pa.array(first)).to_pandas().astype(str)
     order = labels.sort_values(list(names)).index.to_numpy()
@@ -95,13 +95,12 @@ _MOST_UNITS = 1_000
 
 
 def compare_boards(scores: pa.Table, boards: tuple[str, ...], *, margin: float = MARGIN) -> pd.DataFrame:
-    """One row per two model variants of a board that share an item, the better one first, the largest difference first; as COMPARISONS.
+    """Return one row per two model variants of a board that share an item, better one first, largest difference first; see COMPARISONS.
 
-    `scores`: as of `iterate_board_grids`, of one snapshot per partition; `boards`: the columns that tell boards apart. A model's score for
-    an item is
-    the mean over its draws; `difference` is the mean over the items that both have a score for. Intervals (95 %) and `p` take clusters as what
-    is independent; where there are fewer than 5, or each item is by itself, items. `p_adjusted` is adjusted over all pairs of the board (Holm
-    1979); the verdict is as of `compare_models`, and always undecided where there are 2 to 4 clusters, whose items say nothing of others.
+    `scores`: as in `iterate_board_grids`, of one snapshot per partition; `boards`: columns that identify boards. A model's score for an
+    item is the mean over its draws; `difference` is the mean over shared items. Intervals (95 %) and `p` take clusters as independent, or
+    items if there are fewer than 5 clusters or each item is its own. `p_adjusted` is adjusted over all pairs of the board (Holm 1979). The
+    verdict is that of `compare_models`, but always undecided with 2 to 4 clusters, whose items say nothing about others.
     """
     tables = [compare_grid(grid, margin).assign(**grid.named) for grid in iterate_board_grids(scores, boards)]
     parts = [part for part in tables if len(part)]
@@ -109,7 +108,7 @@ def compare_boards(scores: pa.Table, boards: tuple[str, ...], *, margin: float =
 
 
 def compare_grid(grid: BoardGrid, margin: float = MARGIN) -> pd.DataFrame:
-    """`compare_models` of one board."""
+    """Apply `compare_models` to one board."""
     statistics = compare_models(grid.rows, grid.means, grid.unit % _MOST_UNITS, noun=grid.noun, margin=margin)
     if not grid.of_these or not len(statistics):
         return statistics

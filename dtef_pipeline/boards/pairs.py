@@ -1,4 +1,4 @@
-"""Two models, paired by what both have a score for: the one way from sums over clusters to a difference, its test and its verdict."""
+"""Two models paired on shared items: the only path from sums over clusters to a difference, its test and its verdict."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PairSums(NamedTuple):
         return remove_rounding(self.scores - self.others, self.scores + self.others)
 
     def average_clusters(self) -> PairSums:
-        """Each cluster's means in place of its sums, so that each counts once."""
+        """Replace each cluster's sums by its means, so that each counts once."""
         has_score = self.counts > 0
         scores, other_scores = (
             np.divide(part, self.counts, out=np.zeros(part.shape), where=has_score) for part in (self.scores, self.others)
@@ -40,9 +40,9 @@ class PairSums(NamedTuple):
 
 
 def sum_shared_items(scores: Floats, cluster: Codes, left: Codes, right: Codes, weight: Floats | None = None) -> PairSums:
-    """`scores` (items, models), NaN: none; `cluster` (items,), from 0; `left`, `right` (pairs,): models by their places.
+    """Sum `scores` (items, models), NaN if unscored, by `cluster` (items,), from 0, for the model positions `left`, `right` (pairs,).
 
-    `weight` (items,): of each item; None: all count alike.
+    `weight` (items,): of each item; None for equal weights.
     """
     weights = np.ones(len(scores)) if weight is None else weight
     parts = [
@@ -64,10 +64,10 @@ def _sum_pairs_by_cluster(scores: Floats, weights: Floats, cluster: Codes, left:
 def compare_pairs(
     sums: PairSums, *, noun: str, shared: Floats | float = 0.0, turned: npt.NDArray[np.bool_] | None = None
 ) -> pd.DataFrame:
-    """One row per pair, seen from the model with the higher mean: `compute_paired_statistics`, `score`, `other_score`, and `turned`.
+    """Return one row per pair, seen from the model with the higher mean: `compute_paired_statistics`, `score`, `other_score`, and `turned`.
 
-    `turned` (pairs,): the pairs that are seen from the right model, as given or else where its mean is higher; `shared`: as of
-    `compute_paired_statistics`; `noun`: what notes call a cluster. Without a shared item a mean is NaN.
+    `turned` (pairs,): the pairs seen from the right model, by default those where its mean is higher; `shared`: see
+    `compute_paired_statistics`; `noun`: name of a cluster in notes. Without a shared item a mean is NaN.
     """
     apart, total = sums.differences, sums.counts.sum(axis=0)
     if turned is None:
@@ -79,7 +79,7 @@ def compare_pairs(
 
 
 def add_model_columns(statistics: pd.DataFrame, models: pd.DataFrame, left: Codes, right: Codes) -> pd.DataFrame:
-    """`statistics`, as of `compare_pairs`, with the columns of `models` for the model that a row is seen from, and `other_...` for the
+    """Add to `statistics` (from `compare_pairs`) the columns of `models` for the model that a row is seen from, and `other_...` for the
     other one.
     """
     turned = statistics["turned"].to_numpy()
@@ -100,12 +100,12 @@ def compare_models(
     alike: bool = False,
     margin: float = MARGIN,
 ) -> pd.DataFrame:
-    """One row per two models that share an item, the better one first: the columns of `compare_pairs`, `n_items`, both models, and the verdict.
+    """Return one row per two models that share an item, better one first: columns of `compare_pairs`, `n_items`, the models, the verdict.
 
-    `models` (models,) names them; `scores`, `cluster` and `weight` as of `sum_shared_items`; `alike`: each cluster counts once, by its mean.
-    Intervals (95 %) and `p` take clusters as what is independent. `p_adjusted` is adjusted over all pairs (Holm 1979).
+    `models` (models,) names them; `scores`, `cluster` and `weight`: see `sum_shared_items`; `alike`: each cluster counts once, by its mean.
+    Intervals (95 %) and `p` take clusters as independent. `p_adjusted` is adjusted over all pairs (Holm 1979).
 
-    `verdict`: better where p_adjusted is below .05, else equivalent where the 90 % interval lies within +-`margin`, else undecided.
+    `verdict`: better if p_adjusted is below .05, else equivalent if the 90 % interval is within +-`margin`, else undecided.
     """
     left, right = np.triu_indices(len(models), k=1)
     has_score = (~np.isnan(scores)).astype(np.int64)
@@ -121,7 +121,7 @@ def compare_models(
 
 
 def sort_by_difference(pairs: pd.DataFrame, boards: tuple[str, ...] = ()) -> pd.DataFrame:
-    """The rows as they are published: by board, the largest difference first, with the columns of COMPARISONS and those of `boards`."""
+    """Sort the rows for publication: by board, largest difference first, with the columns of COMPARISONS and `boards`."""
     order = [*boards, "difference", *(name for name in (*MODEL, *OTHER) if name in pairs)]
     rows = pairs.sort_values(order, ascending=[name != "difference" for name in order], ignore_index=True)
     return rows[[name for name in dict.fromkeys((*boards, *COMPARISONS.names)) if name in rows]]

@@ -1,4 +1,4 @@
-"""Numbers of boards as ratios of sums over the cells of a row, with their cluster-robust errors."""
+"""Board values as ratios of sums over the cells of a row, with cluster-robust errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Terms = Callable[[Floats, Any], Sequence[Term]]
 
 
 class Parts(NamedTuple):
-    """The cells of a row that are of one item, as one sample of people answered it."""
+    """The cells of a row that belong to one item, as answered by one sample of people."""
 
     starts: Codes  # (parts + 1,): where the cells of each begin in the grid's `order`, and the end
     place: Codes  # (parts,): cluster x rows + row
@@ -34,7 +34,7 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Cells of one way of asking as sums: `row` is the row of the result that each belongs to, `cluster` what it is independent by."""
+    """Cells of one way of asking as sums: `row` is the row of the result of each cell, `cluster` its unit of independence."""
 
     subject: BoardSubject
     cells: pd.DataFrame
@@ -48,35 +48,35 @@ class Grid:
 
     @property
     def is_of_items(self) -> bool:
-        """Whether each row is about a single item: it has one cluster, and no interval."""
+        """Whether each row covers a single item: it has one cluster and no interval."""
         return self.subject.keys.item in self.rows
 
     def column(self, name: str) -> Floats:
         return np.asarray(self.cells[name].to_numpy(dtype=np.float64, na_value=np.nan))
 
     def totals(self, values: Floats, mask: Chosen) -> Floats:
-        """(rows,) sums over the chosen cells."""
+        """Return (rows,) sums over the chosen cells."""
         return np.asarray(np.bincount(self.row[mask], weights=values[mask], minlength=len(self.rows)), dtype=np.float64)
 
     def mean(self, values: Floats) -> Floats:
-        """(rows,) means of the values that are known; NaN where none is."""
+        """Return (rows,) means of the known values, NaN if there are none."""
         return self.ratio(values, np.ones(len(values)))
 
     def ratio(self, top: Floats, bottom: Floats) -> Floats:
-        """(rows,) sum(top) / sum(bottom) over the cells that have both; NaN where the second is 0."""
+        """Return (rows,) sum(top) / sum(bottom) over the cells that have both; NaN if the denominator is 0."""
         mask = np.isfinite(top) & np.isfinite(bottom)
         below = self.totals(bottom, mask)
         return np.asarray(np.divide(self.totals(top, mask), below, out=np.full(len(below), np.nan), where=below != 0))
 
     def count_distinct(self, names: Sequence[str], mask: Chosen) -> Codes:
-        """(rows,) how many different values of these columns the chosen cells have."""
+        """Return (rows,) the number of distinct values of these columns in the chosen cells."""
         code, _ = identify(self.cells[list(names)], list(names))
         row_codes = np.unique(self.row[mask] * (code.max(initial=0) + 1) + code[mask]) // (code.max(initial=0) + 1)
         return np.bincount(row_codes, minlength=len(self.rows))
 
     @property
     def correlation(self) -> Floats:
-        """(rows,) of the noise of two items."""
+        """(rows,) correlation of the noise of two items."""
         return self.subject.correlation(self.rows["model"])
 
     def estimate(
@@ -88,10 +88,10 @@ class Grid:
         *,
         least: Floats | float = 0.0,
     ) -> Estimates:
-        """sum(top) / sum(bottom) of each row over the cells that have both, (rows,), with its cluster-robust error.
+        """Return sum(top) / sum(bottom) of each row over the cells that have both, (rows,), with its cluster-robust error.
 
-        Added is what the people behind all clusters share: `terms` say how the ratio moves with their answers, `correlation` is of the noise
-        of two items (none given: as the row's model has it). `least`: the variance of the sums that people make is not taken for less.
+        The error includes variance from people shared by all clusters: `terms` say how the ratio moves with their answers, `correlation` is
+        that of the noise of two items (default: the row's model's). `least`: lower bound of the variance of the sums due to people.
         """
         mask = np.isfinite(top) & np.isfinite(bottom)
         counts = self._sum_by_cluster(np.ones(len(mask)), mask)
@@ -103,7 +103,7 @@ class Grid:
             )
 
     def compute_shared_variance(self, terms: Terms, value: Floats, mask: Chosen, correlation: float | None = None) -> Floats:
-        """(rows,) the variance of the sums over the chosen cells that the same people make; 0 where their answers are not known."""
+        """Return (rows,) the variance of sums over the chosen cells due to shared people; 0 if their answers are unknown."""
         if self.noise is None:
             return np.zeros(len(self.rows))
         row = self.parts.place % len(self.rows)
@@ -117,14 +117,14 @@ class Grid:
         return shared_variance(noise, row, self.parts.place // len(self.rows), self.parts.sample, len(self.rows), rho)
 
     def _sum_by_cluster(self, values: Floats, mask: Chosen) -> Floats:
-        """(clusters, rows) sums over the chosen cells."""
+        """Return (clusters, rows) sums over the chosen cells."""
         flat = self.cluster[mask] * len(self.rows) + self.row[mask]
         sums = np.bincount(flat, weights=values[mask], minlength=self.clusters * len(self.rows))
         return np.asarray(sums.reshape(self.clusters, len(self.rows)), dtype=np.float64)
 
 
 def build_ratio_grid(options: BoardOptions, cells: pd.DataFrame, noise: Noise | None, names: Sequence[str]) -> Grid:
-    """The cells of a board as sums for rows, which the columns `names` identify; `noise` is aligned with the cells."""
+    """Build the grid of a board's cells for the rows that the columns `names` identify; `noise` is aligned with the cells."""
     subject = options.subject
     row, rows = identify(cells, names)
     cluster, clusters = identify(cells, ["cluster"])
@@ -140,7 +140,7 @@ def build_ratio_grid(options: BoardOptions, cells: pd.DataFrame, noise: Noise | 
 
 
 def _make_sum_matrix(values: npt.NDArray[np.floating], columns: Codes, starts: Codes, width: int) -> csr_matrix:
-    """The matrix (rows, width) that adds up, with the factors `values`, what stands at `columns`; where each row begins, and the end."""
+    """Return the matrix (rows, width) that sums entries at `columns` times `values`; `starts`: the start of each row, and the end."""
     from scipy.sparse import csr_matrix
 
     return csr_matrix((values, columns, starts), shape=(len(starts) - 1, width))

@@ -1,7 +1,7 @@
-"""How far the scores of repeated draws of the same prompt agree, and what differences can be found because of it.
+"""Agreement of the scores of repeated draws of the same prompt, and the differences that can be detected.
 
-One-way random-effects analysis: a draw's score = mean + cell effect + deviation of the draw. Only cells with two scored draws or more say
-something of the deviation.
+One-way random-effects analysis: a draw's score = mean + cell effect + deviation of the draw. Only cells with at least two scored draws
+inform the deviation.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _NO_VARIANCE = 1e-12
 def compute_reliability(
     connection: duckdb.DuckDBPyConnection, options: BoardOptions, cells: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """The table `reliability` (the subject's schema): one row per series with a score.
+    """Return the table `reliability` (the subject's schema): one row per series with a score.
 
-    `connection` has `scores` and, or not, `reference_scores`; `cells` as of `load_cells`. Draws are those of the snapshot that counts
-    for each cell, scored under the policy. `icc`: intraclass correlation of single draws, ICC(1), 0-1: the share of the variance that is
-    between cells, 1 = a second draw says nothing new; `low`, `high`: its 95 % interval. `within_sd`, `between_sd`: standard deviations of the
-    draws of a cell, and of the cells' own scores. `rerun_detectable`, `model_detectable`: see the functions of these names; the second needs no
-    repeated draws. `note` says why something is null.
+    `connection` has `scores` and optionally `reference_scores`; `cells`: see `load_cells`. Draws are those of the snapshot that counts for
+    each cell, scored under the policy. `icc`: intraclass correlation of single draws, ICC(1), 0-1: the share of the variance between cells
+    (1: a second draw adds nothing); `low`, `high`: its 95 % interval. `within_sd`, `between_sd`: standard deviations of the draws of a
+    cell, and of the cells' own scores. `rerun_detectable`, `model_detectable`: see `compute_rerun_detectable` and
+    `compute_model_detectable`; the second needs no repeated draws. `note` explains null values.
     """
     subject, series = options.subject, list(options.subject.keys.series)
     table = load_cells(connection, options) if cells is None else cells
@@ -66,7 +66,7 @@ def compute_reliability(
 
 
 def _load_repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
-    """Cells with two scored draws or more: `draws` (`parsed` ones), `mean`, `squares` about it."""
+    """Return cells with at least two scored draws: `draws`, `parsed` (readable draws), `mean`, `squares` about the mean."""
     connection.execute("SET threads = 1")
     keys = options.subject.keys
     cell, model = ", ".join(keys.cell), ", ".join(MODEL)
@@ -102,7 +102,7 @@ def _measure_agreement(cells: pd.DataFrame) -> dict[str, object]:
         }
 
     def statistic(ratio: float) -> float:
-        """Weighted mean square of the cell means over the mean square within: F at the true ratio of the variances."""
+        """Return the weighted mean square of the cell means over the mean square within: F at the true ratio of the variances."""
         weight = 1 / (ratio + 1 / draws)
         off = means - weight @ means / weight.sum()
         return float(weight @ off**2 / (count - 1) / within)
@@ -113,13 +113,14 @@ def _measure_agreement(cells: pd.DataFrame) -> dict[str, object]:
 
 
 def detectable_difference(se: float, degrees: float) -> float:
-    """Difference with this standard error that a two-sided t test at 5 % finds in 80 % of cases: (t.975 + t.80) se (Bloom 1995), 2.80 se with
-    infinitely many degrees of freedom."""
+    """Return the difference detected in 80 % of cases by a two-sided t test at 5 %: (t.975 + t.80) se (Bloom 1995), 2.80 se for infinite
+    degrees of freedom.
+    """
     return float(stdtrit(degrees, (1 + CONFIDENCE) / 2) + stdtrit(degrees, POWER)) * se
 
 
 def compute_rerun_detectable(within: float, cells: int) -> float:
-    """Difference of the mean scores of two reruns that is found in 80 % of cases, each with one draw of each of the same cells.
+    """Return the difference of the mean scores of two reruns detected in 80 % of cases, each with one draw of each of the same cells.
 
     `within` is the variance between draws of a cell: for the same prompts only the draws differ.
     """
@@ -127,10 +128,10 @@ def compute_rerun_detectable(within: float, cells: int) -> float:
 
 
 def compute_model_detectable(differences: Floats, counts: Floats) -> float:
-    """Difference of two models' mean scores on as many clusters that is found in 80 % of cases, from cluster sums (clusters,).
+    """Return the difference of two models' mean scores on as many clusters detected in 80 % of cases, from cluster sums (clusters,).
 
-    By the cluster-robust standard error of the mean difference and its degrees of freedom. The differences at hand are the model's to the
-    reference (leave-one-out marginal, or population marginal): two models are assumed to differ from cluster to cluster as much as these.
+    Uses the cluster-robust standard error of the mean difference and its degrees of freedom. The differences given are between the model
+    and the reference (leave-one-out marginal, or population marginal): two models are assumed to differ between clusters as much.
     """
     estimates = estimate_ratios(differences[:, None], counts[:, None])
     return detectable_difference(float(estimates.se[0]), float(estimates.degrees[0]))

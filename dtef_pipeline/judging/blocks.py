@@ -1,4 +1,4 @@
-"""Blocks of a prompt, `<TEXT>` to `</TEXT>`, and texts that can neither close one nor open one."""
+"""Blocks of a prompt, `<TEXT>` to `</TEXT>`, and escaping of texts so that they can neither close nor open one."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ INVISIBLE = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
 
 
 def escape_tags(text: str, tags: tuple[str, ...] = JUDGE_TAGS) -> str:
-    """The text with `&lt;` for the `<` of everything that begins like one of the tags, opening or closing, in upper or lower case.
+    """Replace `<` by `&lt;` wherever the text begins one of the tags, opening or closing, in upper or lower case.
 
-    White space and characters that cannot be seen do not hide a tag. Nothing else of the text changes.
+    White space and invisible characters do not hide a tag. The rest of the text is unchanged.
     """
     return _compile_tag_start(tags).sub("&lt;", text) if "<" in text else text
 
 
 def wrap_in_tags(tag: str, text: str) -> str:
-    """The text, made safe, between the tags. It stands on lines of its own."""
+    """Return the escaped text between the tags, on its own lines."""
     return f"<{tag}>\n{escape_tags(text)}\n</{tag}>"
 
 

@@ -1,4 +1,4 @@
-"""The classes that a judge chooses from: a name, a number and a meaning each."""
+"""The classes that a judge chooses from, each with a name, a number and a meaning."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class JudgedClass(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassScale:
-    """The classes of one scale, from the lowest number to the highest."""
+    """The classes of one scale, in ascending order of numbers."""
 
     classes: tuple[JudgedClass, ...]
 
     @property
     def size(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return len(self.classes)
 
     @cached_property
     def numbers(self) -> dict[str, float]:
-        """Name -> number."""
+        """The number of each class, by name."""
         return {entry.name: entry.number for entry in self.classes}
 
     @cached_property
     def class_lines(self) -> str:
-        """The classes as judges read them, a line each."""
+        """The classes as shown to judges, one per line."""
         return "\n".join(f"- {entry.name}: {entry.meaning}" for entry in self.classes)
 
 
@@ -70,7 +70,7 @@ USUAL_SCALE = FIVE_CLASSES.size
 
 
 def class_scale(size: int) -> ClassScale:
-    """The scale with so many classes. Raises ConfigError for a size that no scale has."""
+    """Return the scale with `size` classes. Raises ConfigError if there is none."""
     if size not in CLASS_SCALES:
         raise ConfigError(f"scale of judges: got {size!r}; allowed: {', '.join(map(str, CLASS_SCALES))}")
     return CLASS_SCALES[size]

@@ -1,4 +1,4 @@
-"""What a check of a program by running it takes and tells; the sandbox in `resources` does it."""
+"""Tasks and results of checks that run a program; the sandbox in `resources` runs them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHECK_STATUSES = (PASSED_CHECK, *FAILED_CHECKS, *UNDECIDED_CHECKS)
 
 @dataclass(frozen=True, slots=True)
 class SandboxTask:
-    """One program to be checked by tests that call it."""
+    """One program, and the tests that check it by calling it."""
 
     program: str
     """Source that defines the function when it is run. It may do whatever it likes."""
@@ -28,7 +28,7 @@ class SandboxTask:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What came of checking one program."""
+    """The result of checking one program."""
 
     status: str
     """One of CHECK_STATUSES. `passed`: the tests called the function at least once, and all held."""

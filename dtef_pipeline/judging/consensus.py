@@ -1,4 +1,4 @@
-"""What several judges come to: the mean of those that answered, and between which bounds it lies whatever the others would have said."""
+"""The consensus of several judges: the mean of those that answered, and its bounds for any answers of the others."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ _Places = npt.NDArray[np.int64]
 
 
 def compute_consensus(judgements: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """One row per point: the keys, and CONSENSUS_COLUMNS. Points stand in the order of their first judgement.
+    """Return one row per point: the keys, and CONSENSUS_COLUMNS, in the order of each point's first judgement.
 
-    The mean is over judges: of each judge first over its draws that could be read. A point's numbers do not depend on the order of rows,
-    to the last bit.
+    The mean is over judges, after averaging each judge's readable draws. A point's numbers do not depend on the order of rows, to the last
+    bit.
 
     Args:
-        judgements: one row per (point, judge, draw) that was planned, with the columns `judge` (its name), `score` (0 to 1; null: no class),
-            `reason` (null: there is a score) and, unless nothing is unwanted, `inverted` (one value per point).
-        keys: the columns that tell points apart; null is a value like any other.
+        judgements: one row per planned (point, judge, draw), with the columns `judge` (its name), `score` (0 to 1; null: no
+            class), `reason` (null: there is a score) and, if any criterion is unwanted, `inverted` (one value per point).
+        keys: the columns that identify points; null is a value like any other.
     """
     point, first = _group_by_code(_encode_rows(judgements, keys))
     vote, first_vote = _group_by_code(_encode_rows(judgements, ["judge"], point))
@@ -80,7 +80,7 @@ def compute_consensus(judgements: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def _append_columns(rows: pa.Table, columns: dict[str, object]) -> pa.Table:
-    """The rows with the computed columns; NaN is null."""
+    """Append the computed columns to the rows; NaN becomes null."""
     for column in CONSENSUS_COLUMNS:
         values = columns[column.name]
         rows = rows.append_column(column, pa.array(values, column.type, from_pandas=True))
@@ -88,7 +88,7 @@ def _append_columns(rows: pa.Table, columns: dict[str, object]) -> pa.Table:
 
 
 def _encode_rows(rows: pa.Table, names: Sequence[str], code: _Places | None = None) -> _Places:
-    """A number for each row, equal where the columns are (and the `code` given was)."""
+    """Return a number for each row, equal if the columns (and `code`, if given) are equal."""
     code = np.zeros(len(rows), dtype=np.int64) if code is None else code
     size = int(code.max(initial=0)) + 1
     for name in names:
@@ -102,7 +102,7 @@ def _encode_rows(rows: pa.Table, names: Sequence[str], code: _Places | None = No
 
 
 def _group_by_code(code: _Places) -> tuple[_Places, _Places]:
-    """The number of each row's group, and the first row of each group. Groups are numbered by their first row."""
+    """Return the number of each row's group, and the first row of each group. Groups are numbered by their first row."""
     _, first, group = np.unique(code, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), dtype=np.int64)
@@ -111,7 +111,7 @@ def _group_by_code(code: _Places) -> tuple[_Places, _Places]:
 
 
 def _mean_by_group(values: _Floats, group: _Places, groups: int) -> _Floats:
-    """Mean of each group without its NaN; NaN: it has nothing else. Values are added in the order of their size, so rows may come in any."""
+    """Return the mean of each group without NaN; NaN if nothing is left. Values are added in ascending order, for any row order."""
     order = np.argsort(values, kind="stable")
     order = order[: len(values) - int(np.isnan(values).sum())]
     counts = np.bincount(group[order], minlength=groups)
@@ -144,7 +144,7 @@ def _collect_flags(judgements: pa.Table, first: _Places) -> npt.NDArray[np.bool_
 
 
 def _collect_reasons(reason: pa.ChunkedArray, point: _Places, is_unscored: npt.NDArray[np.bool_]) -> list[str | None]:
-    """Of each point without a score, the reasons of its judgements, each once, in alphabetical order."""
+    """Return, for each unscored point, the distinct reasons of its judgements in alphabetical order."""
     reasons: dict[int, set[str]] = {int(place): set() for place in np.flatnonzero(is_unscored)}
     rows = np.flatnonzero(is_unscored[point])
     for place, why in zip(point[rows].tolist(), reason.take(pa.array(rows)).to_pylist(), strict=True):

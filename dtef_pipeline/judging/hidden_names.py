@@ -1,13 +1,12 @@
-"""Takes the names of models, makers and providers out of texts: for analysts, who must not know whom they sum up, and for reviewers of pairs.
+"""Removal of names of models, makers and providers from texts, for analysts, who must not know whom they summarize, and for reviewers.
 
-A name counts in any case and form: with accents, invisible or look-alike characters in it, with a hyphen, white space or nothing between its
-parts. Longer names go first, and with a name goes what its maker and the maker's models are called.
+A name matches in any case and form: with accents, invisible or look-alike characters, with a hyphen, white space or nothing between its
+parts. Longer names come first, and with a name the other names of its maker and the maker's models are hidden.
 
-Analysts (`collect_hidden_names`) read [model], [company] and [provider]; names that are spelled letter by letter are hidden too. Reviewers
-(`build_blinding`)
-read [model] in place of whole words alone: a word that only holds a name (coherent, of Cohere; GPT-40, of GPT-4) stays, and so does an
-everyday word (Together, Command, Opus) that is not written as a name. The texts of the two differ, because stored requests to analysts and
-votes of reviewers rest on each.
+Analysts (`collect_hidden_names`) read [model], [company] and [provider]; names spelled letter by letter are hidden too. Reviewers of pairs
+(`build_blinding`) read [model] only in place of whole words: a word that only contains a name (coherent, of Cohere; GPT-40, of GPT-4)
+stays, and so does an everyday word (Together, Command, Opus) that is not written as a name. The two differ because stored requests to
+analysts and votes of reviewers depend on each.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class _Spot(NamedTuple):
 
 
 def _replace_spots(text: str, places: Sequence[int], spots: Iterable[_Spot]) -> str:
-    """The text with what is hidden in place of each spot, in order; the marks over the last letter of a name go with it."""
+    """Replace each spot, in order, by its placeholder, including marks over the last letter of a name."""
     parts, end = [], 0
     for spot in spots:
         parts += [text[end : places[spot.start]], spot.hidden]
@@ -68,14 +67,14 @@ def _replace_spots(text: str, places: Sequence[int], spots: Iterable[_Spot]) -> 
 
 
 def _iterate_matches(names: tuple[Name, ...], plain: str) -> Iterator[tuple[Name, re.Match[str]]]:
-    """Where the names stand, in order; of several at one place the first."""
+    """Yield the matches of the names, in order; the first of several at one place."""
     places = tuple(place for place, name in enumerate(names) if name.core in plain)
     for match in _compile_names(names, places).finditer(plain) if places else ():
         yield names[int((match.lastgroup or "n0")[1:])], match
 
 
 def _merge_spots(spots: Sequence[_Spot], further: Iterable[_Spot]) -> list[_Spot]:
-    """The spots, and those of the others that overlap none of them, in order."""
+    """Return the spots, and the further ones that overlap none of them, in order."""
     places = {place for spot in spots for place in range(spot.start, spot.end)}
     return sorted([*spots, *(spot for spot in further if places.isdisjoint(range(spot.start, spot.end)))])
 
@@ -119,29 +118,29 @@ _SPELLED_OUT = re.compile(r"(?<![a-z])[a-z](?:[ .\-_*]{1,2}[a-z](?![a-z])){2,}")
 
 @dataclass(frozen=True, slots=True)
 class HiddenNames:
-    """The names that must not be read, made by `collect_hidden_names`."""
+    """The names to hide from analysts, made by `collect_hidden_names`."""
 
     names: tuple[Name, ...]
     """The longest first."""
 
     def hide(self, text: str) -> str:
-        """The text with [model], [company] or [provider] in place of each name, longest first; everything else as it is."""
+        """Replace each name, longest first, by [model], [company] or [provider]; the rest is unchanged."""
         plain, places = fold_text(text)
         return _replace_spots(text, places, self._find_spots(text, plain, places))
 
     def find_names(self, text: str) -> list[str]:
-        """The names that the text holds, plain and in order."""
+        """Return the names in the text, folded and in order."""
         plain, places = fold_text(text)
         return [plain[spot.start : spot.end] for spot in self._find_spots(text, plain, places)]
 
     def keep_absent(self, text: str) -> HiddenNames:
-        """Those of the names that the text does not hold."""
+        """Return only the names that the text does not contain."""
         plain, _ = fold_text(text)
         names = tuple(name for name in self.names if name.core not in plain or not re.search(name.pattern, plain))
         return HiddenNames(names)
 
     def refuse(self, text: str, where: str) -> None:
-        """Raises NameLeak when the text still holds a name. `where`: what it is, for the message."""
+        """Raise NameLeak if the text still contains a name. `where`: description of the text, for the message."""
         if leaks := sorted(set(self.find_names(text))):
             raise NameLeak(
                 f"{where} still names {', '.join(leaks[:5])}, so it was not sent: the analyst must not see names of models; "
@@ -149,7 +148,7 @@ class HiddenNames:
             )
 
     def _find_spots(self, text: str, plain: str, places: Sequence[int]) -> list[_Spot]:
-        """Where names stand in the plain text, in order."""
+        """Return the positions of names in the folded text, in order."""
         spots = [
             _Spot(*match.span(), name.hidden)
             for name, match in _iterate_matches(self.names, plain)
@@ -160,13 +159,13 @@ class HiddenNames:
 
 
 def _is_name(match: re.Match[str], plain: str, first: str) -> bool:
-    """Whether an everyday word is meant as a name: its first letter, as it was written, is a capital, or a version stands with it."""
+    """Return whether an everyday word is meant as a name: its first letter is not lower case as written, or it has a version."""
     before = plain[max(0, match.start() - 2) : match.start()]
     return not first.islower() or any(character.isdigit() for character in f"{before}{match.group()}")
 
 
 def _find_spelled_out(names: tuple[Name, ...], plain: str) -> Iterator[_Spot]:
-    """Names that are spelled letter by letter: C l a u d e, G.P.T."""
+    """Yield names that are spelled letter by letter: C l a u d e, G.P.T."""
     for run in _SPELLED_OUT.finditer(plain):
         letters = [place for place in range(run.start(), run.end()) if plain[place].isalpha()]
         for match in _compile_letters(names).finditer("".join(plain[place] for place in letters)):
@@ -181,11 +180,11 @@ def _compile_letters(names: tuple[Name, ...]) -> re.Pattern[str]:
 
 
 def collect_hidden_names(models: Iterable[str], selectors: Iterable[str] = ()) -> HiddenNames:
-    """The names to hide where these models take part.
+    """Collect the names to hide when these models take part.
 
     Args:
-        models: model strings or variants: each whole, its name, its maker and its provider are hidden.
-        called: further names of these models: those that people gave them, and those of what was served.
+        models: model strings or variants; each full string, name, maker and provider is hidden.
+        selectors: further names of these models: user-defined names, and those of served models.
     """
     strings = [model.partition("[")[0] for model in models]
     named: dict[str, Name] = {}
@@ -216,7 +215,7 @@ def collect_hidden_names(models: Iterable[str], selectors: Iterable[str] = ()) -
 
 
 def _add_maker(name: str, add: Callable[..., None]) -> None:
-    """What a maker that takes part is called, everyday words too."""
+    """Add the names of a maker that takes part, including everyday words."""
     add(name, COMPANY_HIDDEN)
     if (maker := get_known_maker(name)) is None:
         return
@@ -228,7 +227,7 @@ def _add_maker(name: str, add: Callable[..., None]) -> None:
 
 
 def _choose_placeholder(maker: Maker, product_name: str) -> str:
-    """Whether a name is that of the company or of a model. Of one that is both (DeepSeek) a model's, so that its version goes with it."""
+    """Return whether a name is a company's or a model's. A name that is both (DeepSeek) is a model's, so that its version is hidden too."""
     if any(product_name.lower().startswith(family.rstrip("-")) for family in maker.families):
         return MODEL_HIDDEN
     companies = {*maker.folders, maker.name.lower(), *_PARTS_OF_COMPANIES}
@@ -236,13 +235,13 @@ def _choose_placeholder(maker: Maker, product_name: str) -> str:
 
 
 def _split_model_string(text: str) -> list[str]:
-    """The string, and what stands behind each of its slashes: `openai/gpt-4o` and `gpt-4o` too of `openrouter/openai/gpt-4o`."""
+    """Return the string, and what follows each of its slashes: also `openai/gpt-4o` and `gpt-4o` for `openrouter/openai/gpt-4o`."""
     pieces = text.split("/")
     return [text, *("/".join(pieces[start:]) for start in range(1, len(pieces)))]
 
 
 def _list_short_parts(text: str) -> list[str]:
-    """What is under three characters of a model string, or short for it: `o3`, `yi`, and `r1` of `deepseek-r1`."""
+    """Return very short parts of a model string, or short forms of it: `o3`, `yi`, and `r1` of `deepseek-r1`."""
     parts = _split_model_string(text.lower())
     pieces = re.split(r"[\s\-_.:]+", parts[-1])
     return [part for part in parts if re.fullmatch(r"[a-z]{2}|[a-z]\d", part)] + [
@@ -251,7 +250,7 @@ def _list_short_parts(text: str) -> list[str]:
 
 
 def _name(text: str, hidden: str, everyday: bool) -> Name | None:
-    """A name and its pattern; None: it is too short, only digits, or a common word such as `model`."""
+    """Return a name with its pattern, or None if it is too short, only digits, or a common word such as `model`."""
     plain, _ = fold_text(text)
     parts = re.findall(r"[^\W_]+", plain)
     letters = "".join(parts)
@@ -279,14 +278,14 @@ _MAY_BEGIN_BIG = frozenset({"I", "I'm", "I’m"})
 def select_capitalised_names(
     text: str, plain: str, places: Sequence[int], words: Sequence[_Spot], names: Sequence[_Spot]
 ) -> Iterator[_Spot]:
-    """Those of the words that are written as names.
+    """Yield the everyday words that are written as names.
 
     Args:
-        text: as it was written.
+        text: as written.
         plain: folded.
-        places: of each character of `plain`, where it stands in `text`.
-        words: where everyday words that are names stand, in order.
-        names: where other names stand.
+        places: position in `text` of each character of `plain`.
+        words: positions of everyday words that are also names, in order.
+        names: positions of other names.
     """
     ends = {name.end for name in names}
     starts = {name.start for name in names}
@@ -326,7 +325,7 @@ _TIED_VERSION_OF_FAMILY = r"[_-]?v?\d{1,6}(?:\.\d{1,6}){0,3}[a-z]?"
 
 
 def compile_name(name: str) -> Name | None:
-    """The pattern of a name as whole words; None if it looks like ordinary text: fewer than two letters or digits, or only digits."""
+    """Compile a name as whole words; return None if it looks like ordinary text: fewer than two letters or digits, or only digits."""
     pieces = _PIECES.findall(fold_text(name)[0].strip())
     while pieces and _is_joint(pieces[0]):
         del pieces[0]
@@ -345,9 +344,9 @@ def compile_name(name: str) -> Name | None:
 
 
 def compile_exact_name(name: str) -> Name | None:
-    """The pattern of the very name of a model, however short, as a whole word; None of one without a letter.
+    """Compile the pattern of a model's exact name, however short, as a whole word; return None if it has no letter.
 
-    A hyphen, an underscore, white space or nothing may stand where the name has one of them or where a letter meets a digit: o3, O 3, o-3.
+    A hyphen, an underscore, white space or nothing matches where the name has one of them or where a letter meets a digit: o3, O 3, o-3.
     """
     pieces = [piece for piece in _PIECES.findall(fold_text(name)[0]) if not _is_joint(piece)]
     letters = "".join(piece for piece in pieces if piece.isalnum())
@@ -364,10 +363,10 @@ def compile_exact_name(name: str) -> Name | None:
 
 
 def compile_family_name(name: str, versions: Iterable[str]) -> Name | None:
-    """The pattern of what a maker calls all its models, with a version tied to it: GPT, GPT3, Llama-2.
+    """Compile the pattern of a maker's name for all its models, with a version tied to it: GPT, GPT3, Llama-2.
 
-    `versions`: those of names that are hidden, which count with a space before them too.
-    A number that only begins with one of them (GPT-40, of GPT-4) is another word, and stays.
+    `versions`: versions of hidden names, which also match after a space. A number that only begins with one (GPT-40, of GPT-4) is another
+    word and does not match.
     """
     base = compile_name(name)
     if base is None:
@@ -384,7 +383,7 @@ def compile_family_name(name: str, versions: Iterable[str]) -> Name | None:
 
 
 def _choose_joint(pieces: list[str], place: int) -> str:
-    """What may stand before a piece that is not the first, by what stands before it in the name."""
+    """Return the pattern allowed before a piece (not the first), by what precedes it in the name."""
     piece, before = pieces[place], pieces[place - 1]
     if not _is_joint(before):
         apart = piece.isdigit() and before.isalpha() and len(before) >= _LETTERS_BEFORE_DIGITS
@@ -418,7 +417,7 @@ def _end_edge(last: str) -> str:
 
 
 def _word_edge_pattern(edge: str) -> str:
-    """The characters beside the edge of a name that make it a part of a longer word. None where writing has no spaces between words."""
+    """Return the characters that, next to the edge of a name, make it part of a longer word; empty for scripts without spaces."""
     if edge.isascii():
         return "[a-z0-9]" if edge.isalnum() else ""
     return "" if unicodedata.category(edge) == "Lo" or not edge.isalnum() else r"[^\W_]"
@@ -443,7 +442,7 @@ class ScrubbedText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Blinding:
-    """The names that no reviewer may read, made by `build_blinding`; the longest first."""
+    """The names to hide from reviewers, made by `build_blinding`; the longest first."""
 
     sure: tuple[Name, ...]
     """Names that are names wherever they stand."""
@@ -451,12 +450,12 @@ class Blinding:
     """Names that are everyday words as well."""
 
     def add_pair_names(self, names: Iterable[str]) -> Blinding:
-        """For a pair of models with these names: with their very names, however short, which may be words of other texts."""
+        """Add the exact names of a pair of models, however short, which may be words in other texts."""
         further = compile_exact_names(frozenset(names)).difference(self.sure)
         return Blinding(_sort_by_length([*self.sure, *further]), self.everyday) if further else self
 
     def scrub(self, text: str) -> ScrubbedText:
-        """The text with `[model]` in place of each name. Linear in the length of the text."""
+        """Replace each name by `[model]`. Linear in the length of the text."""
         plain, places = fold_text(text)
         spots, words = (
             [_Spot(*match.span()) for _, match in _iterate_matches(names, plain)] for names in (self.sure, self.everyday)
@@ -467,11 +466,11 @@ class Blinding:
 
 
 def build_blinding(names: Iterable[str]) -> Blinding:
-    """What takes these names out of any text, and all that they tell: the family, the maker, its other products. `add_pair_names` takes
-    out more.
+    """Build the blinding that removes these names and what they reveal (family, maker, its other products) from any text. `add_pair_names`
+    removes more.
 
-    A name without a letter is none, and neither is a single Latin letter. The given names are names wherever they stand as whole words; parts of
-    them and what their makers are called besides are not where they stand as the everyday words that they are too.
+    Names without a letter and single Latin letters are ignored. The given names match wherever they are whole words; their parts and the
+    further names of their makers do not match where they are everyday words.
     """
     names = set(names)
     parts = {part for name in names for part in _split_name(name)}
@@ -491,7 +490,7 @@ def _fold_name(name: str) -> str:
 
 
 def _split_name(name: str) -> Iterator[str]:
-    """A name as it is, without the size in brackets, and what stands behind its last slash: `gpt-4` of `openai/gpt-4`."""
+    """Yield the name, the name without the size in brackets, and what follows its last slash: `gpt-4` of `openai/gpt-4`."""
     yield name
     yield _SIZE_IN_BRACKETS.sub("", name)
     last = name.rpartition("/")[2]
@@ -501,13 +500,13 @@ def _split_name(name: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def compile_exact_names(names: frozenset[str]) -> frozenset[Name]:
-    """The very names of models, of all that is stored as names of them: whole, by each part of `org/name`, and what is short for them."""
+    """Compile the exact names of models, from all their stored names: whole, each part of `org/name`, and abbreviations."""
     parts = {form for name in names for part in _list_exact_parts(name) for form in _list_forms(part)}
     return frozenset(filter(None, map(compile_exact_name, parts)))
 
 
 def _list_forms(name: str) -> tuple[str, ...]:
-    """A name and its capitals, some of which look like Latin letters where the small ones do not: Я Н Д."""
+    """Return a name and its capitals, some of which look like Latin letters when the small ones do not: Я Н Д."""
     return (name,) if name.isascii() else (name, name.upper())
 
 
@@ -525,7 +524,7 @@ def _list_exact_parts(name: str) -> Iterator[str]:
 
 
 def _compile_maker_names(names: Iterable[str], makers: Sequence[Maker]) -> dict[str, Name | None]:
-    """What the makers of the named models, and all their models, are called, folded: with versions, where it is what models are called."""
+    """Compile the names of the named models' makers and all their models, by folded name; model names include versions."""
     versions: dict[Maker, set[str]] = {}
     for name in names:
         for maker in find_makers_in_name(name, makers):
@@ -546,9 +545,9 @@ def _sort_by_length(spellings: Iterable[Name]) -> tuple[Name, ...]:
 
 
 def list_names_of_model(name: str, variant: str) -> tuple[str, ...]:
-    """What would give a model away: its name, its string with and without provider and settings, and what its maker is called.
+    """Return what would identify a model: its name, its string with and without provider and settings, and the names of its maker.
 
-    What else its maker and the maker's models are called is added where texts are blinded (`build_blinding`).
+    Further names of the maker and its models are added when texts are blinded (`build_blinding`).
     """
     return tuple(sorted(set(_iterate_names_of_model(name, variant))))
 

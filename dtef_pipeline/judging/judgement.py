@@ -1,4 +1,4 @@
-"""One judgement: the request, the one further request after a reply that cannot be read, and what the replies come to."""
+"""One judgement: the request, one further request after an unreadable reply, and the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LENGTH, _FILTERED = "length", "content_filter"
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one judge said of one case in one draw."""
+    """The judgement of one case by one judge in one draw."""
 
     name: str | None
     """The class; None: there is none, for the reason given."""
@@ -46,15 +46,15 @@ class Judgement:
 
 
 def build_first_request(case: Case, judge: JudgeConfig, draw: int, snapshot: str) -> Request:
-    """The request by which a judge is asked about a case, in the snapshot of the judged response."""
+    """Build the request that shows a case to a judge, in the snapshot of the judged response."""
     messages = judge_messages(judge.approach, case, judge.scale)
     return Request.build_request(messages, judge.model, draw, snapshot, role=JUDGE_ROLE)
 
 
 def build_next_request(first: Request, responses: Sequence[Response], scale: ClassScale = FIVE_CLASSES) -> Request | None:
-    """The further request of a judgement, given the responses so far; None: there is none to make.
+    """Return the further request of a judgement, given the responses so far, or None if none is needed.
 
-    A reply that cannot be read is shown to its judge once, with a correction. After one that was cut the judge has twice the tokens.
+    An unreadable reply is shown to its judge once, with a correction. After a cut reply the judge has twice the tokens.
     """
     if len(responses) != 1 or _read(responses[0], scale).name is not None:
         return None
@@ -65,7 +65,7 @@ def build_next_request(first: Request, responses: Sequence[Response], scale: Cla
 
 
 def resolve_judgement(outcomes: Sequence[Response | Failure], scale: ClassScale = FIVE_CLASSES) -> Judgement:
-    """The judgement that the outcomes of its requests, in order, come to. The last one decides; without any it is an `error`."""
+    """Return the judgement that results from the outcomes of its requests, in order. The last one decides; without any it is an `error`."""
     responses = [outcome for outcome in outcomes if isinstance(outcome, Response)]
     last = outcomes[-1] if outcomes else None
     reply = _read(last, scale) if isinstance(last, Response) else JudgeReply(None, last.status if last else CALL_FAILED, None)
@@ -83,7 +83,7 @@ def resolve_judgement(outcomes: Sequence[Response | Failure], scale: ClassScale 
 
 
 def _read(response: Response, scale: ClassScale) -> JudgeReply:
-    """The reply, with the reasons that only the provider can tell. A bare name in a reply that was cut may be a passing thought: no verdict."""
+    """Read the reply, with reasons known only from the provider. A bare name in a cut reply may be a passing thought: no verdict."""
     reply = _read_last_reply(response.text, scale)
     cut = response.finish_reason == _LENGTH
     if reply.name is not None and (reply.tagged or not cut):

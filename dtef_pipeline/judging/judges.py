@@ -1,4 +1,4 @@
-"""Who judges: a model and what it is shown, as users name it, and the hash by which judgements of two runs can be compared."""
+"""Judges: a model and its approach, as named by users, and the hash by which judgements of two runs can be compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ USUAL_APPROACHES = (STANDARD, PROMPT_AWARE)
 
 @dataclass(frozen=True, slots=True)
 class JudgeConfig:
-    """One judge. Raises ConfigError for an unknown approach, and for a model that is not asked."""
+    """One judge. Raises ConfigError for an unknown approach or a model without a server."""
 
     approach: str
     """standard | prompt-aware | holistic."""
@@ -40,18 +40,16 @@ class JudgeConfig:
 
     @property
     def name(self) -> str:
-        """`standard(gpt-4.1-mini)`; on another scale than the usual one `standard(gpt-4.1-mini)[scale:10]`, so that nothing mixes the two."""
+        """`standard(gpt-4.1-mini)`, or on an unusual scale `standard(gpt-4.1-mini)[scale:10]`, so that nothing mixes the two."""
         name = f"{self.approach}({self.model.name})"
         return name if self.scale == FIVE_CLASSES else f"{name}[scale:{self.scale.size}]"
 
 
 def configure_judges(approach: str, selector: str, models: Models) -> tuple[JudgeConfig, ...]:
-    """The judges of one approach that a model, a collection or a litellm string stands for, each variant once.
+    """Return the judges of one approach that a model, a collection or a litellm string selects, each variant once.
 
-    Temperature 0 and 2,048 tokens, unless the selector itself says otherwise: `gpt-4.1-mini@max_tokens=4096`.
-
-    Raises:
-        ConfigError: of the approach, or of the selector.
+    Temperature 0 and 2,048 tokens, unless the selector sets them: `gpt-4.1-mini@max_tokens=4096`. Raises ConfigError for an invalid
+    approach or selector.
     """
     selected_settings = selector.removeprefix(strip_settings(selector))
     settings = {key: value for key, value in JUDGE_SETTINGS.items() if f"{key}=" not in selected_settings}
@@ -59,10 +57,9 @@ def configure_judges(approach: str, selector: str, models: Models) -> tuple[Judg
 
 
 def parse_judges(options: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
-    """The judges of `--judge APPROACH=MODEL`, such as `standard=gpt-4.1-mini`, each once.
+    """Return the judges of `--judge APPROACH=MODEL`, such as `standard=gpt-4.1-mini`, each once.
 
-    Raises:
-        ConfigError: with the option as it arrived and the approaches that there are.
+    Raises ConfigError with the invalid option and the allowed approaches.
     """
     judges: list[JudgeConfig] = []
     for option in options:
@@ -76,10 +73,9 @@ def parse_judges(options: Sequence[str], models: Models) -> tuple[JudgeConfig, .
 
 
 def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
-    """A standard and a prompt-aware judge of each model of the collection `judges`.
+    """Return a standard and a prompt-aware judge for each model of the collection `judges`.
 
-    Raises:
-        ConfigError: there is no such collection, or nothing is in it; with what to write.
+    Raises ConfigError, with the fix, if the collection is missing or empty.
     """
     if not models.collections.get(JUDGES):
         raise ConfigError(
@@ -91,24 +87,24 @@ def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
 
 
 def find_judging_model(name: str) -> str:
-    """The model of the judge of this name: `gpt-4.1-mini` of `standard(gpt-4.1-mini)`; a name without an approach is the model's."""
+    """Return the model of a judge's name: `gpt-4.1-mini` for `standard(gpt-4.1-mini)`; a name without an approach is the model's."""
     approach, _, tail = name.partition("(")
     return tail.rpartition(")")[0] if approach in APPROACHES and ")" in tail else name
 
 
 def consensus_id(names: Iterable[str]) -> str | None:
-    """Whose score a point has, by the names of the judges that gave a class: `consensus(standard(a), prompt-aware(b))`.
+    """Return the source of a point's score, from the names of judges that gave a class: `consensus(standard(a), prompt-aware(b))`.
 
-    Each once, in the order given; of one judge its name alone, of none None.
+    Names are listed once, in the given order; one judge is only its name, no judge is None.
     """
     judges = list(dict.fromkeys(names))
     return f"consensus({', '.join(judges)})" if len(judges) > 1 else next(iter(judges), None)
 
 
 def judge_hash(judges: Sequence[JudgeConfig]) -> str:
-    """Hash of everything that decides how a text is judged: the judges in any order, their prompts, the scale, the rules of reading.
+    """Return the hash of everything that decides how a text is judged: judges in any order, their prompts, the scale, the reading rules.
 
-    Names of models, prices and addresses do not enter. Raises ValueError for judges of several scales.
+    Model names, prices and addresses are not included. Raises ValueError for judges of several scales.
     """
     scale, *more = {judge.scale for judge in judges} or {FIVE_CLASSES}
     if more:
@@ -117,23 +113,22 @@ def judge_hash(judges: Sequence[JudgeConfig]) -> str:
 
 
 def judge_hash_of(judges: Iterable[tuple[str, str]], scale: ClassScale = FIVE_CLASSES) -> str:
-    """`judge_hash` of judges given by (approach, model variant), as a table of judgements has them."""
+    """Return the `judge_hash` of judges given as (approach, model variant), as in a table of judgements."""
     of_judges = sorted((approach, variant, hash_template(approach, scale)) for approach, variant in judges)
     of_scale = [[entry.name, entry.number] for entry in scale.classes]
     return digest("judges", of_judges, of_scale, REPLY_CONTRACT)
 
 
 def replace_sampling(spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
-    """The model under its own name with other sampling parameters, and so as another variant."""
+    """Return the model under its own name with other sampling parameters, hence as another variant."""
     values = {key: getattr(spec, key) for key in spec.model_fields_set}
     return ModelSpec.model_validate({**values, **settings})
 
 
 def remove_repeated_judges(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, ...]:
-    """The judges without those that are shown the same by the same variant.
+    """Remove judges with the same approach and variant as an earlier one.
 
-    Raises:
-        ConfigError: two models that would share their responses are at different addresses.
+    Raises ConfigError if two models that would share their responses have different addresses.
     """
     first: dict[tuple[str, str], JudgeConfig] = {}
     at: dict[str, ModelSpec] = {}
@@ -150,7 +145,7 @@ def remove_repeated_judges(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, 
 
 
 def _configure_judging(spec: ModelSpec, settings: Mapping[str, float], models: Models) -> ModelSpec:
-    """The model under its own name, as it judges."""
+    """Return the model under its own name, with its settings as a judge."""
     if spec.is_computed or spec.is_local or spec.is_imported:
         return spec
     sampling = {key: value for key, value in settings.items() if key != "temperature" or spec.temperature is not None}
@@ -159,9 +154,9 @@ def _configure_judging(spec: ModelSpec, settings: Mapping[str, float], models: M
 
 
 def is_self_judged(judge: str, subject: str, own_servers: Collection[str] = ()) -> bool:
-    """Whether judge and judged, as model strings or variants, are of one maker; where that of either is unknown, whether they are one model.
+    """Return whether judge and subject, as model strings or variants, have one maker or, if either maker is unknown, are one model.
 
-    `own_servers`: the model strings that are asked at an address of their own, as of `Models.own_servers`.
+    `own_servers`: the model strings of models with their own server address (see `Models.own_servers`).
     """
     judge, subject = (model.partition("[")[0] for model in (judge, subject))
     maker, subject_maker = (find_maker(model, own_server=model in own_servers) for model in (judge, subject))

@@ -1,6 +1,6 @@
-"""What judges are shown: three approaches, from the text and one criterion alone to the whole list of criteria.
+"""Prompts of judges: three approaches, from only the text and one criterion to the whole list of criteria.
 
-Wording and form are part of a judge's identity (`hash_template`): a changed letter here buys every judgement again.
+Wording and form are part of a judge's identity (`hash_template`): any change here buys every judgement again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _JUDGE_CORRECTION = (
 
 
 class AuthoredTurn(Protocol):
-    """One turn of a prompt, as a blueprint or a request has it."""
+    """One turn of a prompt, in a blueprint or a request."""
 
     @property
     def role(self) -> str:
@@ -66,12 +66,12 @@ class AuthoredTurn(Protocol):
 
     @property
     def text(self) -> str | None:
-        """None: the model that is judged wrote this turn."""
+        """The text, or None if the judged model wrote this turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is to be judged: a text by one criterion."""
+    """A text to be judged by one criterion."""
 
     text: str
     """Everything that the model wrote."""
@@ -83,9 +83,9 @@ class Case:
 
 
 def judge_messages(approach: str, case: Case, scale: ClassScale = FIVE_CLASSES) -> tuple[Message, ...]:
-    """The system and the user message of the first request of a judgement.
+    """Return the system and the user message of the first request of a judgement.
 
-    Raises ValueError for an unknown approach, for a case without the prompt or the criteria that the approach shows.
+    Raises ValueError for an unknown approach, or a case without the prompt or the criteria that the approach shows.
     """
     blocks = [_text_block(case.text), wrap_in_tags("CRITERION", case.criterion)]
     if approach == HOLISTIC:
@@ -96,9 +96,9 @@ def judge_messages(approach: str, case: Case, scale: ClassScale = FIVE_CLASSES) 
 
 
 def build_correction(messages: Sequence[Message], reply: str, scale: ClassScale = FIVE_CLASSES) -> tuple[Message, ...]:
-    """The conversation that goes on after a reply that cannot be read: the reply, and what is wrong with it.
+    """Return the conversation continued after an unreadable reply: the reply, and what is wrong with it.
 
-    Blocks of material in the reply are made harmless, so that the real ones are still the last of their tag.
+    Blocks of material in the reply are escaped, so that the real ones are still the last of their tag.
     """
     names = ", ".join(scale.numbers)
     shown_reply = escape_tags(reply, MATERIAL_TAGS) if reply.strip() else NOTHING_WAS_WRITTEN
@@ -108,10 +108,10 @@ def build_correction(messages: Sequence[Message], reply: str, scale: ClassScale 
 
 @lru_cache(maxsize=4096)
 def list_order(criterion: str, criteria: tuple[str, ...]) -> tuple[int, ...]:
-    """The places of the criteria in the order in which a holistic judge of this criterion reads them.
+    """Return the positions of the criteria in the order shown to a holistic judge of this criterion.
 
-    Drawn by the hash of (the judged criterion, the listed one): equal for all texts, so that no text has an easier list than another,
-    and for every order in which the criteria were written; other for each judged criterion.
+    Sorted by the hash of (the judged criterion, the listed one): equal for all texts, so that no text has an easier list, and for every
+    written order of the criteria; different for each judged criterion. Raises ValueError if the criterion is not listed.
     """
     if criterion not in criteria:
         raise ValueError(f"the criterion {criterion!r} is not among the {len(criteria)} that are listed")
@@ -120,7 +120,7 @@ def list_order(criterion: str, criteria: tuple[str, ...]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def hash_template(approach: str, scale: ClassScale = FIVE_CLASSES) -> str:
-    """Hash of all that an approach says besides the material: of its messages, correction included, for a made-up case."""
+    """Return the hash of everything an approach says besides the material: its messages, correction included, for a made-up case."""
     turns = (Message("system", "s"), Message("user", "u"), _Gap(), Message("user", "v"))
     messages = [
         *judge_messages(approach, Case("t", "c", turns, ("c", "d")), scale),
@@ -164,9 +164,9 @@ def _prompt_block(turns: tuple[AuthoredTurn, ...]) -> str:
 
 
 def format_prompt(turns: Sequence[AuthoredTurn], gap: str = WRITTEN_BY_THE_MODEL) -> str:
-    """One turn: the user's text alone; else every turn with its role. System prompts are left out: they are no part of what was asked.
+    """Return the text of a single turn, or every turn with its role. System prompts are omitted: they are not part of the question.
 
-    `gap` stands for a turn that nobody wrote beforehand. Raises ValueError where there are none but system prompts.
+    `gap` replaces a turn that nobody wrote beforehand. Raises ValueError if there are only system prompts.
     """
     shown_turns = [turn for turn in turns if turn.role != "system"]
     if not shown_turns:

@@ -1,4 +1,4 @@
-"""Reading what a judge wrote: the class, or why there is none, and the reflection."""
+"""Reading of judges' replies: the class, or why there is none, and the reflection."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DECLINES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply:
-    """What one reply of a judge says: a class, or the reason why none can be read."""
+    """The content of a judge's reply: a class, or the reason why none can be read."""
 
     name: str | None
     """A name of the scale."""
@@ -43,11 +43,11 @@ class JudgeReply:
 
 
 def read_reply(text: str, scale: ClassScale = FIVE_CLASSES) -> JudgeReply:
-    """The class that the `<classification>` tags name, or the one class that a reply without any such tag names.
+    """Read the class that the `<classification>` tags name, or the only class that a reply without such tags names.
 
-    Thinking and characters that cannot be seen are dropped first. Tags may have upper or lower case. Around the name white space, quotes,
-    asterisks, backticks and dots are passed over, and `CLASS_` may be missing. Nothing is guessed: tags that do not match, a name that is
-    not on the scale, and several different names, in tags or bare, are unreadable.
+    Thinking and invisible characters are dropped first. Tags may be in upper or lower case. White space, quotes, asterisks, backticks and
+    dots around the name are ignored, and `CLASS_` may be missing. Nothing is guessed: unmatched tags, a name not on the scale, and several
+    different names, in tags or bare, are unreadable.
     """
     reply = strip_thinking(text if text.isascii() else _INVISIBLE_CHARACTER.sub("", text)).replace("\\_", "_").strip()
     if not reply:
@@ -62,7 +62,7 @@ def read_reply(text: str, scale: ClassScale = FIVE_CLASSES) -> JudgeReply:
 
 
 def _read_tagged_class(text: str, tags: list[re.Match[str]], scale: ClassScale) -> str | None:
-    """The name in the tags, if they come in pairs, opening first, and all pairs hold the same name."""
+    """Return the name in the tags if they are paired, opening first, and all pairs have the same name."""
     opening, closing = tags[::2], tags[1::2]
     if len(opening) != len(closing) or any(tag[1] for tag in opening) or not all(tag[1] for tag in closing):
         return None
@@ -82,7 +82,7 @@ def _find_bare_class(text: str, scale: ClassScale) -> str | None:
 
 
 def _extract_reflection(text: str, tags: list[re.Match[str]]) -> str | None:
-    """What stands in the reflection's tags; without them, what was written before the classification."""
+    """Return the content of the reflection's tags or, without them, the text before the classification."""
     matches = list(_REFLECTION.finditer(text))
     start = next((tag.end() for tag in matches if not tag[1]), 0)
     ends = [tag.start() for tag in matches if tag[1] and tag.start() >= start]

@@ -1,1 +1,1 @@
-"""The site: static pages over all families that `dtef report` writes. Python computes values, templates make HTML of them."""
+"""The static pages over all families that `dtef report` writes. Python computes values, templates turn them into HTML."""

@@ -1,4 +1,4 @@
-"""The whole site: every page and file, made of the tables of a warehouse."""
+"""The whole site: every page and file, built from the tables of a warehouse."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def build_site_files(
     stamp: str,
     kept_names: Collection[str] = (),
 ) -> Iterator[tuple[str, str]]:
-    """Every file of the site, but for the details of the families `kept_names`, which are there already.
+    """Yield every file of the site except the details of the families `kept_names`, which already exist.
 
-    `metrics`: by family, what votes are compared with; `stamp`: when, by which version and of what.
+    `metrics`: by family, what votes are compared with; `stamp`: time, version and source.
     """
     contents = SiteContents(connection, families)
     names = {
@@ -48,7 +48,7 @@ def build_site_files(
 
 
 def navigation_names(connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> list[str]:
-    """What the navigation of every page depends on: which families are shown, and whether there are votes."""
+    """Return what the navigation of every page depends on: the families shown, and whether there are votes."""
     names = [site.family for site in choose_shown_sites(connection, families)]
     return [*names, *(["preference"] if has_votes(connection) else [])]
 

@@ -1,4 +1,4 @@
-"""Charts as images, where a page cannot draw them: in Dagster's metadata, and in files."""
+"""Charts as images, for places that cannot draw them: Dagster's metadata, and files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CONFIG = {"background": "white", "font": "sans-serif", "view": {"stroke": None}
 
 
 def render_svg(chart: Chart) -> str:
-    """The chart as an SVG image of 620 pixels and its labels."""
+    """Render the chart as an SVG image, 620 pixels wide plus labels."""
     import vl_convert
 
     from dtef_pipeline.site.charts import chart_definition  # loads Altair, which assets without a chart need not wait for
@@ -34,6 +34,6 @@ def render_svg(chart: Chart) -> str:
 
 
 def render_markdown_image(chart: Chart) -> str:
-    """Markdown of the image, for Dagster's metadata."""
+    """Render the image as Markdown, for Dagster's metadata."""
     image = base64.b64encode(render_svg(chart).encode()).decode()
     return f"![chart](data:image/svg+xml;base64,{image})"

@@ -1,4 +1,4 @@
-"""The charts of the site, made with Altair: one definition each, which pages fill with their rows."""
+"""The charts of the site, made with Altair: one definition each, which pages fill with rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _build_definition(chart: alt.TopLevelMixin) -> dict[str, Any]:
 
 
 def _draw_reference_lines() -> alt.Chart:
-    """Vertical reference lines; the legend says what they are."""
+    """Draw vertical reference lines, with their labels in the legend."""
     legend = alt.Legend(title=None, orient="bottom", columns=1, symbolType="stroke", labelLimit=400)
     labels = alt.Color("label:N", sort=None, legend=legend)
     rule = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3], strokeWidth=2)
@@ -29,7 +29,7 @@ def _draw_reference_lines() -> alt.Chart:
 
 
 def intervals() -> dict[str, Any]:
-    """A dot and its interval for each row, in their order: `label`, `value`, `low`, `high`."""
+    """Define a dot and an interval for each row, in their order: `label`, `value`, `low`, `high`."""
     numbers = [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("value", "low", "high")]
     base = alt.Chart(_ROW_DATA).encode(y=alt.Y("label:N", sort=None, axis=_UNTITLED), tooltip=["label:N", *numbers])
     interval = base.mark_bar(size=3, opacity=0.6, aria=False).encode(
@@ -42,7 +42,7 @@ def intervals() -> dict[str, Any]:
 
 
 def timeline() -> dict[str, Any]:
-    """The score of each snapshot of one series: `at` (text), `value`, and `kind`, which colours the dots; reference lines are horizontal."""
+    """Define the scores of one series by snapshot: `at` (text), `value`, and `kind`, which colours dots; reference lines are horizontal."""
     base = alt.Chart(_ROW_DATA).encode(x=_SNAPSHOTS, y=alt.Y("value:Q", scale=_VALUE_SCALE, title=None))
     tooltip = ["at:O", "kind:N", alt.Tooltip("value:Q", format=".4f"), "note:N"]
     color = alt.Color("kind:N", legend=alt.Legend(orient="top", title=None))
@@ -51,7 +51,7 @@ def timeline() -> dict[str, Any]:
 
 
 def series() -> dict[str, Any]:
-    """The scores of several series, a line each: `at` (text), `value`, `label`."""
+    """Define a line for each of several series: `at` (text), `value`, `label`."""
     base = alt.Chart(_ROW_DATA).encode(x=_SNAPSHOTS, y=alt.Y("value:Q", scale=_VALUE_SCALE, title=None))
     color = alt.Color("label:N", legend=alt.Legend(orient="bottom", title=None, columns=1, labelLimit=400))
     chart = base.mark_line(point=True).encode(color=color, tooltip=["at:O", "label:N", alt.Tooltip("value:Q", format=".4f")])
@@ -59,13 +59,13 @@ def series() -> dict[str, Any]:
 
 
 def _draw_level_lines() -> alt.Chart:
-    """Horizontal reference lines."""
+    """Draw horizontal reference lines."""
     chart: alt.Chart = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3]).encode(y="value:Q", tooltip=["label:N"])
     return chart
 
 
 def heat() -> dict[str, Any]:
-    """Cells of `row` x `column`, shaded by `value`."""
+    """Define cells of `row` x `column`, shaded by `value`."""
     cells = (
         alt.Chart(_ROW_DATA)
         .mark_rect()
@@ -81,7 +81,7 @@ def heat() -> dict[str, Any]:
 
 
 def curves() -> dict[str, Any]:
-    """A line for each `label` over the numbers `x`: `value`, `low`, `high`; reference lines are horizontal."""
+    """Define a line for each `label` over the numbers `x`: `value`; reference lines are horizontal."""
     base = alt.Chart(_ROW_DATA).encode(
         x=alt.X("x:Q", title=None), color=alt.Color("label:N", legend=alt.Legend(orient="bottom", title=None))
     )
@@ -93,7 +93,7 @@ def curves() -> dict[str, Any]:
 
 
 def bars() -> dict[str, Any]:
-    """A bar for each `label`: `value`, coloured by `kind`."""
+    """Define a bar for each `label`: `value`, coloured by `kind`."""
     chart = (
         alt.Chart(_ROW_DATA)
         .mark_bar()
@@ -121,5 +121,5 @@ CHARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
 
 @cache
 def chart_definition(name: str) -> Mapping[str, Any]:
-    """The definition of a chart of `CHARTS`, made once in a process, as Altair checks it for long; not to be changed."""
+    """Return the definition of a chart of `CHARTS`, cached because Altair's checks are slow; do not change it."""
     return CHARTS[name]()

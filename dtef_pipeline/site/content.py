@@ -1,4 +1,4 @@
-"""What pages are made of: sections with an answer, tables, charts and folds. Values only; the templates make HTML of them."""
+"""The content of pages: sections with an answer, tables, charts and folds. Values only; templates turn them into HTML."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ stands once below the table, with a mark in each row that it is about."""
 
 
 class Link(NamedTuple):
-    """A text that leads somewhere: `href` is a path from the root of the site, such as `models/gpt-4.1.html`."""
+    """A text with a link: `href` is a path from the root of the site, such as `models/gpt-4.1.html`."""
 
     text: str
     href: str
 
 
 class Estimate(NamedTuple):
-    """A number with the ends of its interval; NaN or None: not known."""
+    """A number with the ends of its interval; NaN or None if unknown."""
 
     value: float | None
     low: float | None = None
@@ -29,7 +29,7 @@ class Estimate(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[str, Any], name: str, low: str = "", high: str = "") -> Estimate:
-        """The value of a column with the ends of its interval, by default `{name}_low` and `{name}_high`."""
+        """Return the value of a column with the ends of its interval, by default `{name}_low` and `{name}_high`."""
         return cls(row.get(name), row.get(low or f"{name}_low"), row.get(high or f"{name}_high"))
 
 
@@ -52,7 +52,7 @@ class Column:
     """Where the ends of the interval of its values stand in the rows."""
 
     def value_in(self, row: Mapping[str, Any]) -> Any:
-        """Its value in a row, as an estimate where its interval stands there, too."""
+        """Return its value in a row, as an estimate if the column has `ends`."""
         return row.get(self.name) if self.ends is None else Estimate.of(row, self.name, *self.ends)
 
 
@@ -74,7 +74,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of `charts.CHARTS`, with the rows that it shows."""
+    """A chart of `charts.CHARTS` with its rows."""
 
     kind: str
     rows: Sequence[Mapping[str, Any]]
@@ -103,7 +103,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class TemplateBlock:
-    """What a template of a family shows: its name under `templates/`, and its values."""
+    """A family's template, by its name under `templates/`, with its values."""
 
     template: str
     values: Mapping[str, Any]
@@ -126,7 +126,7 @@ class Section:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has nothing to show."""
+        """Whether there is nothing to show."""
         return not self.answer and not any(has_content(block) for block in self.blocks)
 
 
@@ -152,7 +152,7 @@ class Page:
 
 
 class DataFile(NamedTuple):
-    """Data that pages load by script when they need them: `dtef.load(path)` gives `value`, which is anything that JSON can hold."""
+    """Data that pages load by script on demand: `dtef.load(path)` returns `value`, anything that JSON can represent."""
 
     path: str
     """From the root of the site, ending in `.js`."""
@@ -164,7 +164,7 @@ SEARCH_FROM = 12
 
 
 def has_content(block: Block) -> bool:
-    """Whether a block shows anything."""
+    """Return whether a block shows anything."""
     match block:
         case Table() | Chart():
             return bool(block.rows)
@@ -177,7 +177,7 @@ def has_content(block: Block) -> bool:
 
 
 def is_unknown(value: Any) -> bool:
-    """Whether there is no value: None, NaN, an empty text, or an estimate of none."""
+    """Return whether there is no value: None, NaN, an empty text or list, or an estimate of none."""
     if isinstance(value, Estimate):
         return is_unknown(value.value)
     if value is None or isinstance(value, str | list | tuple):
@@ -186,7 +186,7 @@ def is_unknown(value: Any) -> bool:
 
 
 def shown_columns(table: Table) -> list[Column]:
-    """The columns that say something: without those that are empty, or, but for the first and for estimates, the same in all rows."""
+    """Return the first column and all others except empty ones and, unless `always` is set, constant texts, codes and counts."""
     columns = list(table.columns[:1])
     for column in table.columns[1:]:
         values = [column.value_in(row) for row in table.rows]
@@ -206,13 +206,13 @@ def list_constant_columns(table: Table) -> list[tuple[Column, Any]]:
 
 
 def footnotes(table: Table) -> list[str]:
-    """The different remarks of a table's columns of notes, in the order of its rows; those of baselines alone come last."""
+    """Return the distinct notes of a table, in the order of its rows; notes only about baselines come last."""
     rows = [row for row in table.rows if row.get("_kind") != "reference"]
     return list(dict.fromkeys([*_list_notes(table, rows), *_list_notes(table, table.rows)]))
 
 
 def count_visible_footnotes(table: Table) -> int:
-    """How many of the footnotes are about rows other than baselines, which are shown only when the reader asks for them."""
+    """Return the number of footnotes about rows other than baselines, which are shown only on request."""
     return len(set(_list_notes(table, [row for row in table.rows if row.get("_kind") != "reference"])))
 
 
@@ -222,12 +222,12 @@ def _list_notes(table: Table, rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def drop_empty_sections(sections: Sequence[Section]) -> list[Section]:
-    """The sections that show something, without their empty blocks."""
+    """Return the sections with content, without their empty blocks."""
     results = [replace(section, blocks=[block for block in section.blocks if has_content(block)]) for section in sections]
     return [section for section in results if not section.is_empty]
 
 
 def convert_to_rows(frame: pd.DataFrame, **formatters: Callable[[Any], Any]) -> list[dict[str, Any]]:
-    """The rows of a frame, each by column. `formatters`: by column, what makes of its values what a table shows."""
+    """Return the rows of a frame, each by column. `formatters`: by column, the function that formats its values."""
     rows = [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
     return [{**row, **{name: make(row[name]) for name, make in formatters.items()}} for row in rows] if formatters else rows

@@ -1,4 +1,4 @@
-"""What the site is made of: the families that have something to show, their models, and the tables over all families."""
+"""The content of the site: the families with something to show, their models, and the tables over all families."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dtef_pipeline.text.natural_order import natural_order
 
 @dataclass(frozen=True)
 class FamilyEntry:
-    """A family that is on the site."""
+    """A family on the site."""
 
     site: FamilySite
     view: FamilyView
@@ -36,7 +36,7 @@ class FamilyEntry:
 
     @property
     def board(self) -> RankedBoard | None:
-        """The leaderboard of the front page."""
+        """The leaderboard for the front page."""
         return self.view.boards[0] if self.view.boards else None
 
     def name_board(self, board: RankedBoard | None) -> str:
@@ -48,20 +48,20 @@ class FamilyEntry:
         return replace(section, id=f"{self.name}-{section.id}", title=f"{self.site.title}: {section.title}")
 
     def find_board_row(self, model: str) -> BoardRow | None:
-        """A model's row of the first leaderboard that has it."""
+        """Return a model's row of the first leaderboard that has it."""
         return next((row for board in self.view.boards for row in board.rows if row.model == model), None)
 
     def part_title(self, part: str) -> str:
-        """What a partition is called, or a value of its first level."""
+        """Return the title of a partition or of a first-level value."""
         return self.view.part_titles.get(part) or self.site.part_words(part)
 
     def filter_model_rows(self, frame: pd.DataFrame, model: str) -> pd.DataFrame:
-        """The rows about a model of a table with `model` and `model_variant`."""
+        """Return a model's rows of a table with `model` and `model_variant`."""
         return frame[(frame["model"] == model) | (frame["model_variant"] == self.view.variants.get(model, model))]
 
 
 class SiteContents:
-    """Everything that pages read. Tables over all families are read once, each family's rows with its models named apart."""
+    """All data of the pages. Tables over all families are read once; the models of each family's rows are named apart."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> None:
         self.rows = StoredRows(connection)
@@ -78,11 +78,11 @@ class SiteContents:
         return (row for family in self.families for board in family.view.boards for row in board.rows)
 
     def list_families(self, model: str) -> list[FamilyEntry]:
-        """The families that have a model on a board."""
+        """Return the families that have a model on a board."""
         return [family for family in self.families if family.find_board_row(model)]
 
     def table(self, name: str, family: FamilyEntry) -> pd.DataFrame:
-        """A family's rows of a table over all families; a model of several variants is called by its variant. Empty without the table."""
+        """Return a family's rows of a table over all families, models with several variants named by variant. Empty without the table."""
         frame = self._read_rows(name, family.name)
         if "way" in frame and len(frame):
             frame = frame.assign(way=frame["way"].map(family.site.describe_watched_way))
@@ -98,7 +98,7 @@ class SiteContents:
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def comparisons(self, family: str) -> pd.DataFrame:
-        """The comparisons of a family's models, on items that are a fair test."""
+        """Return the comparisons of a family's models on items that are a fair test."""
         rows = self._read_rows("comparisons", family)
         return rows[rows["targets"].ne("all")] if len(rows) else rows
 
@@ -109,7 +109,7 @@ class SiteContents:
 
     @cached_property
     def drift(self) -> Mapping[str, pa.Table]:
-        """By family the verdicts on its series, with the way of asking in words."""
+        """The verdicts on each family's series, with the way of asking in words."""
         return {family.name: self._drift_of(family) for family in self.families}
 
     def _drift_of(self, family: FamilyEntry) -> pa.Table:
@@ -119,7 +119,7 @@ class SiteContents:
 
     @cached_property
     def drift_rows(self) -> Mapping[str, Sequence[StoredRow]]:
-        """The same as rows, in which a model of several variants is called by its variant."""
+        """The rows of `drift`; a model with several variants is named by its variant."""
         return {name: rename_variant_rows(table.to_pylist()) if len(table) else [] for name, table in self.drift.items()}
 
     @cached_property
@@ -144,14 +144,14 @@ class SiteContents:
 
     @cached_property
     def navigation(self) -> list[Link]:
-        """The links on top of every page."""
+        """The links at the top of every page."""
         pages = [("Models", "models/index.html"), ("Compare", "compare.html"), ("Drift", "drift.html")]
         pages += [("Data", "data.html"), ("Method", "method.html")]
         return [*(family.link for family in self.families), *(Link(*page) for page in pages)]
 
 
 def choose_shown_sites(connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> list[FamilySite]:
-    """Those of families that have something to show."""
+    """Return the families that have something to show."""
     rows = StoredRows(connection)
 
     def has_rows(table: str) -> bool:

@@ -1,4 +1,4 @@
-"""What was spent, as pages show it. A cost that nobody knows is unknown, and not zero."""
+"""Costs as pages show them. An unknown cost is unknown, not zero."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COST_COLUMNS = (
 
 
 def sum_costs(costs: pd.DataFrame, by: Sequence[str]) -> list[dict[str, Any]]:
-    """The sums of the table `costs` for each combination of the columns `by`, with what a thousand responses cost."""
+    """Sum the table `costs` for each combination of the columns `by`, with the cost of a thousand responses."""
     if not len(costs):
         return []
     sums = costs.groupby(list(by), dropna=False, sort=False)[_SUMMED].sum(min_count=1).reset_index()
@@ -33,7 +33,7 @@ def sum_costs(costs: pd.DataFrame, by: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def describe_costs(costs: pd.DataFrame) -> str:
-    """`$1.25 for 480 requests; 12 responses of unknown price.`"""
+    """Return a summary: `$1.25 for 480 requests; 12 responses of unknown price.`"""
     if not len(costs):
         return ""
     requests, n_unpriced = format_count(int(costs["calls"].sum()), "request"), int(costs["unpriced"].sum())

@@ -1,4 +1,4 @@
-"""The pages on data and on method: what was asked of whom, what was set aside, what it cost, and how numbers are made and read."""
+"""The pages on data and on method: requests, exclusions, costs, and how numbers are computed and read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _METHOD = (
 
 
 def data_page(contents: SiteContents) -> Page:
-    """What was asked of whom, quarantine and exposure of each family, and every cost."""
+    """Build the page of each family's requests, quarantine and exposure, and every cost."""
     sections = [section for family in contents.families for section in _build_family_sections(contents, family)]
     costs = contents.costs()
     n_answered = int(costs["answered"].sum()) if len(costs) else 0
@@ -49,7 +49,7 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry) -> Itera
 
 
 def build_method_page(contents: SiteContents) -> Page:
-    """How to read the numbers."""
+    """Build the page on reading the numbers."""
     general = Section("method", "All families", [Prose(_METHOD)])
     family_sections = [Section(family.name, family.site.title, [Prose(family.view.method)]) for family in contents.families]
     return Page(

@@ -1,4 +1,4 @@
-"""The page on drift: of each family the verdicts on its models, a timeline of each, and the judges on stored answers."""
+"""The drift page: verdicts on each family's models, their timelines, and the judges on stored answers."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _RULE_COLUMNS = (
 
 
 def drift_page(contents: SiteContents) -> Page:
-    """The page over all families."""
+    """Build the page over all families."""
     sections = [_build_family_section(contents, family) for family in contents.families]
     loud = [section for section, family in zip(sections, contents.families, strict=True) if _has_news(contents, family)]
     quiet = [section for section in sections if section not in loud]
@@ -104,7 +104,7 @@ def drift_page(contents: SiteContents) -> Page:
 
 
 def _quiet_section(sections: Sequence[Section], is_beside: bool) -> Section:
-    """The families without an alarm, each folded. `is_beside`: whether others have one."""
+    """Fold the families without an alarm. `is_beside`: whether others have one."""
     lines = Prose(_join_same_answers((section.title, section.answer) for section in sections if not section.blocks))
     folds = [Fold(f"{section.title}: {section.answer}", section.blocks) for section in sections if section.blocks]
     title = "Families without an alarm" if is_beside else "All families"
@@ -112,14 +112,14 @@ def _quiet_section(sections: Sequence[Section], is_beside: bool) -> Section:
 
 
 def _has_news(contents: SiteContents, family: FamilyEntry) -> bool:
-    """Whether a series of the family drifted or is on watch, or its judges are."""
+    """Return whether a series of the family, or its judges, drifted or are on watch."""
     judges = contents.rows.frame("judge_drift", {"family": family.name})
     verdicts = [*(row["verdict"] for row in contents.drift_rows[family.name]), *(judges["verdict"] if len(judges) else ())]
     return any(verdict in NEWS for verdict in verdicts)
 
 
 def describe_drifted(contents: SiteContents) -> str:
-    """Which series drifted, over all families."""
+    """Describe which series drifted, over all families."""
     alarms = [
         f"{row['model']} in {family.site.title}, {row['way']}"
         for family in contents.families
@@ -174,7 +174,7 @@ def _build_family_section(contents: SiteContents, family: FamilyEntry) -> Sectio
 
 
 def build_verdict_table(family: FamilyEntry, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """One row per series, the worst verdict first."""
+    """Build a table with one row per series, in the given order."""
     return Table("Verdict on each model", _VERDICT_COLUMNS, [_build_verdict_row(row, family.site.subject) for row in rows])
 
 
@@ -203,7 +203,7 @@ def _build_verdict_row(row: Mapping[str, Any], subject: Subject) -> dict[str, An
 
 
 def build_timelines(contents: SiteContents, family: FamilyEntry, rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
-    """The timelines of series: those that moved in sight, the others folded."""
+    """Yield the timelines of series: open for those that moved, folded for others."""
     series = contents.table("drift_series", family)
     if not len(series):
         return
@@ -219,7 +219,7 @@ def _select_series(series: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame
 
 
 def _build_timeline(row: Mapping[str, Any], snapshots: pd.DataFrame) -> Chart:
-    """A compared snapshot stands at the baseline's mean plus its paired difference, so that failed calls do not move it."""
+    """Plot a compared snapshot at the baseline's mean plus its paired difference, so that failed calls do not move it."""
     baseline = snapshots[snapshots["in_baseline"].eq(True) & snapshots["difference"].notna()]
     mean = float((baseline["score"] - baseline["difference"]).mean()) if len(baseline) else None
     points = []
@@ -235,7 +235,7 @@ def _build_timeline(row: Mapping[str, Any], snapshots: pd.DataFrame) -> Chart:
 
 
 def build_series_chart(series: pd.DataFrame) -> Chart:
-    """The scores of several series in one chart, a line each. Takes rows of `drift_series`."""
+    """Build one chart of several series, a line each, from rows of the table `drift_series`."""
     points = [
         {"at": row["snapshot"], "value": row["score"], "label": f"{row['model']}, {row['way']}"}
         for row in convert_to_rows(series)

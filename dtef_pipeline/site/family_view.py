@@ -1,4 +1,4 @@
-"""What a family shows on the site: its verdict, its leaderboards, what it says of each model, and its pages of details."""
+"""A family's content on the site: its verdict, its leaderboards, sections on each model, and detail pages."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class BoardRow(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[str, Any], score: Estimate, columns: Sequence[Column], model: str = "model") -> BoardRow:
-        """Of a stored row: its ranks, its note, whether it is a reference, and the values of further columns; `model`: where its name stands."""
+        """Build the row of a stored row: ranks, note, whether it is a reference, and further columns; `model`: the column with its name."""
         rank, low, high = (None if is_unknown(row.get(name)) else int(row[name]) for name in ("rank", "rank_low", "rank_high"))
         more = {column.name: row.get(column.name) for column in columns}
         return cls(row[model], score, rank, low, high, bool(row.get("is_reference")), row.get("note") or "", more)
 
 
 class Reference(NamedTuple):
-    """A value to read scores by, such as a ceiling."""
+    """A value for reading scores, such as a ceiling."""
 
     label: str
     value: float
@@ -49,7 +49,7 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True)
 class RankedBoard:
-    """Models that were measured alike, the best first."""
+    """Models that were measured alike, best first."""
 
     id: str
     title: str
@@ -65,7 +65,7 @@ class RankedBoard:
 
     @property
     def models(self) -> list[BoardRow]:
-        """Its ranked models, the best first."""
+        """The ranked models, best first."""
         return sorted(
             (row for row in self.rows if not row.is_reference and row.rank is not None), key=lambda row: row.rank or 0
         )
@@ -86,14 +86,14 @@ ITEM_COLUMNS = ("model", "item", "label", "page", "score")
 
 
 def format_asking_way(row: Mapping[str, Any]) -> str:
-    """The values of the columns that tell ways of asking apart."""
+    """Return the values of the columns that identify ways of asking."""
     values = (row.get(name) for name in ("first_level", "context_level", "condition", "metric"))
     return " · ".join(str(value) for value in values if not is_unknown(value))
 
 
 @dataclass(frozen=True)
 class FamilyView:
-    """What one family shows, made of its tables."""
+    """The content of one family, computed from its tables."""
 
     verdict: str
     """What was found, in one sentence with numbers."""
@@ -121,7 +121,7 @@ class FamilyView:
     """How the models of a row of `comparisons` were asked, in words."""
 
     def name_of(self, model: str, variant: str) -> str:
-        """What a model of a table is called on the boards."""
+        """Return the name on the boards of a model in a table."""
         return self._names.get(variant, model)
 
     @cached_property

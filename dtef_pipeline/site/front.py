@@ -1,4 +1,4 @@
-"""The front page: what was found in each family, models by families, what changed, drift alarms, costs, and where the numbers come from."""
+"""The front page: findings of each family, models by families, changes, drift alarms, and costs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AGAIN = Column(
 
 
 def build_front_page(contents: SiteContents) -> Page:
-    """The first page of the site."""
+    """Build the first page of the site."""
     families = contents.families
     cards = [
         {
@@ -43,7 +43,7 @@ def build_front_page(contents: SiteContents) -> Page:
 
 
 def _build_models_section(contents: SiteContents) -> Section:
-    """Models down, families across: rank and score with interval. There is no mean over families."""
+    """Build the table of models by families: rank and score with interval. There is no mean over families."""
     columns = [Column("model", "Model", "model")]
     for family in contents.families:
         title = family.site.title
@@ -70,7 +70,7 @@ def _build_model_row(contents: SiteContents, name: str) -> dict[str, Any]:
 
 
 def _build_changes_section(contents: SiteContents) -> Section:
-    """How the mean of each model moved between its last two snapshots."""
+    """List how the mean of each model changed between its last two snapshots."""
     rows = [row for family in contents.families for row in _iterate_last_changes(contents, family)]
     rows.sort(key=lambda row: -abs(row["change"]))
     columns = (

@@ -1,4 +1,4 @@
-"""The leaderboards of a family: models ranked among models, baselines and ceilings as lines, an interval chart beside the table."""
+"""A family's leaderboards: models ranked among models, baselines and ceilings as lines, an interval chart beside the table."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _RANK_COLUMNS = (
 
 
 def build_leaderboard_page(family: FamilyEntry) -> Page:
-    """The page of a family: its verdict, its leaderboards, and what else it shows."""
+    """Build the page of a family: its verdict, its leaderboards, and its further sections."""
     boards = [build_board_section(board) for board in family.view.boards]
     return Page(board_page(family.name), family.site.title, family.view.verdict, [*boards, *family.view.sections])
 
 
 def build_board_section(board: RankedBoard) -> Section:
-    """One leaderboard: chart and table side by side."""
+    """Build one leaderboard: chart and table side by side."""
     title = board.title or "Leaderboard"
     return Section(board.anchor, title, [board_block(board)], how=board.how)
 
 
 def board_block(board: RankedBoard) -> TemplateBlock:
-    """A board as table and chart."""
+    """Build a board as table and chart."""
     values = {
         "table": build_board_table(board),
         "chart": build_interval_chart(board, "Scores, with 95% intervals where there are any"),
@@ -38,7 +38,7 @@ def board_block(board: RankedBoard) -> TemplateBlock:
 
 
 def build_board_table(board: RankedBoard) -> Table:
-    """The rows of a board; those of references are shown when the reader asks for them."""
+    """Build the rows of a board; references are shown on request."""
     columns = [
         Column("model", "Model", "model"),
         *(_RANK_COLUMNS if board.is_contest else ()),
@@ -64,7 +64,7 @@ def _build_table_row(row: BoardRow) -> dict[str, Any]:
 
 
 def build_interval_chart(board: RankedBoard, caption: str) -> Chart:
-    """Scores with their intervals, the best first; references are lines."""
+    """Chart scores with their intervals, in board order; references are lines."""
     rows = [row for row in board.rows if not row.is_reference and not is_unknown(row.score)][:MOST_IN_CHART]
     return Chart(
         "intervals",
@@ -75,7 +75,7 @@ def build_interval_chart(board: RankedBoard, caption: str) -> Chart:
 
 
 def _build_lines(board: RankedBoard, most: int = 3) -> list[dict[str, Any]]:
-    """The board's own lines, then baselines, the highest first: more would hide the dots."""
+    """Return the board's own lines, then baselines, highest first, up to `most`: more would hide the dots."""
     lines = {line.label: line.value for line in board.references}
     baselines = [(row.model, row.score.value) for row in board.rows if row.is_reference and not is_unknown(row.score)]
     for name, value in sorted(baselines, key=lambda pair: -(pair[1] or 0)):

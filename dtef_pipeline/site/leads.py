@@ -1,4 +1,4 @@
-"""Where a model is better and worse than the others: the parts of a board by its lead over the mean of the other models."""
+"""Strengths and weaknesses of a model: parts of a board by its lead over the mean of the other models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS_OF_LEAD = (
 
 
 def compare_with_others(scores: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Scored rows with `others` (mean of the other models; NaN without any), `lead` and `of`. `keys`: what models are compared on."""
+    """Return scored rows with `others` (mean of the other models; NaN without any), `lead` and `of`. `keys`: the compared parts."""
     rows = scores[scores["score"].notna()].copy()
     total, n = (rows.groupby(list(keys), dropna=False)["score"].transform(how) for how in ("sum", "count"))
     rows["others"] = (total - rows["score"]) / (n - 1).where(n > 1)
@@ -30,12 +30,12 @@ def compare_with_others(scores: pd.DataFrame, keys: Sequence[str]) -> pd.DataFra
 
 
 def first_and_last(rows: Sequence[Any], n: int = _SHOWN_AT_EACH_END) -> list[Any]:
-    """The first `n` rows and the last `n`, or all where there are no more."""
+    """Return the first `n` rows and the last `n`, or all if there are no more."""
     return [*rows[:n], *rows[max(n, len(rows) - n) :]]
 
 
 def leads_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str, Any]]) -> Section:
-    """Rows as of `compare_with_others`, the largest lead first, each with its `part`, a link. The best and the worst stand at the top."""
+    """Build a section from rows of `compare_with_others`, largest lead first, with `part`, a link. Best and worst are at the top."""
     if not rows:
         return Section(id, title, [])
     best, worst = rows[0], rows[-1]

@@ -1,4 +1,4 @@
-"""What stands in every file of the site, so that a file is known to be written here."""
+"""Marks in every file of the site, which identify files written by dtef."""
 
 PAGE_MARK = '<meta name="generator" content="dtef">'
 """In every page."""

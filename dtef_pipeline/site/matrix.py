@@ -1,4 +1,4 @@
-"""A matrix: rows against columns, each cell on a scale with a bad and a good end."""
+"""A matrix: rows against columns, with each cell on a scale from bad to good."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EDGE = 1e-9
 
 
 class Cell(NamedTuple):
-    """One cell; a value of None or NaN is not known."""
+    """One cell; a value of None or NaN is unknown."""
 
     value: float | None
     mark: str = ""
@@ -25,7 +25,7 @@ class Cell(NamedTuple):
 
 
 class MatrixRow(NamedTuple):
-    """A row of cells; without cells it is a heading of the rows beneath it."""
+    """A row of cells; without cells it is a heading for the rows below it."""
 
     head: str | Link
     cells: Sequence[Cell | None] = ()
@@ -41,7 +41,7 @@ def matrix(
     ends: tuple[str, str],
     scale: tuple[float, float] = (0.0, 1.0),
 ) -> TemplateBlock:
-    """The block. `ends`: what the least and the greatest value of the `scale` say, such as `0: not met` and `1: met in full`."""
+    """Build the block. `ends`: meaning of the least and the greatest value of the `scale`, such as `0: not met` and `1: met in full`."""
     body = [{"head": row.head, "notes": row.notes, "cells": [_format_cell(cell, *scale) for cell in row.cells]} for row in rows]
     values = {"caption": caption, "corner": corner, "columns": columns, "rows": body, "ends": ends}
     return TemplateBlock("matrix.html.j2", values)

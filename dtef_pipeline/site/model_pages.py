@@ -1,4 +1,4 @@
-"""A page for each model over all families, and the list of them."""
+"""A page for each model over all families, and their list."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _OPPOSITE = {"better": "worse", "worse": "better"}
 
 
 def model_pages(contents: SiteContents) -> Iterator[Page]:
-    """The list of models, then the page of each."""
+    """Yield the list of models, then the page of each."""
     yield _list_of_models(contents)
     for name, path in contents.model_paths.items():
         yield _build_model_page(contents, name, path)
@@ -105,7 +105,7 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
 
 
 def _build_comparisons_table(contents: SiteContents, family: FamilyEntry, name: str) -> Table:
-    """Every comparison with another model or a baseline, seen from this model."""
+    """List every comparison with another model or a baseline, seen from this model."""
     comparisons = contents.comparisons(family.name)
     variant = family.view.variants.get(name, name)
     rows = []

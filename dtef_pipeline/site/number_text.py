@@ -1,4 +1,4 @@
-"""Numbers as pages write them."""
+"""Number formats of pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SCORE_DIGITS = 3
 
 
 def show(value: Any, kind: Kind = "text") -> str:
-    """A value as text: numbers by the digits that their interval allows, else by their kind; an unknown one is a dash."""
+    """Return a value as text: numbers with digits by kind or, for estimates, interval; unknown values as a dash."""
     if is_unknown(value):
         return UNKNOWN
     if isinstance(value, Estimate):
@@ -25,7 +25,7 @@ def show(value: Any, kind: Kind = "text") -> str:
 
 
 def show_interval(value: Estimate, kind: Kind = "text") -> str:
-    """`0.712 to 0.768`; empty where it has none."""
+    """Return the interval, `0.712 to 0.768`, or an empty text."""
     if is_unknown(value.low) or is_unknown(value.high) or is_unknown(value.value):
         return ""
     places, sign = _count_digits(value, kind), "+" if kind == "signed" else ""

@@ -1,4 +1,4 @@
-"""Where pages lie. What a page is about has a name that anyone may have written; a file name is plain whatever it holds."""
+"""Paths of pages. Names of their subjects may be arbitrary; file names are always plain."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ _HASH_DIGITS = 12
 
 
 def board_page(family: str) -> str:
-    """The page of a family's leaderboards."""
+    """Return the page of a family's leaderboards."""
     return f"{family}/index.html"
 
 
 def build_model_address(name: str) -> str:
-    """The page of a model, by its name alone, so that every family can lead to it; names that differ only in case have two pages."""
+    """Return the page of a model, from its name only, so that every family can link to it; names that differ in case have two pages."""
     is_its_own = _is_plain(name) and name == name.lower()
     return f"models/{name if is_its_own else f'{_simplify_name(name)}-{_hash(name)}'}.html"
 
 
 def address_id(*parts: object) -> str:
-    """What something is called in addresses: a hash of what it is, so that a link still finds it when more stands before it."""
+    """Return an id for addresses: a hash of the content, so that links still work when more content precedes it."""
     return digest("address", *parts)[:_HASH_DIGITS]
 
 
 def state_address(page: str, **state: str) -> str:
-    """A page in a state that its script restores: `qa/suites/mmlu.html#item=anatomy%2F7`."""
+    """Return the address of a page in a state that its script restores: `qa/suites/mmlu.html#item=anatomy%2F7`."""
     return f"{page}#{urlencode(state, quote_via=quote, safe='')}"
 
 
 def choose_file_names(ids: Iterable[str]) -> dict[str, str]:
-    """A file name without its ending for each id: the id, or where it is no plain name, or would be another's on a disk that ignores case,
-    what is plain of it with a hash."""
+    """Return a file name without extension for each id: the id, or its plain part with a hash if it is not plain or conflicts on a
+    case-insensitive disk.
+    """
     ids = list(dict.fromkeys(ids))
     counts = Counter(name.lower() for name in ids)
     return {

@@ -1,4 +1,4 @@
-"""What reviewers prefer: strengths of players by votes on pairs of responses, beside automated metrics."""
+"""Preferences of reviewers: strengths of players by votes on pairs of responses, beside automated metrics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PREFERENCE_PAGE = "preference.html"
 
 
 class FamilyNames(NamedTuple):
-    """What the responses of a family that were voted on are called."""
+    """Display names for a family whose responses were voted on."""
 
     title: str
     part: Callable[[str], str] = str
@@ -31,7 +31,7 @@ class FamilyNames(NamedTuple):
     """Of a metric that preference is compared with."""
 
     def metric_of_part(self, metric: str) -> str:
-        """`Short letters: hybrid score` of `letters: hybrid score`."""
+        """Name a metric by its partition: `Short letters: hybrid score` for `letters: hybrid score`."""
         part, colon, tail = metric.partition(": ")
         words = self.metric(metric)
         return f"{self.part(part)}: {tail}" if colon and words == metric else words
@@ -70,9 +70,9 @@ _METRIC_COLUMNS = (
 def preference_page(
     connection: duckdb.DuckDBPyConnection, metrics: Mapping[str, Sequence[MetricSource]], names: Mapping[str, FamilyNames]
 ) -> Page | None:
-    """The page over all families whose responses were voted on; None: there are no votes.
+    """Build the page over all families whose responses were voted on; return None without votes.
 
-    By family: `metrics`, what votes are compared with; `names`, what it and its parts are called.
+    By family: `metrics`, what votes are compared with; `names`, names of it and its parts.
     """
     if not has_votes(connection):
         return None
@@ -94,14 +94,14 @@ def preference_page(
 
 
 def has_votes(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether there is something to show on the page."""
+    """Return whether the page has something to show."""
     return bool(len(StoredRows(connection).frame("preference_scores")))
 
 
 def build_preference_sections(
     connection: duckdb.DuckDBPyConnection, family: str, metrics: Sequence[MetricSource], names: FamilyNames
 ) -> list[Section]:
-    """A section for each fit over a whole family: people first, then each judge; single partitions are folded in it."""
+    """Build a section for each fit over a whole family: people first, then each judge, with single partitions folded."""
     rows = StoredRows(connection)
     scores = rows.frame("preference_scores", {"family": family})
     if not len(scores):
@@ -126,7 +126,7 @@ def build_preference_sections(
 
 
 def shorten_player_names(players: Collection[str]) -> dict[str, str]:
-    """Players without the settings of their models, as in `gpt-4.1[temperature=0]`, where nobody else has that name."""
+    """Strip the settings of models from player names, as in `gpt-4.1[temperature=0]`, if names stay distinct."""
     short = {player: (player.rpartition("[")[0] if player.endswith("]") else player) or player for player in players}
     times = Counter(short.values())
     return {player: name if times[name] == 1 else player for player, name in short.items()}
@@ -164,7 +164,7 @@ def _build_strength_row(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _read_metrics(rows: StoredRows, sources: Sequence[MetricSource]) -> pd.DataFrame:
-    """BESIDE_METRIC of all metrics whose tables are there."""
+    """Return BESIDE_METRIC of all metrics whose tables exist."""
     columns = ", ".join(BESIDE_METRIC)
     usable = [source for source in sources if all(map(rows.has, source.tables))]
     tables = [rows.connection.sql(f"SELECT {columns} FROM ({source.query}) ORDER BY ALL").df() for source in usable]
@@ -173,7 +173,7 @@ def _read_metrics(rows: StoredRows, sources: Sequence[MetricSource]) -> pd.DataF
 
 
 def _compare_metrics(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `compare_with_metrics` of one fit; the scores of judges are one more metric beside people's."""
+    """Return `compare_with_metrics` of one fit; judges' scores are one more metric beside people's."""
     if not len(fit):
         return pd.DataFrame()
     partition, kind = str(fit["partition"].iloc[0]), str(fit["reviewer_kind"].iloc[0])

@@ -1,4 +1,4 @@
-"""Templates become files: HTML with everything escaped, data as scripts, and what all pages share."""
+"""Rendering of files: HTML with everything escaped, data as scripts, and shared files."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _BLOCK_KINDS = {Table: "table", Chart: "chart", Prose: "prose", Fold: "fold", Te
 
 @cache
 def environment() -> Environment:
-    """The templates of `site/templates`. Everything is escaped, what cannot be seen is made visible, and a name that is not there is an error.
+    """Return the environment of `site/templates`: everything is escaped, invisible characters are shown, and undefined names are errors.
 
-    A field of a form sends its value back: there `| e` escapes it alone.
+    A form field sends its value back, so use `| e` there, which only escapes.
     """
     env = Environment(
         loader=PackageLoader("dtef_pipeline.site"),
@@ -76,12 +76,12 @@ def environment() -> Environment:
 
 
 def render_script_json(value: Any) -> Markup:
-    """JSON that can stand in a script element: whatever its texts say, they cannot end the element or begin another."""
+    """Return JSON for a script element; its texts can neither end the element nor begin another."""
     return Markup(_format_json(value).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704
 
 
 def _format_json(value: Any) -> str:
-    """JSON of a value; NaN, NA and infinities are null."""
+    """Return a value as JSON; NaN, NA and infinities become null."""
     write = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         return write(value)
@@ -94,7 +94,7 @@ def _finalize(value: Any) -> Any:
 
 
 def _format_code(text: str) -> Markup:
-    """Our own words, escaped, with what stands in backticks as code."""
+    """Return our own text escaped, with text in backticks as code."""
     escaped = str(Markup.escape(make_visible(text)))
     return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", escaped))  # noqa: S704
 
@@ -106,7 +106,7 @@ def _link_chart(chart: Chart, model_paths: Mapping[str, str]) -> dict[str, Any]:
 
 
 def render_page(page: Page, shared: Mapping[str, Any]) -> str:
-    """The HTML of a page. `shared`: what all pages show, such as the families in the navigation."""
+    """Render a page as HTML. `shared`: values for all pages, such as the families in the navigation."""
     root = "../" * page.path.count("/")
     sections = drop_empty_sections(page.sections)
     has_charts = _has_chart([section.blocks for section in sections]) or _has_chart(page.values)
@@ -115,7 +115,7 @@ def render_page(page: Page, shared: Mapping[str, Any]) -> str:
 
 
 def _has_chart(value: Any) -> bool:
-    """Whether there is a chart with rows anywhere in blocks or values."""
+    """Return whether blocks or values contain a chart with rows."""
     match value:
         case Chart():
             return bool(value.rows)
@@ -132,13 +132,13 @@ def _has_chart(value: Any) -> bool:
 
 
 def render_data(data: DataFile) -> str:
-    """The script of a data file: its JSON, compressed, under its path."""
+    """Return the script of a data file: its JSON, compressed, under its path."""
     payload = base64.b64encode(gzip.compress(_format_json(data.value).encode(), compresslevel=6, mtime=0)).decode()
     return f'{SCRIPT_MARK}dtef.receive("{data.path}","{payload}");\n'
 
 
 def static_files() -> Iterator[tuple[str, str]]:
-    """(path, text) of the files that all pages share: style, scripts, chart definitions and the chart library."""
+    """Yield (path, text) of the files that all pages share: style, scripts, chart definitions and the chart library."""
     # It loads Altair, which commands and servers without a chart need not wait for.
     from dtef_pipeline.site.charts import CHARTS, chart_definition
 
@@ -152,7 +152,7 @@ def static_files() -> Iterator[tuple[str, str]]:
 
 @cache
 def _chart_library() -> str:
-    """Made once in a process: it takes more than a second."""
+    """Build the library, once per process: it takes more than a second."""
     import vl_convert
 
     library: str = vl_convert.javascript_bundle(_WHOLE_LIBRARY)

@@ -1,4 +1,4 @@
-"""Any two models side by side: the difference with its interval, and item by item where one beats the other."""
+"""Any two models side by side: the difference with its interval, and which is better item by item."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtef_pipeline.text.quantity_words import format_count
 
 
 def compare_pages(contents: SiteContents) -> Iterator[Page | DataFile]:
-    """The page with the choice of models, and for each family the data of each model."""
+    """Yield the page with the choice of models, and for each family the data of each model."""
     names, files = list(contents.model_paths), choose_file_names(contents.model_paths)
     families = [_build_manifest(contents, entry, files) for entry in contents.families]
     answer = f"Choose two of {format_count(len(names), 'model')}: the difference, and where one beats the other."
@@ -29,7 +29,7 @@ def compare_pages(contents: SiteContents) -> Iterator[Page | DataFile]:
 
 
 def _build_manifest(contents: SiteContents, family: FamilyEntry, files: dict[str, str]) -> dict[str, Any]:
-    """What the script knows before it loads anything: tested differences, and where each model's scores of items lie."""
+    """Build the script's initial data: tested differences, and the files of each model's item scores."""
     comparisons = contents.comparisons(family.name)
     tests = [
         [
@@ -54,7 +54,7 @@ def _build_manifest(contents: SiteContents, family: FamilyEntry, files: dict[str
 
 
 def _build_data_files(family: FamilyEntry, files: dict[str, str]) -> Iterator[DataFile]:
-    """The items with their words and pages, once; then each model's scores by the place of the item."""
+    """Yield the items with labels and pages, once; then each model's scores by item position."""
     scores = family.view.item_scores
     items = scores.drop_duplicates("item")[["item", "label", "page"]].reset_index(drop=True)
     if not len(items):

@@ -1,4 +1,4 @@
-"""Verdicts of leaderboards in one sentence with numbers."""
+"""Leaderboard verdicts in one sentence with numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dtef_pipeline.site.number_text import show, show_interval
 
 
 def describe_best_of_models(board: RankedBoard, verb: str = "scores") -> str:
-    """`gpt-4.1 scores best of 3 models: 0.81 (0.78 to 0.84); next is o3, 0.79, and the intervals overlap.` `verb`: the verb."""
+    """Return `Best of 3 models: gpt-4.1 scores 0.810 (0.780 to 0.840); next is o3, 0.790; tests do not separate the two.`"""
     models = board.models
     if not models:
         return "No model is ranked yet."

@@ -1,6 +1,6 @@
-"""A page on which a reviewer without a server votes on pairs: one file, no network, and nothing in it but what a reviewer may see.
+"""A page for voting on pairs without a server: one file, no network, and only content that reviewers may see.
 
-Texts of models are data of the page: the script sets them as text, and no other script or style is allowed to run (the page's own policy).
+Model texts are data of the page: the script sets them as text, and the page's policy blocks all other scripts and styles.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dtef_pipeline.text.visible import make_visible
 
 
 def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
-    """The page of these pairs for one reviewer, whose votes it hands out as lines for `dtef import votes`."""
+    """Render the page of these pairs for one reviewer; it exports votes as lines for `dtef import votes`."""
     style, script = _read_static("static/site.css") + vote_style(), _read_static("templates/vote_page.js")
     key = f"dtef-votes-{digest(reviewer_id, *(pair.pair_id for pair in pairs))}"
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
@@ -47,7 +47,7 @@ def _make_pair_visible(pair: BlindedPair) -> dict[str, str]:
 
 
 def vote_style() -> str:
-    """The rules of two texts and a bar to vote with, behind those of the site."""
+    """Return the styles of the two texts and the voting bar, added after the site's."""
     return _read_static("templates/vote_page.css")
 
 
@@ -56,5 +56,5 @@ def _read_static(path: str) -> str:
 
 
 def _hash(content: str) -> str:
-    """How a policy names the one script or style that may stand in the page."""
+    """Return the policy's name for the only script or style allowed in the page."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

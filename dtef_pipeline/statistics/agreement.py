@@ -1,7 +1,6 @@
-"""How far several judges agree about the same units: Krippendorff's alpha of numbers, with an interval by whole clusters of units.
+"""Agreement of several judges about the same units: Krippendorff's alpha of numbers, with an interval by whole clusters of units.
 
-General: it knows values, units and clusters, nothing of any family. A **unit** is what several judges gave a value to, a **cluster** units that
-are not independent.
+A **unit** is what several judges rated, a **cluster** is a set of dependent units.
 
 Source: Krippendorff (2004), Content Analysis, 11.3, with the squared difference of two values (interval metric); the jackknife of whole
 clusters (Miller 1974) on the scale log(1 - alpha), on which an alpha near 1 is less skewed.
@@ -30,16 +29,16 @@ _DISTINCT_AT_MOST = 200
 
 
 def grade_alpha(alpha: float) -> str:
-    """What an alpha allows: `reliable`, `tentative`, `unreliable`; empty where there is none (NaN)."""
+    """Return the grade of an alpha: `reliable`, `tentative`, `unreliable`, or empty for NaN."""
     if np.isnan(alpha):
         return ""
     return "reliable" if alpha >= RELIABLE else "tentative" if alpha >= TENTATIVE else "unreliable"
 
 
 def alpha(values: npt.ArrayLike, units: npt.ArrayLike) -> float:
-    """Krippendorff's alpha: 1 is agreement, 0 what chance makes, below 0 is worse than chance. NaN where no unit has two values.
+    """Return Krippendorff's alpha: 1 is agreement, 0 is chance, negative is worse than chance. NaN if no unit has two values.
 
-    `values` (n,): numbers, NaN where a judge gave none. `units` (n,): what each is about, equal for the same unit.
+    `values` (n,): numbers, NaN if a judge gave none. `units` (n,): equal for the same unit.
     """
     codes = pd.factorize(np.asarray(units))[0]
     table = agreement(values, codes, np.zeros(len(codes), dtype=np.int64))
@@ -54,17 +53,17 @@ def agreement(
     *,
     noun: str = "cluster",
 ) -> pd.DataFrame:
-    """One row per group, in the order of the groups' codes, of the values of each; one row in all where no `groups` are given.
+    """Return one row per group, in the order of the groups' codes; one row in all without `groups`.
 
-    `values` (n,): numbers, NaN where a judge gave none. `units`, `clusters`, `groups` (n,): codes, whole numbers from 0 on; a unit lies in one
-    cluster and one group. Columns: `group`, `alpha` (at most 1; NaN without pairs; 1 where all values are equal), `low` and `high` (95 %, NaN
-    below 5 clusters or where values differ in one at most), `n_units` and `n_values` (of units with two values or more),
-    `n_clusters`, `reason` (why there is no alpha, or no interval), in which a cluster is called by the `noun`.
+    `values` (n,): numbers, NaN if a judge gave none. `units`, `clusters`, `groups` (n,): codes, whole numbers from 0; a unit belongs to one
+    cluster and one group. Columns: `group`, `alpha` (at most 1; NaN without pairs; 1 if all values are equal), `low` and `high` (95 %, NaN
+    below 5 clusters or if values differ in at most one), `n_units` and `n_values` (of units with two values or more), `n_clusters`,
+    `reason` (why there is no alpha or interval; `noun` names a cluster).
 
     With m a unit's values, n all values in such units, d the difference of two: alpha = 1 - (n - 1) sum over units of [sum over pairs of
-    d^2 / (m - 1)] / [sum over all pairs of d^2]. Both sums are kept by cluster, the second as counts of each value, so that a cluster is left
-    out by subtraction. With s the jackknife's standard error of log(1 - alpha), 1 - alpha has the interval (1 - alpha) exp(-+ t s), t with the
-    `degrees_of_freedom` of clusters with so many values. Raises ConfigError for arrays of unequal length or more than 200 distinct values.
+    d^2 / (m - 1)] / [sum over all pairs of d^2]. Both sums are stored by cluster, the second as counts of each value, so that a cluster is
+    left out by subtraction. With s the jackknife's standard error of log(1 - alpha), 1 - alpha has the interval (1 - alpha) exp(-+ t s), t
+    with the `degrees_of_freedom` of such clusters. Raises ConfigError for arrays of unequal length or more than 200 distinct values.
     """
     numbers, unit, cluster, group = _check_units(values, units, clusters, groups)
     names = np.unique(group)
@@ -117,7 +116,7 @@ def _compute_group_agreement(name: int, table: _Units, noun: str) -> dict[str, o
 
 
 def _alphas(sums: Floats, squares: Floats) -> Floats:
-    """(rows,) from (rows, 1 + values): the disagreement within units, and how often each value was given."""
+    """Return (rows,) alphas from (rows, 1 + values): the disagreement within units, and the count of each value."""
     within, counts = sums[:, 0], sums[:, 1:]
     total = counts.sum(axis=1)
     among_all = ((counts @ squares) * counts).sum(axis=1) / 2

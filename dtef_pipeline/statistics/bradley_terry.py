@@ -1,7 +1,6 @@
-"""Scores of players from comparisons of two at a time (Bradley & Terry 1952), by maximum likelihood, with their errors.
+"""Scores of players from paired comparisons (Bradley & Terry 1952), by maximum likelihood, with their errors.
 
-General: it knows players by number and clusters of rows, nothing of any family. A player i beats j with probability
-exp(beta_i) / (exp(beta_i) + exp(beta_j)). Where there is no finite answer, none is given.
+Player i beats j with probability exp(beta_i) / (exp(beta_i) + exp(beta_j)). Scores without a finite maximum are NaN.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _FLAT = 1e-10
 
 @dataclass(frozen=True, slots=True)
 class PairedOutcomes:
-    """What came of comparisons of two players; arrays of (rows,) unless it is said otherwise."""
+    """Outcomes of comparisons of two players; arrays are (rows,) unless stated otherwise."""
 
     players: int
     left: Codes
@@ -53,7 +52,7 @@ class PairedOutcomes:
     """On what it was made, from 0; None: not known."""
 
     def where(self, rows: Flags) -> PairedOutcomes:
-        """The rows that are true in `rows` (rows,)."""
+        """Return the rows that are true in `rows` (rows,)."""
         return PairedOutcomes(
             self.players,
             self.left[rows],
@@ -69,7 +68,7 @@ class PairedOutcomes:
 
 @dataclass(frozen=True, slots=True)
 class StrengthFit:
-    """Scores and all that errors are made of. NaN: no finite value; `no_answer` says why of each player, in one word."""
+    """Scores and the basis of their errors. NaN: no finite value; `no_answer` gives the reason for each player, in one word."""
 
     beta: Floats
     """(players,) in logits, 0 on average over each component; higher is better."""
@@ -104,19 +103,19 @@ class StrengthFit:
 
     @property
     def model_errors(self) -> Floats:
-        """(parameters,) standard errors as if every comparison were independent and the model were true; NaN where there is no score."""
+        """(parameters,) standard errors as if every comparison were independent and the model true; NaN without a score."""
         variance = np.diag(self.inverse)
         return np.where(variance > 0, np.sqrt(np.abs(variance)), np.nan)
 
 
 def fit_strengths(outcomes: PairedOutcomes, *, ties: Ties = "half", l2: float = 0.0) -> StrengthFit:
-    """The betas that make the outcomes most likely, and with `ties` davidson also nu.
+    """Fit the betas that maximize the likelihood, and with `ties` davidson also nu.
 
-    `ties`: half a win for each player, by Davidson's model (1970), or dropped. `l2` is the penalty of l2 * sum(beta^2), a normal prior of
-    variance 1 / (2 l2): with it all betas are finite. Without, a component has finite betas if each of its players can be reached from
-    each by "beat or tied"; with nu or covariates there must also be no direction in which these and the betas grow without end. A
-    component without is left out, and of the others nothing changes (with nu: it is made of the others). Raises ConfigError for an
-    unknown way with ties and a negative or infinite penalty.
+    `ties`: half a win for each player, Davidson's model (1970), or dropped. `l2` is the penalty l2 * sum(beta^2), a normal prior of
+    variance 1 / (2 l2), which makes all betas finite. Without it, a component has finite betas if each of its players can be reached from
+    each by "beat or tied"; with nu or covariates there must also be no direction in which these and the betas grow without end. A component
+    without finite betas is left out and does not affect the others (nu is fitted to the others). Raises ConfigError if `ties` is unknown or
+    the penalty is negative or infinite.
     """
     if ties not in TIES:
         raise ConfigError(f"ties {ties!r}: allowed: {', '.join(TIES)}")
@@ -138,7 +137,7 @@ def fit_strengths(outcomes: PairedOutcomes, *, ties: Ties = "half", l2: float = 
 
 
 def _find_fault(rows: PairedOutcomes, component: Codes, has_theta: bool, l2: float) -> str:
-    """Why nu or the coefficients leave no finite answer, in one word; empty where they do."""
+    """Return why nu or the coefficients have no finite maximum, in one word; empty if they have."""
     if not len(rows.left) or not (has_theta or rows.covariates.size):
         return ""
     distinct = _merge_equal_rows(rows)
@@ -150,28 +149,28 @@ def _find_fault(rows: PairedOutcomes, component: Codes, has_theta: bool, l2: flo
 
 
 def _has_mutual_wins(distinct: PairedOutcomes) -> bool:
-    """Whether two players beat each other: wins that no score explains hold nu down."""
+    """Return whether two players beat each other: wins that no score explains bound nu."""
     wins = distinct.where(distinct.outcome != 0)
     pairs = wins.left * wins.players + wins.right
     return len(np.unique(pairs)) < len(pairs)
 
 
 def list_better_and_worse(rows: PairedOutcomes) -> tuple[Codes, Codes]:
-    """Who beat or tied whom; a tie stands in both directions."""
+    """Return who beat or tied whom; a tie is listed in both directions."""
     wins, losses = rows.outcome >= 0, rows.outcome <= 0
     better = np.concatenate([rows.left[wins], rows.right[losses]])
     return better, np.concatenate([rows.right[wins], rows.left[losses]])
 
 
 def _has_finite_betas(rows: PairedOutcomes, component: Codes) -> Flags:
-    """(players,) whether the component of each is strongly connected."""
+    """Return (players,) whether each player's component is strongly connected."""
     group = number_strong_groups(rows.players, *list_better_and_worse(rows))
     of_both = np.unique(np.stack([component, group]), axis=1)
     return np.asarray(np.bincount(of_both[0], minlength=rows.players)[component] == 1)
 
 
 def _build_constraints(rows: PairedOutcomes, has_theta: bool, *, fixed: bool) -> Floats:
-    """Of each row what must not fall, by betas, coefficients and theta; `fixed`: the betas do not move, because a prior holds them."""
+    """Return what must not fall in each row, by betas, coefficients and theta; `fixed`: betas do not move, because a prior bounds them."""
     apart = np.column_stack(
         [np.zeros((len(rows.left), rows.players)), rows.covariates, np.zeros((len(rows.left), int(has_theta)))]
     )
@@ -188,7 +187,7 @@ def _build_constraints(rows: PairedOutcomes, has_theta: bool, *, fixed: bool) ->
 
 
 def _merge_equal_rows(rows: PairedOutcomes) -> PairedOutcomes:
-    """The same likelihood in fewer rows: equal comparisons as one, whoever made them."""
+    """Merge equal comparisons, regardless of who made them; the likelihood is the same."""
     if rows.covariates.size:
         return rows
     swap = rows.left > rows.right
@@ -204,7 +203,7 @@ def _merge_equal_rows(rows: PairedOutcomes) -> PairedOutcomes:
 
 
 class _Newton:
-    """Newton's method on the logarithm of the likelihood, with steps that are halved until they rise."""
+    """Newton's method on the log-likelihood, with steps that are halved until they rise."""
 
     def __init__(self, rows: PairedOutcomes, component: Codes, has_theta: bool, l2: float) -> None:
         self.rows, self.has_theta, self.l2 = rows, has_theta, l2
@@ -230,7 +229,7 @@ class _Newton:
         return self.at[self.rows.players : self.rows.players + self.rows.covariates.shape[1]]
 
     def converge(self) -> bool:
-        """Moves to the maximum; whether it was reached."""
+        """Move to the maximum; return whether it was reached."""
         for _ in range(_MOST_STEPS):
             terms = self.terms(self.rows)
             try:
@@ -247,7 +246,7 @@ class _Newton:
         return False
 
     def has_one_maximum(self) -> bool:
-        """Whether every parameter is identified: apart from shifts of the means, no change of parameters leaves all rows unchanged."""
+        """Return whether every parameter is identified: except for shifts of the means, every change of parameters changes some row."""
         information = self.information(self.terms(self.rows))
         if (np.diag(information)[self.rows.players :] <= 0).any():
             return False
@@ -256,14 +255,14 @@ class _Newton:
         return bool(np.linalg.eigvalsh(matrix / np.outer(scale, scale)).min() > _FLAT)
 
     def terms(self, rows: PairedOutcomes) -> OutcomeTerms:
-        """Of any rows, at the present place."""
+        """Return the terms of any rows at the current parameters."""
         difference = self.betas[rows.left] - self.betas[rows.right] + rows.covariates @ self.coefficients
         if self.theta is None:
             return half_win_terms(difference, rows.outcome)
         return davidson_terms(difference, rows.outcome, self.theta)
 
     def information(self, terms: OutcomeTerms) -> Floats:
-        """(parameters, parameters), with the penalty; 0 along the mean of each component without it."""
+        """Return the information (parameters, parameters) with the penalty; without it, 0 along the mean of each component."""
         rows, k = self.rows, self.rows.players
         strength = self.counts * terms.information
         between = np.bincount(rows.left * k + rows.right, weights=strength, minlength=k * k).reshape(k, k)
@@ -281,7 +280,7 @@ class _Newton:
         return matrix
 
     def inverse(self) -> Floats:
-        """Inverse of the information at the present place, without the direction of the means of components."""
+        """Return the inverse of the information at the current parameters, without the direction of the component means."""
         matrix = np.linalg.inv(self._hold_means(self.information(self.terms(self.rows))))
         k = self.rows.players
         matrix[:k] -= self.means @ matrix[:k]
@@ -289,7 +288,7 @@ class _Newton:
         return np.asarray(matrix)
 
     def _hold_means(self, information: Floats) -> Floats:
-        """The information with the mean of each component held at 0."""
+        """Return the information with the mean of each component fixed at 0."""
         k = self.rows.players
         diagonal = np.diag(information)
         size = diagonal[:k].mean() if diagonal[:k].any() else 1.0
@@ -309,7 +308,7 @@ class _Newton:
         return float((self.counts * terms.value).sum() - self.l2 * (self.betas**2).sum())
 
     def _take_step(self, step: Floats, before: float) -> bool:
-        """Takes the step, halved until the likelihood does not fall by more than rounding."""
+        """Take the step, halved until the likelihood does not fall by more than rounding."""
         start = self.at
         for _ in range(60):
             self.at = start + step

@@ -1,7 +1,6 @@
 """Cluster-robust estimates of means and ratios.
 
-It knows clusters and columns, nothing of any family. A cluster is what results are independent by, such as items that
-hang together, with all their scores; a column is one number, such as the mean score of a model.
+A cluster is the unit of independence, such as linked items with all their scores; a column is one number, such as a model's mean score.
 
 Source: the jackknife of whole clusters (CV3: Bell & McCaffrey 2002; MacKinnon, Nielsen & Webb 2023), with Bell and McCaffrey's degrees of
 freedom.
@@ -30,7 +29,7 @@ _ROUNDED_TO_ZERO = 1e-12
 
 
 class Estimates(NamedTuple):
-    """Numbers and how sure they are, (columns,) each."""
+    """Estimates and their uncertainty, (columns,) each."""
 
     value: Floats
     """NaN where the denominator is 0."""
@@ -42,14 +41,14 @@ class Estimates(NamedTuple):
     """Clusters with anything in the denominator."""
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
-        """Low and high, each (columns,): value -+ t se; NaN with fewer than MIN_CLUSTERS clusters."""
+        """Return low and high, each (columns,): value -+ t se; NaN with fewer than MIN_CLUSTERS clusters."""
         reach = np.where(self.n_clusters >= MIN_CLUSTERS, stdtrit(self.degrees, (1 + confidence) / 2) * self.se, np.nan)
         return self.value - reach, self.value + reach
 
     def p(self) -> Floats:
-        """(columns,) two-sided p of the value being 0, 0-1; 1 where it is 0, NaN where there is no interval.
+        """Return (columns,) two-sided p of the value being 0, 0-1; 1 if it is 0, NaN without an interval.
 
-        Where all clusters have the same number, other than 0, t is infinite; p is then that of the sign test, 2 / 2^clusters.
+        If all clusters have the same nonzero number, t is infinite; p is then that of the sign test, 2 / 2^clusters.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(self.value == 0, 0, np.abs(self.value) / self.se)
@@ -60,12 +59,12 @@ class Estimates(NamedTuple):
 def estimate_ratios(
     numerators: Floats, denominators: Floats, *, sizes: Floats | None = None, shared: Floats | float = 0.0
 ) -> Estimates:
-    """Sums of `numerators` over sums of `denominators`, both (clusters, columns). A mean has counts as denominators.
+    """Estimate sums of `numerators` over sums of `denominators`, both (clusters, columns). For a mean the denominators are counts.
 
-    With d a cluster's numerator less its part by the ratio, over the total of the denominators, w its part of the `sizes` (clusters, columns;
-    none: the denominators) and C clusters, the variance is (C - 1) / C sum (d / (1 - w))^2 + `shared`: how far the number moves where each
-    cluster is left out, and the variance (columns,) of what all clusters share, which shows in none of their differences. Of equal sizes
-    this is the variance of a mean of C clusters.
+    With d a cluster's numerator less its part by the ratio, over the total of the denominators, w its part of the `sizes` (clusters,
+    columns; default: the denominators) and C clusters, the variance is (C - 1) / C sum (d / (1 - w))^2 + `shared`: how far the number moves
+    when each cluster is left out, plus the variance (columns,) that all clusters share, which does not appear in their differences. For
+    equal sizes this is the variance of a mean of C clusters.
     """
     top, bottom = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
     weights = bottom if sizes is None else np.asarray(sizes, dtype=np.float64)
@@ -84,7 +83,7 @@ def estimate_ratios(
 
 
 def estimate_groups(numerators: Floats, denominators: Floats, group: Codes, groups: int) -> Estimates:
-    """`estimate_ratios` of each of several groups of clusters: columns (groups,) of rows (clusters,), each in the group of its code."""
+    """Apply `estimate_ratios` to several groups of clusters: columns (groups,) from rows (clusters,), each in the group of its code."""
     n_clusters = np.bincount(group, minlength=groups)
     estimates = Estimates(np.full(groups, np.nan), np.full(groups, np.nan), np.ones(groups), n_clusters.copy())
     order, starts = np.argsort(group, kind="stable"), np.cumsum(n_clusters) - n_clusters
@@ -98,10 +97,11 @@ def estimate_groups(numerators: Floats, denominators: Floats, group: Codes, grou
 
 
 def degrees_of_freedom(sizes: Floats) -> Floats:
-    """(columns,) of the jackknife variance of a mean over clusters of these `sizes` (clusters, columns), 0 or more each; 1 or more.
+    """Return the degrees of freedom (columns,), 1 or more, of the jackknife variance of a mean over clusters.
 
-    They are 2 E^2 / Var of that variance where what makes up a cluster is independent (Bell & McCaffrey 2002; Imbens & Kolesar 2016): with w a
-    cluster's part of the sizes and b = w / (1 - w), (sum b)^2 / (sum b^2 - sum b^4 + (sum b^2)^2). C clusters of one size have C - 1.
+    `sizes` (clusters, columns): 0 or more each. The degrees are 2 E^2 / Var of that variance if parts of a cluster are independent (Bell &
+    McCaffrey 2002; Imbens & Kolesar 2016): with w a cluster's part of the sizes and b = w / (1 - w), (sum b)^2 / (sum b^2 - sum b^4 + (sum
+    b^2)^2). C clusters of one size have C - 1.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         parts = sizes / sizes.sum(axis=0)
@@ -112,9 +112,9 @@ def degrees_of_freedom(sizes: Floats) -> Floats:
 
 
 def count_effective_clusters(sizes: Floats) -> Floats:
-    """(columns,) how many clusters of one size are worth as much as those of `sizes` (clusters, columns): (sum n)^2 / sum n^2.
+    """Return (columns,) the number of equal clusters worth as much as clusters of `sizes` (clusters, columns): (sum n)^2 / sum n^2.
 
-    As many as there are where all are of one size; fewer where a few large ones make most of the sum (Kish 1965). NaN where nothing is there.
+    It is the number of clusters if all have one size, and smaller if a few large ones dominate the sum (Kish 1965). NaN without any.
     """
     largest = np.maximum(np.abs(sizes).max(axis=0, initial=0), np.finfo(np.float64).tiny)
     parts = sizes / largest
@@ -123,7 +123,7 @@ def count_effective_clusters(sizes: Floats) -> Floats:
 
 
 def explain_missing(n_clusters: int, noun: str = "cluster", label: str = "interval") -> str:
-    """Why there is no interval (or no `label`), in words, clusters called by the `noun`; empty where there is one."""
+    """Explain why there is no interval (or `label`), with clusters named by `noun`; empty if there is one."""
     if n_clusters >= MIN_CLUSTERS:
         return ""
     return f"no {label}: {format_count(n_clusters, noun)}, at least {MIN_CLUSTERS} are needed"

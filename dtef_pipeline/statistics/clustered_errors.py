@@ -1,11 +1,11 @@
-"""Errors of scores from comparisons that depend on each other: through who made them, and through the item that they were made on.
+"""Errors of scores from comparisons that depend on each other through who made them and through their item.
 
-General: it knows players, clusters and items by number, nothing of any family. The covariance is the sandwich of whole clusters (Huber 1967;
-Liang & Zeger 1986), by clusters, by items, and by both (Cameron, Gelbach & Miller 2011): V = V_cluster + V_item - V_(cluster and item). Each is
-times G* / (G* - 1), G*: its effective number of clusters (Carter, Schnepel & Steigerwald 2017); of a mean of independent values that is without
-bias. As V need not be positive, a variance is the largest of V, V_cluster and V_item (MacKinnon, Nielsen & Webb 2024, arXiv:2406.08880). In an
-interval t has the degrees of freedom of that one: G* of its ways, the smaller of two, less 1. Tests of pairs take the smaller of both ways:
-Holm's method reads the tails of t, where a variance that is small by chance misleads.
+The covariance is the sandwich of whole clusters (Huber 1967; Liang & Zeger 1986), by clusters, by items, and by both (Cameron, Gelbach &
+Miller 2011): V = V_cluster + V_item - V_(cluster and item). Each is multiplied by G* / (G* - 1), G* the effective number of clusters
+(Carter, Schnepel & Steigerwald 2017), which is unbiased for a mean of independent values. As V need not be positive, a variance is the
+largest of V, V_cluster and V_item (MacKinnon, Nielsen & Webb 2024, arXiv:2406.08880). In an interval t has the degrees of freedom of that
+one: G* of its ways, the smaller of two, less 1. Tests of pairs take the smaller of both ways: Holm's method reads the tails of t, where a
+variance that is small by chance misleads.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ClusteredErrors:
 
 
 class Bounds(NamedTuple):
-    """Standard errors and ends of the intervals of a fit's parameters, (parameters,) each; NaN: none."""
+    """Standard errors and interval ends of a fit's parameters, (parameters,) each; NaN if there is none."""
 
     se: Floats
     low: Floats
@@ -51,7 +51,7 @@ class Bounds(NamedTuple):
 
 
 class PairTests(NamedTuple):
-    """Of every two players of one component that have an interval each; arrays of (pairs,)."""
+    """Tests of every two players of one component that both have an interval; arrays are (pairs,)."""
 
     better: Codes
     """The player with the higher beta."""
@@ -66,10 +66,10 @@ class PairTests(NamedTuple):
 
 
 def estimate_errors(fit: StrengthFit) -> ClusteredErrors:
-    """The two-way clustered sandwich of a fit and its effective numbers of clusters; one-way where `list_dependences` names one way.
+    """Compute the two-way clustered sandwich of a fit and its effective numbers of clusters; one-way if `list_dependences` returns one way.
 
-    A parameter's effective number is (sum g)^2 / sum g^2 over clusters, g: the information of a cluster's rows about the parameter; it is the
-    number of clusters where they are equally large. It is G*(0) of Carter, Schnepel & Steigerwald (2017) with each parameter's rows alone.
+    A parameter's effective number is (sum g)^2 / sum g^2 over clusters, g the information of a cluster's rows about the parameter; it is
+    the number of clusters if they are equally large. It is G*(0) of Carter, Schnepel & Steigerwald (2017) with only each parameter's rows.
     """
     rows, ways = fit.rows, list_dependences(fit.rows)
     scores, information = _derivatives(fit)
@@ -84,9 +84,9 @@ def estimate_errors(fit: StrengthFit) -> ClusteredErrors:
 
 
 def list_dependences(rows: PairedOutcomes) -> tuple[Codes, ...]:
-    """Clusters and items of the rows, where they are known: rows of neither in common are independent.
+    """Return the clusters and items of the rows, if known: rows that share neither are independent.
 
-    Items count where rows are worth at least MIN_CLUSTERS of them; intervals of fewer hold for these items only.
+    Items count if rows are worth at least MIN_CLUSTERS of them; intervals with fewer hold only for these items.
     """
     ways = () if rows.cluster is None else (rows.cluster,)
     many = rows.item is not None and round(count_effective(rows.item, rows.weight * rows.times)) >= MIN_CLUSTERS
@@ -94,15 +94,15 @@ def list_dependences(rows: PairedOutcomes) -> tuple[Codes, ...]:
 
 
 def count_effective(codes: Codes, sizes: Floats) -> float:
-    """The `count_effective_clusters` of rows of these `sizes` in the clusters `codes`; 0 of none."""
+    """Return the `count_effective_clusters` of rows of `sizes` in the clusters `codes`; 0 without rows."""
     of_clusters = np.bincount(codes, weights=sizes).astype(np.float64)
     return float(np.nan_to_num(count_effective_clusters(of_clusters[:, None])[0]))
 
 
 def compute_bounds(fit: StrengthFit, errors: ClusteredErrors) -> Bounds:
-    """Estimates -+ t times their errors at 95 %; NaN where there are too few effective clusters (rounded) or comparisons of a player.
+    """Return estimates -+ t times their errors at 95 %; NaN with too few effective clusters (rounded) or comparisons of a player.
 
-    A player that a few compared is fitted to their tastes exactly, so that the sandwich would see no spread between them.
+    A player compared by few people is fitted to their tastes exactly, so that the sandwich would see no spread between them.
     """
     variances = np.diagonal(errors.covariances, axis1=1, axis2=2)
     largest = variances.argmax(axis=0)[None]
@@ -117,7 +117,7 @@ def compute_bounds(fit: StrengthFit, errors: ClusteredErrors) -> Bounds:
 
 
 def pair_tests(fit: StrengthFit, errors: ClusteredErrors) -> PairTests:
-    """Which differences of two betas are more than chance, adjusted by Holm's method over the pairs of each component."""
+    """Test the difference of every two betas, adjusted by Holm's method over the pairs of each component."""
     able = np.flatnonzero(np.isfinite(compute_bounds(fit, errors).se[: len(fit.beta)]))
     first, second = (able[places] for places in np.triu_indices(len(able), 1))
     alike = fit.component[first] == fit.component[second]
@@ -144,7 +144,7 @@ def _errors_of_differences(covariances: Floats, better: Codes, worse: Codes) -> 
 
 
 def _cluster_one_way(fit: StrengthFit, scores: Any, information: Any, way: Codes | None) -> tuple[Floats, Floats]:
-    """(parameters, parameters) covariance by whole clusters, and (parameters,) effective numbers of clusters; None: each comparison is one."""
+    """Return (parameters, parameters) covariance and (parameters,) effective numbers of whole clusters; None: each comparison is one."""
     from scipy.sparse import csr_array
 
     copies = fit.rows.times
@@ -159,7 +159,7 @@ def _cluster_one_way(fit: StrengthFit, scores: Any, information: Any, way: Codes
 
 
 def _derivatives(fit: StrengthFit) -> tuple[Any, Any]:
-    """Sparse (rows, parameters): derivatives of the logarithm of the likelihood of one comparison of each row, and its information."""
+    """Return sparse (rows, parameters) derivatives of the log-likelihood of one comparison of each row, and its information."""
     from scipy.sparse import csr_array
 
     rows, terms, n = fit.rows, fit.terms, len(fit.rows.left)

@@ -1,7 +1,4 @@
-"""How likely the outcome of a comparison is, as a function of the difference of two scores: with ties as half wins, and Davidson's way.
-
-General: it knows differences and outcomes, nothing of any family.
-"""
+"""Likelihood of the outcome of a comparison given the difference of two scores: ties as half wins, or Davidson's model."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ Outcomes = npt.NDArray[np.int64]
 
 
 class OutcomeTerms(NamedTuple):
-    """Logarithm of the likelihood of each row and its derivatives, by the difference of scores d and by theta = ln(nu), (rows,) each."""
+    """Log-likelihood of each row and its derivatives by the difference of scores d and by theta = ln(nu), (rows,) each."""
 
     value: Floats
     by_difference: Floats
@@ -28,7 +25,7 @@ class OutcomeTerms(NamedTuple):
 
 
 def half_win_terms(difference: Floats, outcome: Outcomes) -> OutcomeTerms:
-    """Bradley and Terry (1952): the left one wins with probability 1 / (1 + exp(-d)); a tie is half a win of each."""
+    """Return Bradley and Terry's terms (1952): left wins with probability 1 / (1 + exp(-d)); a tie is half a win for each."""
     points = (outcome + 1) / 2
     # Never 1 - won: of a nearly sure win nothing would be left of it but rounding.
     win, loss = _logistic(difference), _logistic(-difference)
@@ -38,7 +35,7 @@ def half_win_terms(difference: Floats, outcome: Outcomes) -> OutcomeTerms:
 
 
 def davidson_terms(difference: Floats, outcome: Outcomes, theta: float) -> OutcomeTerms:
-    """Davidson (1970): left, right and tie are as likely as exp(d/2) to exp(-d/2) to nu, that is p_i to p_j to nu sqrt(p_i p_j)."""
+    """Return Davidson's terms (1970): left, right, tie are likely as exp(d/2) to exp(-d/2) to nu, that is p_i to p_j to nu sqrt(p_i p_j)."""
     half = difference / 2
     utilities = np.stack([half, -half, np.full_like(half, theta)])
     total = np.logaddexp.reduce(utilities, axis=0)

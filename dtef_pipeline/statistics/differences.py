@@ -1,7 +1,6 @@
-"""What paired differences say: their mean with its interval, their test, and the verdict on both.
+"""Means of paired differences with intervals, tests and verdicts.
 
-General: it knows clusters and columns, nothing of any family. A **column** is one comparison; its pairs fall into clusters, by which intervals
-and tests go, because pairs of one cluster go wrong together.
+A **column** is one comparison; its pairs belong to clusters, the units of intervals and tests, because pairs of one cluster fail together.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _NO_DIFFERENCE = 1e-12
 
 
 def places(frame: pd.DataFrame, names: list[str]) -> tuple[Codes, pd.DataFrame]:
-    """Of each row the place of its `names` among the distinct ones, and those, as text in the order of the text: whatever the row order."""
+    """Return the position of each row's `names` among the distinct ones, and the distinct ones as sorted text, independent of row order."""
     code = frame.groupby(names, observed=True, sort=False).ngroup().to_numpy()
     first = np.unique(code, return_index=True)[1]
     labels = frame[names].iloc[first].astype(str).reset_index(drop=True)
@@ -36,26 +35,26 @@ def places(frame: pd.DataFrame, names: list[str]) -> tuple[Codes, pd.DataFrame]:
 
 
 def sum_by_cluster(clusters: Codes, columns: Codes, values: npt.ArrayLike, shape: tuple[int, int]) -> Floats:
-    """`values` (pairs,) summed by cluster and column, each named by its place: `shape` (clusters, columns)."""
+    """Sum `values` (pairs,) by cluster and column, each given by position: `shape` (clusters, columns)."""
     weights = np.asarray(values, dtype=np.float64)
     flat = np.bincount(clusters * shape[1] + columns, weights=weights, minlength=shape[0] * shape[1]).astype(np.float64)
     return flat.reshape(shape)
 
 
 def remove_rounding(sums: Floats, magnitudes: Floats) -> Floats:
-    """Sums of differences, 0 where nothing but the rounding of sums of size `magnitudes` is left: equal scores are to be exactly equal."""
+    """Return sums of differences, set to 0 if they are within rounding of sums of size `magnitudes`: equal scores must be exactly equal."""
     return np.where(np.abs(sums) <= _NO_DIFFERENCE * magnitudes, 0.0, sums)
 
 
 def compute_paired_statistics(
     sums: Floats, counts: Floats, *, shared: Floats | float = 0.0, noun: str = "cluster"
 ) -> pd.DataFrame:
-    """One row per column of `sums` and `counts`, both (clusters, columns): differences summed over a cluster's pairs, and the number of pairs.
+    """Return one row per column of `sums` of differences over a cluster's pairs and `counts` of pairs, both (clusters, columns).
 
     Columns: `n_pairs`, `n_clusters`, `difference` (mean over the pairs), `low` and `high` (95 %), `narrow_low` and `narrow_high` (90 %),
-    `effect_size` (difference over the standard deviation of the clusters' mean differences), `p` (two-sided t test, which agrees with the
-    interval), `note`; no interval and no p with fewer than 5 clusters. `shared` (columns,): variance that all clusters share, as of
-    `estimate_ratios`; `noun`: what notes call a cluster.
+    `effect_size` (difference over the standard deviation of the clusters' mean differences), `p` (two-sided t test, consistent with the
+    interval), `note`; no interval and no p with fewer than 5 clusters. `shared` (columns,): variance that all clusters share (see
+    `estimate_ratios`); `noun`: name of a cluster in notes.
     """
     estimates = estimate_ratios(sums, counts, shared=shared)
     (low, high), (narrow_low, narrow_high) = estimates.interval(), estimates.interval(NARROW)
@@ -75,9 +74,9 @@ def compute_paired_statistics(
 
 
 def verdicts(statistics: pd.DataFrame, words: tuple[str, str, str, str], margin: float) -> pd.Series:
-    """In `words` for higher, lower, equivalent, undecided: what each row's `difference`, `p_adjusted` and 90 % interval say.
+    """Return each row's verdict from `difference`, `p_adjusted` and the 90 % interval, in `words` for higher, lower, equivalent, undecided.
 
-    Higher or lower: p_adjusted < .05. Else equivalent: the 90 % interval lies within +-`margin`.
+    Higher or lower: p_adjusted < .05. Else equivalent: the 90 % interval is within +-`margin`.
     """
     significant = statistics["p_adjusted"] < SIGNIFICANCE
     within = (statistics["narrow_low"] > -margin) & (statistics["narrow_high"] < margin)
@@ -86,13 +85,13 @@ def verdicts(statistics: pd.DataFrame, words: tuple[str, str, str, str], margin:
 
 
 def _divide_or_nan(numerators: Floats, denominators: Floats) -> Floats:
-    """NaN where the denominator is 0 or unknown."""
+    """Divide; NaN if the denominator is 0 or unknown."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(denominators > 0, numerators / denominators, np.nan))
 
 
 def _deviation(values: Floats) -> Floats:
-    """Standard deviation down each column over what is there, n - 1 in the denominator; NaN where fewer than two are."""
+    """Return the standard deviation of each column's known values, n - 1 in the denominator; NaN with fewer than two."""
     mask = ~np.isnan(values)
     n = mask.sum(axis=0)
     mean = _divide_or_nan(np.nansum(values, axis=0), n.astype(np.float64))

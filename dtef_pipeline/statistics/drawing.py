@@ -1,6 +1,4 @@
-"""Draws without replacement in which each thing has its own, known chance.
-
-General: it knows sizes and chances, nothing of any family.
+"""Draws without replacement with a known chance for each element.
 
 Source: systematic sampling with probabilities in proportion to size (Madow 1949; Särndal, Swensson & Wretman 1992, 3.6), in random order.
 """
@@ -17,9 +15,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def compute_chances(sizes: npt.ArrayLike, n: int) -> Floats:
-    """(things,) the chance of each to be among `n` drawn: in proportion to its size, and 1 where that would be more. They sum to `n`.
+    """Return (things,) the chance of each to be among `n` drawn: in proportion to its size, at most 1. They sum to `n`.
 
-    All have the chance 1 where there are no more than `n`. Raises ConfigError for fewer than 1 or for sizes that are not above 0.
+    All chances are 1 if there are at most `n`. Raises ConfigError if `n` is below 1 or a size is not above 0.
     """
     weights = np.asarray(sizes, dtype=np.float64)
     if n < 1:
@@ -37,7 +35,7 @@ def compute_chances(sizes: npt.ArrayLike, n: int) -> Floats:
 
 
 def draw_sample(chance: Floats, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """(things,) which are drawn, each with its chance; as many as the chances sum to, where that is a whole number."""
+    """Return (things,) which are drawn, each with its chance; as many as the chances sum to, if that is a whole number."""
     order = rng.permutation(len(chance))
     # The sum of chances is whole but for rounding, which must neither lose nor add a draw.
     ends = np.round(np.cumsum(chance[order]), 9) + rng.random()

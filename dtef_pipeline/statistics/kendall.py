@@ -1,7 +1,4 @@
-"""How far two orders of the same players agree, such as that of people's votes and that of an automated metric.
-
-General: it knows two columns of numbers, nothing of any family.
-"""
+"""Agreement of two orders of the same players, such as people's votes and an automated metric."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _FARTHEST_TAU = 0.999_999
 
 
 class OrderAgreement(NamedTuple):
-    """Kendall's tau-b with its 95 % interval; None where there is none, for the `reason`."""
+    """Kendall's tau-b with its 95 % interval; None if there is none, for the `reason`."""
 
     tau: float | None
     """-1 (one order is the other reversed) to 1 (the same order); 0: they have nothing to do with each other."""
@@ -37,13 +34,12 @@ class OrderAgreement(NamedTuple):
 
 
 def order_agreement(first: npt.ArrayLike, second: npt.ArrayLike) -> OrderAgreement:
-    """Kendall's tau-b of two columns of scores (players,), over the players that have both; NaN: no score.
+    """Compute Kendall's tau-b of two columns of scores (players,), over the players that have both; NaN is no score.
 
     tau_b = sum over pairs of sign(a_i - a_j) sign(b_i - b_j) over the root of the pairs that a does not tie times those that b does not tie
-    (Kendall 1945). The interval is the jackknife's over players (Arvesen 1969) on the scale atanh(tau), Fisher's z transform, with t of n - 1
-    degrees of freedom; its ends are turned back by tanh, so that they stay within -1 and 1. It says how two such orders of other players
-    like these would agree, and takes the scores as they are. Errors of the scores themselves pull tau towards 0. Raises ConfigError for
-    columns of different lengths.
+    (Kendall 1945). The interval is the jackknife over players (Arvesen 1969) on the scale atanh(tau), Fisher's z transform, with t of n - 1
+    degrees of freedom; tanh keeps its ends within -1 and 1. It covers the agreement of such orders for other players like these, taking the
+    scores as exact. Errors of the scores pull tau towards 0. Raises ConfigError for columns of different lengths.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:

@@ -1,4 +1,4 @@
-"""p of tests that are made together."""
+"""Adjusted p of tests made together."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SIGNIFICANCE = 0.05
 
 
 def holm(p: npt.ArrayLike) -> Floats:
-    """Adjusted p of tests made together (Holm 1979), (tests,): those below a level hold the rate of any false finding below that level.
+    """Return adjusted p of tests made together (Holm 1979), (tests,): a threshold on them bounds the rate of any false finding.
 
-    The i-th smallest of k is multiplied by k - i + 1, is at least what smaller ones became, and at most 1. NaN stays NaN and is not counted.
-    Raises ConfigError for values outside [0, 1].
+    The i-th smallest of k is multiplied by k - i + 1, is at least the smaller adjusted ones, and at most 1. NaN stays NaN and is not
+    counted. Raises ConfigError for values outside [0, 1].
     """
     # statsmodels' multipletests collects garbage at every call, which takes longer than a whole board.
     values = np.asarray(p, dtype=np.float64)

@@ -1,15 +1,15 @@
-"""Means of costly labels, from a few labels and many cheap predictions of them: prediction-powered inference with whole clusters.
+"""Means of costly labels from a few labels and many cheap predictions: prediction-powered inference with whole clusters.
 
-General: it knows clusters, columns and labels, nothing of any family. A **cluster** is what is drawn to be labelled (an item with all that
-hangs on it), a **column** is one mean that is wanted, with a weight for each cluster.
+A **cluster** is the unit drawn for labelling (an item with everything linked to it), a **column** is one desired mean, with a weight for
+each cluster.
 
-Two intervals. `low` to `high`: the clusters stand for all that might have been asked, as in PPI++ and on a board; it is about
-the expected label. `here_low` to `here_high`: about these clusters alone, what the mean would be if each of them had its label; it shrinks to
-a point when all are labelled.
+Two intervals. `low` to `high`: the clusters represent all that might have been included, as in PPI++ and on a board; the target is the
+expected label. `here_low` to `here_high`: only for these clusters, the mean if each had its label; it shrinks to a point when all are
+labelled.
 
 Source: PPI++ (Angelopoulos, Duchi & Zrnic 2023), equivalently the difference estimator with an estimated slope (Särndal, Swensson & Wretman
-1992, 6.3) with weights by the chance of being drawn (Hájek 1971); the variance is the jackknife of whole clusters of two samples (Efron & Stein
-1981), which includes that the power is estimated; degrees of freedom by Satterthwaite (1946).
+1992, 6.3) with weights by the chance of being drawn (Hájek 1971); the variance is the jackknife of whole clusters of two samples (Efron &
+Stein 1981), which includes the estimation of the power; degrees of freedom by Satterthwaite (1946).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NO_WEIGHT, _EQUAL_PREDICTIONS = 1e-12, 1e-18
 
 
 class ClusterLabels(NamedTuple):
-    """What is known of every cluster, (clusters, columns) each but the last."""
+    """Weights, predictions and labels of every cluster, (clusters, columns) each but the last."""
 
     weights: Floats
     """Its part of each mean, 0 or more, 0 where a column does not have it; a column's weights are made to sum to 1."""
@@ -47,7 +47,7 @@ class ClusterLabels(NamedTuple):
 
 
 class CorrectedMeans(NamedTuple):
-    """(columns,) each; NaN where there are too few clusters with labels (2 for a value, 5 for an interval)."""
+    """Corrected means, (columns,) each; NaN with too few labelled clusters (2 for a value, 5 for an interval)."""
 
     value: Floats
     se: Floats
@@ -71,17 +71,17 @@ class CorrectedMeans(NamedTuple):
 def estimate_corrected_means(
     data: ClusterLabels, *, power: float | None = None, half_width: float = HALF_WIDTH, confidence: float = CONFIDENCE
 ) -> CorrectedMeans:
-    """The mean label over all clusters by their weights, with intervals by t.
+    """Estimate the weighted mean label over all clusters, with t intervals.
 
-    With w a cluster's weight, a = w / probability of those with labels (made to sum to 1), f and y predictions and labels:
-    sum over all of w power f + sum over labelled of a (y - power f). With power 1 it is the mean of the predictions, corrected by the labelled
-    ones' mean error. `power` None: cov(y, f) / var(f) by those weights, 0 or more, and at most as much as gives the predictions of unlabelled
-    clusters the weight 1.
+    With w a cluster's weight, a = w / probability of those with labels (scaled to sum to 1), f and y predictions and labels: sum over all
+    of w power f + sum over labelled of a (y - power f). With power 1 it is the mean of the predictions, corrected by the mean error of the
+    labelled ones. `power` None: cov(y, f) / var(f) by those weights, 0 or more, and at most the value that gives the predictions of
+    unlabelled clusters the weight 1.
 
-    The squared error of `low` to `high` is (n - 1) / n times the sum of squares of how far the value moves when a cluster is left out, added up
-    over the n labelled ones, and the same of the others. That of `here` is of the labels left out alone, each square times 1 - probability.
-    Freedom is that of the labelled (effective number of their weights, less 1, and 1 for an estimated power) and of the others together. Raises
-    ConfigError for probabilities outside 0-1 or weights below 0.
+    The squared error of `low` to `high` is (n - 1) / n times the sum of squares of the value's moves when each of the n labelled clusters
+    is left out, plus the same for the others. That of `here` leaves out only labels, each square times 1 - probability. Freedom is that of
+    the labelled (effective number of their weights, less 1, and 1 for an estimated power) and of the others together. Raises ConfigError
+    for probabilities outside 0-1 or negative weights.
     """
     _check(data)
     has_label = np.isfinite(data.labels) & np.isfinite(data.predicted_there) & (data.weights > 0)
@@ -114,7 +114,7 @@ def estimate_corrected_means(
 
 
 class _Parts(NamedTuple):
-    """(columns,) each but the first; variances by where they come from."""
+    """Parts of the estimate, (columns,) each but the first; variances by source."""
 
     drawn_weights: Floats  # (clusters, columns)
     value: Floats
@@ -129,7 +129,7 @@ class _Parts(NamedTuple):
 
 
 class _Moments(NamedTuple):
-    """What value and power are made of: means and weighted second moments of everything, or of everything but a cluster."""
+    """The basis of value and power: means and weighted second moments of everything, or of everything but a cluster."""
 
     y: Floats
     f: Floats
@@ -141,7 +141,7 @@ class _Moments(NamedTuple):
     labelled: Floats  # part of the weights that has labels
 
     def power(self) -> Floats:
-        """The power that makes the variance smallest: of the labelled the covariance, of all the variance, each without its bias."""
+        """Return the power that minimizes the variance: covariance of the labelled over variance of all, each unbiased."""
         together = _divide_or_zero(self.together - self.y * self.f, 1 - self.squares)
         spread = _divide_or_zero(self.all_spread - self.all_f**2, 1 - self.all_squares)
         slope = np.where(spread > _EQUAL_PREDICTIONS, _divide_or_zero(together, np.maximum(spread, _EQUAL_PREDICTIONS)), 0.0)
@@ -182,12 +182,12 @@ def _estimate_variance_parts(data: ClusterLabels, has_label: npt.NDArray[np.bool
 def _terms(
     w: Floats, a: Floats, all_f: Floats, y: Floats, f: Floats, has_label: npt.NDArray[np.bool_]
 ) -> list[tuple[Floats, Floats]]:
-    """Weights and values of each of the `_Moments`."""
+    """Return weights and values of each of the `_Moments`."""
     return [(a, y), (a, f), (a, y * f), (a, a), (w, all_f), (w, all_f**2), (w, w), (w, has_label.astype(np.float64))]
 
 
 def _leave_each_out(full: list[Floats], terms: list[tuple[Floats, Floats]], w: Floats, a: Floats) -> tuple[_Moments, _Moments]:
-    """(clusters, columns): everything without each cluster; and everything with it, but without its label."""
+    """Return moments (clusters, columns) without each cluster; and with it, but without its label."""
     scales = [_divide_or_zero(np.ones_like(part), 1 - part) for part in (a, w)]
     less = []
     for at, ((of, part), moment) in enumerate(zip(terms, full, strict=True)):
@@ -199,7 +199,7 @@ def _leave_each_out(full: list[Floats], terms: list[tuple[Floats, Floats]], w: F
 
 
 def _divide_or_zero(above: Floats, below: Floats) -> Floats:
-    """0 where there is nothing to divide by."""
+    """Divide; 0 if the denominator is 0."""
     return np.asarray(np.divide(above, below, out=np.zeros(np.broadcast(above, below).shape), where=below > _NO_WEIGHT))
 
 
@@ -223,7 +223,7 @@ def _find_needed_clusters(
     confidence: float,
     estimated: bool,
 ) -> Floats:
-    """(columns,) the fewest clusters m, of N, with t sqrt(error (1 / m - 1 / N)) <= half width; N labels have no error."""
+    """Return (columns,) the fewest clusters m, of N, with t sqrt(error (1 / m - 1 / N)) <= half width; N labels have no error."""
     fewest = n_clusters.astype(np.float64)
     for column in np.flatnonzero(n >= MIN_CLUSTERS).tolist():
         every = int(n_clusters[column])

@@ -1,4 +1,4 @@
-"""Products of matrices in one thread."""
+"""Single-threaded matrix products."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Floating = TypeVar("Floating", bound=np.floating)
 
 
 def product(left: npt.NDArray[Floating], right: npt.NDArray[Floating]) -> npt.NDArray[Floating]:
-    """`left` @ `right`, (..., rows, inner) and (..., inner, columns), by the BLAS in the thread that asks."""
+    """Return `left` @ `right`, (..., rows, inner) and (..., inner, columns), computed by the BLAS in the calling thread."""
     _use_one_thread()
     return np.asarray(left @ right)
 
 
 @cache
 def _use_one_thread() -> None:
-    """From now on the BLAS of this process starts no threads of its own.
+    """Limit the BLAS of this process to one thread from now on.
 
-    They wait for each other at every product, which on a busy machine takes many times as long as multiplying; and the last digits of a
-    product of single-precision numbers depend on how many threads there are, so that an interval would depend on the machine.
+    Its threads wait for each other at every product, which on a busy machine takes many times as long as multiplying; and the last digits
+    of single-precision products depend on the number of threads, so an interval would depend on the machine.
     """
     threadpool_limits(limits=1, user_api="blas")

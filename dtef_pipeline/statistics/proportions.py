@@ -1,7 +1,4 @@
-"""Intervals of proportions of independent things and of means within 0-1, and the chance that some of several draws succeed.
-
-General: it knows counts and clusters, nothing of any family.
-"""
+"""Intervals of independent proportions and of means within 0-1, and the chance that some of several draws succeed."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, Estimates, Float
 def compute_wilson_interval(
     successes: npt.ArrayLike, trials: npt.ArrayLike, *, confidence: float = CONFIDENCE
 ) -> tuple[Floats, Floats]:
-    """Low and high, of the shape of the counts, of the proportion successes / trials of independent trials; NaN where there are none.
+    """Return low and high, of the shape of the counts, of the proportion successes / trials of independent trials; NaN without trials.
 
-    With p the proportion, n the trials and z the normal quantile of `confidence`: (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) /
-    (1 + z^2 / n). It lies within 0-1 and has a width also where all or none succeed. Raises ConfigError unless 0 <= successes <= trials.
+    With p the proportion, n the trials and z the normal quantile of `confidence`: (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1
+    + z^2 / n). It is within 0-1 and has a width even if all or none succeed. Raises ConfigError unless 0 <= successes <= trials.
 
     Source: Wilson (1927), Probable inference, the law of succession, and statistical inference.
     """
@@ -36,12 +33,12 @@ def compute_wilson_interval(
 
 
 def compute_unit_interval(estimates: Estimates, *, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
-    """Low and high, each (columns,), of means m of scores within 0-1; NaN where `estimates` has no interval.
+    """Return low and high, each (columns,), of means m of scores within 0-1; NaN if `estimates` has no interval.
 
-    With s the standard error: t on the logit scale, logit m -+ t s / (m (1 - m)), turned back, which stays within 0-1 and is longer towards the
-    far end. Where the clusters are so alike that one more, at the far end of the scale, would move the mean further than the plain t interval
-    is wide, these few do not rule out that others fail (or pass): there the interval also covers Wilson's, of as many successes as the mean
-    says among the effective clusters. No scores within 0-1 of this mean spread more than those, so there it is conservative.
+    With s the standard error: t on the logit scale, logit m -+ t s / (m (1 - m)), transformed back, which stays within 0-1 and is longer
+    towards the far end. If the clusters are so similar that one more, at the far end of the scale, would move the mean further than the
+    width of the plain t interval, these few do not rule out that others fail (or pass): the interval then also covers Wilson's, with
+    successes by the mean among the effective clusters. No scores within 0-1 with this mean spread more, so this is conservative.
 
     Source: Korn & Graubard (1998), Confidence intervals for proportions with small expected number of positive counts, for the logit.
     """
@@ -56,11 +53,10 @@ def compute_unit_interval(estimates: Estimates, *, confidence: float = CONFIDENC
 
 
 def estimate_pass_at_k(draws: npt.ArrayLike, passes: npt.ArrayLike, k: int) -> Floats:
-    """The chance, 0-1, that of k draws one or more pass, estimated from n `draws` of which c `passes`; NaN where n < k: nothing is extrapolated.
+    """Estimate the chance, 0-1, that one or more of k draws pass, from n `draws` of which c `passes`; NaN if n < k, without extrapolation.
 
-    1 - C(n - c, k) / C(n, k), which is without bias; 1 where n - c < k. It is worked out as 1 - the product over j < k of
-    (n - c - j) / (n - j), so that no binomial coefficient becomes too large. The result has the shape of the counts. Raises ConfigError for k
-    below 1, and unless 0 <= c <= n.
+    1 - C(n - c, k) / C(n, k), which is unbiased; 1 if n - c < k. Computed as 1 - the product over j < k of (n - c - j) / (n - j), to avoid
+    large binomial coefficients. The result has the shape of the counts. Raises ConfigError for k below 1, and unless 0 <= c <= n.
 
     Source: Chen et al. (2021), Evaluating large language models trained on code, equation 1.
     """

@@ -1,7 +1,7 @@
-"""Where ranks may truly lie, as tests of pairs tell.
+"""Ranges of true ranks, from tests of pairs.
 
 Source: Mogstad, Romano, Shaikh & Wilhelm (2024), Inference for ranks with applications to mobility across neighbourhoods and academic
-achievement across countries: where the rate of any false finding among all pairs is held (Holm), the bounds hold all ranks together.
+achievement across countries: if the rate of any false finding among all pairs is controlled (Holm), the bounds hold for all ranks together.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE, holm
 
 
 class RankBounds(NamedTuple):
-    """Best and worst rank of each row, (rows,) each, from 1 to as many as there are."""
+    """Best and worst rank of each row, (rows,) each, from 1 to the number of rows."""
 
     low: Codes
     high: Codes
 
 
 def rank_bounds(better: Codes, worse: Codes, rows: int) -> RankBounds:
-    """From the pairs of which a test says that the row `better` is truly better than `worse`, (pairs,) each: 1 + how many are better than a
-    row, and `rows` less how many it is better than."""
+    """Return 1 + the number of better rows, and `rows` less the number of worse ones, for the significant pairs `better` and `worse`,
+    (pairs,) each.
+    """
     return RankBounds(1 + np.bincount(worse, minlength=rows), rows - np.bincount(better, minlength=rows))
 
 
 def rank_bounds_of_means(sums: Floats, counts: Floats) -> RankBounds:
-    """Of the columns of `sums` over `counts`, both (clusters, columns): highest mean first, tested on the clusters that two columns share.
+    """Return bounds of the columns of `sums` over `counts`, both (clusters, columns): highest mean first, tested on shared clusters.
 
-    A cluster counts for a pair as much as for its two columns in the mean. The t tests of `estimate_ratios` are adjusted over all pairs (Holm).
+    A cluster counts for a pair as much as for its two columns in the mean. The t tests of `estimate_ratios` are adjusted by Holm over all
+    pairs.
     """
     means = np.divide(sums, counts, out=np.zeros(sums.shape), where=counts > 0)
     left, right = np.triu_indices(sums.shape[1], k=1)

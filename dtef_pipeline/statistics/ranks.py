@@ -1,4 +1,4 @@
-"""Places among numbers, in which equal numbers share a place whatever rounding made of them."""
+"""Ranks of numbers; numbers that are equal up to rounding share a rank."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SAME_AS_ZERO = 1e-12
 
 
 def rank_numbers(values: npt.ArrayLike, group: npt.ArrayLike | None = None, *, highest_first: bool = True) -> Floats:
-    """The place of each number from 1 (best) within its group, NaN for NaN; numbers that are the same share the best of their places.
+    """Return the rank of each number from 1 (best) within its group, NaN for NaN; equal numbers share the best of their ranks.
 
-    `values`: (n,), with `group` (n,) codes of what is ranked together, none: all; or (m, n) without groups, each row ranked by itself. All
-    places that anything shown or stored has come from here, as do orders that a name decides where numbers are the same.
+    `values`: (n,), with `group` (n,) codes of what is ranked together (default: all); or (m, n) without groups, each row ranked by itself.
+    All displayed and stored ranks come from here, as do orders that use a name to break ties.
     """
     numbers = np.asarray(values, dtype=np.float64)
     numbers = -numbers if highest_first else numbers
@@ -37,7 +37,7 @@ def rank_numbers(values: npt.ArrayLike, group: npt.ArrayLike | None = None, *, h
 
 
 def _rank_sorted(sorted_numbers: Floats, begins: npt.NDArray[np.bool_]) -> Floats:
-    """Places of numbers that rise within each group; `begins`: where a group begins, but for the first."""
+    """Return the ranks of numbers that rise within each group; `begins`: start of each group but the first."""
     at = np.broadcast_to(np.arange(sorted_numbers.shape[-1]), sorted_numbers.shape)
     is_new = np.ones(sorted_numbers.shape, dtype=bool)
     is_new[..., 1:] = begins[..., 1:] | ~_is_same(sorted_numbers[..., :-1], sorted_numbers[..., 1:])

@@ -1,4 +1,4 @@
-"""The seed of what is drawn."""
+"""The default random seed."""
 
 SEED = 20_261_121
 """Unless another is given."""

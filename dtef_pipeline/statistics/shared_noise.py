@@ -1,8 +1,8 @@
-"""Noise that clusters share, because the same people were observed in all of them.
+"""Noise that clusters share because the same people were observed in all of them.
 
-If clusters are observed separately, their noise averages out over many of them. If the same people answer everything, a part of it does not:
-people who happen to answer alike in one cluster do so in others. The size of that part cannot be estimated from sums of answers, only from the
-answers of each person. So the correlation is an assumed constant.
+If clusters are observed separately, their noise averages out. If the same people answer everything, a part does not: people who happen to
+answer alike in one cluster do so in others. The size of that part cannot be estimated from sums of answers, only from the answers of each
+person. So the correlation is an assumed constant.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ people do. So what such a prediction gets wrong about a group, and what chance d
 def shared_variance(
     noise: npt.NDArray[np.floating], column: Codes, cluster: Codes, sample: Codes, columns: int, correlation: Correlation
 ) -> Floats:
-    """What the noise of the same people adds to the variance of sums over clusters, (columns,).
+    """Return what the noise of the same people adds to the variance of sums over clusters, (columns,).
 
-    `noise` (parts, replicates): centred deviations of what each part adds to its `column`. A part is what one item of a `cluster` was observed
-    to be by one `sample` of people (parts, each). With t the standard deviation of a part, the sum over every two parts of one sample that
-    are of different clusters: 2 r t t', r the `correlation` of two items, of a column (columns,) or of all. (Two of one cluster are left out:
-    what they share is in the differences between clusters.) Samples of different people are independent. Where it is known what each person
-    answered, drawing people anew gives this; nothing else need change.
+    `noise` (parts, replicates): centred deviations of what each part adds to its `column`. A part is one item of a `cluster` as observed in
+    one `sample` of people (parts, each). With t the standard deviation of a part, the sum over every two parts of one sample in different
+    clusters: 2 r t t', r the `correlation` of two items, per column (columns,) or for all. (Two parts of one cluster are left out: what
+    they share is in the differences between clusters.) Samples of different people are independent. If each person's answers are known,
+    drawing people again gives this; nothing else need change.
     """
     spread = np.sqrt(np.einsum("pr,pr->p", noise, noise, dtype=np.float64) / noise.shape[1])
     shape = (columns, int(sample.max(initial=0)) + 1, int(cluster.max(initial=0)) + 1)
@@ -42,7 +42,8 @@ def shared_variance(
 
 
 def compute_common_variance(spreads: Floats) -> Floats:
-    """`shared_variance` where noise correlates by 1, (columns,); `spreads` (columns, samples, clusters): standard deviations of the parts of
-    each cluster, added up."""
+    """Return `shared_variance` for a correlation of 1, (columns,); `spreads` (columns, samples, clusters): summed standard deviations of
+    the parts of each cluster.
+    """
     pairs = spreads.sum(axis=2) ** 2 - (spreads**2).sum(axis=2)
     return np.asarray(np.maximum(pairs, 0).sum(axis=1))

@@ -1,7 +1,4 @@
-"""When scores of players that were compared in pairs have a finite value: a matter of who was compared with whom, and who beat whom.
-
-General: it knows players by number, nothing of any family.
-"""
+"""Conditions under which scores from paired comparisons are finite: who was compared with whom, and who beat whom."""
 
 from __future__ import annotations
 
@@ -16,33 +13,33 @@ _RISES = 1e-7
 
 
 def number_components(players: int, left: Codes, right: Codes) -> Codes:
-    """(players,) the connected component of each, numbered from 0 in the order of their first players.
+    """Return (players,) the connected component of each, numbered from 0 in the order of their first players.
 
-    `left` and `right` (rows,): players that were compared. Scores of different components cannot be compared with each other.
+    `left` and `right` (rows,): players that were compared. Scores of different components cannot be compared.
     """
     return _number_in_order(_label_components(players, left, right, "weak"))
 
 
 def number_strong_groups(players: int, better: Codes, worse: Codes) -> Codes:
-    """(players,) the strongly connected component of each, numbered as components are.
+    """Return (players,) the strongly connected component of each, numbered like components.
 
-    `better` and `worse` (rows,): who beat or tied whom; a tie stands in both directions. Scores have a finite maximum-likelihood value
-    exactly where a connected component is one such group (Zermelo 1929; Ford 1957).
+    `better` and `worse` (rows,): who beat or tied whom; a tie is listed in both directions. Scores have a finite maximum-likelihood value
+    if and only if a connected component is one such group (Zermelo 1929; Ford 1957).
     """
     return _number_in_order(_label_components(players, better, worse, "strong"))
 
 
 def find_unbeaten(groups: Codes, better: Codes, worse: Codes) -> npt.NDArray[np.bool_]:
-    """(players,) whether nobody outside of a player's group (as of `number_strong_groups`) ever beat or tied one of it."""
+    """Return (players,) whether nobody outside a player's group (see `number_strong_groups`) ever beat or tied a member."""
     beaten = groups[worse][groups[better] != groups[worse]]
     return ~np.isin(groups, beaten)
 
 
 def has_growing_direction(constraints: Floats) -> bool:
-    """Whether some direction satisfies constraints @ direction >= 0, and one of them with more than 0.
+    """Return whether some direction satisfies constraints @ direction >= 0, at least one strictly.
 
-    `constraints` (constraints, parameters): each row says what must not fall for the likelihood not to fall. In such a direction the
-    likelihood rises without end, so that there is no finite maximum. Method: linear program (Konis 2007, ch. 4).
+    `constraints` (constraints, parameters): each row is what must not fall for the likelihood not to fall. In such a direction the
+    likelihood rises without end, so there is no finite maximum. Method: linear program (Konis 2007, ch. 4).
     """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
@@ -63,6 +60,6 @@ def _label_components(players: int, first: Codes, second: Codes, connection: str
 
 
 def _number_in_order(labels: Codes) -> Codes:
-    """The same groups, numbered in the order in which they first occur."""
+    """Return the same groups, numbered in order of first occurrence."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first)))[inverse]

@@ -1,7 +1,7 @@
-"""Effects of rows and of cells from scores of which many are missing.
+"""Effects of rows and cells, from scores of which many are missing.
 
-It knows rows and cells by number, nothing of any family. A row is what is ranked, such as a model; a cell is what rows are scored on. Rows that
-were scored on other cells are compared through the cells that they share with others.
+A row is what is ranked, such as a model; a cell is what rows are scored on. Rows scored on different cells are compared through cells that
+they share with others.
 
 Source: least squares of the two-way model without interaction (Searle 1987, Linear Models for Unbalanced Data, ch. 4).
 """
@@ -18,7 +18,7 @@ Codes = npt.NDArray[np.int64]
 
 
 class Effects(NamedTuple):
-    """Effects that add up to scores: row + cell. They are known up to a constant of each component: rows that shared cells connect."""
+    """Effects that add up to scores: row + cell. They are known up to a constant per component; shared cells connect rows."""
 
     of_row: Floats
     """(rows,) NaN for a row that shares no cell with another."""
@@ -29,11 +29,11 @@ class Effects(NamedTuple):
 
 
 def fit_effects(row: Codes, cell: Codes, score: Floats, rows: int, cells: int) -> Effects:
-    """Least squares of score = row + cell over the cells that at least two rows have; `row`, `cell` and `score` are (n,), without NaN.
+    """Fit score = row + cell by least squares over the cells that at least two rows have; `row`, `cell` and `score` are (n,), without NaN.
 
-    With n_c the rows of a cell, the row effects a solve, for each row i, the sum over its cells of (a_i - mean a of the cell) =
-    the sum over its cells of (score - mean score of the cell). The effect of a cell is the mean of score - a over its rows. In each component
-    the row with the lowest number has the effect 0.
+    With n_c the rows of a cell, the row effects a solve, for each row i, the sum over its cells of (a_i - mean a of the cell) = the sum
+    over its cells of (score - mean score of the cell). The effect of a cell is the mean of score - a over its rows. In each component the
+    row with the lowest number has the effect 0.
     """
     from scipy.sparse import coo_array, diags_array
     from scipy.sparse.csgraph import connected_components

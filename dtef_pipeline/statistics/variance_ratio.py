@@ -1,7 +1,4 @@
-"""The ratio of a variance component to the residual variance, estimated and bounded through the F distribution.
-
-General: it knows mean squares, nothing of any family.
-"""
+"""The ratio of a variance component to the residual variance, estimated and bounded by the F distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
 
 
 class VarianceRatio(NamedTuple):
-    """Component / residual, 0 or more, its 95 % interval, and the p of its being 0."""
+    """Component / residual, 0 or more, its 95 % interval, and the p of a zero ratio."""
 
     value: float
     low: float
@@ -23,11 +20,12 @@ class VarianceRatio(NamedTuple):
 
 
 def estimate_variance_ratio(statistic: Callable[[float], float], groups: int, freedom: int) -> VarianceRatio:
-    """Estimate and interval from `statistic`: at the true ratio it follows F with `groups` and `freedom` degrees of freedom.
+    """Estimate the ratio and its interval from `statistic`, which follows F with degrees of freedom `groups` and `freedom` at the true
+    ratio.
 
-    `statistic` falls as the ratio grows. The estimate is where it is 1, its expectation (0 where it is below 1 at once): in balanced data the
-    classic (F - 1) / k with k values per group. The interval are the ratios at which it lies between the 2.5 % and 97.5 % points of F, which is
-    exact for normal effects also in unbalanced data (Wald 1947; Searle, Casella & McCulloch 1992, ch. 3; Seely & El-Bassiouni 1983).
+    `statistic` falls as the ratio grows. The estimate is where it is 1 (0 if it starts below 1): in balanced data the classic (F - 1) / k
+    with k values per group. The interval contains the ratios at which it is between the 2.5 % and 97.5 % points of F, which is exact for
+    normal effects also in unbalanced data (Wald 1947; Searle, Casella & McCulloch 1992, ch. 3; Seely & El-Bassiouni 1983).
     """
     tails = [fdtri(groups, freedom, place) for place in ((1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2)]
     value, low, high = (_find_ratio(statistic, float(quantile)) for quantile in (1.0, *tails))
@@ -35,7 +33,7 @@ def estimate_variance_ratio(statistic: Callable[[float], float], groups: int, fr
 
 
 def _find_ratio(statistic: Callable[[float], float], quantile: float) -> float:
-    """The ratio at which the statistic is `quantile`; 0 where it is not above it anywhere."""
+    """Return the ratio at which the statistic is `quantile`; 0 if it is never above it."""
     from scipy.optimize import brentq
 
     if statistic(0.0) <= quantile:

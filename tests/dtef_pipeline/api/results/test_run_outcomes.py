@@ -237,7 +237,10 @@ def test_a_mean_of_the_games_that_a_budget_left_over_says_so(tmp_path: Path) -> 
     assert (own["value"], own["n"], own["n_asked"]) == (pytest.approx(3), 3, 4)
     assert own["default_rate"] == pytest.approx(0.25)
     # A turn can be declined several times over: 6 texts in 4 turns are no share of the turns.
-    formed = "the game made a move for the player in 25 % of its turns, because it gave no legal move; the player declined to play 1.5 times per turn"
+    formed = (
+        "the game made a move for the player in 25 % of its turns, because it gave no legal move; "
+        "the player declined to play 1.5 times per turn"
+    )
     assert own["remark"] == f"{said}; {formed}"
 
 
