@@ -145,7 +145,7 @@ def _score_planned(
 
 
 def _select_sorted(table: pd.DataFrame, name: str, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
-    """The keys and `columns` of a table, in the order of the keys, each of which stands there once."""
+    """The keys and `columns` of a table, in the order of the keys, which are unique."""
     return sort_unique(cast_keys(table, name, (*keys, *columns)), keys, name)[[*keys, *columns]]
 
 

@@ -44,7 +44,7 @@ class PromptMatrix(NamedTuple):
 def compute_cosine(left: npt.ArrayLike, right: npt.ArrayLike) -> Floats:
     """Similarity of each two vectors, (rows, dimensions) both or (dimensions,) both: (rows,), -1 to 1, higher is more alike.
 
-    left right / (|left| |right|), clipped to the range; 0 where a vector is all zeros, NaN where one has a NaN, which stands for a missing
+    left right / (|left| |right|), clipped to the range; 0 if a vector is all zeros, NaN if one has a NaN, which means a missing
     vector. Raises ConfigError where the lengths of the vectors differ.
     """
     a, b = (np.atleast_2d(np.asarray(side, dtype=np.float64)) for side in (left, right))

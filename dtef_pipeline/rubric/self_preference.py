@@ -71,10 +71,10 @@ def estimate_self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.
 
     Columns: `judge`, `model`, `maker`, `gamma` (units of the score; above 0: the own maker is favoured), `se`, `low`, `high` (95 %), `p`
     (two-sided), `p_adjusted` (over all pairs), `n` (same-maker judgements that bear on it), `n_prompts` (with any), `flagged` (favoured: gamma
-    above 0 and p_adjusted below .05, p of the first row), `reason` (why there is no estimate or interval). A pair is compared with judgements of
-    judges of other makers alone, other pairs of one maker being left out.
+    above 0 and p_adjusted below .05, p of the first row), `reason` (why there is no estimate or interval). A pair is
+    compared only with judgements of judges of other makers; other pairs of one maker are left out.
 
-    `judgements` as rubric_judgements; those without a class play no part, and neither does an item with one judge.
+    `judgements` as rubric_judgements; judgements without a class and items with one judge are ignored.
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
     is_own = is_same_maker(rows, maker_of)

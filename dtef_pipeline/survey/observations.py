@@ -31,7 +31,7 @@ CIRCULAR_SHARE = 0.8
 """A question defines an attribute when the segments of it give their own values at least this share on average."""
 
 SHUFFLE_SEED = 20_240_917
-"""Default seed of the `shuffled` reference: which other segment stands in for a segment."""
+"""Default seed of the `shuffled` reference, which replaces a segment by a random other one."""
 
 _N_UNKNOWN = (
     "The file does not state how many people answered: these pairs are scored and ranked, but have no ceilings, skill, corrected errors "
@@ -169,7 +169,7 @@ def _make_quarantine_row(
 def _compute_all_references(
     survey: Survey, usable: Sequence[_Usable], seed: int
 ) -> tuple[list[_References], list[tuple[int, int]]]:
-    """References of each question, and where each usable pair stands in them: (question, row)."""
+    """References of each question, and the index of each usable pair in them: (question, row)."""
     by_question: list[list[_Usable]] = [[] for _ in survey.questions]
     places = []
     for pair in usable:

@@ -97,7 +97,7 @@ def _multiply_by_100(share: float | Unreadable | None) -> float | Unreadable | N
 def has_several_answers(text: str, options: Iterable[str] = ()) -> bool:
     """Whether the text of a question asks for several answers: select all that apply, choose up to three.
 
-    Not where its `options` ask of one item of the list alone: mentioned or not mentioned, yes or no.
+    Not if its `options` are about one item of the list only: mentioned or not mentioned, yes or no.
     """
     return _SEVERAL_ANSWERS.search(text) is not None and not _is_of_one_item([option.strip() for option in options])
 

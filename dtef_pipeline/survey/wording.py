@@ -93,7 +93,7 @@ def compute_word_share(first: Set[tuple[str, int]], second: Set[tuple[str, int]]
 
 
 def _normalise_options(options: Sequence[str]) -> frozenset[str]:
-    """The options as they are compared; with their remarks where they differ in these alone."""
+    """The options in the form for comparison; with their remarks if they differ only in these."""
     bare = [" ".join(split_words(option)) for option in options]
     return frozenset(bare if len({*bare}) == len(bare) else map(normalize_text, options))
 

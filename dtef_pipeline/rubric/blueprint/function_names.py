@@ -13,7 +13,7 @@ PatternFault = Callable[[str, bool], str | None]
 EXTERNAL_FUNCTIONS = ("call", "factcheck")
 """Functions that need an external service, which is not supported: their criteria stay unscored."""
 REFERENCE_FUNCTION = "ref"
-"""No function: it stands for a definition in the header."""
+"""Not a function, but a reference to a definition in the header."""
 
 
 class PointFunction(NamedTuple):

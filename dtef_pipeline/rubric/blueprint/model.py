@@ -177,7 +177,7 @@ def _list_criterion_content(criterion: Criterion) -> list[Any]:
 
 
 def _convert_whole_numbers(value: Any) -> Any:
-    """3.0 as 3, wherever in a value it stands: JSON and YAML know one kind of number."""
+    """3.0 as 3 anywhere in a value, because JSON and YAML do not distinguish them."""
     if isinstance(value, dict):
         return {key: _convert_whole_numbers(member) for key, member in value.items()}
     if isinstance(value, list):

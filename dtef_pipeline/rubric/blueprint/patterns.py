@@ -16,7 +16,7 @@ LONGEST_SEARCH = 1.0
 LARGEST_PATTERN = 500_000
 """Parts of a pattern, each counted as often as it has to occur: `regex` needs memory and time in proportion, before any time limit."""
 WHITE_SPACE = "\t\n\v\f\r \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-"""The characters that JavaScript's `\\s` stands for."""
+"""The characters that JavaScript's `\\s` matches."""
 
 _WORD_RUN = re.compile(f"[^{WHITE_SPACE}]+")
 _TOKEN = re.compile(
@@ -157,7 +157,7 @@ def _translate_in_set(token: re.Match[str]) -> str:
 
 
 def _translate_plain_escape(escape: str) -> str:
-    """An escape that stands for one character: letters without a meaning of their own stand for themselves."""
+    """An escape of one character: letters without a special meaning match themselves."""
     letter = escape if len(escape) == 1 and escape.isalpha() and escape not in "cfnrtv" else ""
     return letter or f"\\{escape}"
 

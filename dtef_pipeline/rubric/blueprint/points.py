@@ -51,7 +51,7 @@ class PointReader:
         self._definition_names = list_first_names(list(self.definitions), _MOST_DEFINITIONS_LISTED) or "none"
 
     def read_block(self, values: Any, block: str, place: str, line: int | None) -> list[Criterion]:
-        """The criteria of a block, as it stands in the file; those that have an error are left out."""
+        """The criteria of a block, in the order of the file, without those that have an error."""
         if not isinstance(values, list):
             self._leave_out(
                 "rubric-not-a-list", Spot(f"{place} {block}", line), f"`{block}` is {shorten_value(values)}; write a list"
@@ -116,7 +116,7 @@ class PointReader:
         return self._read_function(name, self._parse_argument(name, argument), replace(blank, source=text), spot)
 
     def _parse_argument(self, name: str, text: str) -> Any:
-        """What stands behind `$name: ` in a text, as the function's argument; what is not YAML stays a text."""
+        """The text after `$name: ` as the function's argument; a text if it is not YAML."""
         if name == REFERENCE_FUNCTION or POINT_FUNCTIONS[find_canonical_name(name) or "js"].takes_text:
             return _strip_quotes(text)
         try:
@@ -178,7 +178,7 @@ class PointReader:
     def _read_function(
         self, name: str, args: Any, blank: Criterion, spot: Spot, beside: Mapping[str, Any] = _NOTHING
     ) -> Criterion | None:
-        """`beside`: the mapping that the function stands in."""
+        """`beside`: the mapping that contains the function."""
         if name == REFERENCE_FUNCTION:
             return self._resolve_reference(args, blank, spot, beside)
         if name in self.other_functions:
@@ -207,7 +207,7 @@ class PointReader:
         return replace(criterion, kind=FUNCTION_KIND, fault=f"unknown function {shorten_value(criterion.fn)}")
 
     def _resolve_reference(self, args: Any, blank: Criterion, spot: Spot, beside: Mapping[str, Any]) -> Criterion | None:
-        """The criterion that a definition of the header stands for; weight and citation beside the reference win."""
+        """The criterion of a definition in the header; weight and citation of the reference take precedence."""
         name = args.get("name") if isinstance(args, dict) else args
         definition = self.definitions.get(name) if isinstance(name, str) else None
         if definition is None:

@@ -51,7 +51,7 @@ _BLANKS_IN_TAGS = re.compile(r"[\s_]+")
 
 
 class _Parts(NamedTuple):
-    """Header and prompts, however they are written; each prompt with what it lies in, which knows its line."""
+    """Header and prompts of any structure; each prompt with its container, which knows its line."""
 
     structure: str
     header: dict[str, Any]

@@ -189,8 +189,8 @@ def build_corrected_tables(
 ) -> dict[str, pa.Table]:
     """`rubric_corrected` and `rubric_known_classes`, for the latest run of each blueprint; no rows without labels.
 
-    `connection`: the tables of CORRECTED_READS; `labels`: `rubric_labels`; `draws`: `rubric_label_draws`, of which those count that are
-    `imported`. Blueprints with the tag `test` are in no row over blueprints.
+    `connection`: the tables of CORRECTED_READS; `labels`: `rubric_labels`; `draws`: `rubric_label_draws`, where only `imported` ones count.
+    Blueprints with the tag `test` are in no row over blueprints.
     """
     counting = draws[draws["imported"]]
     if labels.empty or counting.empty:
@@ -218,9 +218,8 @@ def build_corrected_rows(
 ) -> pa.Table:
     """`rubric_corrected`: rows over all blueprints, then those of each.
 
-    `scores`: as of `compare_labelled_scores`; `draws`: the draws that count; `of_tests`: blueprints with the tag `test`. A prompt of which
-    judges
-    decide nothing takes part as known for certain, and is not counted as labelled.
+    `scores`: from `compare_labelled_scores`; `draws`: the draws that count; `of_tests`: blueprints with the tag `test`. A prompt without judged
+    criteria is included as known for certain, and is not counted as labelled.
     """
     certain_prompts = scores.loc[~scores["can_be_labelled"], _DRAWN_NAME].drop_duplicates()
     all_draws = pd.concat([draws[[*_DRAWN_NAME, "probability", "drawn"]], certain_prompts.assign(probability=1.0, drawn=True)])

@@ -108,7 +108,7 @@ def build_tag_pages(rows: RubricRows) -> Iterator[Page]:
     """The page of each tag: its leaderboard and its blueprints."""
     for tag, blueprints in rows.tags.items():
         ranked = _build_tag_board(rows, tag)
-        # The board of one blueprint stands on its own page.
+        # The board of one blueprint is on its own page.
         board = [board_block(ranked, rows.model)] if len(blueprints) > 1 else []
         sections = [
             Section("board", "Leaderboard", board),

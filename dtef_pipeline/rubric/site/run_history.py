@@ -109,7 +109,7 @@ def _build_two_run_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block
 
 
 def _find_moved_prompts(rows: RubricRows, run: BlueprintRun, drift: dict[Any, Any]) -> Iterator[dict[str, Any]]:
-    """The prompts on which a variant's two runs differ most, with both responses and the criteria that moved."""
+    """The prompts on which a variant's two runs differ most, with both responses and the criteria that changed."""
     sides = [drift["lowest_snapshot"], drift["highest_snapshot"]]
     where = {"blueprint": run.id, "model_variant": drift["model_variant"]}
     cells = rows.rows.frame("rubric_scores", {**where, "level": "cell"})

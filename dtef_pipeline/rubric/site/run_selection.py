@@ -18,7 +18,7 @@ _LESS = {
     "raw": ("CASE WHEN class IS NULL THEN raw END", "class"),
     "transcript": ("CASE WHEN turns > 1 THEN transcript END", "turns"),
 }
-"""Columns of which pages show a part: what judges wrote that could not be read, and conversations of several turns."""
+"""Columns that pages show in part: unreadable replies of judges, and conversations of several turns."""
 
 
 class LatestRunRows(StoredRows):

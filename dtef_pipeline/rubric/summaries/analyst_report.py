@@ -91,7 +91,7 @@ def _score(text: str) -> float:
 
 
 def extract_reasoning(text: str) -> str:
-    """What stands before the last `SCORE:`, without the word `REASONING:`."""
+    """The text before the last `SCORE:`, without the word `REASONING:`."""
     *_, end = (len(text), *(match.start() for match in _SCORE.finditer(text)))
     return re.sub(r"^[\s*_`]*reasoning[\s*_`]*:[\s*_`]*", "", text[:end], flags=re.IGNORECASE).strip(" \t\r\n*_`")
 
@@ -107,7 +107,7 @@ _BARE_ID = re.compile(
     r"(?!_*[^\W_])",
     re.IGNORECASE,
 )
-"""An id as the report writes it, outside of a `<ref>`; markdown may stand around it (`_MD_6001_`) and in it (`MD\\_6001`)."""
+"""An id as in the report, outside of a `<ref>`; it may have markdown around it (`_MD_6001_`) and in it (`MD\\_6001`)."""
 _ATTRIBUTE = re.compile(r"([a-z]+)\s*=\s*(\"[^\"]*\"|'[^']*')", re.IGNORECASE)
 _IN_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$&:@-])")
 

@@ -130,5 +130,5 @@ def _find_maker_or_model(model: str) -> str:
 
 
 def _find_by_id(ids: Mapping[_Key, str], pseudonym: str) -> _Key | None:
-    """What the id stands for, in whatever case an analyst writes it."""
+    """The meaning of an id; an analyst may write it in any case."""
     return next((name for name, value in ids.items() if value == pseudonym.upper()), None)

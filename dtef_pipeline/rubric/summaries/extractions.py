@@ -36,7 +36,7 @@ EXTRACTION_TOKENS = 2_048
 _TAGS_OF_EXTRACTION = (*JUDGE_TAGS, "IDEAL", "point")
 _POINT_TAG = re.compile(r"<\s*+(/?)\s*+point\s*+>", re.IGNORECASE)
 _NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
-"""Characters that control a screen, or turn the direction of what stands on it."""
+"""Characters that control a terminal, or reverse the direction of text."""
 _PART_OF_THE_IDEAL = "(This turn is a part of the ideal answer.)"
 _POINTS_FORM = "<points>\n<point>the first key point</point>\n<point>the second key point</point>\n</points>"
 _POINTS_BOUND = (
@@ -111,7 +111,7 @@ def _build_points_request(messages: Sequence[Message], model: ModelSpec) -> Requ
 
 
 def read_points(text: str) -> PointsReply:
-    """The key points of a reply: what stands in `<point>` tags, upper or lower case, each in one line and once.
+    """The key points of a reply: the contents of `<point>` tags, upper or lower case, each in one line and once.
 
     Thinking is dropped first. Nothing is guessed: tags that do not match, no point, more than `POINTS_AT_MOST` points, and one longer than
     `POINT_CHARACTERS` make the reply unreadable.
@@ -138,7 +138,7 @@ def _collapse_lines(text: str) -> str:
 
 
 def add_key_points(blueprint: Blueprint, points: dict[str, tuple[str, ...]]) -> Blueprint:
-    """The blueprint with criteria of weight 1 for the prompts, by their ids, of which key points are known."""
+    """The blueprint with criteria of weight 1 for the prompts that have key points, given by prompt id."""
     prompts = (
         replace(prompt, criteria=convert_to_criteria(points.get(prompt.id, ()))) if is_lacking_criteria(prompt) else prompt
         for prompt in blueprint.prompts

@@ -78,7 +78,7 @@ def choose_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ..
 
 
 def map_model_names(responses: pa.Table) -> dict[str, str]:
-    """By the name that tables have for a model: its model string, where no other name stands for the same; else the name itself."""
+    """By a model's name in tables: its model string if no other name has the same, else the name."""
     pairs = responses.select(["model", "model_variant"]).group_by(["model", "model_variant"]).aggregate([]).to_pylist()
     strings = {
         row["model"]: _strip_settings(row["model_variant"]) for row in sorted(pairs, key=lambda row: row["model_variant"])

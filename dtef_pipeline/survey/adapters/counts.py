@@ -74,7 +74,7 @@ class Counts:
             yield Finding("error", MISSING_QUESTIONS, message, missing)
 
     def find_lost_segments(self, columns: Sequence[str], keys: Collection[str]) -> dict[str, str | None]:
-        """The segments with respondents of which the aggregate's `columns` have nothing: column -> its attribute, where it is known.
+        """The segments with respondents that the aggregate's `columns` lack: column -> its attribute, if known.
 
         `keys`: of the segments that the aggregate has; an attribute that was asked twice may have its columns once.
         """

@@ -89,7 +89,7 @@ _BESIDE_A_PHRASE = re.compile(
     r"(?:it |this |that )?(?:all )?depends\b.*|multiple answers\b.*|other|nr|nc|it's hard\b.*|it is hard\b.*|don't care"
     r"|none of (?:the above|these|those|them)"
 )
-"""What may stand beside a phrase: `Unsure / It depends on the specifics`, `Other/Don't know`."""
+"""Texts that may be added to a phrase: `Unsure / It depends on the specifics`, `Other/Don't know`."""
 _SEPARATOR = re.compile(r"\s*(?:[/;,|()\[\]]|\b(?:or|and|ou|et|oder|und|o|y|e)\b|\s[–—-]\s)\s*")
 
 _UNSURE = re.compile(

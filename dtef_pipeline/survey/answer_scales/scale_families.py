@@ -88,7 +88,7 @@ def _find_first_in_order(families: Families, heads: Sequence[str]) -> str | None
 
 
 def _find_degree_family(heads: Sequence[str]) -> str | None:
-    """The family by words that stand beside others: `a little help`."""
+    """The family by words that modify others: `a little help`."""
     name = _find_first_in_order(_PARTS_OF_OPTIONS, heads)
     if name:
         return name
@@ -112,7 +112,7 @@ def is_middle_of(middle: str, first: str, second: str) -> bool:
 
 
 def _has_labelled_ends(heads: Sequence[str]) -> bool:
-    """`Very bad | 2 | 3 | 4 | Very good`: numbers one apart, of which the ends have words."""
+    """`Very bad | 2 | 3 | 4 | Very good`: consecutive numbers whose ends have words."""
     inner = [place_number(h) for h in heads[1:-1]]
     if (
         place_number(heads[0]) is not None

@@ -1,4 +1,4 @@
-"""Is a question's list of options an ordered scale, and which options stand beside it (don't know, prefer not to say).
+"""Whether a question's list of options is an ordered scale, and which options are off it (don't know, prefer not to say).
 
 Order matters to the earth mover's distance, so a list counts as ordinal only when every option on it is recognised and the
 options stand in order, rising or falling. Everything else is nominal.
@@ -42,7 +42,7 @@ _DOES_NOT = re.compile(
     r"i (?:have never|have not|haven['’]?t|do not|don['’]?t|never|did not|didn['’]?t)\b.*"
     r"|(?:never|not) (?:used|tried|had|been|needed|visited|seen|met)\b.*"
 )
-"""`I have no family doctor`, `I did not go`: set aside where it stands at an end of a list that is a scale without it."""
+"""`I have no family doctor`, `I did not go`: off the scale if it is at an end of a list that is a scale without it."""
 
 
 _LONGEST_OPTION = 300
@@ -146,7 +146,7 @@ def _strip_shared_bottom(answers: list[str], is_bottom: Sequence[bool]) -> list[
 
 
 def _keep_middle(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:
-    """`off` without the option that says not sure and stands in the middle of the answers: between `maybe won't` and `maybe will`."""
+    """`off` without an option such as not sure in the middle of the answers: between `maybe won't` and `maybe will`."""
     answers = [place for place, is_off in enumerate(off) if not is_off]
     half = len(answers) // 2
     if len(answers) < 2 or len(answers) % 2 or {_extract_head(texts[place]) for place in answers} <= {"yes", "no"}:

@@ -203,7 +203,7 @@ def _is_there(distributions: Floats) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class _Context:
-    """Which question stands in the context of which prompt, as places: one pair of `prompt` and `question` for each."""
+    """The context questions of prompts, as indices: one pair of `prompt` and `question` for each."""
 
     targets: Ints
     prompt: Ints

@@ -123,7 +123,7 @@ def _format_request(options: BlueprintOptions) -> str:
 
 
 def _describe_value(options: BlueprintOptions, sizes: Sequence[int]) -> str:
-    """The answer itself, without what may stand around it."""
+    """The answer itself, without the text around it."""
     if options.task == "batch":
         return _describe_batch_object(sizes)
     if options.task == "synthetic-individuals":

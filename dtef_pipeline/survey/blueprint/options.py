@@ -137,7 +137,7 @@ class BlueprintOptions:
         return self.reserve if self.reserve > _STANDARD_RESERVE else None
 
     def order_of(self, count: int) -> list[int]:
-        """Which of `count` options stands at each place of the list, as its place in the survey."""
+        """For each place of the list, the place in the survey of its option, one of `count`."""
         if self.option_order == "reversed":
             return list(range(count))[::-1]
         turn = 0 if self.option_order == "given" else int(self.option_order.removeprefix("rotated-"))

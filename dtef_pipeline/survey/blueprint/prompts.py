@@ -273,8 +273,8 @@ def split_question_batches(kinds: Sequence[str], size: int) -> list[list[int]]:
     """Places of the questions of each batch, each question in one of them.
 
     `kinds`: of each question, in survey order, a name that it shares with its duplicates; a batch holds no kind twice. Batches are of
-    consecutive questions and of nearly equal lengths up to `size`; of an odd number in pairs the first three are together, so that none
-    is alone. Duplicates of each other move to the nearest batches with room.
+    consecutive questions and of nearly equal lengths up to `size`; for pairs of an odd number the first three are together, so that none
+    is single. Duplicates of each other move to the nearest batches with room.
     """
     lengths = _choose_lengths(len(kinds), size, max(Counter(kinds).values(), default=0))
     home = [batch for batch, length in enumerate(lengths) for _ in range(length)]

@@ -133,8 +133,8 @@ def _estimate_spread_components(cells: pd.DataFrame, options: BoardOptions, nois
 
 
 def _split_spread(deviations: Estimates, means: Floats, rounds: int) -> dict[str, object]:
-    """The components, from how far each segment lies from the others of its round, and from `means` (segments,)."""
-    # A segment lies from the mean of all, itself included, by this share of how far it lies from the others.
+    """The components, from the deviation of each segment from the others of its round, and from `means` (segments,)."""
+    # The deviation of a segment from the mean of all, including itself, is this share of its deviation from the others.
     share = (len(means) - rounds) / len(means)
     effects, variance = share * deviations.value, share * deviations.se**2
     residual = float(variance.mean())

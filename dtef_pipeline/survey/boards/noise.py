@@ -225,7 +225,7 @@ def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
 
 
 def _select_other_people(survey: pa.Table) -> pa.Table:
-    """DRAWN_FROM, of those who are not of the segment: the others of its attribute, or all, where it is alone in its attribute."""
+    """DRAWN_FROM for people outside the segment: the others of its attribute, or all if its attribute has no other segment."""
     answers = pc.coalesce(survey["others"], survey["population"])
     people = pc.if_else(
         pc.is_valid(survey["others"]), survey["others_n"], pc.subtract(survey["population_n"], survey["n"].cast(pa.int64()))

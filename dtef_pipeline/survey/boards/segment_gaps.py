@@ -58,7 +58,7 @@ def compute_segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draw
 
 
 def _select_cells_of_groups(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The scored cells, with levels, of attributes of several segments. A `group` is one model's attribute; groups stand one after the other."""
+    """The scored cells, with levels, of attributes of several segments. A `group` is one model's attribute; groups are consecutive."""
     scored_cells = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
     models = [
         add_levels(model_cells, metric) for _, model_cells in scored_cells.groupby(list(KEYS.series), observed=True, sort=False)

@@ -35,7 +35,7 @@ MIN_ROOM = 0.005
 """Room between the leave-one-out marginal and the ceiling, in units of the score, below which skill would be mere noise and is null."""
 ROOM_WIDTH, ROOM_SHARE, SURE_CLUSTERS = 0.05, 0.5, 10
 """An interval of skill needs so many clusters, and that the interval of the room itself is above 0 and narrower than the first, in units of
-the score, or than this share of the room. (A limit relative to the room alone would show skill where a small room came out large by chance.)"""
+the score, or than this share of the room. (A limit relative only to the room would show skill if a small room was large by chance.)"""
 ADDED = (
     *("score_low", "score_high", "parsed_score", "ceiling", "skill", "skill_low", "skill_high", "worth"),
     *("n_questions", "n_batteries", "note"),

@@ -48,7 +48,7 @@ _ALNUM = re.compile(r"[^\W_]")
 class Candidate(NamedTuple):
     """One reading: `status` is ok, wrong_length or unparseable; `values` as written, in option order when ok.
 
-    `prose`: it stands in the middle of a sentence, and so never displaces an array or a list.
+    `prose`: it is in the middle of a sentence, so it never displaces an array or a list.
     """
 
     start: int
@@ -152,7 +152,7 @@ def _has_range(content: str) -> bool:
 
 
 def _read_array_values(content: str) -> list[float]:
-    """Values of an array's inside; NaN for what stands in a value's place and is none; empty when it is no such array."""
+    """The values inside an array; NaN for an element that is not a value; empty if it is not such an array."""
     values = []
     for item in _split_array_items(content):
         if (match := _ITEM.fullmatch(item)) and is_joinable(match[1]):
@@ -171,7 +171,7 @@ def _is_like_citations(values: Sequence[float]) -> bool:
 
 
 def _is_on_own_line(text: str, start: int, end: int) -> bool:
-    """Whether what lies from start to end has its line to itself, or follows a colon or an equals sign."""
+    """Whether the text from start to end has its line to itself, or follows a colon or an equals sign."""
     before = text[max(0, start - NEARBY) : start].rpartition("\n")[2].rstrip()
     after = text[end : end + NEARBY].partition("\n")[0]
     sources = before.endswith(("sources:", "source:", "references:", "refs:", "ref:", "see:"))

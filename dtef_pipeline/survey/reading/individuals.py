@@ -67,7 +67,7 @@ def read_individuals(text: str | None, labels: Labels, size: int | None, *, has_
 
 
 def _extract_people_answers(text: str) -> str:
-    """A response that is one JSON value, with its people's answers alone: `[{"person": 1, "answer": "a"}]`, `{"Person 1": "a"}`."""
+    """A response that is one JSON value, reduced to people's answers: `[{"person": 1, "answer": "a"}]`, `{"Person 1": "a"}`."""
     value = decode_json(strip_fence(text[-LOOK_BACK_IN_JSON:]))
     people = value.named("answers")[-1:] if isinstance(value, Pairs) else []
     answers = _list_answers_of_people(people[0] if people else value)
@@ -149,7 +149,7 @@ def _split(line: str, labels: Labels) -> list[str]:
 
 
 def _join_split_labels(items: Sequence[str], labels: Labels) -> list[str]:
-    """Items put together again where a comma stands inside a label: quotes are gone, so that only the label can tell."""
+    """Items rejoined if a label contains a comma; quotes are already removed, so only the label shows this."""
     most = max(name.count(",") for name in labels.names) + 1
     entries: list[str] = []
     place = 0

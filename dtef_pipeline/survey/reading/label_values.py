@@ -69,7 +69,7 @@ class _Value(NamedTuple):
 
 
 def read_labelled(text: str, labels: Labels) -> list[Candidate]:
-    """Readings of values that stand with an option's label, before or after it."""
+    """Readings of values before or after an option's label."""
     if not labels.distinct:
         return []
     readings = [*_group_runs(text, _find_label_first(text, labels), labels.names, "labelled list")]
@@ -80,7 +80,7 @@ def read_labelled(text: str, labels: Labels) -> list[Candidate]:
 
 
 def read_enumerated(text: str, n: int, labels: Labels | None) -> list[Candidate]:
-    """Readings of values that stand with an option's letter or number."""
+    """Readings of values with an option's letter or number."""
     letters, numbers = _find_enumerated(text, n, labels)
     readings = [*_group_runs(text, letters, _list_letter_names(n), "lettered list")]
     if labels is None or not labels.numeric:
@@ -163,7 +163,7 @@ def _find_value_first(text: str, labels: Labels) -> Iterator[Pair]:
 
 
 def _find_enumerated(text: str, n: int, labels: Labels | None) -> tuple[list[Pair], list[Pair]]:
-    """Pairs by letter and pairs by number. A number that stands before an unknown text counts only when no labels are known."""
+    """Pairs by letter and pairs by number. A number before an unknown text counts only if no labels are known."""
     letters: list[Pair] = []
     numbers: list[Pair] = []
     position = 0

@@ -84,7 +84,7 @@ def _read_as_listed(text: str | None, n: int, options: Sequence[str] | None, rea
     labels = build_labels(tuple(options)) if options is not None else None
     has_marker = bool(reading.marked)
     if reading.task == "individuals":
-        # Without labels, letters alone are understood.
+        # Without labels, only letters are understood.
         return read_individuals(text, labels or build_labels(("",) * n), reading.individuals, has_marker=has_marker)
     if reading.place is None:
         return read_distribution(text, n, labels, has_marker=has_marker)

@@ -22,7 +22,7 @@ class ParsedColumns(NamedTuple):
 
 
 class ColumnsInMaking:
-    """The result under construction: fractions in one flat array, at the places where a list of them would stand."""
+    """The result under construction: the fractions of all lists in one flat array."""
 
     def __init__(self, texts: pa.Array, sizes: Rows) -> None:
         self._texts = texts

@@ -63,7 +63,7 @@ def compute_reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: i
 
 @dataclass(frozen=True)
 class _Question:
-    """The segments that answered one question of a round, in the order of their names; `rows` says where they stand."""
+    """The segments that answered one question of a round, in the order of their names; `rows` are their row numbers."""
 
     name: tuple[str, str]  # round and question id
     rows: Places

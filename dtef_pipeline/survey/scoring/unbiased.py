@@ -36,7 +36,7 @@ def compute_corrected_l2(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: n
 def compute_corrected_rps(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
     """Ranked probability score against the true distribution, unbiased: sum (Q - F)^2 - sum F (1 - F) / (n - 1), Q and F cumulative.
 
-    Shapes as of `compute_corrected_l2`; for ordered options alone, and the same when the order is reversed. Range about
+    Shapes as in `compute_corrected_l2`; only for ordered options, and the same if the order is reversed. Range about
     -(k-1)/(4(n-1))..k-1 (not divided by k - 1); NaN where n < 2 or unknown.
     """
     pair = DistributionPair(predicted, observed)
@@ -49,7 +49,7 @@ def compute_corrected_rps_on_scale(
     """`compute_corrected_rps` among those who answered on the scale, NaN where there is nothing to compare.
 
     `ranks` is (k,) integers, one for all rows, as in `metrics.emd_normalized_on_scale`: the options of rank -1 are left out of both
-    distributions, the others stand by their ranks. n becomes the respondents on the scale: n times their share, to the nearest whole person
+    distributions, the others are ordered by rank. n becomes the respondents on the scale: n times their share, to the nearest whole person
     (published shares are rounded).
     """
     pair = DistributionPair(predicted, observed)
