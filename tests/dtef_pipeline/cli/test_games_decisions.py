@@ -87,7 +87,7 @@ def test_unreadable_texts_in_one_place_make_the_value_null_and_say_where(server:
 def test_what_a_budget_leaves_out_is_asked_by_the_next_run(server: FakeLLM) -> None:
     stopped = dtef(*ASKS_KUHN, "--max-calls", 10)
     told = " ".join(stopped.output.split())
-    assert "got no response: the same command asks again" in told
+    assert "got no response; run the same command again" in told
     assert told.endswith("Columns: dtef explain games/decisions")
     assert len(server.calls) == 10
     assert shown()["fake"]["exploitability"] is not None
