@@ -140,7 +140,7 @@ def test_a_value_that_rests_on_more_than_the_run_asked_for_says_so(tmp_path: Pat
     again = [{**row, "draw": row["draw"] + 7} for row in rows if row["model"] == "openai/model-0"]
     house.write("rubric_responses", rows_in(RUBRIC_RESPONSES, rows + again), **at)
     remarks = {one["model"]: one["remark"] for one in run_of(tmp_path, rubric)["metrics"]}
-    assert f"takes in {len(again)} further responses" in remarks["openai/model-0"]
+    assert f"includes {len(again)} further responses" in remarks["openai/model-0"]
     assert "further" not in (remarks["openai/model-1"] or "")
 
 
