@@ -47,7 +47,7 @@ class EpisodeColumns:
             column.append(row[name])
 
     def table(self) -> pa.Table:
-        """All of them."""
+        """Return the table of all rows."""
         manifest = self._plan.pack.manifest
         rows = len(self._columns["episode_id"])
         constant = {

@@ -1,14 +1,14 @@
 """Reading the command in a player's text, shared by all scenarios.
 
-In order; the first rule that applies decides:
+The first rule that applies decides:
 
-1. what follows the last `ACTION:`, on its line or the next one: a legal command, with or without words behind it. Where it is none, nothing
-   else is looked for: who says `ACTION: raise` has not said `call`. Two commands there, but in brackets, are no move either;
-2. the last line that is a legal command and nothing else;
-3. the only legal command that stands in the text as whole words. Two different ones are no move, and none is ever picked at random.
+1. the text after the last `ACTION:`, on its line or the next one: a legal command, optionally followed by other words. If it is not one,
+   nothing else is searched: a text with `ACTION: raise` does not mean `call`. Two commands there, except in brackets, are not a move either;
+2. the last line that is only a legal command;
+3. the only legal command that occurs in the text as whole words. Two different ones are not a move; none is picked at random.
 
-Thinking is left out first. Case, spaces, emphasis, quotes and the forms of arrows do not matter, and a scenario's own spelling of commands,
-`normalise`, is applied to texts and legal commands alike. Everything here is linear in the length of the text.
+Thinking is removed first. Case, spaces, emphasis, quotes and the forms of arrows do not matter, and a scenario's own normalisation of
+commands, `normalise`, is applied to texts and legal commands alike. All functions are linear in the length of the text.
 """
 
 from __future__ import annotations

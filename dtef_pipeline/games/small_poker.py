@@ -248,7 +248,8 @@ class SmallPoker(ABC):
         }
 
     def permute_hidden(self, state: SmallHand, seat: int, rng: random.Random) -> SmallHand:
-        """The same hand with all cards dealt anew that the seat has not seen: the other's, unless there was a showdown, and those to come."""
+        """Return the same hand with all cards that the seat has not seen dealt again: the opponent's, unless there was a showdown, and
+        those to come."""
         seen_places = {0, 1} if self.betting(state.commands).showdown else {seat}
         if self.public_card(state) is not None and self.public_at is not None:
             seen_places.add(self.public_at)

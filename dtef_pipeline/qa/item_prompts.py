@@ -166,7 +166,7 @@ def _check(item: QaItem, condition: QaCondition, examples: Sequence[QaItem]) -> 
 
 
 def _describe_task(item: QaItem, condition: QaCondition) -> str:
-    """What is to be done, as the first message begins."""
+    """Describe the task, for the beginning of the first message."""
     if item.type == CODE_TYPE:
         return _CODE_TASK
     if item.type == NUMBER_TYPE:
@@ -189,7 +189,7 @@ def _build_turns(task: str, shots: Sequence[tuple[str, str]], question: str, for
 
 
 def _build_message(task: str, shots: Sequence[tuple[str, str]], question: str, form: _Form) -> tuple[Message, ...]:
-    """All in one message, which ends where the reply is to begin."""
+    """Build a single message that ends where the reply begins."""
     if shots:
         task = f"{task} Reply to the last one only; those before it are examples."
     blocks = [
@@ -209,7 +209,7 @@ def _format_item_block(item: QaItem, condition: QaCondition) -> str:
 
 
 def _format_worked(item: QaItem, condition: QaCondition) -> str:
-    """What is expected of an example, in the form that is asked for."""
+    """Format the expected answer of an example in the requested form."""
     if item.type == CODE_TYPE:
         return fence_code(f"{item.text}{item.solution}")
     working = (

@@ -11,7 +11,7 @@ RETRIEVAL_STAGE_TABLE = "qa_retrieval"
 
 
 def _make_ranked_view(name: str, shows: str, level: str = "", *beside: str, needs: str = _NEEDS_QA_SCORES) -> BoardView:
-    """A cut of the board. `level`: the column that its rows are cut by, within a suite; `beside`: columns that only it has."""
+    """Make the view of a cut of the board. `level`: the column of the cut within a suite; `beside`: columns that only this cut has."""
     return BoardView(
         (
             *(

@@ -115,10 +115,10 @@ _LENGTHS_AND_SCORES = f"""
 
 
 def _measure_position_bias(frame: pd.DataFrame) -> ValidityFinding | None:
-    """The range of the means over orders of the options, on the items that are scored in every order; None: of one order alone.
+    """Measure the range of the means over orders of the options, on items scored in every order; None: there is only one order.
 
-    It is the largest difference of two orders, |d|. With t at 95 % over all pairs of orders (Bonferroni) and s the standard error of a paired
-    difference, the largest |d| - t s and |d| + t s are its interval; orders matter where that does not begin at 0.
+    It is the largest difference of two orders, |d|. With t at 95 % over all pairs of orders (Bonferroni) and s the standard error of a
+    paired difference, its interval is the largest |d| - t s and |d| + t s; orders matter if the interval does not begin at 0.
     """
     if frame["of_order"].nunique() < 2:
         return None

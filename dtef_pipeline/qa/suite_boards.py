@@ -94,7 +94,7 @@ def _write_suite_notes(board: pd.DataFrame, enough: pd.Series[bool], to_be_score
 
 
 def _explain_suite_unranked(row: Mapping[Hashable, Any], of: int) -> str:
-    """Why a row is not ranked. Answers that cite nothing have not failed, so the note counts them separately."""
+    """Say why a row is not ranked. Answers without quotations are not failures, so the note counts them separately."""
     n_uncited = row["uncited"]
     if n_uncited and row["n_total"] == row["n_scored"] + n_uncited >= of:
         items = f"{row['n_items']:,} of {format_count(of, 'item')}"

@@ -3,10 +3,10 @@
 Draws give the strategy up to chance: 95 % intervals come from resampling within each information set. Plain resampling is corrected in two
 ways, as simulations showed necessary (docs/scenarios/kuhn.md):
 
-- A command that was never drawn would never be drawn anew, so that intervals of players who almost always do the same would be far too
-  short. The width comes from shares with half a draw added to every legal command.
-- The exploitability of a strategy that was drawn is too high on average: whoever answers it best also answers its accidents. Drawing
-  anew, without additions and one draw fewer per information set, shows by how much; the corrected value has that taken off.
+- A command that was never drawn would never be resampled, so intervals of players who almost always do the same would be far too short.
+  The width is computed from shares with half a draw added to every legal command.
+- The exploitability of a strategy estimated from draws is too high on average, because a best response also exploits chance deviations.
+  Resampling without added draws, and with one draw fewer per information set, estimates this bias; the corrected value subtracts it.
 """
 
 from __future__ import annotations

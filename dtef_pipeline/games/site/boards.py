@@ -1,4 +1,5 @@
-"""The leaderboards of games: of each scenario the models by their mean reward, with baselines to read it by; and the verdict on the first."""
+"""The leaderboards of games: the models of each scenario by their mean reward, with baselines for comparison, and the verdict on the first
+board."""
 
 from __future__ import annotations
 
@@ -38,21 +39,21 @@ _GAME_COLUMNS = (
 
 
 class BoardPage(NamedTuple):
-    """A board with what it is about."""
+    """A board with its scenario and persona."""
 
     found: ScenarioResults
     persona: str
-    """What its models play as; empty: as themselves."""
+    """Persona of its models; empty: they play as themselves."""
     board: RankedBoard
 
 
 def sort_boards(boards: Iterable[BoardPage]) -> list[BoardPage]:
-    """Boards in the order of the page: that of most models first."""
+    """Sort boards for the page: most models first."""
     return sorted(boards, key=lambda page: (-len(page.board.models), -len(page.found.episodes), page.board.title))
 
 
 def build_boards_of_scenario(scenario: ScenarioResults) -> list[BoardPage]:
-    """A board of the models that play a scenario as themselves, and one for each persona that some other model plays there."""
+    """Build a board of the models that play a scenario as themselves, and one for each persona with results."""
     rows = scenario.filter_by_metric()
     models = rows[~rows["is_baseline"]]
     as_itself = set(models.loc[models["persona"] == NO_PERSONA, "model_variant"])
@@ -62,7 +63,7 @@ def build_boards_of_scenario(scenario: ScenarioResults) -> list[BoardPage]:
 
 
 def build_board(scenario: ScenarioResults, persona: str) -> RankedBoard:
-    """The models of a scenario that play as one persona, or as themselves."""
+    """Build the board of the models that play a scenario as one persona, or as themselves."""
     rows = scenario.filter_by_metric()
     rows = rows[rows["is_baseline"] | (rows["persona"] == persona)]
     is_ranked = _find_same_games(scenario, rows)
@@ -82,7 +83,7 @@ def build_board(scenario: ScenarioResults, persona: str) -> RankedBoard:
 
 
 def _find_same_games(scenario: ScenarioResults, rows: pd.DataFrame) -> pd.Series[bool]:
-    """Whether a row is of a model that has every game which any model of these rows has; without episodes, which any player has."""
+    """Return flags for rows of models that have every game of any model in these rows; without episodes, every game of any player."""
     if not len(scenario.episodes):
         return ~rows["is_baseline"] & ~(rows[PLAYED_COVERAGE] < 1)
     games = _games_of(scenario, rows)
@@ -91,13 +92,13 @@ def _find_same_games(scenario: ScenarioResults, rows: pd.DataFrame) -> pd.Series
 
 
 def _games_of(scenario: ScenarioResults, rows: pd.DataFrame) -> list[set[str]]:
-    """The games of the player of each row; none where episodes are not stored."""
+    """Return the games of each row's player; empty if episodes are not stored."""
     games = scenario.episodes.groupby(PLAYER_KEYS)["item_id"].agg(set).to_dict()
     return [games.get(key, set()) for key in list_player_keys(rows)]
 
 
 def _games_words(rows: pd.DataFrame) -> str:
-    """Which games the ranked models and the baselines have, where baselines have others: their means do not compare."""
+    """Say which games the ranked models and the baselines have if these differ, so that their means cannot be compared."""
     ranked, baselines = (sorted(set(rows.loc[rows[name], "n_games"])) for name in ("is_ranked", "is_baseline"))
     if not ranked or not baselines or ranked == baselines:
         return ""
@@ -109,14 +110,14 @@ def _games_words(rows: pd.DataFrame) -> str:
 
 
 def list_values(scenario: ScenarioResults, metric: str, players: pd.DataFrame) -> list[float]:
-    """The mean of another metric of the same players."""
+    """Return the mean of another metric for the same players."""
     rows = scenario.filter_by_metric(metric)
     means: Mapping[tuple[Any, ...], float] = dict(zip(list_player_keys(rows), rows["mean"], strict=True))
     return [means.get(key, np.nan) for key in list_player_keys(players)]
 
 
 def list_player_keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """Who each row is about."""
+    """Return the player key of each row."""
     return list(zip(*(frame[name] for name in PLAYER_KEYS), strict=True))
 
 
@@ -139,7 +140,7 @@ def _build_board_row(scenario: ScenarioResults, row: Mapping[Any, Any], rows: pd
 
 
 def _rank_range(row: Mapping[Any, Any], models: pd.DataFrame) -> tuple[int | None, int | None]:
-    """The best and the worst possible rank, if only models whose intervals do not overlap are ordered; None: the row has no interval."""
+    """Return the best and the worst possible rank, if only models with separate intervals are ordered; None: the row has no interval."""
     if is_unknown(row["low"]):
         return None, None
     better, worse = (models["low"] > row["high"]).sum(), (models["high"] < row["low"]).sum()
@@ -147,19 +148,19 @@ def _rank_range(row: Mapping[Any, Any], models: pd.DataFrame) -> tuple[int | Non
 
 
 def describe_mean(row: Mapping[Any, Any]) -> str:
-    """What is to be known of a mean: why it has no interval, what was not played, and that nobody approved the persona."""
+    """Return the notes on a mean: why it has no interval, what was not played, and whether the persona is not approved."""
     mark = mark_unapproved(row[PERSONA_STATUS])
     parts = [row["reason"], row[UNPLAYED_NOTE], row[GAMES_NOTE], f"a {mark}" if mark else ""]
     return "; ".join(str(part) for part in parts if not is_unknown(part))
 
 
 def verdict(pages: Sequence[BoardPage]) -> str:
-    """The finding of the first board, under its title."""
+    """Return the finding of the first board, with its title."""
     return f"{pages[0].board.title}: {describe_board(pages[0])}"
 
 
 def describe_board(page: BoardPage) -> str:
-    """The best model of a board, beside the baselines on the same games."""
+    """Describe the best model of a board, compared with baselines on the same games."""
     scenario, persona, board = page
     if not board.models:
         row = next(entry for entry in board.rows if not entry.is_reference)
@@ -178,7 +179,7 @@ def describe_board(page: BoardPage) -> str:
 
 
 def _compare_with_baselines(scenario: ScenarioResults, persona: str, board: RankedBoard) -> str:
-    """How many baselines the best model beats on the same games, and what the best of them makes."""
+    """Describe how many baselines the best model beats on the same games, and the result of the best of them."""
     baselines = [row for row in board.rows if row.is_reference and not is_unknown(row.score)]
     if not baselines:
         return ""

@@ -16,14 +16,14 @@ from dtef_pipeline.site.paths import state_address
 from dtef_pipeline.text.quantity_words import format_count
 
 MOST_EPISODES = 200
-"""Episodes of a scenario that are listed."""
+"""Largest number of listed episodes of a scenario."""
 _EPISODES_A_FILE = 20
 _SHOWN_FIRST = 15
 _SAMPLED_EPISODES = 2
-"""Episodes that stand on the page itself."""
+"""Number of episodes on the page itself."""
 _ID_DIGITS = 12
 _EXTREME_EPISODES = 2
-"""Best and worst episodes of each player that are always listed."""
+"""Number of best and worst episodes of each player that are always listed."""
 _EPISODES_HOW = (
     "Choose an episode to follow it move by move. The table before a move shows the whole state, including what players cannot see; what "
     "a player saw is shown with its text."
@@ -41,19 +41,20 @@ _EPISODE_COLUMNS = (
 
 
 def add_above(episodes: pd.DataFrame) -> pd.DataFrame:
-    """The episodes with `above`: their reward less the mean of all players on the same game, in the unit of the scenario."""
+    """Add `above` to the episodes: their reward minus the mean of all players on the same game, in the unit of the scenario."""
     mean = episodes.groupby("item_id")["reward"].transform("mean") if len(episodes) else episodes["reward"]
     return episodes.assign(above=episodes["reward"] - mean)
 
 
 def _rank_within_player(episodes: pd.DataFrame, by: str) -> pd.Series[int]:
-    """The place of each episode among those of its player, from 1, the lowest of a column first."""
+    """Return the place of each episode among those of its player, from 1, lowest value of a column first."""
     order = episodes.sort_values(["player", by], kind="stable")
     return (order.groupby("player").cumcount() + 1).reindex(episodes.index)
 
 
 def choose_listed_episodes(scenario: ScenarioResults) -> pd.DataFrame:
-    """The episodes of the list: the best and worst of each player, then forfeited and refused ones, then random ones of each player in turn."""
+    """Choose the listed episodes: the best and worst of each player, then forfeited and refused ones, then random ones of each player in
+    turn."""
     frame = add_above(scenario.episodes)
     if not len(frame):
         return frame
@@ -68,12 +69,12 @@ def choose_listed_episodes(scenario: ScenarioResults) -> pd.DataFrame:
 
 
 def build_episode_link(scenario: ScenarioResults, episode_id: str, words: str) -> Link:
-    """Opens the episode on the page of its scenario."""
+    """Build the link that opens the episode on the page of its scenario."""
     return Link(words, state_address(scenario.path, episode=shorten_id(episode_id)))
 
 
 def shorten_id(episode_id: str) -> str:
-    """What an episode is called in addresses."""
+    """Return the id of an episode in addresses."""
     return episode_id[:_ID_DIGITS]
 
 
@@ -87,7 +88,7 @@ def describe_game(scenario: ScenarioResults, row: dict[Any, Any]) -> str:
 
 
 def build_episodes_section(scenario: ScenarioResults, episodes: pd.DataFrame) -> Section:
-    """The list, with its choice of player and outcome and the place of the episode that is opened."""
+    """Build the list, with filters by player and outcome and the place of the opened episode."""
     rows = [_build_list_row(scenario, row) for row in convert_to_rows(episodes)]
     ids = [shorten_id(episode_id) for episode_id in episodes["episode_id"]]
     values = {
@@ -112,7 +113,7 @@ def build_episodes_section(scenario: ScenarioResults, episodes: pd.DataFrame) ->
 
 
 def _sample(scenario: ScenarioResults, episodes: pd.DataFrame) -> list[dict[str, Any]]:
-    """Transcripts with a title, of episodes that are drawn by their ids."""
+    """Return titled transcripts of a few episodes, chosen by their ids."""
     sample = sorted(convert_to_rows(episodes), key=lambda row: digest("without scripts", row["episode_id"]))[:_SAMPLED_EPISODES]
     traces = _read_traces(scenario, [row["episode_id"] for row in sample])
     return [
@@ -139,7 +140,7 @@ def _build_file_path(scenario: ScenarioResults, at: int) -> str:
 
 
 def build_transcript_files(scenario: ScenarioResults, episodes: pd.DataFrame) -> Iterator[DataFile]:
-    """The transcripts of the listed episodes, in their order."""
+    """Build the transcripts of the listed episodes, in their order."""
     traces = _read_traces(scenario, episodes["episode_id"].tolist()) if len(episodes) else {}
     rows = convert_to_rows(episodes)
     for at, start in enumerate(range(0, len(rows), _EPISODES_A_FILE)):
@@ -149,7 +150,7 @@ def build_transcript_files(scenario: ScenarioResults, episodes: pd.DataFrame) ->
 
 
 def _read_traces(scenario: ScenarioResults, ids: Sequence[str]) -> dict[str, dict[str, str]]:
-    """`trace` and `trace_hash` of each of these episodes."""
+    """Read `trace` and `trace_hash` of each of these episodes."""
     query = (
         "SELECT episode_id, trace, trace_hash FROM episodes WHERE league = ? AND scenario = ? AND list_contains(?, episode_id)"
     )

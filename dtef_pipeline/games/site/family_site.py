@@ -1,4 +1,4 @@
-"""Games on the site: who plays which scenario how well, against whom, and every listed episode move by move."""
+"""The games family on the site: results of players by scenario and opponent, and every listed episode move by move."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _VALUELESS_COLUMNS = (
     Column("reason", "Reason", "note"),
 )
 _OF_MODELS_ALONE = ("tokens", "dollars")
-"""Metrics that no baseline has."""
+"""Metrics that baselines do not have."""
 _GAME_METHOD = (
     "A game is a seed, seen from one seat, against one opponent; an episode is one player's run of a game. The mean of a metric is the sum of "
     "its counts over the sum of its possible counts. Its 95% interval treats seeds as independent (cluster jackknife); shares with one episode "
@@ -86,7 +86,8 @@ Boards = Mapping[str, Sequence[BoardPage]]
 
 
 def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments = _NOTHING_KNOWN) -> FamilyView:
-    """What games show. `documents`: scenarios and personas in words; without a scenario its episodes are shown without rules and table."""
+    """Read the family's pages. `documents`: scenarios and personas in words; episodes of a missing scenario are shown without rules and
+    table."""
     scenarios = load_scenario_results(StoredRows(connection), documents)
     boards = {scenario.name: build_boards_of_scenario(scenario) for scenario in scenarios}
     board_pages = sort_boards(page for group in boards.values() for page in group)
@@ -133,7 +134,7 @@ GAMES_SITE = FamilySite(
 
 
 def build_games_site(game_documents: GameDocuments) -> FamilySite:
-    """The site with the rules and personas of these documents."""
+    """Build the site with the rules and personas of these documents."""
     texts = [document.model_dump_json() for documents in game_documents for _, document in sorted(documents.items())]
     return replace(GAMES_SITE, read=partial(read_games, documents=game_documents), documents=digest(texts))
 
@@ -192,7 +193,7 @@ def _build_personas_section(scenarios: Sequence[ScenarioResults]) -> Section:
 
 
 def _build_strategy_sections(scenarios: Sequence[ScenarioResults]) -> Iterator[Section]:
-    """The strategies of each scenario whose decision points were asked."""
+    """Build the strategies of each scenario with responses at decision points."""
     for scenario in scenarios:
         section = build_strategies_section(scenario)
         if not section.is_empty:
@@ -200,7 +201,7 @@ def _build_strategy_sections(scenarios: Sequence[ScenarioResults]) -> Iterator[S
 
 
 def _compute_item_scores(scenarios: Sequence[ScenarioResults]) -> pd.DataFrame:
-    """The mean reward of each model on each game (seed, seat, opponent) and persona, over draws."""
+    """Return the mean reward of each model on each game (seed, seat, opponent) and persona, over draws."""
     frames = [_compute_game_rewards(scenario) for scenario in scenarios]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(ITEM_COLUMNS))
 
@@ -248,7 +249,7 @@ def _build_unplayed_section(scenarios: Sequence[ScenarioResults]) -> Section:
 
 
 def _build_missing_values_section(scenarios: Sequence[ScenarioResults]) -> Section:
-    """One row per metric and reason, of players over all opponents."""
+    """Build one row per metric and reason, for players over all opponents."""
     rows: list[dict[str, Any]] = []
     for scenario in scenarios:
         overall = scenario.overall

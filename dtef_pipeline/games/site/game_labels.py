@@ -1,4 +1,4 @@
-"""What scenarios, metrics, players and outcomes are called on pages."""
+"""Labels of scenarios, metrics, players and outcomes on pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtef_pipeline.games.personas import BASELINE_PREFIX, NO_PERSONA, Persona
 
 
 class GameDocuments(NamedTuple):
-    """Documents that say in words what was played; results of what is no longer known are shown without them."""
+    """Scenarios and personas in words; results of unknown ones are shown without them."""
 
     manifests: Mapping[str, ScenarioManifest] = MappingProxyType({})
     """Scenarios by id."""
@@ -82,12 +82,12 @@ def format_outcome_words(outcome: str) -> str:
 
 
 def format_unit(unit: str) -> str:
-    """What stands behind a value: ` chips`; nothing for shares and for units that are no plural of things."""
+    """Return the unit after a value: ` chips`; empty for shares and for units that are not plural nouns."""
     return f" {unit}" if unit.endswith("s") else ""
 
 
 class PlayerLabels(NamedTuple):
-    """What players are called."""
+    """Labels of players."""
 
     names: Mapping[str, str]
     """Names of models on pages, by variant."""
@@ -112,10 +112,10 @@ class PlayerLabels(NamedTuple):
         return self.as_persona(self.model(variant, model), persona)
 
     def as_persona(self, name: str, persona: str) -> str:
-        """The same of a model's name."""
+        """Return the same label for a model's name."""
         return name if persona == NO_PERSONA else f"{name} as {self.persona(persona)}"
 
     def opponent(self, name: str) -> str:
-        """The same of a name in the column `opponent`: `baseline/nash`, `gpt-4.1`, `calm:v2@gpt-4.1`."""
+        """Return the label of a name in the column `opponent`: `baseline/nash`, `gpt-4.1`, `calm:v2@gpt-4.1`."""
         match = _AS_PERSONA.fullmatch(name)
         return self.player(match[1], match[2], match[2]) if match else self.player(NO_PERSONA, name, name)

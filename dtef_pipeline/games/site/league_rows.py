@@ -1,4 +1,4 @@
-"""What the pages are made of: of each scenario the results of one version, and the episodes of the snapshots that count."""
+"""Data of the pages: the results of one version of each scenario, and the episodes of the snapshots that count."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _OF_EPISODE = (
     *("outcome", "reward", "n_turns", "illegal", "refused", "forfeits", "defaults", "flags"),
 )
 _NAME_COLUMNS = ("name", "as_persona", "player", "is_baseline")
-"""Columns that rows of players get: the model's name, its persona in words, both together, and whether it is a baseline."""
+"""Columns added to rows of players: the model's name, its persona in words, both together, and whether it is a baseline."""
 
 
 @dataclass(frozen=True)
 class ScenarioResults:
-    """One version of a scenario: the one in play, or else the latest that was played."""
+    """One version of a scenario: the version in play, or else the latest that was played."""
 
     name: str
     """League and scenario."""
@@ -63,13 +63,13 @@ class ScenarioResults:
     results: pd.DataFrame
     """Rows of `persona_results`, best first, with `player`, `persona_status`, `is_baseline`, `coverage` and notes."""
     matchups: pd.DataFrame
-    """The rows of the mean reward against each opponent."""
+    """Rows of the mean reward against each opponent."""
     pack: Pack | None = None
-    """None: the scenario is not installed any more."""
+    """None: the scenario is no longer installed."""
     older: list[int] = field(default_factory=list)
-    """Earlier versions that were played, too."""
+    """Earlier played versions."""
     shared: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """As `results`, of the games alone that all players have; none: they have the same games, or none in common."""
+    """As `results`, over only the games that all players have; empty: they have the same games, or none in common."""
 
     @property
     def title(self) -> str:
@@ -81,13 +81,13 @@ class ScenarioResults:
 
     @property
     def where(self) -> dict[str, Any]:
-        """The columns that its rows in tables have in common."""
+        """Return the key columns shared by its rows in tables."""
         league, _, scenario = self.name.partition("/")
         return {"league": league, "scenario": scenario, "version": self.version}
 
     @cached_property
     def overall(self) -> pd.DataFrame:
-        """The results over all opponents."""
+        """Return the results over all opponents."""
         return self.results[self.results["opponent"] == ALL_OPPONENTS]
 
     @cached_property
@@ -95,7 +95,7 @@ class ScenarioResults:
         return {str(name): rows for name, rows in self.overall.groupby("metric", sort=False)}
 
     def filter_by_metric(self, metric: str = EXPECTED_RETURN) -> pd.DataFrame:
-        """One row per player over all opponents, the best first."""
+        """Return one row per player over all opponents, best first."""
         return self._rows_per_metric.get(metric, self.overall.iloc[:0])
 
     @cached_property
@@ -106,17 +106,17 @@ class ScenarioResults:
 
     @cached_property
     def descriptions(self) -> Mapping[str, GameMetric]:
-        """What each metric means, as far as the scenario is installed."""
+        """Return the descriptions of metrics, if the scenario is installed."""
         return merge_metrics(self.pack.scenario.unit, self.pack.scenario.metrics) if self.pack else {}
 
     @property
     def playable(self) -> Pack | None:
-        """The pack, where it is of the version of these results: only then episodes play again as they did."""
+        """Return the pack if it has the version of these results, so that episodes can be replayed."""
         return self.pack if self.pack and self.pack.manifest.version == self.version else None
 
     @cached_property
     def metrics(self) -> list[str]:
-        """The metrics of which some player has a mean, those that matter most first."""
+        """Return the metrics with a mean of some player, the most important first."""
         rows = self.overall[self.overall["mean"].notna()]
         families = dict(zip(rows["metric"], rows["family"], strict=True))
         order = {name: at for at, name in enumerate(self.descriptions)}
@@ -124,7 +124,7 @@ class ScenarioResults:
 
     @cached_property
     def episodes(self) -> pd.DataFrame:
-        """The episodes that were played to their end, of the snapshots that the boards show: one row each, with `player`, `is_baseline`."""
+        """Return the finished episodes of the snapshots on the boards: one row each, with `player`, `is_baseline`."""
         if not self.rows.has("episodes"):
             none = pd.DataFrame(columns=[*_OF_EPISODE, *_NAME_COLUMNS])
             return none.astype({"reward": float, "is_baseline": bool})
@@ -135,7 +135,8 @@ class ScenarioResults:
 
     @cached_property
     def rewards(self) -> pd.DataFrame:
-        """Games (item_id, cluster) down, players across: the mean reward over draws, NaN where a player lacks a game."""
+        """Return the mean reward over draws, with games (item_id, cluster) as rows and players as columns; NaN: the player lacks the
+        game."""
         return self.episodes.pivot_table(index=["item_id", "cluster"], columns="player", values="reward", aggfunc="mean")
 
 
@@ -144,7 +145,7 @@ def _rank_family(family: str) -> int:
 
 
 def load_scenario_results(rows: StoredRows, documents: GameDocuments) -> list[ScenarioResults]:
-    """All scenarios with episodes, results or strategies, by name."""
+    """Load all scenarios with episodes, results or strategies, by name."""
     connection, every = rows.connection, rows.frame("persona_results")
     every = every if len(every) else PERSONA_RESULTS.empty_table().to_pandas()
     frame = select_shown_versions(every, documents.manifests)
@@ -176,13 +177,13 @@ def load_scenario_results(rows: StoredRows, documents: GameDocuments) -> list[Sc
 
 
 def _filter_unlike_games(results: pd.DataFrame) -> pd.DataFrame:
-    """The rows of scenarios whose players have not all played the same games."""
+    """Return the rows of scenarios whose players have not all played the same games."""
     is_complete = results.groupby(["league", "scenario"])[PLAYED_COVERAGE].transform("min") >= 1
     return results[~is_complete & results[PLAYED_COVERAGE].notna()]
 
 
 def _list_versions(rows: StoredRows, results: pd.DataFrame) -> dict[str, list[int]]:
-    """Of each scenario the versions that were played, the one that the pages show last."""
+    """List the played versions of each scenario, the one on the pages last."""
     keys, versions = ("league", "scenario", "version"), dict[str, set[int]]()
     for table in filter(rows.has, _TABLES_OF_VERSIONS):
         for row in rows.rows(f"(SELECT DISTINCT {', '.join(keys)} FROM {table})", keys, {}):
@@ -214,7 +215,7 @@ def _add_players(frame: pd.DataFrame, labels: PlayerLabels) -> pd.DataFrame:
 
 
 def list_unplayed(scenarios: Sequence[ScenarioResults]) -> Iterator[dict[str, Any]]:
-    """Episodes of these versions that were not played to their end: one row per scenario, player, state and reason."""
+    """List the unfinished episodes of these versions: one row per scenario, player, state and reason."""
     versions = {result.name: result for result in scenarios}
     columns = ("league", "scenario", "version", "persona", "model", "model_variant", "status", "reason", "n")
     rows = scenarios[0].rows if scenarios else None

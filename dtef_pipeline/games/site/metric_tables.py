@@ -1,4 +1,4 @@
-"""Tables of a scenario: every metric by player, the form of play, who met whom, and the same games alone."""
+"""Tables of a scenario: every metric by player, the form of play, results against opponents, and results on common games."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def build_mean_estimate(row: Mapping[Any, Any]) -> Estimate:
 
 
 def build_players_section(scenario: ScenarioResults) -> Section:
-    """All players, models, personas and baselines, by their mean reward."""
+    """Build the table of all players, models, personas and baselines, by their mean reward."""
     players = scenario.filter_by_metric()
     seeds = _compute_seed_spread(scenario.episodes)
     rows = [
@@ -87,14 +87,14 @@ def _format_unit(unit: str) -> str:
 
 
 def _compute_seed_spread(episodes: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """The lowest, middle and highest mean reward of a seed, by player."""
+    """Return the lowest, median and highest mean reward of a seed, by player."""
     by_seed = episodes.groupby(["player", "cluster"])["reward"].mean().groupby("player")
     spread = by_seed.agg(lowest="min", median="median", highest="max")
     return {str(player): {str(name): float(value) for name, value in row.items()} for player, row in spread.iterrows()}
 
 
 def build_metrics_section(scenario: ScenarioResults) -> Section:
-    """Every metric but the mean reward, by family: players down, metrics across."""
+    """Build the tables of all metrics but the mean reward, by family, with players as rows and metrics as columns."""
     overall = scenario.overall
     families = [name for name in FAMILY_ORDER if name != FORM_FAMILY and (overall["family"] == name).any()]
     tables = {name: block for name in families if (block := _build_family_table(scenario, name))}
@@ -129,7 +129,7 @@ def _build_metric_column(scenario: ScenarioResults, rows: pd.DataFrame, more: bo
 
 
 def build_form_section(scenario: ScenarioResults) -> Section:
-    """Texts that were no moves, and what they cost: of models, since baselines write none."""
+    """Build the table of texts that were not moves and their consequences, for models, because baselines write no texts."""
     table = _build_family_table(scenario, FORM_FAMILY)
     models = scenario.filter_by_metric(ILLEGAL_RATE)
     models = models[~models["is_baseline"]]
@@ -151,7 +151,7 @@ def build_form_section(scenario: ScenarioResults) -> Section:
 
 
 def build_opponents_section(scenario: ScenarioResults) -> Section:
-    """The mean reward of each player against each opponent."""
+    """Build the table of the mean reward of each player against each opponent."""
     matchups = scenario.matchups[scenario.matchups["mean"].notna()]
     if not len(matchups):
         return Section("opponents", "Against each opponent", [])
@@ -172,7 +172,7 @@ def build_opponents_section(scenario: ScenarioResults) -> Section:
 
 
 def _describe_extremes(scenario: ScenarioResults, matchups: pd.DataFrame) -> str:
-    """Where models fare best and worst; of baselines where no model plays."""
+    """Describe the best and worst results of models, or of baselines if no model plays."""
     models = matchups[~matchups["is_baseline"]]
     ranking = (models if len(models) else matchups).sort_values("mean", kind="stable")
     worst, best = ranking.iloc[0], ranking.iloc[-1]
@@ -185,7 +185,7 @@ def _describe_extremes(scenario: ScenarioResults, matchups: pd.DataFrame) -> str
 
 
 def build_same_games_section(scenario: ScenarioResults) -> Section:
-    """Means over the games that all players have, where some lack games; nothing where all have the same."""
+    """Build the table of means over the games that all players have; empty if all have the same games."""
     title = "The same games"
     if not (scenario.overall[PLAYED_COVERAGE] < 1).any():
         return Section("same-games", title, [])

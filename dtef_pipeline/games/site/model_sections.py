@@ -1,4 +1,4 @@
-"""What games say of one model: where it is strong and weak, how it stands to baselines, and its worst episodes."""
+"""Sections on one model: its strengths and weaknesses, comparisons with baselines, and its worst episodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dtef_pipeline.text.quantity_words import format_count
 
 _WORST = 10
 _COUNTED_FORMS = (ILLEGAL_RATE, FORFEIT_RATE)
-"""Metrics of the form of play that say something good or bad of a model."""
+"""Metrics of the form of play that are good or bad for a model."""
 _STANDING_COLUMNS = (
     Column("scenario", "Scenario"),
     Column("metric", "Metric", always=True),
@@ -53,7 +53,7 @@ _WORST_COLUMNS = (
 
 
 class GameModelSections:
-    """The sections about a model, by its name. `listed`: by scenario, the episodes that its page lists."""
+    """The sections on a model, by its name. `listed`: episodes on the scenarios' pages, by scenario."""
 
     def __init__(self, scenarios: Sequence[ScenarioResults], episodes: Mapping[str, pd.DataFrame]) -> None:
         self._scenarios, self._listed = scenarios, episodes
@@ -91,7 +91,7 @@ def _rank_words(row: dict[str, Any]) -> str:
 
 
 def _ranks(scenario: ScenarioResults) -> Iterator[dict[str, Any]]:
-    """The rank of each model by each metric that can say it is strong or weak, and on which players differ."""
+    """Rank each model by each metric of strength on which players differ."""
     for metric in scenario.metrics:
         rows = scenario.filter_by_metric(metric)
         if not _is_strength_metric(metric, rows):
@@ -113,7 +113,7 @@ def _ranks(scenario: ScenarioResults) -> Iterator[dict[str, Any]]:
 
 
 def _is_strength_metric(metric: str, rows: pd.DataFrame) -> bool:
-    """Whether one side of it is better; neither the spread of rewards nor most of the form of play says what a model can do."""
+    """Whether the metric has a better direction and measures ability, unlike the spread of rewards and most of the form of play."""
     is_form = rows["family"].iloc[0] == FORM_FAMILY and metric not in _COUNTED_FORMS
     return (
         rows["direction"].iloc[0] in SIDE_WORDS
@@ -156,7 +156,8 @@ def _iterate_differences(scenario: ScenarioResults, name: str) -> Iterator[dict[
 
 
 def _build_worst_section(scenarios: Sequence[ScenarioResults], episodes: Mapping[str, pd.DataFrame], name: str) -> Section:
-    """The listed episodes in which it fell furthest behind others on the same game, in standard deviations of rewards of the scenario."""
+    """Build the list of episodes in which the model fell furthest behind others on the same game, in standard deviations of the scenario's
+    rewards."""
     rows = []
     for scenario in scenarios:
         frame = episodes[scenario.name]

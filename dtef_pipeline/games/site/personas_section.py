@@ -1,4 +1,4 @@
-"""What a persona changes: the same model on the same games, as the persona and as itself."""
+"""Effect of a persona: the same model on the same games, as the persona and as itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PERSONA_COLUMNS = (
 
 
 def build_persona_rows(scenario: ScenarioResults) -> list[dict[str, Any]]:
-    """One row per model and persona of a scenario."""
+    """Build one row per model and persona of a scenario."""
     players = scenario.filter_by_metric()
     return [_build_persona_row(scenario, row) for row in convert_to_rows(players[players["persona"] != NO_PERSONA])]
 
@@ -49,7 +49,7 @@ def _build_persona_row(scenario: ScenarioResults, row: dict[Any, Any]) -> dict[s
 
 
 def personas_section(rows: list[dict[str, Any]], personas: list[Persona] | None = None) -> Section:
-    """The table, with the words of the personas where they are known; empty where nobody played as a persona."""
+    """Build the table, with the texts of known personas; empty if no model played as a persona."""
     if not rows:
         return Section("personas", "Personas", [])
     folds: list[Block] = [

@@ -1,4 +1,4 @@
-"""What a player makes more than another one on the same games: the luck of the deal is the same for both."""
+"""Difference of two players' rewards on the same games, where both have the same luck of the deal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ NO_ESTIMATE = Estimate(None)
 
 
 def compare_on_seeds(rewards: pd.DataFrame, player: str, rival: str) -> Estimate:
-    """The mean difference of rewards with its 95% interval by seeds, over the games (seed, seat, opponent) that both players have.
+    """Return the mean difference of rewards with its 95% interval by seeds, over the games (seed, seat, opponent) that both players have.
 
-    `rewards`: games by players, as `ScenarioResults.rewards`. Unknown without a common game; without an interval below 5 seeds.
+    `rewards`: games by players, see `ScenarioResults.rewards`. Unknown without a common game; no interval with fewer than 5 seeds.
     """
     if player not in rewards or rival not in rewards:
         return NO_ESTIMATE

@@ -33,7 +33,7 @@ CRUMBS = (Link("Games", board_page("games")),)
 def build_scenario_pages(
     scenario: ScenarioResults, boards: Sequence[BoardPage], episodes: pd.DataFrame, personas: Mapping[str, Persona]
 ) -> Iterator[Page | DataFile]:
-    """The page, then the transcripts that it loads. `episodes`: its episodes, as `choose_listed_episodes` chooses them."""
+    """Build the page, then the transcripts that it loads. `episodes`: its listed episodes, see `choose_listed_episodes`."""
 
     names = sorted(set(scenario.filter_by_metric()["persona"]) & set(personas))
     sections = [
@@ -55,7 +55,7 @@ def build_scenario_pages(
 
 
 def _summarize_scenario(scenario: ScenarioResults, boards: Sequence[BoardPage]) -> str:
-    """The verdict on its models; without any, the best of its baselines, or what strategies are worth."""
+    """Describe the result of its models; without models, the best of its baselines, or the values of strategies."""
     rows = scenario.filter_by_metric()
     if boards:
         return describe_board(boards[0])

@@ -1,4 +1,4 @@
-"""What whole strategies are worth that were read off the decision points of small games: no cards, and so no luck."""
+"""Values of whole strategies, from the decision points of small games: without cards, so without luck."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _STRATEGY_COUNT_COLUMNS = (
 
 
 def build_strategies_section(scenario: ScenarioResults) -> Section:
-    """Players by how far they can be exploited, with what they win from each baseline; empty where no strategy is known."""
+    """Build the table of players by exploitability, with their winnings against each baseline; empty without strategies."""
     rows = scenario.rows
     values = (
         rows.rows("strategy_values", _STRATEGY_READ, scenario.where, _STRATEGY_READ[3:]) if rows.has("strategy_values") else []
@@ -95,7 +95,7 @@ def _summarize_strategies(lines: Sequence[Mapping[str, Any]], unit: str) -> str:
 
 
 def _build_line(scenario: ScenarioResults, key: tuple[Any, ...], rows: Sequence[StoredRow]) -> dict[str, Any]:
-    """One row per player and snapshot."""
+    """Build one row per player and snapshot."""
     persona, model, variant, _ = key
     main: StoredRow = next((row for row in rows if row["quantity"] == EXPLOITABLE_CORRECTED), {})
     value, scale = main.get("value"), main.get("scale")
@@ -113,6 +113,6 @@ def _build_line(scenario: ScenarioResults, key: tuple[Any, ...], rows: Sequence[
 
 
 def _describe_filling(row: StoredRow) -> str:
-    """Who plays how much of a strategy in place of the player."""
+    """Describe the baseline that completes a strategy, and its share."""
     points = row["n_points"] + row["n_filled"]
     return f"{row['n_points']:,} of {points:,} decision points were sent, {row['filled_by']} plays at the others"

@@ -17,13 +17,13 @@ from dtef_pipeline.text.plain import strip_thinking
 from dtef_pipeline.text.quantity_words import format_count
 
 MOST_MOVES_SHOWN, MOST_OF_A_TEXT = 400, 8_000
-"""Moves of one episode, and characters of one text."""
+"""Largest number of moves of an episode, and of characters of a text."""
 _MOST_OF_A_STATE = 6_000
 _ILLEGAL_WORDS = {"illegal": "illegal", "unparsed": "no command found", "refused": "refused"}
 
 
 def transcript(scenario: ScenarioResults, row: StoredRow) -> dict[str, Any]:
-    """The episode of a row of `episodes` with its trace, as the page's script reads it; empty values are left out."""
+    """Return the episode of a row of `episodes` with its trace, in the form for the page's script; empty values are left out."""
     trace = decode_trace(row["trace"])
     playback = follow(trace, scenario.playable, int(row["cluster"]))
     seats = _name_seats(scenario, trace, int(row["seat"]))
@@ -58,7 +58,7 @@ def _drop_empty(**values: Any) -> dict[str, Any]:
 
 
 def _name_seats(scenario: ScenarioResults, trace: GameTrace, seat: int) -> list[str]:
-    """What the seats are called."""
+    """Return the names of the seats."""
     if scenario.playable:
         return list(scenario.playable.manifest.seats)
     seats = [seat, *(move.seat for move in trace.moves), *(range(len(trace.result.rewards)) if trace.result else ())]
@@ -93,12 +93,12 @@ def _classify_move(move: GameMove) -> str:
 
 
 def _find_last_reaction(seat: int, before: Sequence[EpisodeStep]) -> str:
-    """The game's answer to the last text of a seat, which is what the seat is shown next."""
+    """Return the game's reply to the last text of a seat, which the seat sees next."""
     return next((step.move.reaction for step in reversed(before) if step.move.seat == seat and step.move.text is not None), "")
 
 
 def _build_state(state: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The table without what a heading says; nothing of a huge one."""
+    """Return the table without values in headings; empty for a huge one."""
     content = {name: value for name, value in (state or {}).items() if name != "to_move"}
     return content if len(json.dumps(content, ensure_ascii=False)) <= _MOST_OF_A_STATE else {}
 
@@ -115,25 +115,25 @@ class EpisodeStep:
 
     move: GameMove
     state: dict[str, Any] | None = None
-    """The complete state before the move, as of `Scenario.encode_state`; None: it is not known."""
+    """Complete state before the move, see `Scenario.encode_state`; None: unknown."""
     seen: str = ""
-    """What the seat sees before the move; empty: it is not known."""
+    """What the seat sees before the move; empty: unknown."""
     answer: str = ""
-    """Of the last text of a seat: how the game ended for it."""
+    """For the last text of a seat: how the game ended for it."""
 
 
 class EpisodeReplay(NamedTuple):
-    """An episode as it can be followed."""
+    """An episode with its steps."""
 
     steps: list[EpisodeStep]
     last_state: dict[str, Any] | None = None
     """None: it is not known."""
     ending: GameEnding | None = None
-    """None: the episode stopped before its end, or its end is not known."""
+    """None: the episode stopped early, or its end is unknown."""
 
 
 def follow(trace: GameTrace, pack: Pack | None, seed: int) -> EpisodeReplay:
-    """The steps, and the end. Without the pack, or where the trace does not play again by it, states and ending are not known."""
+    """Return the steps and the end. Without the pack, or if it cannot replay the trace, states and ending are unknown."""
     plain = EpisodeReplay([EpisodeStep(move) for move in trace.moves])
     if pack is None:
         return plain
@@ -154,7 +154,7 @@ def _add_answers(steps: Sequence[EpisodeStep], game: GameInPlay) -> list[Episode
 
 
 def _play_again(trace: GameTrace, game: GameInPlay) -> Iterator[EpisodeStep]:
-    """Raises ValueError where the trace is of another scenario or seed."""
+    """Replay the trace. Raises ValueError if it is of another scenario or seed."""
     scenario = game.pack.scenario
     before = scenario.encode_state(game.state)
     for move in trace.moves:
@@ -173,19 +173,19 @@ def _play_again(trace: GameTrace, game: GameInPlay) -> Iterator[EpisodeStep]:
 
 @dataclass(frozen=True, slots=True)
 class TextParts:
-    """A text as people look at it."""
+    """The parts of a text for readers."""
 
     plan: str
-    """What stands before the action."""
+    """Text before the action."""
     action: str
-    """The line that was read as the action; empty: no line was."""
+    """Line that was read as the action; empty: no line."""
     after: str
     has_thinking: bool
-    """Whether the whole text holds thinking, which is in none of the parts."""
+    """Whether the whole text has thinking, which is in none of the parts."""
 
 
 def split_text_parts(text: str, *, is_move: bool) -> TextParts:
-    """The parts of a text: its action is the last line with `ACTION:`, else, where it was played, its last line."""
+    """Split a text: its action is the last line with `ACTION:`, else, if it was played, its last line."""
     words = strip_thinking(text).strip()
     lines = words.splitlines()
     last = max((at for at, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)

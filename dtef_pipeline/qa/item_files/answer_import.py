@@ -64,7 +64,7 @@ class ImportRules:
 
 
 class ImportedFile(NamedTuple):
-    """What a file holds."""
+    """The content of a file of answers."""
 
     answers: list[ImportedAnswer]
     skipped: int
@@ -184,7 +184,7 @@ class _Items:
         raise self._make_unknown_item(details)
 
     def _place(self, value: int | str, subject: str | None, details: str) -> int | str:
-        """What the item is called here."""
+        """Return the item's id here."""
         if self.numbers is None or not isinstance(value, int):
             return value
         places = self._places.get(subject if isinstance(self.numbers, Mapping) else None, {})

@@ -227,7 +227,7 @@ def _check_item_metric(item: QaItem, check_metric: CheckMetric) -> None:
 
 
 def _read_pick_options(question: Mapping[str, Any], type_: str) -> tuple[str, ...]:
-    """What is picked from; none for a type that picks nothing."""
+    """Return the options to choose from; empty for a type without options."""
     if type_ in SOCIOSCOPE_TYPES and type_ not in PICKING_TYPES:
         return ()
     options = question.get("options")
@@ -263,7 +263,7 @@ def _read_quotes(value: object, evidence: Sequence[tuple[str, int | None]]) -> t
 
 
 def _quote_fault(quote: Quote, turn_text: TurnText) -> RowFault | None:
-    """Why a quote is not what its evidence says, character by character."""
+    """Return the fault of a quote that is not in the place of its evidence, character by character."""
     place = quote.file if quote.turn is None else f"{quote.file}, turn {quote.turn}"
     text = turn_text(quote.file, quote.turn)
     if text is None:

@@ -114,7 +114,7 @@ def _split_folder(folder: Path, examples: Sequence[str]) -> SplitFiles:
 
 
 def _select_split(files: Sequence[Path], split: str) -> list[Path]:
-    """The files of a split: where one is called by the split alone, only such files."""
+    """Return the files of a split; if some are named only by the split, only those."""
     matches = [file for file in files if _split_file_name(file)[1] == split]
     return [file for file in matches if not _split_file_name(file)[0]] or matches
 
@@ -128,7 +128,7 @@ def _list_tables(folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=1024)
 def _split_file_name(path: Path) -> tuple[str, str]:
-    """(name, split) of a file, each empty where the file's name says none."""
+    """Return (name, split) of a file, each empty if the file name has none."""
     stem = _SHARD.sub("", _strip_ending(path))
     match = _SPLIT_NAME.fullmatch(stem)
     return (match["name"] or "", match["split"].lower()) if match else (stem, "")

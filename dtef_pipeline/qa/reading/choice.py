@@ -193,7 +193,7 @@ def _find_lettered_lines(text: str, choices: str, was_cut: bool) -> Iterator[_Le
 def _find_behind_options(
     text: str, lines: list[_LetteredLine], texts: OptionTexts | None, choices: str
 ) -> _LetteredLine | None:
-    """The one lettered line behind a repetition of all options, if it is a letter alone or with the text of its option."""
+    """Return the single lettered line after a repetition of all options, if it is only a letter or a letter with the text of its option."""
     if texts is None or len(lines) != len(choices) + 1 or "".join(line.letter for line in lines[:-1]) != choices:
         return None
     last = lines[-1]

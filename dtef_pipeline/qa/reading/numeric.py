@@ -231,7 +231,7 @@ def _is_continued(tail: str, text: str, place: int) -> bool:
 
 
 def _iterate_statements(text: str, lower: str) -> Iterator[_GivenNumber]:
-    """What the statements give, from left to right."""
+    """Yield the numbers that statements give, from left to right."""
     for cue in deque(find_number_cues(text, lower), maxlen=_LAST_CUES):
         start, end, is_heading = cue[:3]
         begins = end
@@ -299,7 +299,7 @@ def _find_last_number(lower: str) -> FoundNumber | None:
 
 
 def _find_line_start(lower: str, end: int) -> int:
-    """Where to begin the piece that ends here: at a line of the last few thousand characters."""
+    """Return the start of the piece that ends here: a line start within the last few thousand characters."""
     start = max(0, end - _PIECE_LENGTH)
     return lower.find("\n", start, end - 1) + 1 or start if start else 0
 

@@ -70,7 +70,7 @@ def _is_end(text: str, end: int) -> bool:
 
 
 def _find_whole_words(text: str, stretch: str) -> int:
-    """Where the text stands as whole words; -1: nowhere. Only the first fifty places are tried."""
+    """Find the text as whole words; -1: not found. Only the first fifty places are tried."""
     place, attempts = stretch.find(text), 0
     while place >= 0 and attempts < 50:
         before = stretch[place - 1 : place]

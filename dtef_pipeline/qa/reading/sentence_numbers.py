@@ -80,7 +80,7 @@ def is_stating_precision(lower: str, first: FoundNumber, second: FoundNumber) ->
 
 
 def _read_number_behind(lower: str, numbers: Sequence[FoundNumber]) -> FoundNumber | None:
-    """What the first of the numbers, which is not clear, is said to be: `two dozen, or 24`, `between 5 and 10: 7`; None: nothing is."""
+    """Read the value that explains the first number, which is not clear: `two dozen, or 24`, `between 5 and 10: 7`; None: there is none."""
     first, *tail = numbers
     if first.in_words and not first.is_clear:
         return next((number for number in tail if number.is_clear and is_same_number(number.value, first.value)), None)
@@ -96,7 +96,7 @@ def _is_same_in_other_spelling(lower: str, first: FoundNumber, second: FoundNumb
 
 
 def _is_pair(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
-    """Whether two numbers are said in the place of one: `3 to 5`, `10 - 15`, `3 or 5`, `between 3 km and 5 km`, `five six`."""
+    """Whether two numbers are given in place of one: `3 to 5`, `10 - 15`, `3 or 5`, `between 3 km and 5 km`, `five six`."""
     between = (first.end, second.start)
     if between[1] - between[0] > _LONGEST_JOINT or _is_same_in_other_spelling(lower, first, second):
         return False

@@ -222,7 +222,7 @@ def _read_answer_at(text: str, lower: str, place: int, texts: OptionTexts | None
 
 
 def _match_verbs(lower: str, place: int) -> list[re.Match[str]]:
-    """The verb of the statement here, and `cannot be` where it stands before it."""
+    """Match the verb of the statement here, and a preceding `cannot be`."""
     verb, cannot = _VERB.match(lower, place), _CANNOT_BE.match(lower, place)
     if cannot and verb and cannot.end() > verb.end():
         cannot = None
@@ -265,7 +265,7 @@ def _read_letters_denied_at(text: str, begins: int) -> Denial | None:
 
 
 def _read_corrected(text: str, place: int) -> Statement | None:
-    """What the answer is instead: `(not A), it is B`, `(not A) but B`, `(not A). B`."""
+    """Read the answer given instead: `(not A), it is B`, `(not A) but B`, `(not A). B`."""
     instead = _RATHER.match(text, place) or _SENTENCE_OF_ONE.match(text, place)
     letters = read_letters_at(text, instead.end()) if instead else None
     return Statement(letters.start, letters.end, letters.letters) if letters else None

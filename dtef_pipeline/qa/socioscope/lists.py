@@ -80,7 +80,7 @@ class ListMany:
 
 
 class Coverage:
-    """How much of a metric a text names."""
+    """The part of a metric that a text names."""
 
     def __init__(self, values: Sequence[MetricValue], settings: ScorerSettings) -> None:
         self.values = values

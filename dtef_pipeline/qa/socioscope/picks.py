@@ -58,7 +58,7 @@ class Options:
         """None if the text of an option is another option's letter, so that the answer is read as a text."""
 
     def pick_options(self, text: str) -> OptionPick:
-        """What a folded answer chooses."""
+        """Return the options that a folded answer chooses."""
         if letters := self._read_letters(text):
             return OptionPick(letters, "letter")
         entries = split_listed_words(text)
@@ -69,7 +69,7 @@ class Options:
         return OptionPick([], None, entries.count_items_without(())) if closest is None else OptionPick([closest], "closest")
 
     def _read_letters(self, text: str) -> list[int]:
-        """The options whose letters an answer is made of; none: something else stands in it."""
+        """Return the options whose letters make up the answer; empty: it contains anything else."""
         if len(text) > 40 * len(self._normalised):
             return []
         parts = [part.strip(_AROUND_A_LETTER) for part in _LETTERS_APART.split(text.strip())]

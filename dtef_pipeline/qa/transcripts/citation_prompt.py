@@ -97,7 +97,7 @@ def _format_source(number: int, source: SourceText, mark: str) -> str:
 
 
 def _mark(text: str, options: Sequence[str], sources: Sequence[SourceText]) -> str:
-    """A word that stands in no text of the prompt."""
+    """Return a word that occurs in no text of the prompt."""
     texts = [text, *options, *(str(part) for source in sources for part in (source.page_content, *source.metadata.values()))]
     content = "\n".join(texts)
     attempt = 0

@@ -112,7 +112,8 @@ def _format_answer(answer: Any) -> str:
 
 
 def _read_citations(value: Any) -> tuple[dict[str, Any], ...]:
-    """The entries of a list of citations; one citation that stands alone is a list of one. What is not an object cites nothing, and counts."""
+    """Read the entries of a list of citations; a single citation is a list of one. An entry that is not an object has no quotation, but
+    counts."""
     if value is None or isinstance(value, str):
         return ()
     entries: list[Any] = value if isinstance(value, list) and not isinstance(value, Pairs) else [value]

@@ -1,4 +1,4 @@
-"""Reading a corpus: a JSON list of documents with metadata, or a folder of interviews as CSV files beside a table of metadata.
+"""Reading a corpus: a JSON list of documents with metadata, or a folder with interviews as CSV files and a table of metadata.
 
 Unusable entries are left out and reported.
 """
@@ -205,7 +205,7 @@ def _read_interview(file: Path, records: dict[str, tuple[int, dict[str, Metadata
 
 
 def _read_turn(row: CsvRow, header: Sequence[str], where: str, before: int) -> SpokenTurn:
-    """One turn. Raises ItemError for a row without text, and for a number that is none or not above the last one, `before`."""
+    """Read one turn. Raises ItemError for a row without text, and for an invalid number or one not above the last, `before`."""
     cells = _zip_cells(row, header, where)
     number, text = cells["turn"].strip(), cells["text"]
     is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_TURN_DIGITS

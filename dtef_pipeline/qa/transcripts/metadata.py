@@ -193,7 +193,7 @@ def is_of_field(name: str, value: Any) -> bool:
 
 
 def _describe_allowed_metadata(name: str, value: Any) -> str | None:
-    """What would have been allowed, in words; None: the value is."""
+    """Describe the allowed values; None: the value is valid."""
     if name == YEAR_FIELD:
         is_year = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LATEST_YEAR
         return None if is_year else _A_YEAR

@@ -121,9 +121,9 @@ class _Builder:
 
 @lru_cache(maxsize=20_000)
 def _relax_character(character: str) -> str:
-    """What a character is compared as: one space for all white space, nothing for what cannot be seen.
+    """Return the form in which a character is compared: one space for any white space, nothing for invisible characters.
 
-    Characters are looked at one by one, so that no text takes long.
+    Characters are handled one by one, so that the time is bounded.
     """
     if character in _QUOTATION_MARKS:
         return _QUOTE_MARK
@@ -136,5 +136,5 @@ def _relax_character(character: str) -> str:
 
 
 def _split_at_ellipses(quote: str) -> list[str]:
-    """What stands between the ellipses of a quotation."""
+    """Return the parts between the ellipses of a quotation."""
     return [part for piece in _ELLIPSIS.split(relax_text(quote).text) if (part := piece.strip(_SPACE_MARK))]

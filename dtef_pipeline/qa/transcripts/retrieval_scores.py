@@ -56,7 +56,7 @@ def _squeeze_spaces(text: str) -> str:
 
 
 def _list_ranks(ranking: Sequence[str], relevant: Set[str]) -> list[int]:
-    """The ranks, from 1, at which relevant ids stand for the first time."""
+    """Return the ranks, from 1, of the first occurrences of relevant ids."""
     first: dict[str, int] = {}
     for rank, doc_id in enumerate(ranking, 1):
         if doc_id in relevant:

@@ -147,7 +147,7 @@ class Bm25Retriever:
     is_remote = False
 
     def __init__(self, documents: pa.Table | DocumentIndex) -> None:
-        """`documents`: rows of DOCUMENT_SCHEMA. Raises ConfigError where there are none."""
+        """`documents`: rows of DOCUMENT_SCHEMA. Raises ConfigError without documents."""
         import bm25s  # type: ignore[import-untyped]
 
         self.index = documents if isinstance(documents, DocumentIndex) else DocumentIndex(documents)

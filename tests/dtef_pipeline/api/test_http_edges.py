@@ -85,7 +85,7 @@ def test_json_is_sent_in_utf8(body: bytes, tmp_path: Path) -> None:
 def test_a_body_that_cannot_be_read_is_reported_with_the_reason(body: str, told: str, tmp_path: Path) -> None:
     with client_in(tmp_path) as client:
         answer = client.post("/api/personas", content=body, headers={"Content-Type": "application/json"})
-        assert (answer.status_code, answer.json()["detail"]) == (400, f"the body {'has ' if 'number' in told else ''}{told}")
+        assert (answer.status_code, answer.json()["detail"]) == (400, f"the body {'has' if 'number' in told else 'is'} {told}")
 
 
 @pytest.mark.parametrize("path", ["evaluations", "feedback/pairs", "personas/cautious/status"])

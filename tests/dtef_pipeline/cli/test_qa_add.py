@@ -303,4 +303,4 @@ def test_a_file_of_another_place_takes_no_items_away_unasked(state: Path) -> Non
     assert house.read("qa_scores")["item_id"].to_pylist() == ["cold/0"]
     assert "allowed: up to 64 letters" in refused("qa", "add", "socioscope", other, "--corpus", talks, "--part", "a/b")
     sums = write_sums(state / "sums.jsonl")
-    assert "the files of gsm8k say which parts they have" in refused("qa", "add", "gsm8k", sums, "--part", "mine")
+    assert "the files of gsm8k name their own parts" in refused("qa", "add", "gsm8k", sums, "--part", "mine")

@@ -37,7 +37,7 @@ class TestScoreAnswers:
         (scored,) = map(strict, ok("score", "--family", "qa", "-", stdin=json.dumps(line)).splitlines())
         assert (scored["status"], scored["value"], scored["response"]) == ("ok", 0.5, ["oyster", "mussel"])
         assert (
-            "a list of texts or numbers"
+            "a list of strings or numbers"
             in dtef("score", "--family", "qa", "-", stdin=json.dumps({**line, "response": [{}]})).stderr
         )
 
@@ -47,7 +47,7 @@ class TestScoreAnswers:
         reason = strict(result.stdout.splitlines()[0])["reason"]
         for told in (reason, result.stderr):
             assert "code_execution, verbatim" in told
-        assert "2 of 3 lines name scorers that are not known: Essay; known: Yes/No, ListOne" in result.stderr
+        assert "2 of 3 lines name unknown scorers: Essay; known: Yes/No, ListOne" in result.stderr
         assert dtef("score", "--family", "qa", "-", stdin=YES).stderr == ""
 
     def test_programs_that_no_sandbox_ran_are_counted_once(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ def test_of_lines_with_a_fault_nothing_comes_in(client: TestClient, other: TestC
         "mood: unknown key": json.dumps({**whole, "mood": 1}),
         f"{field}, or another version": json.dumps({**whole, field: "Something else."}),
         "allowed: at most 2147483647": json.dumps({**whole, "version": 2**31}),
-        "line 1 has other content": json.dumps({**whole, field: "x"}),
+        "line 1 has different content": json.dumps({**whole, field: "x"}),
     }
     for told, line in faulty.items():
         good = lines if told.startswith("line 1") else lines[1:]

