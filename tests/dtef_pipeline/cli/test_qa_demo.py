@@ -54,7 +54,7 @@ def qa_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QaDemo]:
         yield QaDemo(
             strict(ok("qa", "board", "--suite", "demo-*", "--json")),
             query("SELECT suite, part, metric, status, score, reason FROM qa_scores"),
-            sum(row["answers"] for row in strict(ok("responses", "--json"))),
+            sum(row["responses"] for row in strict(ok("responses", "--json"))),
         )
 
 
