@@ -246,8 +246,9 @@ class Models:
         note = "".join(f" ({file} holds none)" for file in self.files_of_none)
         names = {*self.specs, *self.collections, *self.computed, *LOCAL_MODELS}
         return ConfigError(
-            f"no model or collection {selector!r}{note}. {suggest_nearest(selector.partition('@')[0], names)}Allowed: what `dtef models` "
-            "lists, or a model string of LiteLLM, such as openai/gpt-4.1-mini; settings follow an @: openai/gpt-4.1-mini@temperature=0.7"
+            f"no model or collection {selector!r}{note}. {suggest_nearest(selector.partition('@')[0], names)}Allowed: a known one "
+            "(`dtef models` lists all), or a model string of LiteLLM, such as openai/gpt-4.1-mini; settings follow an @: "
+            "openai/gpt-4.1-mini@temperature=0.7"
         )
 
 

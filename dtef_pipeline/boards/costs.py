@@ -163,7 +163,7 @@ def costs(
 def _load_embedder_costs(summary: pa.Table) -> pd.DataFrame:
     """Return the usage of embedders by model and snapshot."""
     rows = summary.to_pandas()
-    rows = rows[rows["role"] == EMBEDDER].rename(columns={"answers": "calls"})
+    rows = rows[rows["role"] == EMBEDDER].rename(columns={"responses": "calls"})
     unknown = {"first_level": None, "second_level": None, "purpose": None, "model_variant": None, "unknown_cost_usd_most": None}
     counts = {"answered": rows["calls"], "failed": 0, "budget_stopped": 0, "unknown_cost_attempts": 0}
     result: pd.DataFrame = rows.assign(**unknown, **counts)

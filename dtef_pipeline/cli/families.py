@@ -39,7 +39,7 @@ from resources.warehouse import Warehouse, build_family_levels
 if TYPE_CHECKING:
     from dtef_pipeline.family.stage import Stage
 
-_ROLLED_UP_BY = "`dtef {0} run` makes it, and `dtef {0} board --refresh`"
+_ROLLED_UP_BY = "`dtef {0} run` or `dtef {0} board --refresh` makes it"
 
 
 class ExplainedColumns(NamedTuple):

@@ -170,7 +170,7 @@ def _describe_models(responses: Sequence[Response], suite: str) -> Iterator[str]
 STORED = {
     "snapshot": "Snapshot: the label of `dtef run --snapshot`",
     "role": "Role of the model: candidate (to be evaluated), judge, analyst or embedder",
-    "answers": "Responses in the store: one per request that was answered",
+    "responses": "Responses in the store: one per request that was answered",
     "prompt_tokens": "Tokens of their prompts; - means not reported",
     "completion_tokens": "Tokens of the responses; - means not reported",
     "cost_usd": "US dollars of responses with a known price; - means none has one",
@@ -202,7 +202,7 @@ def show(which: ResponseSelection, family: str | None, output: str) -> None:
         size = store.database.size()
         removal = sum_removed_cost(store.database)
         name = store.name
-    lines = [f"{format_count(pc.sum(summary['answers']).as_py() or 0, 'response')}, {size / 1e6:,.1f} MB: {name}"]
+    lines = [f"{format_count(pc.sum(summary['responses']).as_py() or 0, 'response')}, {size / 1e6:,.1f} MB: {name}"]
     if removal.calls and keys is None:
         lines.append(f"{format_count(removal.calls, 'response')} removed before, at a known cost of ${removal.cost_usd:,.4f}")
     _print_summary(summary, output, lines)

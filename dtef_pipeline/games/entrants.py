@@ -9,7 +9,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import find_baseline, list_baselines
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona, Player
-from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest, suggest_nearest
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
 _MOST_BASELINES_LISTED = 12
@@ -72,10 +72,10 @@ def _describe_unknown_name(packs: Iterable[Pack], models: Models, name: str) -> 
         allowed_names = f"{list_nearest(baseline_name, {item for baselines in names.values() for item in baselines}, _MOST_BASELINES_LISTED)}; "
     empty_files = "".join(f" ({file} holds none)" for file in models.files_of_none)
     keys = {key for key, spec in models.specs.items() if not spec.is_computed}
-    nearest = list_nearest(name, {*keys, *(key for key, members in models.collections.items() if keys.issuperset(members))})
+    players = {*keys, *(key for key, members in models.collections.items() if keys.issuperset(members))}
     return (
-        f"no model or collection {name!r}{empty_files}; allowed: {allowed_names}a model or collection: {nearest} (`dtef models` lists "
-        "all); or a LiteLLM string such as openai/gpt-4.1-mini"
+        f"no model or collection {name!r}{empty_files}. {suggest_nearest(name, players)}Allowed: {allowed_names}a known one "
+        "(`dtef models` lists all), or a model string of LiteLLM, such as openai/gpt-4.1-mini"
     )
 
 

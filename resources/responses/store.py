@@ -36,7 +36,7 @@ SUMMARY = pa.schema(
         ("model", pa.string()),
         ("snapshot", pa.string()),
         ("role", pa.string()),
-        ("answers", pa.int64()),
+        ("responses", pa.int64()),
         ("prompt_tokens", pa.int64()),
         ("completion_tokens", pa.int64()),
         ("cost_usd", pa.float64()),
@@ -44,7 +44,7 @@ SUMMARY = pa.schema(
         ("last_answered", pa.timestamp("us", tz="UTC")),
     ]
 )
-"""The columns of `ResponseStore.summary`. `answers`: responses. `unpriced`: those of unknown cost, which are not in `cost_usd`.
+"""The columns of `ResponseStore.summary`. `unpriced`: responses of unknown cost, which are not in `cost_usd`.
 
 `cost_usd` is null when no cost is known."""
 

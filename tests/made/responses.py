@@ -34,7 +34,7 @@ def response(number: int, **changed: object) -> Response:
 
 def stored(store: ResponseStore) -> int:
     """How many responses the store has."""
-    return sum(store.summary()["answers"].to_pylist())
+    return sum(store.summary()["responses"].to_pylist())
 
 
 def keys(*numbers: int) -> list[str]:

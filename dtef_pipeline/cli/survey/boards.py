@@ -44,7 +44,7 @@ from resources.warehouse import Warehouse
 
 def describe_board_scope(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions, level: str) -> str:
     """What the board of a context level is over: rounds, segments, questions, the level, snapshots."""
-    counted_responses = f"of snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
+    counted_responses = f"snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
     part = _describe_part(connection, options)
     return f"all models on {', '.join(options.rounds)}: {part}; context {level}; {counted_responses}"
 
@@ -166,7 +166,7 @@ def describe_view_columns(by: str, *frames: pd.DataFrame) -> str:
     columns = {name for _, names in tables for name in names}
     fitting = {name for _, names in tables for name in choose_shown_columns(names, fit)}
     reason = find_interval_reason(interval for table, _ in tables for interval in table["interval"])
-    why = f"no interval from {reason}" if reason and "interval" not in columns else ""
+    why = f"no interval: {reason}" if reason and "interval" not in columns else ""
     notes = [_build_notes(table, name) for table, names in tables for name in _NOTES if name in names and name not in fitting]
     return "\n".join(filter(None, [*notes, *map(_describe_readable_only, frames), why, f"{COLUMNS_LINE} survey/{by}"]))
 

@@ -143,7 +143,7 @@ def report_after_run(context: RunContextOfCommand) -> bool:
         by = ["model", "model_variant", *(["purpose"] if len(settings.conditions) > 1 else [])]
         costs = load_costs(connection, SURVEY_CALL_TABLES, by, only=rounds, snapshot=settings.snapshot, variants=variants)
         report_lines = [
-            f"snapshot {settings.snapshot}, {', '.join(rounds)}, these models: {counts} predictions, over all runs and segments so far",
+            f"predictions of these models in snapshot {settings.snapshot}, {', '.join(rounds)}, all runs so far: {counts}",
             *_format_costs(costs),
         ]
         # One look at all levels: each board by itself would look up and draw anew what they share.

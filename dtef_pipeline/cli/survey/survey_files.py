@@ -121,9 +121,9 @@ def _format_finding(finding: dict[str, Any]) -> str:
 
 
 def _format_reasons(rows: Sequence[dict[str, Any]], noun: str) -> str:
-    """`16 pairs decimal-comma, 1 pair nan`: the most frequent reason first."""
+    """`16 pairs (decimal-comma), 1 pair (nan)`: the most frequent reason first."""
     counts = Counter(row["reason"] for row in rows).most_common()
-    return ", ".join(f"{format_count(number, noun)} {reason}" for reason, number in counts)
+    return ", ".join(f"{format_count(number, noun)} ({reason})" for reason, number in counts)
 
 
 def _choose_examples(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -107,7 +107,7 @@ def test_nothing_is_written(place: PlainRun) -> None:
     files = sorted(place.folder.rglob("*.parquet"))
     planned(place, key, analysts=["analyst"])
     assert sorted(place.folder.rglob("*.parquet")) == files
-    assert sum(place.store.summary()["answers"].to_pylist()) == 0
+    assert sum(place.store.summary()["responses"].to_pylist()) == 0
 
 
 def test_conversations_are_followed_as_far_as_they_are_stored(place: PlainRun) -> None:

@@ -79,9 +79,9 @@ def test_costs_are_those_of_the_response_store_by_role(two_nights: Nights) -> No
     reviews, _ = two_nights
     rows = reviews.rows("costs")
     with ResponseStore(reviews.folder / "responses.sqlite") as store:
-        stored = store.summary().to_pandas().groupby(["role", "model"])[["answers", "prompt_tokens", "cost_usd"]].sum()
+        stored = store.summary().to_pandas().groupby(["role", "model"])[["responses", "prompt_tokens", "cost_usd"]].sum()
     found = rows.groupby(["role", "model"])[["calls", "prompt_tokens", "cost_usd"]].sum()
-    assert found["calls"].to_dict() == stored["answers"].to_dict()
+    assert found["calls"].to_dict() == stored["responses"].to_dict()
     assert found["prompt_tokens"].to_dict() == stored["prompt_tokens"].to_dict()
     assert found["cost_usd"].to_dict() == pytest.approx(stored["cost_usd"].to_dict())
     assert list(dict.fromkeys(rows["role"])) == ["candidate", "judge", "analyst"]

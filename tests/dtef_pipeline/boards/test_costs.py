@@ -227,7 +227,7 @@ def test_attempts_of_unknown_cost_are_counted_with_the_most_that_they_may_have_c
 def test_what_embedders_cost_is_reported_by_the_response_store() -> None:
     row = {"blueprint": "b", "snapshot": "base", "model": "m", "model_variant": "m", "request_keys": ["a"], "turns": 1}
     asked = [
-        {"model": "e", "snapshot": "base", "role": role, "answers": 3, "prompt_tokens": 9} for role in ("embedder", "judge")
+        {"model": "e", "snapshot": "base", "role": role, "responses": 3, "prompt_tokens": 9} for role in ("embedder", "judge")
     ]
     summary = pa.Table.from_pylist(asked, schema=SUMMARY)
     connection = connected(rubric_responses=([row | {"cost_usd": 1.0, "prompt_tokens": 1}], RUBRIC_RESPONSES))

@@ -65,9 +65,9 @@ def score_two_nights(base: Base, folder: Path) -> None:
                 printed = run_stages("--round", "S1", *CHOSEN, *what)
                 assert server.answered == 2 * 2 * 3
             assert "2 partitions, snapshot " in printed
-            assert f"snapshot {night}, S1, these models:" in printed
+            assert f"in snapshot {night}, S1" in printed
             for level in ("0", "2"):
-                over = f"all models on S1: {', '.join(SEGMENTS)}; 3 of 16 questions; context {level}; of snapshot {night}:"
+                over = f"all models on S1: {', '.join(SEGMENTS)}; 3 of 16 questions; context {level}; snapshot {night}:"
                 assert f"\n\n{over}" in printed
             assert printed.count("Columns: dtef explain survey/overall") == 1, "once, after the last board"
         ok("board", "--refresh")

@@ -42,7 +42,7 @@ def test_each_text_is_bought_once_and_counted_once(server: FakeLLM, state: Path)
     assert after == {"requests": calls, "replayed": calls, "calls": 0, "cost_usd": 0.0}
     with ResponseStore(state / "responses.sqlite") as store:
         (bought,) = store.summary().to_pylist()
-    assert bought["answers"] == calls
+    assert bought["responses"] == calls
     (summed,) = query("SELECT sum(cost_usd) AS cost, count(*) AS n FROM predictions WHERE model = 'fake'")
     assert summed["cost"] == pytest.approx(bought["cost_usd"])
     assert summed["n"] == QUESTIONS * len(COUNTRIES)

@@ -20,7 +20,7 @@ class TestIngest:
         counted = r"S1: 26 segments, 16 questions, 415 pairs; 1 pair and 5 whole segments in quarantine \(.* s\)"
         assert re.fullmatch(counted, first)
         said = "\n".join(rest)
-        assert "quarantine: 1 pair n-below-minimum; 3 whole segments no-data, 2 whole segments segment-too-small" in said
+        assert "quarantine: 1 pair (n-below-minimum); 3 whole segments (no-data), 2 whole segments (segment-too-small)" in said
         assert "FROM survey_quarantine WHERE round = 'S1'" in said
         assert "scales: 13 ordinal, 3 nominal; 3 with a don't-know option" in said
         assert "batteries: 12, 3 with 2 or more questions (at most 3)\n" in said

@@ -33,7 +33,7 @@ def kept(state: Path) -> list[Response]:
 class TestShow:
     def test_each_model_and_snapshot_has_a_line_and_unknown_costs_are_counted(self, kept: list[Response]) -> None:
         rows = strict(ok("responses", "--json"))
-        found = [(row["model"], row["snapshot"], row["answers"], row["cost_usd"], row["unpriced"]) for row in rows]
+        found = [(row["model"], row["snapshot"], row["responses"], row["cost_usd"], row["unpriced"]) for row in rows]
         assert found == [
             ("maxi", "night", 1, None, 1),
             ("mini", "base", 2, pytest.approx(0.25), 1),

@@ -46,11 +46,11 @@ def test_a_name_stands_for_one_player(name: str, found: str) -> None:
         ("gamma", "no model or collection 'gamma'"),
         (
             "careful",
-            "player careful: no model or collection 'careful'; allowed: baseline/careful, a baseline of made/show-cards; .*alpha",
+            "player careful: no model or collection 'careful'. .*llowed: baseline/careful, a baseline of made/show-cards",
         ),
         (
             "unifrom",
-            "allowed: baseline/random, .*baseline/waits of made/show-cards; a model or collection: alpha, beta, both \\(",
+            "llowed: baseline/random, .*baseline/waits of made/show-cards",
         ),
         ("clam@alpha", "player clam@alpha: unknown persona 'clam'; known: calm, calm:v2"),
         ("clam@temperature=0", "no model or collection 'clam'"),

@@ -54,7 +54,7 @@ def test_what_models_used_is_split_by_their_role(store: ResponseStore, server: F
     assert candidate.cost_usd + judge.cost_usd == pytest.approx(asking.accounts.run.spent.cost_usd)
     assert asking.used.keys() == {"candidate", "judge"}
     assert store.responses([judging.key])["role"].to_pylist() == ["judge"]
-    assert [(row["role"], row["answers"]) for row in store.summary().to_pylist()] == [("candidate", 3), ("judge", 1)]
+    assert [(row["role"], row["responses"]) for row in store.summary().to_pylist()] == [("candidate", 3), ("judge", 1)]
 
 
 def test_an_answer_of_unknown_price_is_not_counted_as_free(store: ResponseStore, server: FakeLLM) -> None:

@@ -189,7 +189,7 @@ def test_summary_of_some_keys_adds_up_these_alone_and_of_all_keys_is_the_whole(l
         every = [one.request_key for one in given]
         assert store.summarize_keys([*every, *every, "unknown"]).to_pylist() == store.summary().to_pylist()
         (row,) = store.summarize_keys(every[1:2]).to_pylist()
-        assert (row["role"], row["answers"], row["cost_usd"], row["prompt_tokens"]) == ("judge", 1, 0.5, 10)
+        assert (row["role"], row["responses"], row["cost_usd"], row["prompt_tokens"]) == ("judge", 1, 0.5, 10)
         assert store.summarize_keys([]).to_pylist() == []
 
 

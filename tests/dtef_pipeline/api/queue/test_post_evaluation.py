@@ -92,7 +92,7 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"persona_ids": ["calm:v9"]}, 404, "'calm:v9'"),
     ({"scenario_ids": ["poker/whist"]}, 404, "scenario_ids: unknown scenario 'poker/whist'; known: "),
     ({"models": ["no-such-model"]}, 404, "models: player no-such-model"),
-    ({"models": ["no-such-model"], "scenario_ids": ["poker/whist"]}, 404, "'no-such-model'; allowed: a model or collection: "),
+    ({"models": ["no-such-model"], "scenario_ids": ["poker/whist"]}, 404, "no model or collection 'no-such-model'"),
     ({"models": ["baseline/clever"]}, 404, "models: baseline/clever: poker/kuhn has none"),
     ({"opponents": ["no-such-opponent"]}, 404, "opponents: player no-such-opponent"),
     ({"opponents": ["baseline/clever"]}, 404, "opponents: "),
