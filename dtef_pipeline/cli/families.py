@@ -140,7 +140,7 @@ _SHOWN_COLUMNS = {
     "games": "dtef_pipeline.cli.games.games_board.GAME_BOARD_COLUMNS",
     "games/estimate": "dtef_pipeline.cli.games.games_run.LEAGUE_ESTIMATE",
     "games/decisions": "dtef_pipeline.cli.games.games_decisions.DECISION_COLUMNS",
-    "preference": "dtef_pipeline.cli.preference.preference_fit.SCORE_INTERVAL",
+    "preference": "dtef_pipeline.cli.preference.preference_board.SCORE_INTERVAL",
     "preference/metrics": "dtef_pipeline.preference.metric_agreement.BESIDE_COLUMNS",
     "responses": "dtef_pipeline.cli.responses.STORED",
     "rubric/runs": "dtef_pipeline.cli.rubric.rubric_show.RUN_COMPARISON_COLUMNS",

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.preference.judge_ids import shorten_judge_names
 from dtef_pipeline.preference.metric_agreement import BESIDE_METRIC, compare_with_metrics, convert_judge_scores
+from dtef_pipeline.preference.pair_verdicts import shorten_judge_names
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.report.row_reader import StoredRows

@@ -20,11 +20,14 @@ import sqlalchemy as sa
 
 from dtef_pipeline.errors import BallotError, SourceError, StoreError
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.pseudonyms import ExportNames, export_names, hash_export_contents, is_shown
 from dtef_pipeline.preference.vote_records import (
     BALLOT_KIND,
+    ExportNames,
     Record,
+    export_names,
     get_key_field,
+    hash_export_contents,
+    is_shown,
     parse_line,
     read_record,
     record_line,

@@ -16,8 +16,8 @@ from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair, Unknow
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.hidden_names import Blinding, build_blinding
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.judge_ids import is_own_pair
-from dtef_pipeline.preference.pair_blinding import (
+from dtef_pipeline.preference.pair_verdicts import is_own_pair
+from dtef_pipeline.preference.pairing import (
     BlindedPair,
     build_blinded_pair,
     choose_shown_as_a,

@@ -16,7 +16,7 @@ def compute_current_version(store: VoteStore) -> str:
 
     Votes and voids are only ever added, so it is made anew where their numbers are others.
     """
-    from dtef_pipeline.preference.vote_selection import compute_votes_version
+    from dtef_pipeline.preference.vote_fit import compute_votes_version
     from dtef_pipeline.preference.votes import REVIEWER_KINDS
     from resources.votes.vote_store import read_player_votes
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 
-from assets.preference.score_assets import preference_scores
-from assets.preference.vote_assets import preference_votes
+from assets.preference.score_assets import preference_scores, preference_votes
 from assets.stage.resources import Store
 from tests.assets.staleness import CachingInstance
 from tests.made.stored_votes import store_votes
