@@ -1,4 +1,4 @@
-"""Scores of players from those votes on pairs of their responses that count: with intervals, ranks and tiers, or the reason why there are none."""
+"""Scores of players from the votes that count: with intervals, ranks and tiers, or with the reason why there are none."""
 
 from __future__ import annotations
 

@@ -110,19 +110,10 @@ def _get_sides(record: Mapping[str, Any] | sa.RowMapping) -> tuple[str, str]:
 
 
 def export_votes(store: VoteStore, path: Path, who: str = "", *, justifications: bool = True) -> int:
-    """Write the lines of `build_export_lines` to a file; returns their number. Raises StoreError also when the file cannot be written."""
-    lines = build_export_lines(store, str(path), who, justifications=justifications)
-    _write(path, lines)
-    return len(lines)
+    """Write all that the store holds, but its salt and the actions of administrators, as JSON lines; returns their number.
 
-
-def build_export_lines(store: VoteStore, where: str, who: str = "", *, justifications: bool = True) -> list[str]:
-    """All that the store holds, but its salt and the actions of administrators, as lines without their ends.
-
-    Reviewers without consent are written under pseudonyms, their votes under ids of this export and with the day alone. `where` and `who`:
-    what is written and who exports, for the record. `justifications`: False leaves out what people wrote, of all of them.
-
-    Raises StoreError when the store cannot be read.
+    Reviewers without consent are written under pseudonyms, their votes under ids of this export and with the day alone. `who`: exports, for the
+    record. `justifications`: False leaves out what people wrote, of all of them. Raises StoreError also when the file cannot be written.
     """
     records = store.database.read(_read_all_records)
     records["reviewer"] = _merge_reviewers(records)
@@ -134,9 +125,10 @@ def build_export_lines(store: VoteStore, where: str, who: str = "", *, justifica
         for kind, rows in _hide_reviewers(records, export_names(contents, store.salt)).items()
         for record in rows
     )
-    details = {"file": where, "lines": len(lines), "contents": contents, "justifications": justifications}
+    details = {"file": str(path), "lines": len(lines), "contents": contents, "justifications": justifications}
     store.database.write(lambda connection: tables.record_action(connection, who, store.clock(), EXPORT_ACTION, {}, details))
-    return [line for _, _, line in lines]
+    _write(path, (line for _, _, line in lines))
+    return len(lines)
 
 
 def import_votes(store: VoteStore, path: Path, who: str = "") -> VoteImportResult:
@@ -149,20 +141,15 @@ def import_votes(store: VoteStore, path: Path, who: str = "") -> VoteImportResul
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """The checked records of a file. Raises SourceError with file and line."""
+    """The checked records of a file; blank lines are passed over. Raises SourceError with file and line."""
     try:
         with path.open("rb") as file:
             stream = gzip.GzipFile(fileobj=file) if _is_compressed(path) else file
-            yield from check_lines(str(path), cast(Iterable[bytes], stream))
+            for number, line in enumerate(cast(Iterable[bytes], stream), 1):
+                if line.strip():
+                    yield Line(str(path), number, *_read(str(path), number, line))
     except (OSError, EOFError, zlib.error) as error:
         raise StoreError(f"{path}: cannot be read: {error}") from None
-
-
-def check_lines(where: str, lines: Iterable[bytes]) -> Iterator[Line]:
-    """The checked records of lines; blank ones are passed over. Raises SourceError with `where` and the line."""
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            yield Line(where, number, *_read(where, number, line))
 
 
 def _read_all_records(connection: sa.Connection) -> dict[str, list[Record]]:

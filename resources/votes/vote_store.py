@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -390,14 +390,6 @@ def _collect_runs(connection: sa.Connection, database: ResponseDatabase, paired:
     return {"run": [run_record(asking_run) for asking_run in sorted(set(asked_by.values()))], "request": requests}
 
 
-class JudgeVote(NamedTuple):
-    """A vote as a judge gives it: it is not asked how certain it is."""
-
-    pair_id: str
-    choice: Choice
-    justification: str
-
-
 def add_judge(store: VoteStore, reviewer_id: str) -> None:
     """Make the judge known as one, whose id every export may show. Done again, it changes nothing."""
     if reviewer_id not in store.reviewers():
@@ -420,14 +412,13 @@ def count_impersonated_pairs(store: VoteStore, reviewer_id: str, family: str | N
     return int(store.database.read(lambda connection: connection.scalar(statement)) or 0)
 
 
-def store_judge_votes(store: VoteStore, reviewer_id: str, votes: Sequence[JudgeVote]) -> int:
-    """Store a judge's votes under the time of now, in one transaction; returns how many are new. On each pair its first vote stays."""
+def store_judge_votes(store: VoteStore, ballots: Sequence[Ballot]) -> int:
+    """Store a judge's votes under the time of now, in one transaction; returns how many are new. On each pair its first vote stays.
+
+    A judge is not asked how certain it is.
+    """
     now = store.clock()
-    records: list[Record] = [
-        store.vote_record(Ballot(vote.pair_id, reviewer_id, vote.choice, 1, vote.justification), now, JUDGE_KIND)
-        | {"confidence": None}
-        for vote in votes
-    ]
+    records = [store.vote_record(ballot, now, JUDGE_KIND) | {"confidence": None} for ballot in ballots]
 
     def work(connection: sa.Connection) -> int:
         return tables.add_rows(connection, store.database, "vote", records)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,9 @@ from dtef_pipeline.cli.stage_runs import check_home_path, make_roll_ups, open_da
 from dtef_pipeline.cli.terminal import print_rows, say, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, open_warehouse, reads_tables
 from dtef_pipeline.errors import ConfigError, StoreError, WarehouseError
-from dtef_pipeline.preference.metric_agreement import BESIDE_METRIC, compare_with_metrics, convert_judge_scores
+from dtef_pipeline.preference.metric_agreement import add_judges, compare_with_metrics, read_metrics
 from dtef_pipeline.preference.pair_verdicts import matches_judge
-from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.response_lengths import read_lengths
-from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.preference.score_publishing import build_score_rows, describe_selection
 from dtef_pipeline.preference.vote_files import count_repeated_votes, read_votes
 from dtef_pipeline.preference.vote_fit import (
@@ -315,21 +314,10 @@ def _collect_metrics(warehouse: Warehouse, family: str, partition: str, scores: 
     from dtef_pipeline.families import FAMILIES
 
     sources = [source for record in FAMILIES if record.name == family and record.paired for source in record.paired.metrics]
-    tables = [
-        _read_metrics(warehouse, source) for source in sources if len(warehouse.tables(source.tables)) == len(source.tables)
-    ]
-    if kind == "person":
-        tables.append(convert_judge_scores(scores))
-    parts = [table for table in tables if len(table)]
-    metrics = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(BESIDE_METRIC))
-    return metrics if partition == EVERY_PARTITION else metrics[metrics["partition"] == partition]
-
-
-def _read_metrics(warehouse: Warehouse, source: MetricSource) -> pd.DataFrame:
-    columns = ", ".join(BESIDE_METRIC)
-    query = f"SELECT {columns} FROM ({source.query})"
-    frame: pd.DataFrame = warehouse.query(lambda connection: connection.sql(query).df(), only=source.tables)
-    return frame
+    usable = [source for source in sources if len(warehouse.tables(source.tables)) == len(source.tables)]
+    tables = sorted({table for source in usable for table in source.tables})
+    metrics = warehouse.query(partial(read_metrics, sources=usable), only=tables)
+    return add_judges(metrics, scores, partition, kind)
 
 
 def _filter_metrics(metrics: pd.DataFrame, pattern: str) -> pd.DataFrame:
