@@ -11,8 +11,7 @@ from assets import plugin_assets
 from assets.evaluations.queue_sensor import build_queue_sensor
 from assets.games.night import GAMES_SCHEDULES
 from assets.games.roll_ups import GAMES_JOBS, GAMES_SENSORS, games_pipeline
-from assets.preference.score_assets import PREFERENCE_JOBS
-from assets.preference.vote_sensor import PREFERENCE_SENSORS
+from assets.preference.score_assets import PREFERENCE_JOBS, PREFERENCE_SENSORS
 from assets.qa.night import QA_SCHEDULES
 from assets.qa.roll_ups import QA_JOBS, QA_SENSORS, qa_night, qa_pipeline
 from assets.rubric.night import RUBRIC_SCHEDULES

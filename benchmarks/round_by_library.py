@@ -97,7 +97,7 @@ def _library_results(house, round_id, segments):  # type: ignore[no-untyped-def]
 
 
 def _library_drift(house, round_id, segments):  # type: ignore[no-untyped-def]
-    from dtef_pipeline.drift.checks import drift_checks, list_needed_columns
+    from dtef_pipeline.drift.models import drift_checks, list_needed_columns
     from dtef_pipeline.survey.drift_subject import SUBJECT
 
     for segment in segments:

@@ -1,4 +1,4 @@
-"""The roll-up over all votes: `preference_scores`, and its job."""
+"""The votes in the response store as Dagster sees them, the roll-up `preference_scores` over them, and the sensor that starts it."""
 
 from collections import Counter
 from typing import Any
@@ -7,16 +7,56 @@ import dagster as dg
 
 from assets.engine.roll_up_names import REPORT
 from assets.preference.preference_panel import vote_settings
-from assets.preference.vote_assets import PREFERENCE_GROUP, read_all_votes
 from assets.stage.checks import asset_check, verdict
-from assets.stage.partitions import markdown, roll_up
+from assets.stage.partitions import OWNERS, markdown, roll_up
 from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from assets.stage.table_publishing import publish_tables
+from assets.stage.versions import build_observation_tags
 from dtef_pipeline.preference.score_publishing import preference_scores as scores_of_votes
-from dtef_pipeline.preference.vote_selection import compute_votes_version, filter_votes
+from dtef_pipeline.preference.vote_fit import compute_votes_version, filter_votes
+from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
 from dtef_pipeline.text.quantity_words import format_count
-from resources.votes.vote_store import VoteStore, find_equal_text_votes
+from resources.votes.vote_store import VoteStore, find_equal_text_votes, read_player_votes
+
+_IN_GROUP = "preference"
+PREFERENCE_GROUP = {"group_name": _IN_GROUP}
+"""Where the assets stand in the UI."""
+
+
+_VOTES = dg.AssetKey("preference_votes")
+
+
+@dg.multi_observable_source_asset(
+    specs=[
+        dg.AssetSpec(
+            _VOTES,
+            description="""The votes on pairs of responses that count: those in the response store that nobody voided, of people and of models
+            that judge. Their data version is their number and a hash: with another vote, or one voided, `preference_scores` is stale. Observe
+            it in the UI, or have `dtef preference board --refresh` do so.""",
+            owners=OWNERS,
+            kinds={"sql"},
+            group_name=_IN_GROUP,
+        )
+    ]
+)
+def preference_votes(store: Store) -> dg.ObserveResult:
+    """Looks at the votes that there are now."""
+    votes = read_all_votes(store)
+    kinds = {f"votes_{kind}": sum(vote.reviewer_kind == kind for vote in votes) for kind in REVIEWER_KINDS}
+    return dg.ObserveResult(asset_key=_VOTES, data_version=dg.DataVersion(compute_votes_version(votes)), metadata=kinds)
+
+
+def read_all_votes(store: Store) -> list[PlayersVote]:
+    """The votes that count, of both kinds of reviewers."""
+    with VoteStore(store.responses_url or store.settings.responses_url) as votes:
+        return [vote for kind in REVIEWER_KINDS for vote in read_player_votes(votes, reviewer_kind=kind)]
+
+
+def note_votes(instance: dg.DagsterInstance, version: str) -> None:
+    """Tell Dagster the version of the votes that there is now."""
+    instance.report_runless_asset_event(dg.AssetObservation(_VOTES, tags=build_observation_tags(version)))
+
 
 _SHOWN_SCORES = (
     "family",
@@ -100,3 +140,25 @@ def votes_are_free_of_leaks(store: Store) -> dg.AssetCheckResult:
     risks = Counter((vote.family, *sorted((vote.left, vote.right))) for vote in votes if vote.leak_risk)
     offenders = [f"{' '.join(key)}: {format_count(count, 'vote')}" for key, count in sorted(risks.items())]
     return verdict(offenders, n_checked=len(votes), severity=dg.AssetCheckSeverity.WARN)
+
+
+@dg.sensor(
+    job=preference_roll_ups,
+    minimum_interval_seconds=600,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Brings the scores from votes up to date when votes were added or voided, as the panel says. Asks no model.",
+)
+def scores_after_votes(context: dg.SensorEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
+    """One run per version of the votes; votes of which a roll-up failed are not tried again until there is another."""
+    votes = read_all_votes(store)
+    version = compute_votes_version(votes)
+    tables = store.warehouse.tables(["preference_scores"])
+    if not votes and not tables:
+        return dg.SkipReason("there are no votes in the response store")
+    if tables and version in store.warehouse.rows("preference_scores", columns=["votes_version"])["votes_version"].to_pylist():
+        return dg.SkipReason(f"the scores include all votes ({version})")
+    note_votes(context.instance, version)
+    return dg.RunRequest(run_key=f"scores of votes {version}")
+
+
+PREFERENCE_SENSORS = [scores_after_votes]

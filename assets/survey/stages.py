@@ -23,7 +23,7 @@ from dtef_pipeline.asking.calls import TAKEN_OVER
 from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.asking.snapshot_order import snapshot_order
 from dtef_pipeline.boards.costs import sum_usage_by_model
-from dtef_pipeline.drift.checks import drift_checks, list_needed_columns
+from dtef_pipeline.drift.models import drift_checks, list_needed_columns
 from dtef_pipeline.drift.verdict_text import build_headline
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME

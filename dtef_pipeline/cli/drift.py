@@ -21,11 +21,10 @@ from dtef_pipeline.cli.read import list_scored_rounds
 from dtef_pipeline.cli.survey.boards import render_drift
 from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, query_rounds, reads_tables
-from dtef_pipeline.drift.checks import drift_checks, list_needed_columns
 from dtef_pipeline.drift.judge_verdicts import judge_drift
-from dtef_pipeline.drift.models import compute_model_drift
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.models import compute_model_drift, drift_checks, list_needed_columns
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
+from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.subject import Row, Subject
 from dtef_pipeline.drift.verdict_text import (
     describe_too_early,

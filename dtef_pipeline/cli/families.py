@@ -153,7 +153,7 @@ _EXPLAINED = {
     "costs": ExplainedColumns("dtef_pipeline.cli.costs.SHOWN_COST", "costs"),
     "drift": ExplainedColumns("dtef_pipeline.survey.boards.meanings.DRIFT_HEADINGS", "drift"),
     "estimate": ExplainedColumns("dtef_pipeline.asking.call_plan.PLANNED"),
-    "preference": ExplainedColumns("dtef_pipeline.cli.preference.preference_fit.SCORE_INTERVAL", "preference_scores"),
+    "preference": ExplainedColumns("dtef_pipeline.cli.preference.preference_board.SCORE_INTERVAL", "preference_scores"),
     "preference/metrics": ExplainedColumns("dtef_pipeline.preference.metric_agreement.BESIDE_COLUMNS"),
     "responses": ExplainedColumns("dtef_pipeline.cli.responses.STORED"),
 }

@@ -16,7 +16,7 @@ import pandas as pd
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, snapshot_order
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.snapshots import Floats, Snapshot
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.tables import ANSWERED

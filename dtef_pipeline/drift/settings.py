@@ -2,16 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.asking.models import is_computed, strip_settings
 from dtef_pipeline.documents import Document, Part, read_document
-from dtef_pipeline.drift.options import ALL_OTHERS, WatchOptions
+from dtef_pipeline.drift.evidence import ALPHA, BASELINE
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.quantity_words import list_first_names
+
+_MOST_NAMED = 3
+ALL_OTHERS = ""
+"""In `since`, what the date of all models that are not named is under."""
+
+
+def _read_dates(value: Any) -> Any:
+    """A date, or dates by model, as people write them: YAML takes 2026-03-01 for a date."""
+    by_model = value if isinstance(value, dict) else {ALL_OTHERS: value}
+    for model, day in by_model.items():
+        if not isinstance(day, date | str):
+            text = f"{model}: {day!r}" if model else repr(day)
+            raise ValueError(f"got {text}; allowed: a date such as 2026-03-01, or a mapping of models to dates")
+    return {model: day.isoformat() if isinstance(day, date) else day for model, day in by_model.items()}
+
+
+def _check_dates(since: Mapping[str, str]) -> Mapping[str, str]:
+    for model, day in since.items():
+        if not _is_date(day):
+            raise ValueError(f"since {f'{model}={day}' if model else day!r}: allowed: a date such as 2026-03-01")
+    return since
+
+
+class WatchOptions(Part):
+    """By which settings a series gets its verdict. A chance of a false `drift` holds however often one looks."""
+
+    baseline: Annotated[int, Field(ge=2)] = BASELINE
+    """Number of first snapshots that later ones are compared with."""
+    alpha: Annotated[float, Field(gt=0, lt=1)] = ALPHA
+    """Chance that any of the series that are watched together has a false `drift`, however often you look."""
+    since: Annotated[dict[str, str], BeforeValidator(_read_dates), AfterValidator(_check_dates)] = {}
+    """A date, or dates by model or judge: earlier snapshots are left out, which accepts a known drift."""
+    control: list[str] = []
+    """Models that the others are compared with in each night, such as one with fixed weights."""
+
+    def replace_dates(self, since: Mapping[str, str]) -> WatchOptions:
+        """With these dates in place of its own. Raises ConfigError for what is not a date."""
+        try:
+            return self.model_copy(update={"since": _check_dates(since)})
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+
+    def threshold(self, n_series: int) -> float:
+        """log10 of the e-value that each of `n_series` series must reach: alpha is split evenly."""
+        return math.log10(max(1, n_series) / self.alpha)
+
+    def compute_night_threshold(self, nights: int) -> float:
+        """As `threshold`, of verdicts on the night: they share half of alpha, since what all models share wanders more often than it seems."""
+        return self.threshold(2 * nights)
+
+    def is_control(self, model: str, peer: str, *, temperature: float | None = 0) -> bool:
+        """Whether a model is compared with another one of the same nights, asked at this temperature: not with itself at other settings."""
+        named = not self.control or peer in self.control or strip_settings(peer) in self.control
+        return named and temperature == 0 and strip_settings(model) != strip_settings(peer)
+
+    def takes(self, time: datetime | None, model: str, variant: str) -> bool:
+        """Whether a model's snapshot of this time (UTC) counts; one whose time is not known is before all dates."""
+        return self.is_any_counted(time, _list_names(model, variant))
+
+    def is_any_counted(self, time: datetime | None, names: Iterable[str]) -> bool:
+        """As `takes`, of what may be called by these names, the narrowest first."""
+        since = self._find_first_since(names)
+        return since is None or (time is not None and time >= datetime.fromisoformat(since))
+
+    def find_since(self, model: str, variant: str) -> str | None:
+        """The date from which on a model's snapshots count; None: all do."""
+        return self._find_first_since(_list_names(model, variant))
+
+    def _find_first_since(self, names: Iterable[str]) -> str | None:
+        return next((self.since[name] for name in (*names, ALL_OTHERS) if name in self.since), None)
+
+    def settings_for_judges(self, model: str, variant: str) -> WatchOptions:
+        """The settings for the judges of a model, which are watched separately: snapshots left out for the model are left out for them."""
+        since = self.find_since(model, variant)
+        return self.model_copy(update={"since": {} if since is None else {ALL_OTHERS: since}})
+
+    def require_known(self, models: Iterable[tuple[str, str]], judges: Iterable[tuple[str, str]] = ()) -> None:
+        """Raises ConfigError for a date of one that is not known, which would silently do nothing.
+
+        `models`: names and variants of those with scores; `judges`: of those that were shown stored answers again.
+        """
+        known_models, judging = list(models), list(judges)
+        if absent := self.absent([*known_models, *judging]):
+            names, beside = (", ".join(sorted({name for name, _ in pairs})) for pairs in (known_models, judging))
+            raise ConfigError(
+                f"since: no scores of a model {', '.join(absent)}; models with scores: {names or 'none'}"
+                f"{f'; judges of stored answers: {beside}' if beside else ''}"
+            )
+
+    def absent(self, models: Iterable[tuple[str, str]]) -> list[str]:
+        """What `since` names and none of these models (names and variants) is called."""
+        return sorted(set(self.since) - {ALL_OTHERS, *(name for model in models for name in _list_names(*model))})
+
+    def find_absent_controls(self, models: Iterable[tuple[str, str]]) -> list[str]:
+        """What `control` names and none of these models (names and variants) is called; what is computed can be no control."""
+        return self._find_unknown_names(name for name, variant in models if not is_computed(variant))
+
+    def describe_missing_controls(self, model: str, controls: Iterable[str]) -> list[str]:
+        """What to add to the reason of a model, if `control` names others that are not among its `controls`, asked in enough of its nights."""
+        names = list_first_names(self._find_unknown_names((model, *controls)), _MOST_NAMED)
+        return [f"drift.control: {names} asked in too few of these snapshots to compare with"] if names else []
+
+    def _find_unknown_names(self, models: Iterable[str]) -> list[str]:
+        names = {name for model in models for name in (model, strip_settings(model))}
+        return [name for name in dict.fromkeys(self.control) if name not in names]
+
+
+def _list_names(model: str, variant: str) -> tuple[str, ...]:
+    """What a model may be called, the narrowest first."""
+    return variant, model, strip_settings(model)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
 
 DRIFT_SECTION = "drift"
 Named = Sequence[tuple[str, str]]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dtef_pipeline.drift.item_statements import build_statements
-from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.subject import Subject, build_statements
 from dtef_pipeline.family.item_scores import build_scores_sql
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.keys import Keys

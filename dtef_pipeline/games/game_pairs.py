@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 
-from dtef_pipeline.preference.pair_blinding import BlindedPair
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
+from dtef_pipeline.preference.pairing import BlindedPair
 
 ASKED_AGAIN = "(the same request again)"
 """Replaces paragraphs of the game that the reader has seen word for word."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import duckdb
 import pandas as pd
 
+from dtef_pipeline.preference.paired_source import MetricSource
+from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.statistics.kendall import TAU_INTERVAL, order_agreement
 from dtef_pipeline.statistics.ranks import rank_numbers
 
@@ -52,6 +55,28 @@ def compare_with_metrics(scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.Data
     left_out = len(rows) - len(largest)
     tables = list(_compare_each_metric(largest, metrics, left_out))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(BESIDE_COLUMNS))
+
+
+def read_metrics(connection: duckdb.DuckDBPyConnection, sources: Iterable[MetricSource]) -> pd.DataFrame:
+    """BESIDE_METRIC of all sources, whose tables the connection has."""
+    columns = ", ".join(BESIDE_METRIC)
+    tables = [connection.sql(f"SELECT {columns} FROM ({source.query}) ORDER BY ALL").df() for source in sources]
+    return _stack_metrics(tables)
+
+
+def add_judges(metrics: pd.DataFrame, scores: pd.DataFrame, partition: str, kind: str) -> pd.DataFrame:
+    """The metrics of a partition that scores by votes of this kind of reviewers are compared with: beside people's also those of judges.
+
+    `scores`: rows of `preference_scores` of the family.
+    """
+    values = metrics if partition == EVERY_PARTITION else metrics[metrics["partition"] == partition]
+    judges = [convert_judge_scores(scores[scores["partition"] == partition])] if kind == "person" else []
+    return _stack_metrics([values, *judges])
+
+
+def _stack_metrics(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    parts = [table for table in tables if len(table)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(BESIDE_METRIC))
 
 
 def convert_judge_scores(scores: pd.DataFrame) -> pd.DataFrame:

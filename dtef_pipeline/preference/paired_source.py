@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dtef_pipeline.judging.hidden_names import list_names_of_model
-from dtef_pipeline.preference.pair_blinding import BlindedPair
+from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.preference.votes import PairedResponse, make_paired_response
 from dtef_pipeline.text.plain import strip_thinking
 

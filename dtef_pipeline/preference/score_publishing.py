@@ -10,13 +10,15 @@ import pyarrow as pa
 
 from dtef_pipeline.preference.pair_verdicts import parse_order_verdicts
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION, PREFERENCE_SCORES
-from dtef_pipeline.preference.vote_fit import PreferenceFit, VoteSettings, fit_votes
-from dtef_pipeline.preference.vote_selection import (
+from dtef_pipeline.preference.vote_fit import (
     FilteredVotes,
+    PreferenceFit,
+    VoteSettings,
     build_vote_columns,
     compute_votes_version,
     filter_votes,
     find_unweighted_reason,
+    fit_votes,
     measure_text_lengths,
 )
 from dtef_pipeline.preference.votes import PlayersVote

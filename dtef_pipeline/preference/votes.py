@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, get_args
@@ -150,3 +151,15 @@ def make_keyed_pair(pair: VotePair, salt: str) -> VotePair:
     """The pair under the id that a store with this salt gives it: 32 hexadecimal digits of HMAC-SHA-256 of the two ids of responses."""
     sides = f"vote pair\n{pair.left}\n{pair.right}".encode()
     return replace(pair, pair_id=hmac.new(salt.encode(), sides, "sha256").hexdigest()[:32])
+
+
+VOTE_TITLE = "Which text is better?"
+VOTE_FIELD_TITLES: Mapping[str, str] = {"choice": "Better", "confidence": "How certain", "justification": "Why"}
+"""By field of a vote, what forms call it."""
+CONFIDENCE_WORDS: Mapping[str, str] = {
+    str(place): {1: "1 hardly", MOST_CONFIDENT: f"{MOST_CONFIDENT} fully"}.get(place, str(place))
+    for place in range(1, MOST_CONFIDENT + 1)
+}
+"""By value of the field, what stands beside it."""
+CHOICE_WORDS: Mapping[str, str] = {"A": "A", "tie": "tie", "B": "B"}
+"""By value of the field, what stands beside it, in the order of the texts."""

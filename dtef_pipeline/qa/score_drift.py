@@ -14,11 +14,9 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.episodes import Played
-from dtef_pipeline.drift.item_statements import build_statements
-from dtef_pipeline.drift.judge_adjustment import subtract_judges_of_row
-from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times
-from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
+from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times, subtract_judges_of_row
+from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject, build_statements
 from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Keys

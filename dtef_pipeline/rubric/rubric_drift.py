@@ -18,10 +18,9 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.drift.judge_adjustment import subtract_judges_of_row
-from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times, subtract_judges_of_row
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, query_first_times, select_answered
+from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.judges import JudgeConfig, find_judging_model

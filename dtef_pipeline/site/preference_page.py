@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.preference.judge_ids import shorten_judge_names
-from dtef_pipeline.preference.metric_agreement import BESIDE_METRIC, compare_with_metrics, convert_judge_scores
+from dtef_pipeline.preference.metric_agreement import add_judges, compare_with_metrics, read_metrics
+from dtef_pipeline.preference.pair_verdicts import shorten_judge_names
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.report.row_reader import StoredRows
@@ -106,7 +106,7 @@ def build_preference_sections(
     scores = rows.frame("preference_scores", {"family": family})
     if not len(scores):
         return []
-    values = _read_metrics(rows, metrics)
+    values = read_metrics(connection, [source for source in metrics if all(map(rows.has, source.tables))])
     players = shorten_player_names({*scores["player"], *values["player"]})
     values = values.assign(player=values["player"].map(players), metric=values["metric"].map(names.metric_of_part))
     is_judge, player = scores["reviewer_kind"] == "judge", scores["player"].map(players)
@@ -163,24 +163,12 @@ def _build_strength_row(row: Mapping[Any, Any]) -> dict[str, Any]:
     return {**{str(name): value for name, value in row.items()}, "strength": strength, "group": row["component"] + 1}
 
 
-def _read_metrics(rows: StoredRows, sources: Sequence[MetricSource]) -> pd.DataFrame:
-    """Return BESIDE_METRIC of all metrics whose tables exist."""
-    columns = ", ".join(BESIDE_METRIC)
-    usable = [source for source in sources if all(map(rows.has, source.tables))]
-    tables = [rows.connection.sql(f"SELECT {columns} FROM ({source.query}) ORDER BY ALL").df() for source in usable]
-    parts = [table for table in tables if len(table)]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(BESIDE_METRIC))
-
-
 def _compare_metrics(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
     """Return `compare_with_metrics` of one fit; judges' scores are one more metric beside people's."""
     if not len(fit):
         return pd.DataFrame()
     partition, kind = str(fit["partition"].iloc[0]), str(fit["reviewer_kind"].iloc[0])
-    values = metrics if partition == EVERY_PARTITION else metrics[metrics["partition"] == partition]
-    judge_values = convert_judge_scores(scores[scores["partition"] == partition]) if kind == "person" else values.iloc[:0]
-    parts = [part for part in (values, judge_values) if len(part)]
-    return compare_with_metrics(fit, pd.concat(parts, ignore_index=True) if parts else values)
+    return compare_with_metrics(fit, add_judges(metrics, scores, partition, kind))
 
 
 def _build_agreement_row(metric: Any, rows: pd.DataFrame) -> dict[str, Any]:

@@ -13,9 +13,8 @@ from importlib.resources import files
 from markupsafe import Markup
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.preference.pair_blinding import BlindedPair
-from dtef_pipeline.preference.vote_text import CHOICE_WORDS, CONFIDENCE_WORDS, VOTE_FIELD_TITLES, VOTE_TITLE
-from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
+from dtef_pipeline.preference.pairing import BlindedPair
+from dtef_pipeline.preference.votes import CHOICE_WORDS, CONFIDENCE_WORDS, LONGEST_JUSTIFICATION, VOTE_FIELD_TITLES, VOTE_TITLE
 from dtef_pipeline.site.rendering import environment
 from dtef_pipeline.text.visible import make_visible
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from dtef_pipeline.errors import UnknownPair
 from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.judging.hidden_names import Blinding
-from dtef_pipeline.preference.pair_blinding import BlindedPair
+from dtef_pipeline.preference.pairing import BlindedPair
 from resources.votes.vote_queries import build_waiting_query
 from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import LEFT_SIDE, RIGHT_SIDE, join_sides, paired_responses, pairs, votes

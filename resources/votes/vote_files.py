@@ -20,11 +20,14 @@ import sqlalchemy as sa
 
 from dtef_pipeline.errors import BallotError, SourceError, StoreError
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.pseudonyms import ExportNames, export_names, hash_export_contents, is_shown
 from dtef_pipeline.preference.vote_records import (
     BALLOT_KIND,
+    ExportNames,
     Record,
+    export_names,
     get_key_field,
+    hash_export_contents,
+    is_shown,
     parse_line,
     read_record,
     record_line,
@@ -107,19 +110,10 @@ def _get_sides(record: Mapping[str, Any] | sa.RowMapping) -> tuple[str, str]:
 
 
 def export_votes(store: VoteStore, path: Path, who: str = "", *, justifications: bool = True) -> int:
-    """Write the lines of `build_export_lines` to a file; return their number. Raises StoreError also if the file cannot be written."""
-    lines = build_export_lines(store, str(path), who, justifications=justifications)
-    _write(path, lines)
-    return len(lines)
+    """Write the store's content, except its salt and the actions of administrators, as JSON lines; return their number.
 
-
-def build_export_lines(store: VoteStore, where: str, who: str = "", *, justifications: bool = True) -> list[str]:
-    """Return the store's content, except its salt and the actions of administrators, as lines without line ends.
-
-    Reviewers without consent appear under pseudonyms, their votes under ids of this export and with only the day. `where` and `who`: the
-    target and the exporter, for the record. `justifications`: False leaves out the texts of all people.
-
-    Raises StoreError if the store cannot be read.
+    Reviewers without consent appear under pseudonyms, their votes under ids of this export and with only the day. `who`: the exporter, for
+    the record. `justifications`: False leaves out the texts of all people. Raises StoreError also if the file cannot be written.
     """
     records = store.database.read(_read_all_records)
     records["reviewer"] = _merge_reviewers(records)
@@ -131,9 +125,10 @@ def build_export_lines(store: VoteStore, where: str, who: str = "", *, justifica
         for kind, rows in _hide_reviewers(records, export_names(contents, store.salt)).items()
         for record in rows
     )
-    details = {"file": where, "lines": len(lines), "contents": contents, "justifications": justifications}
+    details = {"file": str(path), "lines": len(lines), "contents": contents, "justifications": justifications}
     store.database.write(lambda connection: tables.record_action(connection, who, store.clock(), EXPORT_ACTION, {}, details))
-    return [line for _, _, line in lines]
+    _write(path, (line for _, _, line in lines))
+    return len(lines)
 
 
 def import_votes(store: VoteStore, path: Path, who: str = "") -> VoteImportResult:
@@ -146,20 +141,15 @@ def import_votes(store: VoteStore, path: Path, who: str = "") -> VoteImportResul
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """Yield the checked records of a file. Raises SourceError with file and line."""
+    """Yield the checked records of a file; blank lines are skipped. Raises SourceError with file and line."""
     try:
         with path.open("rb") as file:
             stream = gzip.GzipFile(fileobj=file) if _is_compressed(path) else file
-            yield from check_lines(str(path), cast(Iterable[bytes], stream))
+            for number, line in enumerate(cast(Iterable[bytes], stream), 1):
+                if line.strip():
+                    yield Line(str(path), number, *_read(str(path), number, line))
     except (OSError, EOFError, zlib.error) as error:
         raise StoreError(f"{path}: cannot be read: {error}") from None
-
-
-def check_lines(where: str, lines: Iterable[bytes]) -> Iterator[Line]:
-    """Yield the checked records of lines; blank ones are skipped. Raises SourceError with `where` and the line."""
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            yield Line(where, number, *_read(where, number, line))
 
 
 def _read_all_records(connection: sa.Connection) -> dict[str, list[Record]]:

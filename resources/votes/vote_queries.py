@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.errors import BallotError
-from dtef_pipeline.preference.judge_ids import is_id_of_judge
+from dtef_pipeline.preference.pair_verdicts import is_id_of_judge
 from resources.responses.database import ResponseDatabase, responses
 from resources.votes import vote_tables as tables
 from resources.votes.vote_tables import (

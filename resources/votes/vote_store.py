@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -16,8 +16,8 @@ from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair, Unknow
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.hidden_names import Blinding, build_blinding
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.judge_ids import is_own_pair
-from dtef_pipeline.preference.pair_blinding import (
+from dtef_pipeline.preference.pair_verdicts import is_own_pair
+from dtef_pipeline.preference.pairing import (
     BlindedPair,
     build_blinded_pair,
     choose_shown_as_a,
@@ -391,14 +391,6 @@ def _collect_runs(connection: sa.Connection, database: ResponseDatabase, paired:
     return {"run": [run_record(asking_run) for asking_run in sorted(set(asked_by.values()))], "request": requests}
 
 
-class JudgeVote(NamedTuple):
-    """A vote of a judge, which has no confidence."""
-
-    pair_id: str
-    choice: Choice
-    justification: str
-
-
 def add_judge(store: VoteStore, reviewer_id: str) -> None:
     """Register the judge as one whose id every export may show. Idempotent."""
     if reviewer_id not in store.reviewers():
@@ -421,14 +413,13 @@ def count_impersonated_pairs(store: VoteStore, reviewer_id: str, family: str | N
     return int(store.database.read(lambda connection: connection.scalar(statement)) or 0)
 
 
-def store_judge_votes(store: VoteStore, reviewer_id: str, votes: Sequence[JudgeVote]) -> int:
-    """Store a judge's votes with the current time, in one transaction; return how many are new. The first vote on each pair stays."""
+def store_judge_votes(store: VoteStore, ballots: Sequence[Ballot]) -> int:
+    """Store a judge's votes with the current time, in one transaction; return how many are new. The first vote on each pair stays.
+
+    Judges give no confidence.
+    """
     now = store.clock()
-    records: list[Record] = [
-        store.vote_record(Ballot(vote.pair_id, reviewer_id, vote.choice, 1, vote.justification), now, JUDGE_KIND)
-        | {"confidence": None}
-        for vote in votes
-    ]
+    records = [store.vote_record(ballot, now, JUDGE_KIND) | {"confidence": None} for ballot in ballots]
 
     def work(connection: sa.Connection) -> int:
         return tables.add_rows(connection, store.database, "vote", records)

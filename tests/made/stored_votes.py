@@ -12,7 +12,7 @@ from dtef_pipeline.preference.vote_records import Record
 from dtef_pipeline.preference.votes import PairedResponse, VotePair, make_paired_response
 from resources.settings import Settings
 from resources.votes import vote_tables as tables
-from resources.votes.vote_store import JudgeVote, VoteStore, store_judge_votes
+from resources.votes.vote_store import VoteStore, store_judge_votes
 
 PLAYERS = ("alpha", "beta")
 
@@ -61,9 +61,7 @@ def add_judged(model: str, settings: Sequence[str], votes: int) -> None:
         pairs = store.pairs()[:votes]
         for one in settings:
             ids = f"pairs({model}{one})#01234567"
-            store_judge_votes(
-                store, ids, [JudgeVote(pair.pair_id, "A" if at % 3 else "B", "") for at, pair in enumerate(pairs)]
-            )
+            store_judge_votes(store, [Ballot(pair.pair_id, ids, "A" if at % 3 else "B", 1) for at, pair in enumerate(pairs)])
 
 
 def _vote(

@@ -15,15 +15,13 @@ from dtef_pipeline.api.pages.forms import read_form_fields
 from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.review.feedback_routes import store_vote
-from dtef_pipeline.api.review.feedback_services import Feedback, UsedForVotes
+from dtef_pipeline.api.review.feedback_routes import Feedback, UsedForVotes, store_vote
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
 from dtef_pipeline.preference.ballots import read_ballot
-from dtef_pipeline.preference.pair_blinding import BlindedPair
-from dtef_pipeline.preference.vote_text import CHOICE_WORDS, CONFIDENCE_WORDS, VOTE_FIELD_TITLES, VOTE_TITLE
-from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
+from dtef_pipeline.preference.pairing import BlindedPair
+from dtef_pipeline.preference.votes import CHOICE_WORDS, CONFIDENCE_WORDS, LONGEST_JUSTIFICATION, VOTE_FIELD_TITLES, VOTE_TITLE
 from dtef_pipeline.text.quantity_words import format_count
 from resources.votes.pair_queue import ReviewerProgress
 from resources.votes.vote_queries import refuse_judge

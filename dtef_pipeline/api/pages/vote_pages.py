@@ -27,8 +27,7 @@ from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_p
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem, convert_faults, make_fault_problem
 from dtef_pipeline.api.review.feedback_bodies import PairsWanted
-from dtef_pipeline.api.review.feedback_routes import LARGEST_PLACE, make_pairs
-from dtef_pipeline.api.review.feedback_services import UsedForVotes
+from dtef_pipeline.api.review.feedback_routes import LARGEST_PLACE, UsedForVotes, make_pairs
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.errors import DtefError

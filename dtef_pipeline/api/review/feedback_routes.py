@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, StringConstraints
 
@@ -14,21 +15,57 @@ from dtef_pipeline.api.access import Administering, Operating, Reviewing
 from dtef_pipeline.api.answer_schemas import VotedFamilyName
 from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.api.review.feedback_bodies import (
     PageOfActions,
     PairsWanted,
     PreferenceBoard,
     check_voted_family,
 )
-from dtef_pipeline.api.review.feedback_services import Feedback, UsedForVotes
-from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.api.services import Services, Used, get_services
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import UnknownVote
 from dtef_pipeline.preference.ballots import Ballot, Id, SentBallot
+from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.text.quantity_words import format_count
+from resources.votes.pair_queue import WaitingPairs
 from resources.votes.vote_queries import refuse_judge
+from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import decode_time
+
+VOTES_A_MINUTE = 60
+"""Of one reviewer: a person reads before voting, and a program that guesses does not."""
+
+
+class Feedback:
+    """Made once per application."""
+
+    def __init__(self, votes: VoteStore) -> None:
+        self.waiting = WaitingPairs(votes, _prepare_for_people)
+        self.rate = RateLimit(VOTES_A_MINUTE)
+        self.pairing = threading.Lock()
+        """Held while pairs are made, so that two requests at once do not both name the same pairs as their own."""
+
+
+def _prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
+    # The families bring pandas, which the API starts without.
+    from dtef_pipeline.api.review.paired_responses import prepare_for_people
+
+    return prepare_for_people(family, pair)
+
+
+async def get_feedback(request: Request) -> Feedback:
+    """Those of the application that serves the request."""
+    state = request.app.state
+    if not hasattr(state, "feedback"):
+        state.feedback = Feedback(get_services(request).votes)
+    feedback: Feedback = state.feedback
+    return feedback
+
+
+UsedForVotes = Annotated[Feedback, Depends(get_feedback)]
+
 
 router = APIRouter()
 LARGEST_PLACE = 2**31 - 1

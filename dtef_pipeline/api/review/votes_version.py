@@ -16,7 +16,7 @@ def compute_current_version(store: VoteStore) -> str:
 
     Votes and voids are append-only, so it is recomputed when their numbers change.
     """
-    from dtef_pipeline.preference.vote_selection import compute_votes_version
+    from dtef_pipeline.preference.vote_fit import compute_votes_version
     from dtef_pipeline.preference.votes import REVIEWER_KINDS
     from resources.votes.vote_store import read_player_votes
 

@@ -244,9 +244,9 @@ def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any
     """
     if now or file is not None or given["items"] or given["reviewers"]:
         refuse_others(("now", *_FIT_OPTIONS), "--now")
-        from dtef_pipeline.cli.preference import preference_fit
+        from dtef_pipeline.cli.preference import preference_board
 
-        preference_fit.fit(file, output, **{name: given[name] for name in _FIT_OPTIONS})
+        preference_board.fit(file, output, **{name: given[name] for name in _FIT_OPTIONS})
         return
     names = ("family", "partition", "reviewer_kind", "refresh")
     refuse_others(

@@ -19,6 +19,7 @@ from dtef_pipeline.cli.stage_runs import print_usage
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pair_verdicts import PAIR_ORDERS, PairLook, judge_reviewer_id, pair_judges, pair_verdict
 from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.run_manifests import describe_this_run
@@ -29,7 +30,6 @@ from resources.model_catalog import load_known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.votes.vote_store import (
-    JudgeVote,
     VoteStore,
     add_judge,
     count_impersonated_pairs,
@@ -148,9 +148,9 @@ def _take(
             continue
         tally.ties += verdict.choice == "tie"
         tally.flipped += verdict.flipped
-        votes.append(JudgeVote(pair.pair_id, verdict.choice, verdict.justification))
+        votes.append(Ballot(pair.pair_id, reviewer_id, verdict.choice, 1, verdict.justification))
     tally.votes += len(votes)
-    store_judge_votes(store, reviewer_id, votes)
+    store_judge_votes(store, votes)
 
 
 def _list_outcomes(outcome: Played) -> list[Response | Failure]:

@@ -19,8 +19,8 @@ from dtef_pipeline.documents import format_value
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.preference.ballots import ID_IN_WORDS, is_id
-from dtef_pipeline.preference.pair_blinding import BlindedPair
 from dtef_pipeline.preference.paired_csv import read_pairs_csv
+from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.preference.vote_records import build_response_record, pair_record
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.site.vote_page import vote_page

@@ -11,9 +11,7 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 
 from assets.engine.site_report import report
 from assets.preference import score_assets
-from assets.preference.score_assets import preference_roll_ups, preference_scores
-from assets.preference.vote_assets import preference_votes
-from assets.preference.vote_sensor import scores_after_votes
+from assets.preference.score_assets import preference_roll_ups, preference_scores, preference_votes, scores_after_votes
 from assets.stage.resources import Store
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.votes import make_paired_response, vote_pair

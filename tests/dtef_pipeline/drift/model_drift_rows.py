@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.drift.models import compute_model_drift
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.tables import PREDICTIONS

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.models import drift_checks
+from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.verdict_text import build_headline
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.dtef_pipeline.drift.model_drift_rows import beside

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.drift.models import compute_model_drift
+from dtef_pipeline.drift.models import compute_model_drift, drift_checks
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, beside, check, found, whats

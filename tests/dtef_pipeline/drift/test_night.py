@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks.drift_panels import Panel, answers, judged, rates
 from dtef_pipeline.drift.night import Night, Scores, choose_control, compute_night
-from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import paired
+from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import DRIFT, EVIDENCE, NIGHT
 from dtef_pipeline.survey.tables import DRIFT_CHECKS

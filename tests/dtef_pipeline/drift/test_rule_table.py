@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from dtef_pipeline.drift.checks import drift_checks
+from dtef_pipeline.drift.models import drift_checks
 from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.drift.verdict_tables import DRIFT_RULE
 from dtef_pipeline.survey.drift_subject import SUBJECT

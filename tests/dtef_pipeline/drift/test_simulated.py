@@ -12,9 +12,8 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.drift_panels import BLOCKS, SEGMENTS, Panel, answers, judged, rates, standing
-from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.drift.models import compute_model_drift
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.models import compute_model_drift, drift_checks
+from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.made.snapshots import label
 

@@ -9,8 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.drift.models import compute_model_drift
+from dtef_pipeline.drift.models import compute_model_drift, drift_checks
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.survey.drift_subject import SUBJECT

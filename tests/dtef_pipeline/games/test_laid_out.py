@@ -11,7 +11,7 @@ from dtef_pipeline.games.contract import Illegal
 from dtef_pipeline.games.game_in_play import make_usual_seating, write_again_text, write_system_text, write_turn_text
 from dtef_pipeline.games.game_pairs import ASKED_AGAIN, format_pair, run_on
 from dtef_pipeline.games.packs import Pack, find_pack
-from dtef_pipeline.preference.pair_blinding import BlindedPair
+from dtef_pipeline.preference.pairing import BlindedPair
 from resources.settings import Settings
 
 SHIPPED = ("kuhn", "leduc", "limit-holdem", "thirteen", "allocation", "sealed-bid")

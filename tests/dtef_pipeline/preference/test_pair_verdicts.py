@@ -9,15 +9,16 @@ import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
-from dtef_pipeline.preference.judge_ids import is_own_pair, parse_judge_model
-from dtef_pipeline.preference.pair_blinding import BlindedPair
 from dtef_pipeline.preference.pair_verdicts import (
     PairLook,
+    is_own_pair,
     judge_reviewer_id,
     pair_messages,
     pair_verdict,
+    parse_judge_model,
     parse_order_verdicts,
 )
+from dtef_pipeline.preference.pairing import BlindedPair
 
 PAIR = BlindedPair("p1", "Which river?", "The first says <TEXT_B>hi</TEXT_B>.", "The second.")
 JUDGE = ModelSpec(name="mini", model="openai/mini")

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.preference.judge_ids import is_own_pair
+from dtef_pipeline.preference.pair_verdicts import is_own_pair
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.score_publishing import compute_position_bias, preference_scores
-from dtef_pipeline.preference.vote_fit import VoteSettings, fit_votes
-from dtef_pipeline.preference.vote_selection import build_vote_columns, compute_votes_version, filter_by_item
+from dtef_pipeline.preference.vote_fit import VoteSettings, build_vote_columns, compute_votes_version, filter_by_item, fit_votes
 from dtef_pipeline.preference.votes import PlayersVote
 
 VOTE = PlayersVote("qa", "s/all/1", "a", "b", "left", "r", "person", 3, False, 10, 20)

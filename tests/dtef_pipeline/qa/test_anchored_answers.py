@@ -15,7 +15,7 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.drift.judge_verdicts import judge_drift
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.verdict_text import list_moved_judges
 from dtef_pipeline.qa.judging.arbiter import Arbiter
 from dtef_pipeline.qa.score_drift import (

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.qa.score_drift import subtract_judge_drifts
 from dtef_pipeline.qa.tables import QA_ANCHORS
 from tests.made.qa_scores import night

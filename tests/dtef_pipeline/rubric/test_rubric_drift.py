@@ -12,8 +12,8 @@ import pytest
 
 from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.drift.models import compute_model_drift
-from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import build_rule_table
+from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.qa.score_drift import QA_WATCHED
 from dtef_pipeline.rubric.rubric_drift import WATCHED
 from tests.made.shown_drift import shown_drift

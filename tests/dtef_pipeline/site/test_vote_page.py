@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.preference.pair_blinding import BlindedPair
+from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.preference.vote_records import read_record
 from dtef_pipeline.site.vote_page import vote_page
 from dtef_pipeline.text.visible import make_visible

@@ -12,7 +12,7 @@ from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.votes import vote_tables as tables
 from resources.votes.vote_files import export_votes, import_votes
-from resources.votes.vote_store import JudgeVote, VoteStore, add_judge, count_impersonated_pairs, store_judge_votes
+from resources.votes.vote_store import VoteStore, add_judge, count_impersonated_pairs, store_judge_votes
 from tests.made.voted import responses
 
 NOT_YET_A_JUDGE = "pairs(openai/gpt-4.1-mini[temperature=0])#844a6136"
@@ -34,7 +34,7 @@ def test_a_person_does_not_vote_under_the_id_of_a_judge(tmp_path: Path) -> None:
     with filled(tmp_path / "one.sqlite") as store:
         pair, other, _ = (one.pair_id for one in store.pairs())
         add_judge(store, "registered")
-        store_judge_votes(store, "voted", [JudgeVote(other, "A", "")])
+        store_judge_votes(store, [Ballot(other, "voted", "A", 1)])
         for judge in (NOT_YET_A_JUDGE, "registered", "voted"):
             with pytest.raises(BallotError, match=r"reviewer_id: the id '.*' belongs to a judge; allowed: the id of a person"):
                 store.take(Ballot(pair, judge, "A", 3))

@@ -22,7 +22,7 @@ from dtef_pipeline.preference.votes import make_keyed_pair, make_paired_response
 from resources.evaluations.run_manifests import AskingRun, describe_this_run
 from resources.responses.store import ResponseStore
 from resources.votes import vote_tables
-from resources.votes.vote_store import JudgeVote, VoteStore, read_player_votes, store_judge_votes
+from resources.votes.vote_store import VoteStore, read_player_votes, store_judge_votes
 from tests.conftest import ROOT
 from tests.made.voted import responses
 from tests.resources.broken_commits import break_after_commit
@@ -230,7 +230,7 @@ def test_an_audit_that_ends_before_a_run_says_why(store: VoteStore) -> None:
 
 def test_the_requests_behind_a_judges_vote_are_in_its_audit(store: VoteStore) -> None:
     said = f"[shown A by {'a' * 32}] [swapped B by {'b' * 32}] It is clear."
-    store_judge_votes(store, "a judge", [JudgeVote(filled(store)[0], "A", said)])
+    store_judge_votes(store, [Ballot(filled(store)[0], "a judge", "A", 1, said)])
     ((vote_id, *_),) = store.votes()
     assert {row["judge_request_keys"] for row in store.audit(vote_id)} == {f"{'a' * 32} {'b' * 32}"}
 

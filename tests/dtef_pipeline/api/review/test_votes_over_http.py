@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from dtef_pipeline.api.review.feedback_services import VOTES_A_MINUTE
+from dtef_pipeline.api.review.feedback_routes import VOTES_A_MINUTE
 from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.votes.vote_store import VoteStore, add_judge
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
