@@ -16,6 +16,7 @@ from assets.qa.night import QA_SCHEDULES
 from assets.qa.roll_ups import QA_JOBS, QA_SENSORS, qa_night, qa_pipeline
 from assets.rubric.night import RUBRIC_SCHEDULES
 from assets.rubric.roll_ups import RUBRIC_JOBS, RUBRIC_SENSORS, rubric_night, rubric_pipeline
+from assets.stage.drift_webhook import drift_webhook
 from assets.survey.automation import SURVEY_JOBS, SURVEY_SENSORS, nightly_drift, survey_pipeline
 from assets.survey.nightly import SURVEY_SCHEDULES
 from dtef_pipeline.families import PLUGIN_FAMILIES
@@ -52,6 +53,7 @@ defs = dg.Definitions(
         *GAMES_SENSORS,
         *PREFERENCE_SENSORS,
         _QUEUE,
+        drift_webhook,
         *(sensor for item in _PLUGIN for sensor in item.sensors),
     ],
 )

@@ -52,24 +52,6 @@ class JsonReply:
 
 
 @dataclass(frozen=True)
-class Webhook:
-    """A webhook at one URL."""
-
-    url: str = field(repr=False)
-    timeout: float = 10.0
-
-    @property
-    def problem(self) -> str | None:
-        """Why nothing can be sent to this URL, or None for a web address."""
-        fault = find_address_fault(self.url)
-        return f"DTEF_WEBHOOK {fault}" if fault else None
-
-    def send(self, message: Mapping[str, Any]) -> str | None:
-        """POST the message as JSON; return why it was not delivered, or None. Raises no delivery errors."""
-        return self.problem or _post(self.url, message, self.timeout).problem
-
-
-@dataclass(frozen=True)
 class JsonEndpoint:
     """A server that replies with JSON.
 
@@ -146,7 +128,7 @@ def _post(url: str, message: Mapping[str, Any], timeout: float) -> JsonReply:
         ):
             with attempt:
                 number = attempt.num
-                return JsonReply(_answer(url, message, timeout), None, number)
+                return JsonReply(post_once(url, message, timeout), None, number)
     except PostFailure as error:
         return JsonReply(None, str(error), number)
     raise AssertionError("the last attempt returns or raises")
@@ -158,8 +140,11 @@ def _is_retryable(error: Exception) -> bool | float:
     return False if wait is None or wait > LONGEST_RETRY_WAIT_S else wait or True
 
 
-def _answer(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int, bytes]:
-    """POST once. Redirects are not followed, as the message is meant for this address only."""
+def post_once(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int, bytes]:
+    """Return status and content of a successful reply to one POST. Raises PostFailure otherwise.
+
+    Redirects are not followed, as the message is meant for this address only.
+    """
     where = format_scheme_and_host(url)
     deadline = time.monotonic() + timeout
     content = bytearray()

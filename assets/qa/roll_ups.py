@@ -85,7 +85,7 @@ def qa_scores_are_valid(store: Store) -> dg.AssetCheckResult:
     return verdict(offenders, n_checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
 
 
-qa_drift, qa_no_drift, qa_verdicts_were_sent = build_drift_assets(
+qa_drift, qa_no_drift = build_drift_assets(
     FamilyDrift(
         subject=QA_WATCHED,
         code_version="6",

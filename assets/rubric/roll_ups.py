@@ -160,7 +160,7 @@ rubric_corrected = build_board_asset(
     ),
 )
 rubric_costs = build_costs_asset(RUBRIC_FAMILY, ["rubric_responses", "rubric_judgements", "rubric_summaries"])
-rubric_drift, rubric_no_drift, rubric_verdicts_were_sent = build_drift_assets(
+rubric_drift, rubric_no_drift = build_drift_assets(
     FamilyDrift(
         subject=WATCHED,
         code_version="6",

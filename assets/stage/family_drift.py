@@ -9,14 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.stage.checks import asset_check
-from assets.stage.drift_checks import (
-    build_drift_result,
-    build_unsent_result,
-    count_verdicts,
-    merge_sent_verdicts,
-    read_drift,
-    send_verdicts,
-)
+from assets.stage.drift_checks import build_drift_result, count_verdicts, read_drift
 from assets.stage.panel_drift import load_drift_section, panel_drift
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
@@ -63,12 +56,11 @@ class FamilyDrift:
 `drift` has the verdict on each model: `drift` where the documented rule flags it and there is strong evidence however often one looks, `watch`
 where the rule alone does; `night_verdict` says whether all models moved together. `drift_series` is the timeline behind it. `drift_rule` has
 what the documented rule says of each partition: a gap of 0.05 and 10 % between the lowest and the highest snapshot, at temperature 0.
-`judge_drift` has judges that were shown stored answers again. {self.besides} The panel's section `drift` says by which settings; a verdict
-that is new is sent to the webhook, if there is one."""
+`judge_drift` has judges that were shown stored answers again. {self.besides} The panel's section `drift` says by which settings."""
 
 
-def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition, dg.AssetChecksDefinition]:
-    """The asset `FAMILY_drift` and its checks, `FAMILY_no_drift` and `FAMILY_verdicts_were_sent`."""
+def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition]:
+    """The asset `FAMILY_drift` and its check `FAMILY_no_drift`."""
     name, subject = family.name, family.subject
     settings = {**roll_up("drift", code_version=family.code_version), "group_name": family.group or name}
     deps = [dg.AssetKey(key) for key in family.after or family.scores[:1]]
@@ -83,16 +75,14 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
         result = store.warehouse.query(lambda connection: compute_model_drift(connection, subject, options), only=subject.reads)
         anchors = store.warehouse.read_or_empty(subject.judged_again.table) if subject.judged_again else pa.table({})
         result, judges = result.subtract_judge_shifts(subject, anchors, options), judge_drift(subject, anchors, options)
-        checks = merge_sent_verdicts(store, name, result.checks)
-        tables = {"drift": checks, "drift_series": result.series, "drift_rule": rules, "judge_drift": judges}
+        tables = {"drift": result.checks, "drift_series": result.series, "drift_rule": rules, "judge_drift": judges}
         for table, part in tables.items():
             store.warehouse.write(table, part, family=name)
         store.warehouse.refresh_database()
         metadata = {
-            "dagster/row_count": len(checks),
+            "dagster/row_count": len(result.checks),
             **{f"{table}_rows": len(part) for table, part in list(tables.items())[1:]},
-            **_build_metadata(subject, rules, checks, result, judges),
-            "webhook": send_verdicts(context, store, checks, subject, options.tell, result.order),
+            **_build_metadata(subject, rules, result, judges),
         }
         return dg.MaterializeResult(metadata=metadata)
 
@@ -102,16 +92,12 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
         rows = read_drift(store, name)
         return build_drift_result(rows, len(rows), load_drift_section(store.settings).severity, subject)
 
-    @asset_check(asset=asset, name=f"{name}_verdicts_were_sent")
-    def check_webhook(store: Store) -> dg.AssetCheckResult:
-        """Warns while the webhook has not accepted a verdict that was due to be sent; it is sent again with the next roll-up of drift."""
-        return build_unsent_result(store, subject, load_drift_section(store.settings).tell)
-
-    return asset, no_drift, check_webhook
+    return asset, no_drift
 
 
-def _build_metadata(subject: Subject, rules: pa.Table, checks: pa.Table, drift: ModelDrift, judges: pa.Table) -> dict[str, Any]:
+def _build_metadata(subject: Subject, rules: pa.Table, drift: ModelDrift, judges: pa.Table) -> dict[str, Any]:
     """The metadata of a run: verdicts, the worst first, with timelines; rows that the rule flags, the largest gap first; judges."""
+    checks = drift.checks
     ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=sort_key_of_verdict), checks.schema)
     flags = rules.filter(pc.equal(rules["flagged"], True)).sort_by([("gap", "descending")])
     first = ranked.slice(0, _MOST_CHARTS).to_pandas()

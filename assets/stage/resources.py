@@ -25,7 +25,6 @@ from resources.evaluations.evaluation_store import QUEUE_TAG
 from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
 from resources.gateway.progress import ModelProgress, RunProgress, display_progress
-from resources.json_posts import Webhook
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
@@ -87,10 +86,7 @@ class _Asks:
 
 
 class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Warehouse, response store and webhook.
-
-    Empty fields are read from DTEF_WAREHOUSE and DTEF_RESPONSES, the webhook's URL from DTEF_WEBHOOK.
-    """
+    """Warehouse and response store. Empty fields are read from DTEF_WAREHOUSE and DTEF_RESPONSES."""
 
     warehouse_root: str = ""
     responses_url: str = ""
@@ -129,11 +125,6 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         if run and self.warehouse.skipped:
             before = json.loads(run.tags.get(SKIPPED_TAG, "{}"))
             context.instance.add_run_tags(run.run_id, {SKIPPED_TAG: json.dumps(before | self.warehouse.skipped)})
-
-    @cached_property
-    def webhook(self) -> Webhook | None:
-        """The webhook that verdicts on drift are sent to; None: there is none."""
-        return Webhook(self.settings.webhook) if self.settings.webhook else None
 
     @cached_property
     def failed(self) -> dict[str, str]:

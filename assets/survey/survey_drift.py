@@ -4,7 +4,7 @@ from assets.stage.family_drift import FamilyDrift, build_drift_assets
 from assets.stage.night_request import build_freshness_policy
 from dtef_pipeline.survey.drift_subject import SUBJECT
 
-survey_drift, survey_no_drift, survey_verdicts_were_sent = build_drift_assets(
+survey_drift, survey_no_drift = build_drift_assets(
     FamilyDrift(
         subject=SUBJECT,
         code_version="11",

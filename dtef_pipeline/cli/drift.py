@@ -47,8 +47,6 @@ TOO_EARLY = 4
 """Exit code of `dtef drift --fail-on drift` where no series drifted, and one has too few snapshots for anybody to tell."""
 SERIES_NAMED = 10
 """Series without a verdict that are named."""
-_SENT = ["family", "sent", "night_sent"]
-"""Columns that only the stored table needs: of whom it is, and what was sent."""
 _RULE_VIEW = TableView(
     (
         *("partition", "model", "way", "flagged", "investigate", "gap", "lowest", "lowest_snapshot"),
@@ -143,7 +141,7 @@ def _model_checks(
         result = query_rounds(
             warehouse, lambda connection: compute_model_drift(connection, subject, options, only=rounds), subject.reads, rounds
         )
-        return result.subtract_judge_shifts(subject, judgements, options).checks.drop_columns(_SENT)
+        return result.subtract_judge_shifts(subject, judgements, options).checks.drop_columns(["family"])
 
 
 def _round_checks(warehouse: Warehouse, subject: Subject, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:

@@ -49,15 +49,14 @@ _NEARLY_ALL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class ModelDrift:
-    """`checks`: schema DRIFT, one row per series, `sent` null. `series`: DRIFT_SERIES, one row per snapshot of a series of several.
+    """`checks`: schema DRIFT, one row per series. `series`: DRIFT_SERIES, one row per snapshot of a series of several.
 
-    `order`: the labels of all snapshots in their order in time. `rows`: those of `checks`, with the family's own key columns, `baseline` and
+    `rows`: those of `checks`, with the family's own key columns, `baseline` and
     `outage` besides. Both are empty where the tables were read and not made.
     """
 
     checks: pa.Table
     series: pa.Table
-    order: tuple[str, ...] = ()
     rows: tuple[Mapping[str, Any], ...] = ()
 
     def subtract_judge_shifts(self, subject: Subject, anchors: pa.Table, options: WatchOptions) -> ModelDrift:
@@ -111,10 +110,9 @@ def compute_model_drift(
             check, timeline = rows.get(id(past)) or (_build_short_row(past, subject, options), [])
             checks.append(dict.fromkeys(DRIFT.names) | check)
             series += timeline
-        order = tuple(histories.order)
     table = pa.Table.from_pylist(checks, DRIFT)
     texts = subject.with_texts(table, connection) if subject.with_texts else table
-    return ModelDrift(texts, pa.Table.from_pylist(series, DRIFT_SERIES), order, tuple(checks))
+    return ModelDrift(texts, pa.Table.from_pylist(series, DRIFT_SERIES), tuple(checks))
 
 
 def _group_by_way(series: Sequence[History], subject: Subject) -> list[list[History]]:

@@ -108,8 +108,6 @@ DRIFT = pa.schema(
         _CHANGES,
         field("net_shift", pa.float64(), "Shift of the model less that of its judges, in units of the score; null: not known"),
         field("judges_note", pa.string(), "Account of what the judges' drift has to do with the shift; null: nothing to say"),
-        field("sent", pa.string(), "Verdict last sent to the webhook; null: none was sent"),
-        field("night_sent", pa.string(), "Verdict on the night last sent to the webhook; null: none was sent"),
     ]
 )
 """One row per model variant and way of asking, over all partitions of a family. Not compared (`verdict` null) at another temperature than 0

@@ -41,7 +41,8 @@ def describe_starters() -> Iterator[str]:
     for schedule in defs.schedules or []:
         yield f"schedule {schedule.name}: {schedule.cron_schedule}, {schedule.job_name}, {schedule.default_status.value}"
     for sensor in defs.sensors or []:
-        jobs = ", ".join(job.name for job in sensor.jobs) if sensor.has_jobs else sensor.job_name
+        names = [job.name for job in sensor.jobs] if sensor.has_jobs else [sensor.job_name] if sensor.targets else []
+        jobs = ", ".join(names) or "no job"
         yield f"sensor {sensor.name}: {jobs}, every {sensor.minimum_interval_seconds} s, {sensor.default_status.value}"
 
 

@@ -1,4 +1,4 @@
-"""Weeks of nights of a model whose answers change: what checks, boards and the webhook say of it."""
+"""Weeks of nights of a model whose answers change: what checks and boards say of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.assets.conftest import Pipeline
 from tests.assets.survey.conftest import MOVED, STEADY, Nights
 from tests.dtef_pipeline.cli.commands import use
 from tests.fake_llm_server import FakeLLM
-from tests.webhook_receiver import Receiver
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,6 @@ class Weeks:
     nights: Nights
     runs: list[dg.ExecuteInProcessResult]
     boards: list[dg.ExecuteInProcessResult]
-    receiver: Receiver
     of_another_round: dict[str, bool]
     """Checks of a run over a round that no night asked about, made after the nights."""
 
@@ -44,14 +42,13 @@ class Weeks:
 def weeks(tmp_path_factory: pytest.TempPathFactory, registered: Path) -> Iterator[Weeks]:
     """Nights of two models, the third one missed; the answers of one are others from the fifth on, for longer than an outage.
 
-    Boards without a webhook, with one that is down, with one that answers, again, and once the drift is accepted.
+    Boards after them, and once the drift is accepted.
     """
     folder = tmp_path_factory.mktemp("weeks")
     shutil.copytree(registered, folder, dirs_exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
-        patch.delenv("DTEF_WEBHOOK", raising=False)
-        with open_dagster_instance() as instance, Receiver(400, 200) as receiver:
+        with open_dagster_instance() as instance:
             nights = Nights(Pipeline(instance, Warehouse(folder / "warehouse")), folder, patch)
             nights.panel(models=["mine", "beside"], rounds=["T1"], segments=["country:kenya"], drift={"baseline": 3})
             runs = []
@@ -63,11 +60,9 @@ def weeks(tmp_path_factory: pytest.TempPathFactory, registered: Path) -> Iterato
             others = [key for key in nights.pipeline.keys if key.startswith("T2/")]
             of_another_round = nights.pipeline.checks(nights.pipeline.run(["drift_checks"], keys=others))
             boards = [nights.boards()]
-            patch.setenv("DTEF_WEBHOOK", receiver.url)
-            boards += [nights.boards() for _ in range(3)]
             nights.panel(drift={"since": "2026-03-05", "severity": {"drift": "OFF"}})
             boards.append(nights.boards())
-            yield Weeks(nights, runs, boards, receiver, of_another_round)
+            yield Weeks(nights, runs, boards, of_another_round)
 
 
 class TestDrift:
@@ -98,41 +93,7 @@ class TestDrift:
         (said,) = check.metadata["first"].value
         assert re.search(r"mine, context 0: down by 0\.\d+ .*since 2026-03-05; .*moved most: T1/q", str(said))
 
-    def test_the_webhook_is_notified_once_and_again_only_when_it_did_not_arrive(self, weeks: Weeks) -> None:
-        assert weeks.said(0, "webhook").startswith("off")
-        assert "failed, and sent again the next time" in weeks.said(1, "webhook")
-        assert "answered 400" in weeks.said(1, "webhook")
-        assert weeks.boards[1].success
-        assert [weeks.said(board, "webhook") for board in (2, 3)] == ["sent the verdicts of 1 series", "nothing new to send"]
-
-    def test_a_webhook_that_does_not_take_what_there_is_to_tell_is_a_warning(self, weeks: Weeks) -> None:
-        checks = [weeks.check(board, "survey_verdicts_were_sent") for board in range(4)]
-        assert [one.passed for one in checks] == [True, False, True, True]
-        assert checks[1].severity == dg.AssetCheckSeverity.WARN
-        assert checks[1].metadata["first"].value == ["mine, context 0: drift"]
-
-    def test_the_message_says_what_moved(self, weeks: Weeks) -> None:
-        (_, refused), (_, told), (_, accepted) = weeks.receiver.bodies
-        assert refused == told
-        assert [(one["verdict"], one["was"]) for one in accepted["series"]] == [("none", "drift")]
-        assert (told["family"], told["snapshot"]) == ("survey", "2026-03-10")
-        assert told["text"] == weeks.said(0, "headline")
-        (series,) = told["series"]
-        assert (series["model"], series["model_variant"]) == ("mine", "openai/mine[max_tokens=256,temperature=0]")
-        assert (series["verdict"], series["was"], series["shift"] < 0) == ("drift", "none", True)
-        assert series["first_snapshot"] == "2026-03-05"
-        assert series["shift_low"] <= series["shift"] <= series["shift_high"] < 0
-        assert [change["what"] for change in series["changes"]] == ["answers"]
-
     def test_a_drift_is_accepted_by_a_later_beginning(self, weeks: Weeks) -> None:
-        """The nights that are left are alike; the verdict that was sent before is taken back."""
-        assert weeks.said(4, "drift") == 0
-        check = weeks.check(4, "survey_no_drift")
-        assert check.passed
-        assert weeks.said(4, "webhook") == "sent the verdicts of 1 series"
-
-    def test_no_secret_is_written_anywhere(self, weeks: Weeks) -> None:
-        instance = weeks.nights.pipeline.instance
-        logs = "".join(str(entry) for board in weeks.boards for entry in instance.all_logs(board.run_id))
-        assert "s3cret" in weeks.receiver.url
-        assert "s3cret" not in logs
+        """The nights that are left are alike."""
+        assert weeks.said(1, "drift") == 0
+        assert weeks.check(1, "survey_no_drift").passed
