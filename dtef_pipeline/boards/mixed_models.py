@@ -1,14 +1,12 @@
-"""Models that a provider served under one name in one snapshot: a board mixes them unless each has its own row."""
+"""Models that a provider served under one name in one snapshot: a board mixes them, and a line says so."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import duckdb
 
 from dtef_pipeline.text.quantity_words import format_count
-
-_MIXED = "served_model IS NOT NULL GROUP BY model_variant, snapshot HAVING count(DISTINCT served_model) > 1"
 
 
 def list_mixed_served(connection: duckdb.DuckDBPyConnection, table: str, snapshot: str | None = None) -> Iterator[str]:
@@ -32,23 +30,3 @@ def list_mixed_served(connection: duckdb.DuckDBPyConnection, table: str, snapsho
     for model, label, names, numbers in rows:
         shares = " and ".join(f"{name} ({format_count(n, 'response')})" for name, n in zip(names, numbers, strict=True))
         yield f"{model} in snapshot {label} was served by {len(names)} models, whose responses are mixed here: {shares}"
-
-
-def split_served(connection: duckdb.DuckDBPyConnection, scores: str, responses: str, keys: Sequence[str]) -> None:
-    """Give each served model of a mixed variant its own name in the view `scores` of the connection.
-
-    `responses`: the table with the served models; `keys`: the columns that join it with `scores`.
-    """
-    named = f"""
-    SELECT scores.* REPLACE (
-        CASE WHEN served IS NULL THEN model ELSE model || ' served by ' || served END AS model,
-        CASE WHEN served IS NULL THEN scores.model_variant ELSE scores.model_variant || ' served by ' || served END AS model_variant
-    )
-    FROM {scores} AS scores LEFT JOIN (
-        SELECT {", ".join(keys)}, any_value(served_model) AS served FROM {responses}
-        WHERE model_variant IN (SELECT model_variant FROM {responses} WHERE {_MIXED}) GROUP BY ALL
-    ) USING ({", ".join(keys)})
-    """
-    rows = connection.sql(named).to_arrow_table()
-    connection.execute(f"DROP VIEW {scores}")
-    connection.register(scores, rows)

@@ -73,8 +73,6 @@ class CommandFamily:
     """What is to be known of a whole view, given its rows and the patterns of partitions."""
     show: Callable[..., None] | None = None
     """Shows its board, given all options; None: `show_view` does."""
-    remedy: str = ""
-    """What to do where responses come from several served models."""
     drift_lines: Callable[[Warehouse], Iterable[str]] = lambda _: ()
     """Lines that stand below the verdicts on drift."""
     until_then: str = ""
@@ -112,8 +110,8 @@ def show_view(
         raise NothingToShowError(f"nothing to show by {by}: it needs {view.needs}")
     lines = family.lines(warehouse, view, frame, parts)
     print_rows(view, frame, output, lines, f"{name}/{by}")
-    if output == "table" and "rank" in view.columns and not own.get("served"):
-        warn_mixed(warehouse, family.stored.responses, remedy=family.remedy)
+    if output == "table" and "rank" in view.columns:
+        warn_mixed(warehouse, family.stored.responses)
 
 
 def make_stored_view(warehouse: Warehouse, family: CommandFamily, view: BoardView) -> pd.DataFrame:

@@ -242,9 +242,6 @@ _STAGES_TO_BEGIN_WITH = {
 }
 
 
-of_served = flag("--served", help="Separate rows for the models that a provider served under one name in one snapshot.")
-
-
 def snapshot_or_base(help_text: str) -> Option:
     """`--snapshot` of a command that always is about one."""
     return click.option("--snapshot", default="base", show_default=True, help=help_text)

@@ -140,16 +140,11 @@ def warn_stale(warehouse: Warehouse, table: str, scores: str, roll_up: str, fami
         )
 
 
-SERVED_REMEDY = "; --served gives each a row of its own"
-
-
-def warn_mixed(
-    warehouse: Warehouse, table: str, first: Sequence[str] = (), snapshot: str | None = None, remedy: str = ""
-) -> None:
+def warn_mixed(warehouse: Warehouse, table: str, first: Sequence[str] = (), snapshot: str | None = None) -> None:
     """A line for each model whose responses in one snapshot come from several served models. `first`: values of the first level of the space."""
     if not warehouse.tables([table]):
         return
     for line in warehouse.query(
         lambda connection: list(list_mixed_served(connection, table, snapshot)), only=[table], first=first
     ):
-        say(f"{line}{remedy}")
+        say(line)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dtef_pipeline.cli.options import existing_path, flag, of_served, options, several
+from dtef_pipeline.cli.options import existing_path, flag, options, several
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
 from dtef_pipeline.qa.result_views import QA_VIEWS
 
@@ -146,7 +146,6 @@ QA = FamilyWords(
                 help="Only this suite, such as mmlu, or those that fit",
                 usual="all",
             ),
-            of_served,
         ),
     ),
     run=run,

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from resources.gateway import Gateway
 
 
-SAME_RESPONSE = ("prompt_id", "question_id", "context_level", "model_variant", "snapshot", "draw")
+_SAME_RESPONSE = ("prompt_id", "question_id", "context_level", "model_variant", "snapshot", "draw")
 """Columns by which rows of `scores` and `predictions` are of one response."""
 _OF_MODELS = f"NOT {COMPUTED_SQL} AND list_contains($1, round) AND list_contains($2, model_variant)"
 
@@ -80,7 +80,7 @@ def _describe_unread(connection: duckdb.DuckDBPyConnection, snapshot: str, param
             ("none", ", so its scores are unreliable") if unread == n_answered else (f"only {n_answered - unread:,}", "")
         )
         texts = (
-            f"SELECT DISTINCT reason, response FROM scores JOIN predictions USING ({', '.join(SAME_RESPONSE)}) "
+            f"SELECT DISTINCT reason, response FROM scores JOIN predictions USING ({', '.join(_SAME_RESPONSE)}) "
             f"WHERE scores.model = '{quoted}' AND snapshot = '{snapshot}' AND status <> 'ok' LIMIT 20"
         )
         yield (

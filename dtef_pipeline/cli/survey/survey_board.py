@@ -12,7 +12,6 @@ import pandas as pd
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
-from dtef_pipeline.boards.mixed_models import split_served
 from dtef_pipeline.cli.families import CommandFamily, ExplainedColumns, filter_by_model
 from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.read import list_scored_rounds, require_rows
@@ -25,9 +24,9 @@ from dtef_pipeline.cli.survey.boards import (
     format_design_effect_lines,
     render_view,
 )
-from dtef_pipeline.cli.survey.run_summary import SAME_RESPONSE, compare_ways
+from dtef_pipeline.cli.survey.run_summary import compare_ways
 from dtef_pipeline.cli.terminal import say
-from dtef_pipeline.cli.warehouse_access import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, warn_mixed
+from dtef_pipeline.cli.warehouse_access import NothingToShowError, query_rounds, reads_tables, warn_mixed
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
@@ -53,16 +52,11 @@ def show(by: str, output: str, experiment: str | None, margin: float, **options:
 
 
 @reads_tables
-def _show_view(
-    warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], top: int | None, served: bool, **options: Any
-) -> None:
+def _show_view(warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], top: int | None, **options: Any) -> None:
     settings = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
     require_rows(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     list_scored_rounds(warehouse, settings.rounds)
-    tables = [*HELD, *(["predictions"] if served else [])]
-    frame = query_rounds(
-        warehouse, lambda connection: _load_view(connection, by, settings, warehouse, served), tables, settings.rounds
-    )
+    frame = query_rounds(warehouse, lambda connection: _load_view(connection, by, settings), HELD, settings.rounds)
     frame = filter_by_model(frame, models, by)
     if "deviation" in frame:
         frame = sort_by_significance(frame)
@@ -84,8 +78,7 @@ def _show_view(
             lambda connection: find_reasons_without_score(connection, settings), only=["scores"], first=settings.rounds
         )
         click.echo(describe_unranked(rows, why))
-    if not served:
-        warn_mixed(warehouse, "predictions", settings.rounds, settings.snapshot, SERVED_REMEDY)
+    warn_mixed(warehouse, "predictions", settings.rounds, settings.snapshot)
     if silent := warehouse.query(
         lambda connection: describe_non_answers(connection, settings), only=["scores"], first=settings.rounds
     ):
@@ -95,12 +88,8 @@ def _show_view(
     )
 
 
-def _load_view(
-    connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions, warehouse: Warehouse, served: bool
-) -> pd.DataFrame:
-    """The rows of a view, with the words of its questions. `served`: whether models that one name stands for have rows of their own."""
-    if served:
-        split_served(connection, "scores", "predictions", SAME_RESPONSE)
+def _load_view(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> pd.DataFrame:
+    """The rows of a view, with the words of its questions."""
     frame = view(connection, by, options)
     if not len(frame):
         raise NothingToShowError(_explain_empty(connection, by, options))

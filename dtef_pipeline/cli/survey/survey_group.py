@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dtef_pipeline.cli.options import of_metric, of_rounds, of_served, of_targets
+from dtef_pipeline.cli.options import of_metric, of_rounds, of_targets
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
 from dtef_pipeline.survey.boards.survey_views import PUBLISHED
 
@@ -178,7 +178,6 @@ SURVEY = FamilyWords(
             click.option(
                 "--snapshot", help="Only this snapshot.  [default: the latest response to each prompt; with --experiment base]"
             ),
-            of_served,
             click.option(
                 "--intervals/--no-intervals",
                 default=None,

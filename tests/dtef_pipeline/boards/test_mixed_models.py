@@ -1,13 +1,11 @@
-"""Two models that a provider served under one name in one snapshot are told, and have rows of their own on request."""
+"""Two models that a provider served under one name in one snapshot are reported."""
 
 from __future__ import annotations
 
 import duckdb
 import pytest
 
-from dtef_pipeline.boards.mixed_models import list_mixed_served, split_served
-
-SAME = ("prompt_id", "model_variant", "snapshot", "draw")
+from dtef_pipeline.boards.mixed_models import list_mixed_served
 
 
 @pytest.fixture
@@ -21,8 +19,6 @@ def connection() -> duckdb.DuckDBPyConnection:
             ('p3', 'm', 'm[t=0]', 'a', 0, 'new', 'k3'), ('p4', 'm', 'm[t=0]', 'a', 0, NULL, 'k4'), ('p1', 'm', 'm[t=0]', 'b', 0, 'new', 'k5'),
             ('p1', 'n', 'n[t=0]', 'a', 0, 'one', 'k6'), ('p1', 'n', 'n[t=0]', 'b', 0, 'other', 'k7')
         ) AS given(prompt_id, model, model_variant, snapshot, draw, served_model, request_key);
-        CREATE TABLE stored AS SELECT DISTINCT prompt_id, model, model_variant, snapshot, draw, 0.5 AS score FROM responses;
-        CREATE VIEW scores AS FROM stored;
         """
     )
     return made
@@ -35,15 +31,3 @@ def test_a_model_of_two_in_one_snapshot_is_reported_with_both_and_their_counts(c
     assert "old (2 responses) and new (1 response)" in line
     assert list(list_mixed_served(connection, "responses", "a")) == [line]
     assert list(list_mixed_served(connection, "responses", "b")) == []
-
-
-def test_each_of_them_has_a_name_of_its_own_and_no_row_is_lost(connection: duckdb.DuckDBPyConnection) -> None:
-    before = connection.sql("FROM scores").fetchall()
-    split_served(connection, "scores", "responses", SAME)
-    after = connection.sql("SELECT prompt_id, snapshot, model, model_variant FROM scores ORDER BY ALL").fetchall()
-    assert len(after) == len(before)
-    assert ("p1", "a", "m served by old", "m[t=0] served by old") in after
-    assert ("p3", "a", "m served by new", "m[t=0] served by new") in after
-    assert ("p1", "b", "m served by new", "m[t=0] served by new") in after
-    assert ("p4", "a", "m", "m[t=0]") in after
-    assert {row[2] for row in after if row[2].startswith("n")} == {"n"}

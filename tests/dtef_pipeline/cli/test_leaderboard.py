@@ -71,9 +71,7 @@ class TestLeaderboard:
         assert re.search(r"no results in .* yet: .*`dtef run", refused("report", "--out", ingested / "site"))
 
 
-def test_two_served_models_of_one_snapshot_are_reported_and_have_rows_of_their_own_on_request(
-    scored: Path, state: Path
-) -> None:
+def test_two_served_models_of_one_snapshot_are_reported(scored: Path, state: Path) -> None:
     """They were one row, without a word."""
     shutil.copytree(scored, state, dirs_exist_ok=True)
     for file in (state / "warehouse" / "predictions").rglob("*.parquet"):
@@ -83,10 +81,3 @@ def test_two_served_models_of_one_snapshot_are_reported_and_have_rows_of_their_o
         pq.write_table(rows.set_column(rows.schema.get_field_index("served_model"), "served_model", column), file)
     printed = " ".join(ok("board").split())
     assert "fake in snapshot 2026-01-03 was served by 2 models" in printed
-    assert "--served gives each a row of its own" in printed
-    plain, split = (strict(ok("board", "--context", "0", "--json", *given)) for given in ([], ["--served"]))
-    assert {row["model"] for row in split} - {row["model"] for row in plain} == {
-        "fake served by fake-new",
-        "fake served by fake-served",
-    }
-    assert "was served by" not in ok("board", "--served")
