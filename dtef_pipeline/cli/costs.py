@@ -78,7 +78,7 @@ def _read_cost_rows(warehouse: Warehouse, families: Sequence[Family], family: st
         run = "`dtef run`" if family in (None, "survey") else f"`dtef {family} run`"
         roll_up = f"`dtef {family or 'survey'} board --refresh`"
         raise WarehouseError(
-            f"no costs{f' of {family}' if family else ''} in {warehouse.root} yet: {run} or {roll_up} makes them"
+            f"no costs{f' of {family}' if family else ''} in {warehouse.root} yet: {run} or {roll_up} makes it"
         )
     for record in records:
         warn_stale(warehouse, "costs", record.scored, f"dtef {record.name} board --refresh", record.name)

@@ -97,7 +97,7 @@ class TestRunRefuses:
     def test_numbers_below_one_and_a_missing_round(self, ingested: Path) -> None:
         for options in (["--questions", "0"], ["--draws", "0"]):
             assert "is not in the range 1<=x<=" in refused("run", "--round", "S1", *options)
-        assert "no round: allowed: --round ROUND" in refused("run")
+        assert "no round" in refused("run")
 
 
 class TestRun:
