@@ -20,7 +20,7 @@ from tests.made.scores import scores_table
 
 def survey_files() -> dict[str, str]:
     rows = [*everywhere("ada", 0.8), *everywhere("bob", 0.5), *everywhere("baseline/leave-one-out-marginal", 0.7)]
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     for name, table in {"scores": scores_table(rows), **with_texts(rows, HOSTILE)}.items():
         connection.register(f"_{name}", table)
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")

@@ -88,7 +88,7 @@ def played_league(names: Sequence[str], seeds: Sequence[int] = range(1, 7), most
 
 
 def connected_games(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     for name, rows in tables.items():
         connection.register(name, rows)
     return connection

@@ -68,7 +68,7 @@ def connected(
     judgements: Iterable[Mapping[str, Any]] | None = None,
 ) -> duckdb.DuckDBPyConnection:
     """A connection with `qa_scores` and, where they are given, `qa_responses` and `qa_judgements`."""
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     connection.register("qa_scores", scores if isinstance(scores, pa.Table) else table_of(scores))
     if responses is not None:
         connection.register("qa_responses", table_of(responses, QA_RESPONSES))

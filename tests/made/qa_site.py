@@ -18,7 +18,7 @@ from tests.made.qa_tables import QaMade
 
 def connected_qa(tables: Mapping[str, pa.Table], *, boards: bool = True) -> duckdb.DuckDBPyConnection:
     """A connection with the tables, and the boards of their scores."""
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     for name, rows in tables.items():
         connection.register(name, rows)
     for name, rows in (build_qa_boards(connection, exposure={"mmlu": "public for long"}) if boards else {}).items():

@@ -330,7 +330,7 @@ def _point(made: RubricTables, rng: np.random.Generator, key: dict[str, Any], cr
 
 
 def connected(tables: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     for name, rows in tables.items():
         connection.register(name, rows)
     return connection

@@ -20,7 +20,7 @@ def open_tables() -> Iterator[Open]:
     opened: list[duckdb.DuckDBPyConnection] = []
 
     def connect(scores: list[dict[str, Any]], **tables: pa.Table) -> duckdb.DuckDBPyConnection:
-        connection = duckdb.connect()
+        connection = duckdb.connect(config={"threads": 1})
         opened.append(connection)
         for name, table in {"scores": scores_table(scores), **tables}.items():
             connection.register(f"_{name}", table)
