@@ -63,6 +63,7 @@ def _complete_description(document: dict[str, Any], roles: Mapping[tuple[str, st
             operation[ROLE_MEMBER] = role
             operation["security"] = [{_BEARER_SCHEME: []}]
         answers = operation["responses"]
+        _add_headers(path, operation)
         # What the framework says of its own errors, which are problems here.
         answers.pop("422", None)
         (problem,) = answers[_ANY_REFUSAL]["content"].values()
@@ -70,6 +71,33 @@ def _complete_description(document: dict[str, Any], roles: Mapping[tuple[str, st
         for status in (_ANY_REFUSAL, "503"):
             answers[status]["content"] = {PROBLEM_TYPE: problem}
     return document
+
+
+def _add_headers(path: str, operation: dict[str, Any]) -> None:
+    """Add the headers that routes read by themselves."""
+    answers, parameters = operation["responses"], operation.setdefault("parameters", [])
+    read = {
+        "If-None-Match": ("304" in answers, "ETags of the versions that the client has."),
+        "If-Match": (path.endswith("/status"), "The ETag of the version to change, as it was read."),
+        "Last-Event-ID": (
+            "text/event-stream" in answers.get("200", {}).get("content", {}),
+            "The number of the last event received.",
+        ),
+    }
+    names = {parameter["name"] for parameter in parameters}
+    for name, (is_read, header_description) in read.items():
+        if is_read and name not in names:
+            parameters.append(
+                {
+                    "name": name,
+                    "in": "header",
+                    "required": False,
+                    "schema": {"type": "string"},
+                    "description": header_description,
+                }
+            )
+    if not parameters:
+        del operation["parameters"]
 
 
 def _collect_roles(app: FastAPI) -> dict[tuple[str, str], TokenRole]:

@@ -156,12 +156,7 @@ def _add_routes_of_one(router: APIRouter, of: DocumentsOfKind) -> None:
         """Make the next version, with the first status. If-Match must have the ETag of the latest one, which stays readable."""
         return _build_changed_response(change(of, services, document_id, given, holder.name, read_header(request, "if-match")))
 
-    @router.post(
-        f"{of.place}/status",
-        response_model=of.model,
-        responses={200: _TAGGED},
-        openapi_extra={"parameters": [{**_IF_MATCH, "required": False}]},
-    )
+    @router.post(f"{of.place}/status", response_model=of.model, responses={200: _TAGGED})
     def move_document(request: Request, services: Used, holder: Operating, document_id: Id, step: DocumentStep) -> Response:
         """Give a version its next status: approve or promote it, or retire it."""
         require_status(of, step.status, "status")

@@ -39,14 +39,16 @@ def test_errors_are_described_as_problem_json(document: dict[str, Any]) -> None:
                 assert list(answer["content"]) == ["application/problem+json"], (method, path, status)
 
 
-def test_the_state_that_a_change_is_about_is_described(document: dict[str, Any]) -> None:
+def test_headers_that_routes_read_are_described(document: dict[str, Any]) -> None:
     found = {f"{method} {path}": one for method, path, one in operations(document)}
     headers = {
         name: {header["name"]: header["required"] for header in one.get("parameters", []) if header["in"] == "header"}
         for name, one in found.items()
     }
+    assert headers["GET /api/personas"] == {"If-None-Match": False}
     assert headers["PUT /api/personas/{persona_id}"] == {"If-Match": True}
     assert headers["POST /api/personas/{persona_id}/status"] == {"If-Match": False}
+    assert headers["GET /api/evaluations/queue/{queue_id}/events"] == {"Last-Event-ID": False}
 
 
 @pytest.mark.parametrize(("role", "status"), [(None, 401), ("reviewer", 403), ("operator", 200), ("admin", 200)])
