@@ -292,7 +292,7 @@ def _request_id(response_id: str, request_key: str) -> str:
     return digest("request behind", response_id, request_key)
 
 
-def pair_record(pair: VotePair, replaced: int, made_at: datetime | None, blinding: int = BLINDING_VERSION) -> Record:
+def pair_record(pair: VotePair, replaced: int, made_at: datetime | None) -> Record:
     return {
         "pair_id": pair.pair_id,
         "family": pair.family,
@@ -301,7 +301,7 @@ def pair_record(pair: VotePair, replaced: int, made_at: datetime | None, blindin
         "left_id": pair.left,
         "right_id": pair.right,
         "replaced": replaced,
-        "blinding": blinding,
+        "blinding": BLINDING_VERSION,
         "made_at": made_at,
     }
 

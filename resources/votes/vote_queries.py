@@ -101,7 +101,7 @@ def find_incomplete_reason(row: Mapping[str, Any]) -> str | None:
     return "the pair was made before runs were noted, or of a response that was stored before or came from a file"
 
 
-def build_players_query(family: str | None, reviewer_kind: str, leaks: bool) -> sa.Select[Any]:
+def build_players_query(family: str | None, reviewer_kind: str) -> sa.Select[Any]:
     """Select one row per vote that is not voided, with players and text lengths."""
     statement = join_sides(
         sa.select(
@@ -125,9 +125,7 @@ def build_players_query(family: str | None, reviewer_kind: str, leaks: bool) -> 
         .where(voids.c.void_id.is_(None), votes.c.reviewer_kind == reviewer_kind)
         .order_by(votes.c.vote_id)
     )
-    if family is not None:
-        statement = statement.where(pairs.c.family == family)
-    return statement if leaks else statement.where(pairs.c.replaced == 0)
+    return statement if family is None else statement.where(pairs.c.family == family)
 
 
 def build_texts_query(pair_ids: Sequence[str]) -> sa.Select[Any]:

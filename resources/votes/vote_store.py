@@ -152,16 +152,15 @@ class VoteStore(DatabaseStore):
             result += islice((pair_id for pair_id in chunk if not read_alike(texts[pair_id], names)), most - len(result))
         return result
 
-    def take(self, ballot: Ballot, reviewer_kind: str = "person") -> str:
-        """Store a vote with the current time; return its id. Of two simultaneous votes for one pair and reviewer exactly one is stored.
+    def take(self, ballot: Ballot) -> str:
+        """Store a person's vote with the current time; return its id. Of two simultaneous votes for one pair and reviewer one is stored.
 
         Raises UnknownPair, BallotError for a person's vote under a judge's id, and DuplicateVote if the reviewer has voted on the pair
         before: the first vote stays, even if voided.
         """
         self._pair_row(ballot.pair_id)
-        if reviewer_kind != JUDGE_KIND:
-            refuse_judge(self.database, ballot.reviewer_id)
-        record = self.vote_record(ballot, self.clock(), reviewer_kind)
+        refuse_judge(self.database, ballot.reviewer_id)
+        record = self.vote_record(ballot, self.clock())
 
         def find_committed(connection: sa.Connection) -> int | None:
             statement = sa.select(tables.votes).where(tables.votes.c.vote_id == record["vote_id"])
@@ -339,17 +338,14 @@ def read_alike(row: Mapping[str, Any], names: Blinding) -> bool:
     return left == right
 
 
-def read_player_votes(
-    store: VoteStore, *, family: str | None = None, reviewer_kind: str = "person", leaks: bool = True
-) -> list[PlayersVote]:
+def read_player_votes(store: VoteStore, *, family: str | None = None, reviewer_kind: str = "person") -> list[PlayersVote]:
     """Return the valid votes for fits, by vote id: not voided, of one kind of reviewer.
 
     Args:
         family: only votes on responses of this family.
         reviewer_kind: person or judge; the two are never mixed.
-        leaks: False leaves out votes on pairs whose texts contained a name.
     """
-    rows = store.rows(build_players_query(family, reviewer_kind, leaks))
+    rows = store.rows(build_players_query(family, reviewer_kind))
     return [_build_players_vote(row) for row in rows]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from dtef_pipeline.api.review.votes_version import compute_current_version, find_stale_reason
@@ -23,7 +22,7 @@ def scores_response(services: Services, family: str | None, partition: str) -> d
     """
     rows, now = _read_score_rows(services.settings), compute_current_version(services.votes)
     reason = find_stale_reason([row["votes_version"] for row in rows], now)
-    scores = [_replace_nonfinite(row) for row in rows if row["partition"] == partition and family in (None, row["family"])]
+    scores = [row for row in rows if row["partition"] == partition and family in (None, row["family"])]
     return {"scores": scores, "votes_version": now, "note": f"{reason}; {_SCORES_FOLLOW}" if reason else None}
 
 
@@ -35,7 +34,3 @@ def _read_score_rows(settings: Settings) -> list[dict[str, Any]]:
     if not rows and warehouse.skipped:
         raise WarehouseError(f"{_SCORES_TABLE} cannot be read: {'; '.join(warehouse.skipped.values())}")
     return rows
-
-
-def _replace_nonfinite(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}

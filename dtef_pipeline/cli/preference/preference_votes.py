@@ -36,32 +36,15 @@ from resources.votes.vote_tables import decode_time
 _EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")
 
 
-def make_pairs(
-    family: str,
-    only: Sequence[str],
-    models: Sequence[str],
-    snapshot: str,
-    baselines: bool,
-    most: int | None,
-    per_item: int | None,
-    who: str | None,
-) -> None:
-    settings = Settings.read_environment()
-    request = PairsWanted.model_construct(
-        family=family,
-        only=list(only),
-        models=list(models),
-        snapshot=snapshot,
-        baselines=baselines,
-        most=most,
-        per_item=per_item,
-    )
+def make_pairs(who: str | None, **wanted: Any) -> None:
+    """`wanted`: the fields of `PairsWanted`."""
+    settings, request = Settings.read_environment(), PairsWanted.model_construct(**wanted)
     with _store() as store:
         result = pair_stored(store, open_warehouse(), settings, request, who or get_user_name())
         if not result.responses:
             also = "; there are baselines, which are paired with --baselines" if result.computed else ""
             raise ConfigError(
-                f"no stored response of {family} fits{also}; `dtef responses --family {family}` lists what there is"
+                f"no stored response of {request.family} fits{also}; `dtef responses --family {request.family}` lists what there is"
             )
         click.echo(f"{store.name}: {format_count(result.new, 'new pair')} of {format_count(result.responses, 'response')}")
     if not result.pair_ids:
