@@ -1,1 +1,1 @@
-"""The DAG: one thin file per stage, and what schedules, checks and partitions them."""
+"""The DAG: one thin file per stage, with its schedules, checks and partitions."""

@@ -1,10 +1,10 @@
-"""Runs as tasks of Celery (`deploy/celery/dagster.yaml`): the run launcher, and the worker on any machine that takes them
-(`celery --app assets.celery_runs worker`).
+"""Runs as Celery tasks (`deploy/celery/dagster.yaml`): the run launcher, and the worker that executes them on any machine (`celery --app
+assets.celery_runs worker`).
 
-Dagster's own launcher goes by what Celery's result backend noted last. A worker whose machine is gone notes nothing more, so its run would
-stay `STARTED` for good; and a message that Redis delivers late is a second task for a run that is at work. So here the process of a run gives
-signs of life in the backend, and looks there whether it is to end: both reach a run whose worker is being stopped, or has lost the broker for
-a while.
+Dagster's own launcher relies on the last state in Celery's result backend. A lost worker records no more states, so its run would stay
+`STARTED` forever; and a message that Redis delivers late starts a second task for a running run. Therefore a run's process writes
+heartbeats to the backend and polls there for a request to end: both work even if the run's worker is being stopped or has lost the broker
+temporarily.
 """
 
 import os
@@ -77,17 +77,17 @@ _reports: list[subprocess.Popen[bytes]] = []
 
 
 def sign_key(task_id: str) -> str:
-    """The key under which the process of a run writes a new value every few seconds."""
+    """Return the key under which a run's process writes a new value every few seconds."""
     return f"dtef-alive-{task_id}"
 
 
 def end_key(task_id: str) -> str:
-    """The key that tells the process of a run to end, once it has a value."""
+    """Return the key that, once it has a value, tells a run's process to end."""
     return f"dtef-end-{task_id}"
 
 
 def report_not_begun(run_id: str, why: str) -> None:
-    """The process of a run has ended: where the run was never begun, it has failed. Run monitoring would give it an hour to start."""
+    """Report a run whose process ended before it began as failed. Run monitoring would give it an hour to start."""
     deadline = time.monotonic() + REPORT_FOR_S
     while time.monotonic() < deadline:
         with suppress(Exception), dg.DagsterInstance.get() as instance:  # the storage is away, and this is tried again
@@ -99,14 +99,14 @@ def report_not_begun(run_id: str, why: str) -> None:
 
 
 class _Sign(NamedTuple):
-    """The sign of life that was seen last, and since when it has been that one, by the clock of this process."""
+    """The last heartbeat, and the time since which it is unchanged, by this process's clock."""
 
     seen: Any
     since: float
 
 
 class WatchedCeleryRunLauncher(CeleryRunLauncher):
-    """Launches runs as tasks of Celery, and knows of those that were started whether they are alive."""
+    """Launches runs as Celery tasks, and checks whether started ones are alive."""
 
     def __init__(
         self,
@@ -137,7 +137,10 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
             super().launch_run(context)
 
     def _await_broker(self, run: dg.DagsterRun) -> bool:
-        """Whether the run is still to be launched. One that cannot be has failed for Dagster, and so have its retries and the whole queue."""
+        """Wait for the broker, and return whether the run should still be launched.
+
+        If launching failed, Dagster would fail the run, its retries and the whole queue.
+        """
         deadline, is_reported = time.monotonic() + AWAIT_BROKER_S, False
         while True:
             try:
@@ -161,11 +164,11 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
 
     @property
     def supports_resume_run(self) -> bool:
-        """A run whose worker is gone is started again as a new run: its steps are in one process, which cannot be joined in the middle."""
+        """False: a run whose worker is gone is restarted as a new run, since its steps share one process that cannot be resumed."""
         return False
 
     def terminate(self, run_id: str) -> bool:
-        """Ask the run to end in order: calls in flight get time to finish, and their responses are stored."""
+        """Ask the run to end gracefully: calls in flight get time to finish, and their responses are stored."""
         run = self._instance.get_run_by_id(run_id)
         if run is None or run.is_finished:
             return False
@@ -177,7 +180,7 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        """Raises an error of Celery's where the broker is away: nothing is known then, and run monitoring leaves the run alone."""
+        """Return the run's health. Raises Celery's error if the broker is unreachable, so that run monitoring leaves the run alone."""
         if not (task_id := run.tags.get(TASK_TAG)):
             return CheckRunHealthResult(WorkerStatus.RUNNING, "its task has not been noted yet")
         before, now = self._signs.pop(run.run_id, None), time.monotonic()
@@ -199,14 +202,14 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, silent)
 
     def get_run_worker_debug_info(self, run: dg.DagsterRun, include_container_logs: bool | None = True) -> str | None:
-        """What Celery noted last. (Dagster's own asks a result for its worker, which has none until the task has ended.)"""
+        """Return Celery's last state. (Dagster's own implementation needs the result's worker, which is missing until the task ends.)"""
         task_id = run.tags.get(TASK_TAG)
         return f"Celery's task {task_id}: {self.celery.AsyncResult(task_id).state}" if task_id else None
 
 
 @cache
 def worker_app() -> Any:
-    """Celery's application in a worker, with the settings of the launcher in `dagster.yaml`. One line says why there is none."""
+    """Return a worker's Celery application, with the launcher's settings in `dagster.yaml`. Exits with a one-line reason if that fails."""
     home = Settings.read_environment().dagster_home
     celery = _celery(_launcher(home), home)
     # What every run needs, and a fork of this process has: six seconds of a core.
@@ -218,7 +221,7 @@ def worker_app() -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """`app`, which Celery looks for in this module: nothing but a worker has one."""
+    """Return `app`, which Celery looks up in this module. Only workers have one."""
     if name == "app":
         return worker_app()
     raise AttributeError(name)
@@ -245,7 +248,7 @@ def _launcher(home: Path) -> WatchedCeleryRunLauncher:
 
 
 def _celery(launcher: WatchedCeleryRunLauncher, home: Path) -> Any:
-    """Celery's application, after a look at the addresses. What an error says of one may hold its password, so its kind alone is shown."""
+    """Return Celery's application after checking the addresses. Errors may contain their passwords, so only the error's type is shown."""
     try:
         celery = launcher.celery
         for address in (launcher.broker, launcher.backend):
@@ -266,7 +269,7 @@ def _startup_error(why: str) -> SystemExit:
 
 @worker_init.connect(weak=False)
 def _require_storage(**_: Any) -> None:
-    """A worker that cannot write down what becomes of its runs takes none."""
+    """Stop a worker that cannot reach Dagster's storage, before it takes runs."""
     try:
         with dg.DagsterInstance.get() as instance:
             instance.get_runs_count()
@@ -276,7 +279,7 @@ def _require_storage(**_: Any) -> None:
 
 
 def _send_heartbeats(task_id: str, stop: threading.Event) -> None:
-    """Send heartbeats. On a request to end, end the run of this process in order: calls in flight get time to finish."""
+    """Send heartbeats. On a request to end, end this process's run gracefully: calls in flight get time to finish."""
     is_reported = False
     while not stop.is_set():
         with suppress(Exception):  # the broker is away, and this is tried again
@@ -303,7 +306,7 @@ def _stop_heartbeat(task_id: str, kwargs: Mapping[str, Any], retval: Any = None,
 
 @task_failure.connect(weak=False)
 def _report_lost_worker(kwargs: Mapping[str, Any], exception: BaseException, **_: Any) -> None:
-    """Report a run whose process is gone. Celery calls this in the worker; a separate process reports, so that the worker is not blocked."""
+    """Report a run whose process is gone. Celery calls this in the worker; a separate process reports, to not block the worker."""
     if os.getpid() == _WORKER_PID:
         report = "import sys; from assets.celery_runs import report_not_begun; report_not_begun(*sys.argv[1:])"
         command = [sys.executable, "-c", report, _run_id(kwargs), repr(exception)]
@@ -311,5 +314,5 @@ def _report_lost_worker(kwargs: Mapping[str, Any], exception: BaseException, **_
 
 
 def _run_id(kwargs: Mapping[str, Any]) -> str:
-    """Of the arguments of Dagster's task."""
+    """Return the run id in the arguments of Dagster's task."""
     return str(unpack_value(kwargs["execute_job_args_packed"], as_type=ExecuteRunArgs).run_id)

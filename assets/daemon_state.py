@@ -1,4 +1,4 @@
-"""Whether Dagster is at work in its home: its daemon, and whether a sensor is switched on and does its work. For those who only look."""
+"""The state of Dagster's daemon and of a sensor, read without changing anything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OF_A_SERVER = re.compile(r'\b(server at|for user|user|role|host name|database) 
 
 
 class SensorTicks(NamedTuple):
-    """How the ticks of a sensor go."""
+    """The ticks of a sensor."""
 
     last_at: datetime | None
     """When the last one began, or when the sensor was switched on, if that was later. None: there was none in this home."""
@@ -32,7 +32,7 @@ class SensorTicks(NamedTuple):
 
 
 class DaemonState(NamedTuple):
-    """What a home of Dagster tells of its daemon."""
+    """The daemon's state in a home of Dagster."""
 
     last_heartbeat_at: datetime | None
     """Of the part that runs sensors; None: it was never started here, or the home cannot be read."""
@@ -48,17 +48,17 @@ class DaemonState(NamedTuple):
     """A time at which an earlier check did not see this daemon yet; None: there was no such check."""
 
     def is_running(self, now: datetime) -> bool:
-        """Whether the daemon was heard of lately."""
+        """Return whether the daemon had a recent heartbeat."""
         last = self.last_heartbeat_at
         return last is not None and (now - last).total_seconds() < FRESH_HEARTBEAT_S
 
     def merge_earlier(self, before: DaemonState, at: datetime) -> DaemonState:
-        """This state, with the daemon's age from an earlier state, which was read at the time `at`."""
+        """Return this state, with the daemon's age from an earlier state, which was read at the time `at`."""
         is_same = before.is_running(at) and before.daemon_id == self.daemon_id
         return self._replace(began_after=before.began_after if is_same else at)
 
     def find_sensor_fault(self, now: datetime, sensor: str) -> str | None:
-        """Why the sensor does nothing, though the daemon runs and it is on; None: it does its work, as far as is known."""
+        """Return why the sensor does not work although it and the daemon are on, or None if it works as far as known."""
         if self.ticks is None or not self.is_sensor_on or not self.is_running(now):
             return None
         last, error = self.ticks
@@ -73,7 +73,7 @@ class DaemonState(NamedTuple):
 
 
 def daemon_state(home: Path, sensor: str) -> DaemonState:
-    """The state of the daemon of this home; `sensor` is one that is on unless somebody switched it off."""
+    """Return the state of this home's daemon. `sensor` is on unless somebody switched it off."""
     if not (home / "dagster.yaml").is_file():
         return DaemonState(None, True)
     import dagster as dg
@@ -97,7 +97,7 @@ def _convert_time(seconds: float | None) -> datetime | None:
 
 
 def _format_tick_error(error: object) -> str:
-    """What Dagster keeps of the error of a tick, in words for everybody who may see whether the service works."""
+    """Return the error of a tick in words that are safe for everybody who may see the service's state."""
     chain = list(parse_error_chain(error))
     if any(link.kind.endswith(_NO_SERVER) for link in chain):
         return "Dagster's code server does not answer"

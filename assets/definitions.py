@@ -1,4 +1,4 @@
-"""What Dagster loads."""
+"""Dagster's definitions."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""`dagster dev`, whose web server is `assets.web_server`: what `dtef ui` starts."""
+"""`dagster dev` with the web server `assets.web_server`, started by `dtef ui`."""
 
 from __future__ import annotations
 

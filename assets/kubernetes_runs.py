@@ -1,7 +1,7 @@
-"""The run launcher of a cluster (`deploy/kubernetes/settings.yaml`): each run is a job of Kubernetes.
+"""The run launcher of a cluster (`deploy/kubernetes/settings.yaml`): each run is a Kubernetes job.
 
-Dagster's own launcher calls a job's state unknown whenever the server of Kubernetes gives no answer, and run monitoring takes what is unknown
-for dead: one moment without that server would fail all runs, and start them again beside jobs that are still at work.
+Dagster's own launcher reports an unknown state if the Kubernetes server does not answer, and run monitoring treats that as dead: a short
+outage of the server would fail all runs, and restart them beside jobs that are still running.
 """
 
 import re
@@ -17,10 +17,10 @@ _NO_JOB = re.compile(r"Job \S+ could not be found")
 
 
 class WatchedK8sRunLauncher(K8sRunLauncher):
-    """Launches runs as jobs of Kubernetes, and takes a run for dead only where Kubernetes says so."""
+    """Launches runs as Kubernetes jobs, and considers a run dead only if Kubernetes says so."""
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        """RUNNING also where Kubernetes does not answer or refuses to: the next look of run monitoring asks again."""
+        """Return the run's health: RUNNING also if Kubernetes does not answer or refuses to, so that run monitoring checks again."""
         result = cast(CheckRunHealthResult, super().check_run_worker_health(run))
         if result.status is not WorkerStatus.UNKNOWN:
             return result

@@ -1,4 +1,4 @@
-"""Runs started from the command line: real Dagster runs in this process, on the instance the UI shows."""
+"""Runs started from the command line: Dagster runs in this process, on the instance the UI shows."""
 
 import json
 import uuid
@@ -66,7 +66,7 @@ _INTERRUPTS = (dg.DagsterExecutionInterruptedError.__name__, "InterruptException
 
 @dataclass(frozen=True, slots=True)
 class SpaceRuns:
-    """The partitions of a space, as the runs of commands name them."""
+    """The partitions of a space, for runs of commands."""
 
     name: str
     """Of the partitions definition."""
@@ -90,7 +90,7 @@ FAMILY_RUNS = {
 
 @dataclass(frozen=True, slots=True)
 class LaunchResult:
-    """What a command's runs came to: `failures` are messages, empty when all went well."""
+    """The result of a command's runs. `failures`: messages, empty if all succeeded."""
 
     run_ids: tuple[str, ...]
     failures: tuple[str, ...]
@@ -118,8 +118,8 @@ def materialize(
 ) -> LaunchResult:
     """Materialize assets for the partitions `keys` of a space, in one run.
 
-    `config`: configuration by asset name. Assets without partitions take no keys. `on_step`: takes the name of each asset when its turn comes.
-    Raises Interrupted after a Ctrl-C.
+    `config`: configuration by asset name. Assets without partitions take no keys. `on_step`: called with the name of each asset when it
+    begins. Raises Interrupted after a Ctrl-C.
     """
     close_abandoned_runs(instance)
     known_keys = list(instance.get_dynamic_partitions(space.name))
@@ -175,13 +175,13 @@ def _run(
 
 @cache
 def _load_definitions(names: frozenset[str]) -> dg.Definitions:
-    """Those of the family that has these assets, or of all."""
+    """Return the definitions of the family with these assets, or of all."""
     families = [family for family, assets in _STARTED.items() if names <= assets]
     return dg.Definitions(**plugin_assets.collect_plugin_assets(*(families or plugin_assets.EVERY_FAMILY)))
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> None:
-    """Mark runs of command-line processes that were killed on this machine as failed: no other process does, and in the UI they look alive."""
+    """Mark runs of killed command-line processes on this machine as failed; otherwise the UI would show them as running."""
     run_filter = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
     for run in instance.get_runs(run_filter):
         if (process := process_of(run)) is not None and process.is_dead():
@@ -215,7 +215,7 @@ def _collect_values(events: Sequence[dg.AssetMaterialization], name: str, kind: 
 
 
 def _list_failures(result: dg.ExecuteInProcessResult, keys: Sequence[str], home: str) -> list[str]:
-    """What failed, a line for each stage in their order."""
+    """Return a line for each failed stage, in order."""
     failures = [event for event in result.all_events if event.is_step_failure]
     if not result.success and not failures:
         return [f"run {result.run_id} failed; its log is in the Dagster UI"]

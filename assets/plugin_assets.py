@@ -1,4 +1,4 @@
-"""The assets that Dagster loads, of all families or of one: a command starts runs of one, and does not wait for the others' modules."""
+"""The assets that Dagster loads, of all families or of one: commands run a single family, without importing the others."""
 
 import warnings
 from functools import cache
@@ -22,14 +22,14 @@ _ASSEMBLED = {record.name for record in FAMILIES if record.is_assembled}
 
 @cache
 def load_family_assets(family: str) -> "FamilyAssets":
-    """All that Dagster has of a family of another package."""
+    """Return the Dagster definitions of a plugin family."""
     from assets.engine.family_assets import assemble
 
     return assemble(FAMILY_BY_NAME[family])
 
 
 def collect_plugin_assets(*families: str) -> dict[str, Any]:
-    """What `dg.Definitions` takes of these families, and what their assets run with."""
+    """Return the arguments of `dg.Definitions` for these families, including resources and executor."""
     # Here once more, as filters may have been put back since this module was imported.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)

@@ -1,7 +1,7 @@
-"""The run launcher of `dagster.yaml`: Dagster's own, and one that can tell whether a run's worker is still alive.
+"""The run launcher of `dagster.yaml`: Dagster's own, plus a check whether a run's worker is alive.
 
-A worker that is killed is noticed by its code server. When the code server goes too, as when a machine restarts, Dagster's launcher does not
-notice: the run stays `STARTED` for good, and holds its place in the queue. Run monitoring asks the launcher of this module.
+The code server notices a killed worker. If the code server is gone too, as after a restart of the machine, Dagster's launcher does not: the
+run stays `STARTED` forever, and keeps its slot in the queue. Run monitoring uses this launcher's check.
 """
 
 import json
@@ -25,7 +25,7 @@ minute, and gives a retry up for good when it meets one that is away."""
 
 
 class WatchedRunLauncher(dg.DefaultRunLauncher):
-    """Launches runs as processes of the code server, and knows of those on this machine whether they live."""
+    """Launches runs as processes of the code server, and checks whether those on this machine are alive."""
 
     def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__(inst_data)
@@ -36,7 +36,7 @@ class WatchedRunLauncher(dg.DefaultRunLauncher):
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        """RUNNING also where nothing can be known: the code server is on another machine, or the worker has not logged its number yet."""
+        """Return the run's health: RUNNING also if unknown, with a remote code server or before the worker has logged its process id."""
         server = json.loads(run.tags.get(GRPC_INFO_TAG, "{}"))
         # A socket has `localhost` as its host.
         worker = self._read_worker_process(run) if server.get("host") in _LOCAL else None
@@ -47,14 +47,14 @@ class WatchedRunLauncher(dg.DefaultRunLauncher):
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"the process {worker[0]} no longer runs on this machine")
 
     def _is_settled(self, run_id: str, host: str, port: int) -> bool:
-        """Whether the code server answers, and did so SETTLED_S ago. A socket's name is new at every start, and never used again."""
+        """Return whether the code server answers, and did SETTLED_S ago. A socket's name is new at every start, and never reused."""
         if not is_server_up(host, port):
             self._back_since.pop(run_id, None)
             return False
         return time.monotonic() - self._back_since.setdefault(run_id, time.monotonic()) >= SETTLED_S
 
     def _read_worker_process(self, run: dg.DagsterRun) -> tuple[int, float] | None:
-        """The process number the worker gave last, and when, in seconds since 1970."""
+        """Return the process id that the worker logged last, and when, in seconds since 1970."""
         entries = self._instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
         for entry in reversed(entries):
             data = entry.get_dagster_event().engine_event_data

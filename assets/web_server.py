@@ -1,7 +1,7 @@
-"""Dagster's web server, for people and programs, but for no page of another site.
+"""Dagster's web server, for people and programs, but closed to pages of other sites.
 
-Dagster's own takes GraphQL by GET, from any page and under any name. So a picture on a foreign page could launch runs in the browser of whoever
-has the server, or a tunnel to it, open.
+Dagster's own accepts GraphQL by GET, from any page and under any host name. So an image on a foreign page could launch runs in the browser
+of anyone with access to the server or a tunnel to it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OWN_SITES = ("same-origin", "none")
 
 
 class RefusedRequest(Exception):
-    """A request that is not taken, with the status that says so."""
+    """A rejected request, with its status."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -36,10 +36,10 @@ class RefusedRequest(Exception):
 
 
 class OwnPagesOnly:
-    """ASGI middleware: takes requests under an allowed host alone, of own pages or of no page at all, and GraphQL as JSON by POST."""
+    """ASGI middleware that accepts only requests under an allowed host, from own pages or no page, and GraphQL only as JSON by POST."""
 
     def __init__(self, app: ASGIApp, hosts: tuple[str, ...]) -> None:
-        """`hosts`: the names under which the server may be asked, in lower case and without a port."""
+        """`hosts`: the allowed host names, in lower case and without port."""
         self.app, self.hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,7 +67,7 @@ class OwnPagesOnly:
         await self.app(scope, receive, send_unframed)
 
     def _refuse_foreign(self, scope: Scope, headers: Headers) -> None:
-        """Raises RefusedRequest for another host than the allowed ones, and for a page of another origin."""
+        """Raise RefusedRequest for a host that is not allowed, and for a page of another origin."""
         hosts = headers.getlist("host")
         scheme: str = scope["scheme"]
         scheme = _SCHEMES.get(scheme, scheme)
@@ -94,13 +94,13 @@ class OwnPagesOnly:
 
 
 def _is_link(scope: Scope, headers: Headers) -> bool:
-    """Whether somebody followed a link of another page to a page of this server, in a tab and not in a frame."""
+    """Return whether the request follows a link of another page to a page of this server, in a tab and not in a frame."""
     target = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest"))
     return scope["type"] == "http" and scope["method"] == "GET" and target == ("navigate", "document")
 
 
 def _refuse_form(method: str, path: str, headers: Headers) -> None:
-    """Raises RefusedRequest for what any page can have a browser send: GraphQL by GET, and what changes something and is not JSON."""
+    """Raise RefusedRequest for requests that any page can make a browser send: GraphQL by GET, and changes that are not JSON."""
     # Dagster's routes also match a line break after their end.
     if _CONTROL_CHARACTER.search(path):
         raise RefusedRequest(400, "the path holds a control character; allowed: none")
@@ -113,15 +113,15 @@ def _refuse_form(method: str, path: str, headers: Headers) -> None:
 
 
 def guard(app: ASGIApp, host: str) -> ASGIApp:
-    """The application, closed to pages of other sites. `host`: what the server is bound to.
+    """Return the application, closed to pages of other sites. `host`: the server's bound address.
 
-    Raises ConfigError for a fault of the setting.
+    Raises ConfigError for an invalid setting.
     """
     return OwnPagesOnly(app, tuple(dict.fromkeys([*list_served_hosts(host), *Settings.read_environment().allowed_hosts])))
 
 
 def command() -> click.Command:
-    """`dagster-webserver` with all its options, closed to pages of other sites."""
+    """Return `dagster-webserver` with all its options, closed to pages of other sites."""
     return build_web_server_command(guard)
 
 

@@ -1,1 +1,1 @@
-"""Makes assets, checks, jobs and sensors of the records of families."""
+"""Builds assets, checks, jobs and sensors from the records of families."""

@@ -1,4 +1,4 @@
-"""Has a stage's requests answered."""
+"""Execution of a stage's requests."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ def asking(
     expected: Mapping[str, int],
     limits: Limits,
 ) -> Iterator[Ask]:
-    """Has requests answered, with the providers' places held, the budgets of the run, and a display of what is `expected` by model name."""
+    """Yield a function that sends requests, with slots of providers, budgets, and a display. `expected`: responses by model name."""
     if not specs:
         yield lambda requests: {}
         return
@@ -54,8 +54,10 @@ def answer_calls(
     ask: Ask,
     lookup: Callable[[Sequence[str], Sequence[str]], pa.Table],
 ) -> tuple[pa.Table, Mapping[str, Failure]]:
-    """Have the requests of several partitions answered at once. Returns the columns TAKEN_OVER of all stored responses to the keys, and what
-    failed by request key. `lookup`: looks up responses, given their keys and columns.
+    """Send the requests of several partitions together.
+
+    Returns the columns TAKEN_OVER of all stored responses to the keys, and failures by request key. `lookup`: returns responses, given
+    their keys and columns.
     """
     rows = lookup(keys, TAKEN_OVER)
     stored_keys = set(rows["request_key"].to_pylist())

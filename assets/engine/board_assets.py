@@ -1,4 +1,4 @@
-"""Roll-ups of families, made of their records."""
+"""Roll-ups of families, built from their records."""
 
 from inspect import cleandoc
 from typing import Any
@@ -14,7 +14,7 @@ from dtef_pipeline.family.stage import Tables
 
 
 def build_board_asset(family: Family, board: FamilyBoard) -> dg.AssetsDefinition:
-    """The asset of a board, which publishes its tables."""
+    """Return a board's asset, which publishes its tables."""
 
     def compute(store: Store) -> dg.MaterializeResult[Any]:
         require_scored(store, family)
@@ -31,7 +31,7 @@ def build_board_asset(family: Family, board: FamilyBoard) -> dg.AssetsDefinition
 
 
 def require_scored(store: Store, family: Family) -> None:
-    """Raises WarehouseError where nothing of the family is scored."""
+    """Raise WarehouseError if nothing of the family is scored."""
     require_made(store, family.scored, family.part, f"dtef {family.name} run")
 
 

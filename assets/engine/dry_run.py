@@ -1,7 +1,7 @@
-"""The estimate of a run: its stages plan what they would ask, as in the run itself, but nobody is asked and nothing is written.
+"""The estimate of a run: its stages plan their requests as in the run itself, but nothing is sent or written.
 
-What the response store has is replayed. A request without a response is counted, and gets a stand-in of the usual length, so that later turns,
-judgements and stages can be planned. Stages that ask nobody are made where a later one reads their tables, in memory alone.
+Stored responses are replayed. A request without a response is counted, and gets a stand-in of the usual length, so that later turns,
+judgements and stages can be planned. Stages without requests run in memory if a later one reads their tables.
 """
 
 import re
@@ -47,7 +47,7 @@ _UNFORESEEN = Foreseen()
 
 
 class NoResponses:
-    """A response store that is not there yet."""
+    """A response store that does not exist yet."""
 
     def find_known_keys(self, keys: Iterable[str]) -> set[str]:
         return set()
@@ -69,7 +69,7 @@ class Outside(NamedTuple):
 
 @dataclass
 class DryRun:
-    """What a run would ask."""
+    """The planned requests of a run."""
 
     counts: PlannedTotals = field(default_factory=PlannedTotals)
     sizes: Counter[str] = field(default_factory=Counter)
@@ -93,9 +93,9 @@ def dry_run(
     store: ResponseStore | None,
     only: Mapping[str, Collection[str]] | None = None,
 ) -> DryRun:
-    """What these stages would ask about the partitions `keys`. `store`: of responses; None: there are none.
+    """Return the planned requests of these stages for the partitions `keys`. `store`: of responses, or None without any.
 
-    `only`: by stage, the partitions that it is made of, where these are not all. Raises DtefError where no partition at all can be planned.
+    `only`: the partitions of a stage, if not all. Raises DtefError if no partition can be planned.
     """
     outside = outside._replace(responses=store or NoResponses())
     planner = _Planner(family, stages, settings, outside, keys, only or {})
@@ -112,7 +112,7 @@ def dry_run(
 
 
 class _Planner:
-    """What the partitions of an estimate share."""
+    """The shared state of an estimate's partitions."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class _Planner:
         self._lengths: dict[str, dict[str, float]] = {}
 
     def partition(self, key: str) -> "_Partition":
-        """The partition, with the tables that were made of it so far."""
+        """Return the partition, with its tables so far."""
         if key not in self.partitions:
             stages = [stage for stage in self._stages if key in self._only.get(stage.name, self.keys)]
             self.partitions[key] = _Partition(self, key, stages)
@@ -149,7 +149,7 @@ class _Planner:
         return self.found.counts.row(request.role, request.model, behind_name)
 
     def estimate_reply_tokens(self, stage: Stage, request: Request, forecast: Foreseen = _UNFORESEEN) -> float:
-        """Tokens of a reply to the request as it usually is."""
+        """Return the usual number of tokens of a reply to the request."""
         if stage.name not in self._lengths:
             self._lengths[stage.name] = compute_mean_lengths(self.outside.warehouse, stage.replies.lengths)
         usual = self._lengths[stage.name].get(request.model.variant + forecast.way)
@@ -158,7 +158,7 @@ class _Planner:
         return min(float(usual), _estimate_max_tokens(request))
 
     def _assume_tokens(self, stage: Stage, request: Request, forecast: Foreseen) -> float:
-        """The same where no reply is known; notes that it is assumed."""
+        """Return the same without known replies, and record the assumption."""
         name = self.row(stage, request, forecast).name
         if forecast.usual_tokens is not None:
             self.found.foreseen[name] = None
@@ -170,7 +170,7 @@ class _Planner:
 
 
 def _read_by_asking(stages: Sequence[Stage], asking: Collection[str]) -> set[str]:
-    """The stages whose tables a later one of those `asking` may read, itself or by way of others."""
+    """Return the stages whose tables a later one of `asking` may read, directly or through others."""
     names: set[str] = set()
     for stage in reversed(stages):
         if stage.name in asking or stage.name in names:
@@ -179,7 +179,7 @@ def _read_by_asking(stages: Sequence[Stage], asking: Collection[str]) -> set[str
 
 
 class _DryInputs(StageInputs):
-    """`Inputs` of an estimate: what was made so far stands before what the warehouse has."""
+    """`Inputs` of an estimate: tables planned so far take precedence over the warehouse."""
 
     is_dry = True
 
@@ -205,17 +205,17 @@ class _DryInputs(StageInputs):
         return super().rows(table, columns) if result is None else result.select(list(columns or result.column_names))
 
     def keep(self, tables: Tables) -> None:
-        """Nothing is written."""
+        """Do nothing: estimates write nothing."""
 
     def warn(self, line: str) -> None:
-        """Warnings are of what a run does."""
+        """Do nothing: warnings are for runs."""
 
     def describe(self, **metadata: Any) -> None:
         for name, value in metadata.items():
             self._partition.planner.found.said[name].append(value)
 
     def embed(self, texts: Sequence[str], spec: ModelSpec, n_known: int) -> EmbeddingResult:
-        """Counts the texts. Those without a vector stay without one."""
+        """Count the texts. Those without a vector stay without one."""
         row = self._partition.planner.found.counts.row(EMBEDDER, spec)
         row.planned += n_known + len(texts)
         row.requests += n_known + len(texts)
@@ -229,7 +229,7 @@ class _DryInputs(StageInputs):
 
 
 class _Partition:
-    """One partition: what its stages made, what they would make, and what is counted of it."""
+    """One partition: its stages' tables so far, pending ones, and their counts."""
 
     def __init__(self, planner: _Planner, key: str, stages: Sequence[Stage]) -> None:
         self.planner, self.key, self._stages = planner, key, stages
@@ -242,7 +242,7 @@ class _Partition:
         """By the mark of a stand-in, the tokens that the reply may have beyond those of the stand-in."""
 
     def plan(self) -> None:
-        """Have the stages plan one after the other."""
+        """Plan the stages one after the other."""
         for stage in self._stages:
             if stage.name not in self.planner.asking:
                 continue
@@ -265,7 +265,7 @@ class _Partition:
         return tables
 
     def table(self, name: str) -> pa.Table | None:
-        """A table of these stages; None: what the warehouse has counts."""
+        """Return a table of these stages, or None to use the warehouse's."""
         stage = self.planner.makers.get(name)
         if stage is not None and (make := self._waiting.pop(stage.name, None)) is not None:
             try:
@@ -282,13 +282,13 @@ class _Partition:
             require_snapshot(planner.outside.warehouse, stage.name, planner.family.space, [self.key], planner.settings.snapshot)
 
     def longer(self, messages: Sequence[Message]) -> float:
-        """The tokens by which a prompt is longer if the stand-ins in it are as long as replies can be."""
+        """Return the tokens by which a prompt is longer if its stand-ins are as long as replies can be."""
         if not self._longer:
             return 0.0
         return sum(self._longer.get(mark, 0.0) for message in messages for mark in _STAND_IN_MARK.findall(message.text))
 
     def _plan_calls(self, stage: Stage, plan: CallPlan) -> Callable[[], Tables]:
-        """Count the requests; what makes the tables."""
+        """Count the requests, and return the function that makes the tables."""
         self.planner.found.sizes[stage.name] += plan.size
         requests, forecasts = list(plan.requests()), plan.foresee()
         stored_keys = self.planner.store.find_known_keys(request.key for request in requests)
@@ -307,7 +307,7 @@ class _Partition:
         return make
 
     def _plan_episodes(self, stage: Stage, plan: EpisodePlan) -> Callable[[], Tables]:
-        """Play the episodes, and count their requests; what makes the tables."""
+        """Play the episodes, count their requests, and return the function that makes the tables."""
         self.planner.found.sizes[stage.name] += plan.size
         playing, parts = _Playing(self, stage, plan), [plan.rows((), ())]
         for episodes in split_into_windows(plan.episodes(), stage.at_a_time):
@@ -318,7 +318,7 @@ class _Partition:
         return lambda: plan.merge_with_stored(concatenate_tables(parts))
 
     def count(self, stage: Stage, request: Request, forecast: Foreseen = _UNFORESEEN, *, is_stored: bool) -> bool:
-        """Count a planned request; whether it is sent, and was not counted before. Of models whose replies were made elsewhere none is."""
+        """Count a planned request, and return whether it is sent and was not counted before. Requests of imported models are never sent."""
         row, is_new = self.planner.row(stage, request, forecast), self.planner.found.counts.is_new(request.key)
         row.planned += 1
         row.requests += is_new
@@ -329,30 +329,26 @@ class _Partition:
         return True
 
     def may_send(self, row: PlannedCalls, request: Request, longer: float = inf, reply_tokens: float = 0.0) -> None:
-        """Count a call with the longest prompt and reply. `longer`: as `EpisodePlan.longer_at_most`; `reply_tokens`: tokens of the reply
-        before.
-        """
+        """Count a call with the longest prompt and reply. `longer`: see `EpisodePlan.longer_at_most`; `reply_tokens`: of the last reply."""
         messages = request.conversation
         tokens = prompt_tokens(messages) + min(self.longer(messages), longer)
         row.may_send(tokens + reply_tokens, _estimate_max_tokens(request))
 
     def make_stand_in(self, stage: Stage, request: Request) -> str:
-        """A text of the usual length, which differs from that of every other request."""
+        """Return a text of the usual length, unique to the request."""
         usual, mark = self.planner.estimate_reply_tokens(stage, request), f"zq{request.key[:16].translate(_HEX_AS_LETTERS)}"
         self._longer[mark] = _estimate_max_tokens(request) - usual
         return mark + _STAND_IN_WORD * max(0, round(usual) - _MARK_TOKENS)
 
 
 class _Asked(NamedTuple):
-    """A request of an episode."""
-
     episode: Episode
     came: Played
     request: Request
 
 
 class _Playing:
-    """The episodes of a stage and a partition: stored replies are followed, and stand-ins take the place of others."""
+    """The episodes of a stage and a partition: stored replies are followed, others replaced by stand-ins."""
 
     def __init__(self, partition: _Partition, stage: Stage, plan: EpisodePlan) -> None:
         self._partition, self._stage, self._plan, self._planner = partition, stage, plan, partition.planner
@@ -375,12 +371,12 @@ class _Playing:
         return outcomes
 
     def close(self) -> None:
-        """Count the most calls, where these follow from no single reply."""
+        """Count the most calls, if the plan gives them for whole episodes."""
         for spec, calls, prompt, reply in self._most.total() if self._most else ():
             self._planner.found.counts.row(CANDIDATE, spec).may_send(prompt, reply, calls)
 
     def _answer(self, calls: Sequence[_Asked]) -> list[tuple[Episode, Played]]:
-        """Count these requests and add their replies; the episodes that go on."""
+        """Count these requests and add their replies. Returns the episodes that continue."""
         responses = index_responses(self._planner.store.responses([call.request.key for call in calls]))
         going = []
         for call in calls:
@@ -396,7 +392,7 @@ class _Playing:
         return going
 
     def _add_stand_in(self, call: _Asked, *, is_sent: bool) -> bool:
-        """Add a stand-in; whether the episode goes on."""
+        """Add a stand-in, and return whether the episode continues."""
         episode, outcome, request = call
         if self._most is not None:
             self._most.add(episode, request)
@@ -411,7 +407,7 @@ class _Playing:
         return text is not None
 
     def _count_further(self, episode: Episode, outcome: Played) -> None:
-        """Count what an episode that is over would ask if its last reply, a stand-in, were cut and could not be read."""
+        """Count the request that a finished episode would send if its last reply, a stand-in, were truncated and unreadable."""
         last = self._sent.pop(outcome.responses[-1].request_key, None) if outcome.responses else None
         if last is None:
             return
@@ -426,7 +422,6 @@ def _import_failure(request: Request) -> Failure:
 
 
 def _make_response(request: Request, text: str, finish_reason: str | None = None) -> Response:
-    """A response that nobody gave."""
     model = request.model
     fields = (request.key, request.prompt_id, model.name, model.variant, request.draw, request.snapshot)
     return Response(*fields, text, finish_reason, None, None, None, None, None, 0.0, 1, _AT_NO_TIME, role=request.role)
@@ -437,14 +432,14 @@ def _estimate_max_tokens(request: Request) -> float:
 
 
 def _build_response_table(responses: Sequence[Response]) -> pa.Table:
-    """As of `ResponseStore.responses`."""
+    """Return the responses as a table (see `ResponseStore.responses`)."""
     return pa.table(
         [pa.array([getattr(reply, column.name) for reply in responses], column.type) for column in RESPONSES], schema=RESPONSES
     )
 
 
 def compute_mean_lengths(warehouse: Warehouse, lengths: Iterable[Lengths]) -> dict[str, float]:
-    """Mean tokens of a reply by model variant, of all partitions and snapshots; of several tables with the variant, of the last."""
+    """Return mean tokens of a reply by model variant, over all partitions and snapshots; the last table with the variant counts."""
     means: dict[str, float] = {}
     for source in lengths:
         if warehouse.tables([source.table]):

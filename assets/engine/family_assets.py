@@ -1,4 +1,4 @@
-"""All that Dagster has of a family which is one record: files, stages, checks, roll-ups, jobs, a sensor, and the schedule of its night."""
+"""All Dagster definitions of an assembled family: files, stages, checks, roll-ups, jobs, a sensor, and its nightly schedule."""
 
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from dtef_pipeline.text.quantity_words import format_plural
 
 
 class FamilyAssets(NamedTuple):
-    """Of one family."""
+    """The definitions of one family."""
 
     assets: list[Any]
     checks: list[dg.AssetChecksDefinition]
@@ -37,7 +37,7 @@ class FamilyAssets(NamedTuple):
 
 
 def assemble(family: Family) -> FamilyAssets:
-    """Of a family that the engine assembles."""
+    """Return the definitions of a family that the engine assembles."""
     partitions = dg.DynamicPartitionsDefinition(name=family.space.name)
     files = build_file_source(
         family.name,
@@ -67,7 +67,7 @@ def assemble(family: Family) -> FamilyAssets:
 
 
 def build_item_board(family: Family) -> FamilyBoard:
-    """The board of a family that the engine assembles, and its part of `comparisons`."""
+    """Return the board of an assembled family, with its part of `comparisons`."""
     schema = family.all_tables[family.board].schema
 
     def make(connection: Any, _: Any) -> Tables:
@@ -88,7 +88,7 @@ def build_item_board(family: Family) -> FamilyBoard:
 
 
 def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDefinition:
-    """The stages after the first, for the partitions that the panel names and that were made."""
+    """Return the schedule of the stages after the first, for the panel's partitions that are loaded."""
 
     def plan(context: dg.ScheduleEvaluationContext, store: Store, settings: PartSettings) -> NightPlan:
         load_store_models(store).resolve(settings.models)

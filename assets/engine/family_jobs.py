@@ -1,4 +1,4 @@
-"""The jobs of a family, and the sensor that keeps its roll-ups as new as what they are made of."""
+"""The jobs of a family, and the sensor that keeps its roll-ups up to date."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from dtef_pipeline.family.stage import Stage
 
 
 class FamilyJobs(NamedTuple):
-    """What Dagster runs of a family."""
+    """The jobs and the sensor of a family."""
 
     pipeline: Any
     """All stages."""
@@ -23,9 +23,9 @@ class FamilyJobs(NamedTuple):
 def family_jobs(
     family: Family, stages: Sequence[Stage], roll_ups: Sequence[dg.AssetsDefinition], scores_name: str = ""
 ) -> FamilyJobs:
-    """The jobs NAME_pipeline and NAME_roll_ups, and the sensor NAME_boards_after_run. `scores_name`: the stage without which boards have
-    nothing to
-    show, by default that of scores.
+    """Return the jobs NAME_pipeline and NAME_roll_ups, and the sensor NAME_boards_after_run.
+
+    `scores_name`: the stage that boards need, by default that of scores.
     """
     name, part, keys = family.name, family.part, stage_keys(stages)
     pipeline = dg.define_asset_job(
@@ -50,5 +50,5 @@ def family_jobs(
 
 
 def stage_keys(stages: Sequence[Stage]) -> list[dg.AssetKey]:
-    """The assets of these stages."""
+    """Return the asset keys of these stages."""
     return [dg.AssetKey(stage.name) for stage in stages]

@@ -1,4 +1,4 @@
-"""The nightly schedule of a family: what its section of the panel names is asked again, in a snapshot named after the date."""
+"""The nightly schedule of a family: it repeats the panel's section in a snapshot named after the date."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from resources.settings import Settings
 
 
 class NightPlan(NamedTuple):
-    """What a night asks."""
+    """The partitions and configuration of a night."""
 
     known: Sequence[str]
     """All partitions."""
@@ -43,11 +43,11 @@ def build_night_schedule(
     named: str = "",
     read_panel: Callable[[Settings], Any] | None = None,
 ) -> dg.ScheduleDefinition:
-    """The schedule `name` of `job`, off until it is switched on.
+    """Return the schedule `name` of `job`, off until it is switched on.
 
-    `at`: hour and minute (UTC); `label`: what is asked, as it stands in the key of the run; `nothing`: why there may be no partition to ask;
-    `names_any`: whether a panel asks anything, and `named`, in words, what it must name for that. `read_panel`: reads the family's part of the
-    panel file, None where there is none, if that is not the section of its name.
+    `at`: hour and minute (UTC); `label`: part of the run's key; `nothing`: why there may be no partition; `names_any`: whether a panel has
+    anything to run, and `named`, in words, what it needs for that. `read_panel`: reads the family's part of the panel file, or None if it
+    is missing; by default the section of its name.
     """
     hour, minute = at
 

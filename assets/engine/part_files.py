@@ -1,4 +1,4 @@
-"""The files of a family that the engine assembles: partitions are made for them, and the first stage loads them."""
+"""The files of assembled families: each is a partition, loaded by the first stage."""
 
 from inspect import cleandoc
 from pathlib import Path
@@ -14,7 +14,7 @@ from resources.part_files import open_part_notes
 
 
 def build_file_source(name: str, partitions: dg.PartitionsDefinition[str], description: str) -> dg.AssetSpec:
-    """The source `NAME_files`: what partitions are loaded from, observed when it is added."""
+    """Return the source `NAME_files`: the files of partitions, observed when they are added."""
     return dg.AssetSpec(
         f"{name}_files",
         description=cleandoc(description),
@@ -26,7 +26,7 @@ def build_file_source(name: str, partitions: dg.PartitionsDefinition[str], descr
 
 
 def load_stage(family: Family) -> Stage:
-    """The first stage: the rows of a partition, as its file has them."""
+    """Return the first stage: the rows of a partition from its file."""
 
     def load(inputs: Inputs, _: RunSettings) -> Tables:
         note = open_part_notes(family.name).read(inputs.outside.warehouse, inputs.key)
@@ -55,5 +55,5 @@ def load_stage(family: Family) -> Stage:
 
 
 def all_stages(family: Family) -> tuple[Stage, ...]:
-    """The stages of a family that the engine assembles, from its files on."""
+    """Return all stages of an assembled family, beginning with its files."""
     return (load_stage(family), *family.stages())

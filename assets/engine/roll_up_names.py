@@ -1,6 +1,6 @@
 """The names of the assets over all partitions, by family, and of the report.
 
-Written out, so that a command waits for the modules of its own family alone; a test says when they differ from what is loaded.
+They are constants, so that a command imports only the modules of its own family.
 """
 
 from dtef_pipeline.families import PLUGIN_FAMILIES

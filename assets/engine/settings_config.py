@@ -1,4 +1,4 @@
-"""Dagster's run configuration of a stage, made from the settings of its family."""
+"""Dagster's run configuration of a stage, built from its family's settings."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -17,7 +17,7 @@ Result = dg.MaterializeResult[Any]
 
 
 def build_stage_config(model: type[RunSettings], stage: str, names: Iterable[str]) -> type[dg.Config]:
-    """The configuration of a stage: these settings, with their defaults and descriptions. What they may be is checked when the stage begins."""
+    """Return a stage's configuration: these settings, with defaults and descriptions. Values are validated when the stage begins."""
     docs = member_docstrings(model)
     fields: dict[str, Any] = {
         name: (
@@ -32,9 +32,9 @@ def build_stage_config(model: type[RunSettings], stage: str, names: Iterable[str
 def takes_settings(
     model: type[FamilySettings], name: str, names: Iterable[str]
 ) -> Callable[[Callable[[dg.AssetExecutionContext, FamilySettings, Store], Result]], Callable[..., Result]]:
-    """For a function of context, settings and store: the same as Dagster calls it, with these settings as its run configuration.
+    """Convert a function of context, settings and store to one for Dagster, with these settings as run configuration.
 
-    Raises ConfigError where one of them is not allowed.
+    Calls raise ConfigError for an invalid setting.
     """
 
     fields = tuple(names)
@@ -58,7 +58,7 @@ def takes_settings(
 
 
 def _simplify_type(annotation: Any) -> Any:
-    """The type in Dagster's terms: a part with members is a mapping."""
+    """Return the type in Dagster's terms: a part with members is a mapping."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return dict[str, Any]
@@ -78,8 +78,8 @@ def _simplify_value(value: Any) -> Any:
 
 
 def load_family_panel(settings: Settings, section: str, model: type[FamilySettings]) -> FamilySettings | None:
-    """The settings of the section; None: there is no panel file, or it has no such section.
+    """Return the settings of the section, or None without a panel file or section.
 
-    Raises ConfigError when DTEF_PANEL names no file, or the section has a fault.
+    Raises ConfigError if DTEF_PANEL names no file, or the section has a fault.
     """
     return load_panel_section(settings, partial(load_panel_settings, section=section, model=model))

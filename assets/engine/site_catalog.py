@@ -1,4 +1,4 @@
-"""Places on the site that show documents of the installation beside their tables, such as the rules of a scenario."""
+"""Pages of the site with documents of the installation beside their tables, such as the rules of a scenario."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -13,7 +13,7 @@ from resources.warehouse import Warehouse
 
 
 def collect_site_documents(warehouse: Warehouse, settings: Settings) -> list[FamilySite]:
-    """Of families that have something to show, as `build_documented_site` of `assets.FAMILY.site_documents` makes them."""
+    """Return the sites of families with documents, from `build_documented_site` of `assets.FAMILY.site_documents`."""
     return list(_find_sites(warehouse, settings))
 
 

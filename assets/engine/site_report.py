@@ -1,4 +1,4 @@
-"""The report: one site over all families, made of everything else."""
+"""The report: one site over all families, made after all other assets."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ _MADE_OF = sorted(_ROLL_UPS - {REPORT})
 
 @dg.asset(name=REPORT, deps=[dg.AssetKey(name) for name in _MADE_OF], **roll_up(code_version="1", kinds={"html"}))
 def report(store: Store) -> dg.MaterializeResult[Any]:
-    """One static site for researchers over all families: what was found, leaderboards, models side by side, drift, data, method.
+    """One static site for researchers over all families: findings, leaderboards, models side by side, drift, data, method.
 
-    Kept in the folder `report` of the warehouse, where pages that belong to nothing any more are removed; `dtef report` writes it elsewhere.
+    It is stored in the folder `report` of the warehouse, where obsolete pages are removed; `dtef report` writes it elsewhere.
     """
     result = write_site(store.warehouse, collect_site_documents(store.warehouse, store.settings))
     return dg.MaterializeResult(

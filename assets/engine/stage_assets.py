@@ -1,4 +1,4 @@
-"""The assets of a family's stages, made from their records: each run takes its partitions through a stage, and a bad one fails alone."""
+"""The assets of a family's stages, built from their records. Each run processes partitions separately, so that a faulty one fails alone."""
 
 import warnings
 from collections import Counter
@@ -32,7 +32,7 @@ from resources.warehouse import TABLES
 
 
 class _PartitionPlan(NamedTuple):
-    """What is asked about one partition."""
+    """The requests for one partition."""
 
     inputs: StageInputs
     plan: EpisodePlan | CallPlan
@@ -41,9 +41,9 @@ class _PartitionPlan(NamedTuple):
 def stage_assets(
     family: Family, stages: Sequence[Stage], pipeline: str = "", settings: type[RunSettings] | None = None
 ) -> list[dg.AssetsDefinition | dg.AssetChecksDefinition]:
-    """The assets of all stages of a family, in their order, each followed by its checks.
+    """Return the assets of all stages of a family in order, each followed by its checks.
 
-    `pipeline`: what these stages are called together, where the family has several rows of them; `settings`: of their runs, if not the family's.
+    `pipeline`: a common name of these stages, if the family has several sequences; `settings`: of their runs, if not the family's.
     """
     partitions = dg.DynamicPartitionsDefinition(name=family.space.name)
     assets: list[dg.AssetsDefinition | dg.AssetChecksDefinition] = []
@@ -82,7 +82,7 @@ def _build_asset(family: Family, stage: Stage, place: Mapping[str, Any], model: 
 
 
 class _StageRun:
-    """A stage's work over the partitions of a run."""
+    """A stage's work on the partitions of a run."""
 
     def __init__(
         self, family: Family, stage: Stage, context: dg.AssetExecutionContext, settings: RunSettings, store: Store
@@ -93,7 +93,7 @@ class _StageRun:
         self.by_snapshot, self.snapshot = "snapshot" in TABLES[stage.name].levels, stage.snapshot(settings)
 
     def make_all(self) -> dg.MaterializeResult[Any]:
-        """Make the tables of each partition, without asking."""
+        """Make the tables of each partition, without requests."""
         for keys in split_into_batches(self.run.keys):
             with self.store.writing(self.stage.name, keys) if self.stage.alone else nullcontext():
                 self._make({key: self._inputs(key) for key in keys})
@@ -108,7 +108,7 @@ class _StageRun:
                 self._write(partition, result)
 
     def _make_together(self, inputs: Sequence[StageInputs]) -> Mapping[str, Tables]:
-        """Tables by key; nothing where one partition of several fails: each is then made by itself, so that what is wrong is reported of it."""
+        """Return tables by key, or nothing if one of several partitions fails: each is then made separately, to attribute errors."""
         try:
             return self.stage.make_together(inputs, self.settings) if self.stage.make_together else {}
         except duckdb.InterruptException:  # a Ctrl-C that came while a query ran
@@ -117,7 +117,7 @@ class _StageRun:
             return {}
 
     def ask_for_all(self) -> dg.MaterializeResult[Any]:
-        """Have asked what each partition needs, small ones together, and write their tables."""
+        """Send the requests of all partitions, small ones together, and write their tables."""
         parts = []
         for key in self.run.keys:
             with self.run.attempt(key), self.stage.around():
@@ -138,7 +138,7 @@ class _StageRun:
         return StageInputs(self.store, self.family.space, key, self.snapshot, self.shared)
 
     def _open_ask(self, parts: Sequence[_PartitionPlan]) -> AbstractContextManager[Ask]:
-        """Has requests answered, within the budgets of the run and the limits of the stage."""
+        """Open a function that sends requests, within the budgets of the run and the limits of the stage."""
         specs = list({spec.variant: spec for part in parts for spec in part.plan.models}.values())
         expected: Counter[str] = Counter()
         for part in parts if self.stage.expected is None else ():
@@ -149,7 +149,7 @@ class _StageRun:
         return asking(self.context, self.store, self.settings, specs, expected, limits)
 
     def _answer(self, group: Sequence[_PartitionPlan], ask: Ask) -> None:
-        """Have answered what is asked about these partitions, and write their tables."""
+        """Send the requests of these partitions, and write their tables."""
         self._answer_calls([part for part in group if isinstance(part.plan, CallPlan)], ask)
         episodes = [part for part in group if isinstance(part.plan, EpisodePlan)]
         together = self._make_rows_together(episodes, ask)
@@ -162,7 +162,7 @@ class _StageRun:
                     self._write(part.inputs, part.plan.merge_with_stored(new))
 
     def _answer_calls(self, group: Sequence[_PartitionPlan], ask: Ask) -> None:
-        """The same of partitions whose requests are answered at once."""
+        """Do the same for partitions whose requests are sent at once."""
         requests, keys, able = list[Sequence[Request]](), list[str](), list[_PartitionPlan]()
         for part in group:
             with self.run.attempt(part.inputs.key):
@@ -180,10 +180,10 @@ class _StageRun:
                         self._write(part.inputs, part.plan.merge_with_stored(part.plan.rows(responses, failures)))
 
     def _make_rows_together(self, group: Sequence[_PartitionPlan], ask: Ask) -> dict[str, Tables]:
-        """The new rows of a group of partitions, by key: all are asked at once, so that what is slow is waited for once.
+        """Return the new rows of a group of partitions, by key: all requests are sent together, so that slow ones overlap.
 
-        Nothing where the group is one partition, or where one of several cannot be asked or read: each is then tried by itself, so that what
-        is wrong is reported of that one. Nothing is asked twice by that: what was answered is stored.
+        Returns nothing for a single partition, or if one of several fails: each is then tried separately, so that errors are reported for
+        the right one. No request is repeated, since responses are stored.
         """
         if len(group) < 2:
             return {}
@@ -196,7 +196,7 @@ class _StageRun:
             return {}
 
     def _make_rows_alone(self, plan: EpisodePlan, ask: Ask) -> Tables:
-        """The new rows of a partition, window by window."""
+        """Return the new rows of a partition, window by window."""
         windows = [plan.rows((), ())]
         for episodes in split_into_windows(plan.episodes(), self.stage.at_a_time):
             windows.append(plan.rows(episodes, play(episodes, ask, self.store.responses.responses)))
@@ -213,7 +213,7 @@ class _StageRun:
         return content_version(pa.table({"version": [version, *versions]})) if versions else version
 
     def _describe_tables(self, tables: Tables, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """What Dagster shows of a partition: how many rows, values of some columns, tokens and dollars, and the first rows."""
+        """Return a partition's metadata for Dagster: row counts, values of some columns, tokens and dollars, and the first rows."""
         rows = tables[self.stage.name]
         snapshot = {"snapshot": self.snapshot} if self.by_snapshot and self.snapshot else {}
         beside = {f"{name}_rows": len(table) for name, table in tables.items() if name != self.stage.name}
@@ -228,7 +228,7 @@ def _count_values(column: pa.ChunkedArray) -> dict[str, int]:
 
 
 def _sum_usage(tables: Tables) -> dict[str, Any]:
-    """Tokens and dollars of the first of the tables that counts them."""
+    """Return tokens and dollars of the first table that has them."""
     rows = next((table for table in tables.values() if "completion_tokens" in table.schema.names), None)
     if rows is None:
         return {}
@@ -238,14 +238,14 @@ def _sum_usage(tables: Tables) -> dict[str, Any]:
 
 
 def _format_metadata_value(value: Any) -> Any:
-    """A value as Dagster shows it: a table as markdown, lists and mappings as JSON."""
+    """Return a value for Dagster's display: tables as markdown, lists and mappings as JSON."""
     if isinstance(value, pa.Table):
         return markdown(value, value.schema.names, most=len(value))
     return dg.MetadataValue.json(value) if isinstance(value, (list, dict)) else value
 
 
 def _read_stage_config(context: dg.AssetCheckExecutionContext, stage: Stage) -> Mapping[str, Any]:
-    """What the run gives the stage; nothing where the run is of the check alone."""
+    """Return the run's configuration of the stage; empty if the run has only the check."""
     run_config: Any = context.run.run_config
     config: Mapping[str, Any] = run_config.get("ops", {}).get(stage.name, {}).get("config", {})
     return config

@@ -1,4 +1,4 @@
-"""What a stage reads of one partition, and where its tables lie in the warehouse."""
+"""A stage's inputs for one partition, and its tables' places in the warehouse."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -24,14 +24,14 @@ from resources.warehouse import TABLES
 
 
 def is_first_snapshot_stage(stage: Stage) -> bool:
-    """Whether the stage is the first whose rows are kept by snapshot."""
+    """Return whether the stage is the first with rows by snapshot."""
     return "snapshot" in TABLES[stage.name].levels and not any(
         "snapshot" in TABLES[name].levels for name in stage.after if name in TABLES
     )
 
 
 class Shared:
-    """What the partitions of a stage share."""
+    """State shared by a stage's partitions."""
 
     def __init__(self) -> None:
         self.remembered: dict[Hashable, Any] = {}
@@ -53,7 +53,7 @@ class StageContext(Shared):
         self.keys = command.keys if command else keys
 
     def gateway(self, spec: ModelSpec) -> tuple[Gateway, RunProgress]:
-        """The gateway of the run, within the run's budgets, and its progress; until the stage ends."""
+        """Open the run's gateway, within its budgets, and its progress, until the stage ends."""
         budgets, roles = budgets_of(self.settings, [spec])
         log = self.context.log.info
         self.opened.enter_context(provider_pools(self.context.instance, self.context.run, [spec], log))
@@ -63,7 +63,7 @@ class StageContext(Shared):
 
 
 class StageInputs:
-    """`dtef_pipeline.family.stage.Inputs` of a run. `snapshot`: of the tables that are kept by snapshot; None: of all."""
+    """`dtef_pipeline.family.stage.Inputs` of a run. `snapshot`: of the tables with snapshots, by default all."""
 
     is_dry = False
 
@@ -118,8 +118,9 @@ class StageInputs:
         return embed(texts, spec, gateway, n_known=n_known, on_progress=progress)
 
     def keep(self, tables: Mapping[str, pa.Table]) -> None:
-        """Replace the partition's rows, of the first table last: whoever finds those finds the others too. Of all snapshots, those are
-        replaced that there are rows of.
+        """Replace the partition's rows, the first table last, so that its readers find the others too.
+
+        Without a snapshot, only snapshots with new rows are replaced.
         """
         for name in reversed(list(tables)):
             rows, place = tables[name], self.place(name)
@@ -131,6 +132,6 @@ class StageInputs:
                 self.outside.warehouse.write(name, of_label, **place, snapshot=label)
 
     def place(self, table: str) -> dict[str, str]:
-        """The levels of the partition's rows in a table."""
+        """Return the levels of the partition in a table."""
         values = {**self.levels, **self._snapshot}
         return {level: values[level] for level in TABLES[table].levels if level in values}

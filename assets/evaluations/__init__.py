@@ -1,1 +1,1 @@
-"""Evaluations that were asked for over HTTP, as Dagster runs."""
+"""Evaluations requested over HTTP, as Dagster runs."""

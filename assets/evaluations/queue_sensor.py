@@ -1,4 +1,4 @@
-"""The sensor that has evaluations run which were asked for over HTTP, and keeps what became of them."""
+"""The sensor that starts evaluations requested over HTTP, and stores their results."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,10 +29,10 @@ _IS_ALIVE = (
 
 
 def build_queue_sensor(jobs: Sequence[Any]) -> dg.SensorDefinition:
-    """The sensor `evaluation_queue`. `jobs`: those that score, of all families; the plan of an evaluation names one of them."""
+    """Return the sensor `evaluation_queue`. `jobs`: the scoring jobs of all families; an evaluation's plan names one of them."""
 
     def process_queue(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
-        """One run per evaluation. Nothing is made where nobody has asked for one yet."""
+        """Request one run per evaluation. Creates nothing if none was requested yet."""
         location = store.responses_url or store.settings.responses_url
         if not has_evaluations(location):
             return dg.SkipReason("no evaluation has been requested yet")
@@ -71,7 +71,7 @@ def _process_evaluations(context: dg.SensorEvaluationContext, store: EvaluationS
 
 
 class _Tick(NamedTuple):
-    """What is known of all unended evaluations, by queue id."""
+    """The state of all unended evaluations, by queue id."""
 
     context: dg.SensorEvaluationContext
     store: EvaluationStore
@@ -90,7 +90,7 @@ def _find_newest_runs(instance: dg.DagsterInstance, ids: Sequence[str]) -> dict[
 
 
 def _read_request_counts(context: dg.SensorEvaluationContext) -> dict[str, int | None]:
-    """What the tick before has noted."""
+    """Return the counts stored by the previous tick."""
     try:
         counts = json.loads(context.cursor or "{}")
         return {str(name): None if number is None else int(number) for name, number in counts.items()}
@@ -99,11 +99,11 @@ def _read_request_counts(context: dg.SensorEvaluationContext) -> dict[str, int |
 
 
 class _CannotRun(DtefError):
-    """The plan of an evaluation cannot be run as things are now."""
+    """The plan of an evaluation cannot be run at present."""
 
 
 def _process_evaluation_safely(tick: _Tick, evaluation: Evaluation) -> dg.RunRequest | None:
-    """What one evaluation needs now: an error ends it at most, and no other."""
+    """Process one evaluation: an error ends at most this one."""
     try:
         return _process_evaluation(tick, evaluation)
     except _CannotRun as error:
@@ -132,9 +132,9 @@ def _process_evaluation(tick: _Tick, evaluation: Evaluation) -> dg.RunRequest | 
 
 
 def _cancel(context: dg.SensorEvaluationContext, run: dg.DagsterRun, who: str) -> None:
-    """Queued or at work. Where the worker cannot be reached, run monitoring ends the run, or the next tick tries again.
+    """Cancel a queued or running run. If the worker is unreachable, run monitoring ends the run, or the next tick retries.
 
-    A worker that does not end by itself, as it was still starting, fails: its run is not to be started once more.
+    A starting worker, which cannot end by itself, fails: its run must not be restarted.
     """
     if CANCELLED_TAG not in run.tags:
         context.instance.add_run_tags(run.run_id, {MAX_RETRIES_TAG: "0", CANCELLED_TAG: who})
@@ -160,7 +160,7 @@ def _handle_missing_run(tick: _Tick, evaluation: Evaluation, asked_by: str | Non
 
 
 def _request(context: dg.SensorEvaluationContext, evaluation: Evaluation) -> dg.RunRequest:
-    """The run that the plan of an evaluation comes to. Raises _CannotRun."""
+    """Return the run of an evaluation's plan. Raises _CannotRun."""
     try:
         plan = _check_plan(context, evaluation.plan)
     except Exception as error:  # of many kinds, whatever is wrong in the plan; nothing is asked of a database for it
@@ -181,7 +181,7 @@ def _request(context: dg.SensorEvaluationContext, evaluation: Evaluation) -> dg.
 
 
 class _RunnablePlan(NamedTuple):
-    """A plan whose job takes its stages and their settings."""
+    """A plan whose job accepts its stages and settings."""
 
     job: str
     space: str
@@ -193,7 +193,7 @@ class _RunnablePlan(NamedTuple):
 
 
 def _check_plan(context: dg.SensorEvaluationContext, plan: Mapping[str, Any]) -> _RunnablePlan:
-    """Raises errors of many kinds for a plan that cannot be run as things are now."""
+    """Return the validated plan. Raises errors of many types if it cannot be run at present."""
     stages = [dg.AssetKey(name) for name in plan["config"]]
     config = {"ops": {name: {"config": options} for name, options in plan["config"].items()}}
     if context.repository_def is not None:

@@ -1,4 +1,4 @@
-"""What the Dagster run of an evaluation came to, in the words of events."""
+"""The result of an evaluation's Dagster run, as an event."""
 
 import time
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Ending(NamedTuple):
 
 
 def ending(instance: dg.DagsterInstance, record: dg.RunRecord, asked_by: str | None) -> Ending | None:
-    """How an evaluation ends whose newest run is this; None: it does not end yet. `asked_by`: who wants it to end, if somebody does."""
+    """Return the ending of an evaluation with this newest run, or None if it continues. `asked_by`: who cancelled it, if anybody."""
     run = record.dagster_run
     of_run = {"dagster_run_id": run.run_id}
     if run.status is dg.DagsterRunStatus.SUCCESS:
@@ -52,7 +52,7 @@ def ending(instance: dg.DagsterInstance, record: dg.RunRecord, asked_by: str | N
 
 
 def add_call_counts(end: Ending, reported_calls: EvaluationCalls | None, remaining: int = 0) -> Ending:
-    """The ending with what became of all requests: where nothing at all was answered nothing is completed. `remaining`: those not made yet."""
+    """Return the ending with counts of all requests; completed becomes failed without any response. `remaining`: requests not made."""
     if reported_calls is None:
         return end
     data, words = {**end.data, "calls": reported_calls.build_json()}, reported_calls.unanswered_note
@@ -69,14 +69,14 @@ def _describe_canceller(who: str | None) -> dict[str, str]:
 
 
 def _is_restart_pending(instance: dg.DagsterInstance, record: dg.RunRecord) -> bool:
-    """The tag follows the failure a moment later."""
+    """Return whether Dagster will restart the run. The tag follows the failure with a delay."""
     will_retry_tag = record.dagster_run.tags.get(WILL_RETRY_TAG)
     may = will_retry_tag == "true" or (will_retry_tag is None and instance.run_retries_enabled)
     return may and time.time() - (record.end_time or 0.0) < RETRY_PATIENCE_S
 
 
 def find_failure_reasons(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str, Any]:
-    """`reason`, and `failed`: why each partition failed that did, by key."""
+    """Return `reason`, and `failed`: the reason of each failed partition, by key."""
     of_partitions, reported_calls = dict[str, str](), list[str]()
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
         failure = entry.get_dagster_event().step_failure_data
@@ -92,7 +92,7 @@ def find_failure_reasons(instance: dg.DagsterInstance, run: dg.DagsterRun) -> di
 
 
 def _summarize_partition_failures(reasons: Mapping[str, str]) -> str:
-    """`poker/kuhn: no space left`, or `3 partitions failed, the first: poker/kuhn: no space left`."""
+    """Return `poker/kuhn: no space left`, or `3 partitions failed, the first: poker/kuhn: no space left`."""
     first, why = min(reasons.items())
     reported_calls = f"{first}: {why}"
     return (
@@ -103,7 +103,7 @@ def _summarize_partition_failures(reasons: Mapping[str, str]) -> str:
 
 
 def _describe_worker_end(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
-    """Of a run of which no step says that it failed."""
+    """Return why a run without a failed step failed."""
     ends = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
     message = next((entry.get_dagster_event().message or entry.user_message for entry in reversed(ends)), "")
     if message.startswith(_WORKER_IS_GONE):

@@ -1,4 +1,4 @@
-"""What the runs of an evaluation tell, read from Dagster's run storage and event log."""
+"""The events of an evaluation's runs, from Dagster's run storage and event log."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
@@ -24,14 +24,14 @@ _MOST_RUNS_KEPT = 200
 
 
 class DagsterRunLog:
-    """The log of one instance of Dagster. Safe to use from several threads at once."""
+    """The log of one Dagster instance. Thread-safe."""
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
         self._instance, self._lock = instance, Lock()
         self._kept: OrderedDict[str, _RunEvents] = OrderedDict()
 
     def events(self, queue_id: str) -> Sequence[RunLogEvent]:
-        """The events run by run, in the order in which Dagster made the runs. Events after a run's end are left out: the next may have begun."""
+        """Return the events by run, in the order of the runs' creation, without events after a run's end: the next may have begun."""
         with self._lock, _translate_storage_errors():
             records = self._instance.get_run_records(dg.RunsFilter(tags={QUEUE_TAG: queue_id}), ascending=True)
             run_events: list[RunLogEvent] = []
@@ -51,7 +51,7 @@ class DagsterRunLog:
         return {record.dagster_run.tags[QUEUE_TAG] for record in records if record.start_time is not None}
 
     def _build_restart_event(self, run: dg.DagsterRun, parent_id: str, made_at: datetime) -> RunLogEvent:
-        """That Dagster started a run once more, and why."""
+        """Return the event that Dagster restarted a run, with the reason."""
         parent = self._instance.get_run_by_id(parent_id)
         why = find_failure_reasons(self._instance, parent)["reason"] if parent else "the run before was deleted in Dagster"
         return RunLogEvent("item", {"restarted": True, "dagster_run_id": run.run_id, "reason": why}, _convert_to_utc(made_at))
@@ -66,7 +66,7 @@ class DagsterRunLog:
 
 
 def run_log_of(home: Path) -> DagsterRunLog:
-    """That of a home of Dagster. Raises StoreError."""
+    """Return the log of a Dagster home. Raises StoreError."""
     try:
         return DagsterRunLog(dg.DagsterInstance.from_config(str(home)))
     except Exception as error:  # Dagster has many, and whatever is wrong with its home is no fault of who reads.
@@ -74,7 +74,7 @@ def run_log_of(home: Path) -> DagsterRunLog:
 
 
 class _RunEvents:
-    """The events of one run that were read so far."""
+    """The events of one run read so far."""
 
     def __init__(self) -> None:
         self.events: list[RunLogEvent] = []
@@ -107,7 +107,7 @@ def _convert_to_utc(time: datetime) -> datetime:
 
 @contextmanager
 def _translate_storage_errors() -> Iterator[None]:
-    """Raises StoreError for what Dagster's storage raises when it is away."""
+    """Raise StoreError for errors of unreachable Dagster storage."""
     try:
         yield
     except (SQLAlchemyError, OSError) as error:

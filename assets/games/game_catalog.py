@@ -21,7 +21,7 @@ _Kept = TypeVar("_Kept", Persona, ScenarioManifest)
 
 
 def load_known_games(settings: Settings) -> GameDocuments:
-    """Load the scenarios in play and all personas, for the report. Raises as `load_scenario_versions` and `load_known_persona_versions`."""
+    """Load the scenarios in play and all personas. Errors: see `load_scenario_versions` and `load_known_persona_versions`."""
     return GameDocuments(load_known_scenarios(settings), load_known_persona_versions(settings))
 
 
@@ -47,13 +47,9 @@ def load_scenario_versions(
 ) -> dict[tuple[str, int], ScenarioManifest]:
     """Load every manifest by id and version, in that order, from files and from HTTP submissions.
 
-    Args:
-        settings: paths of the files and the store.
-        stored: manifests created over HTTP; None: the present ones.
-        conflicts: receives an error by id if a version in a file differs from the one created earlier, which then takes precedence. None:
-            raise it.
-
-    Raises ConfigError if DTEF_SCENARIOS is not a folder, a manifest is invalid, or there is such a conflict.
+    `docs`: documents created over HTTP, by default the present ones. `conflicts`: receives an error by id if a version in a file differs
+    from the one created earlier, which then takes precedence; without it the error is raised. Raises ConfigError if DTEF_SCENARIOS is not a
+    folder, a manifest is invalid, or there is such a conflict.
     """
     user_folder = _check_folder("DTEF_SCENARIOS", settings.scenarios)
     manifests: dict[str, tuple[ScenarioManifest, str]] = {}
@@ -67,8 +63,7 @@ def load_scenario_versions(
 def load_known_persona_versions(
     settings: Settings, docs: DocumentSnapshot | None = None, conflicts: dict[str, str] | None = None
 ) -> dict[str, Persona]:
-    """Load every version of every persona by name (`cautious:v2`), in the order of ids and versions. For arguments see
-    `load_scenario_versions`.
+    """Load every version of every persona by name (`cautious:v2`), ordered by id and version. For arguments see `load_scenario_versions`.
 
     Raises ConfigError if DTEF_PERSONAS is a file, a persona is invalid, a version in DTEF_PERSONAS differs from the shipped one, or a
     version in a file differs from the one created over HTTP.

@@ -147,7 +147,7 @@ class _League:
 
     @cached_property
     def optima(self) -> Mapping[int, float | None]:
-        """Return the fewest moves by seed, if the scenario can compute them."""
+        """The fewest moves by seed, if the scenario can compute them."""
         items = self.inputs.read("scenario_items", ["seed", "version", "optimum"])
         rows = items.filter(pc.equal(items["version"], self.plan.pack.manifest.version))
         return dict(zip(rows["seed"].to_pylist(), rows["optimum"].to_pylist(), strict=True))
@@ -211,7 +211,7 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
 
 
 def _load_known_pack(inputs: Inputs) -> Pack | None:
-    """Return the pack of a partition; None: its scenario is no longer known, so that checks that need it are skipped."""
+    """Return a partition's pack, or None if its scenario is no longer known, so that checks that need it are skipped."""
     try:
         return _load_pack(inputs, inputs.given.get("scenario_versions", {}))
     except ConfigError:

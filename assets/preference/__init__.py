@@ -1,1 +1,1 @@
-"""Scores from votes on responses of any family: what Dagster runs."""
+"""Dagster definitions of scores from votes on responses of any family."""

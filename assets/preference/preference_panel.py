@@ -1,4 +1,4 @@
-"""The section `preference` of this installation's panel: which votes count, and how."""
+"""The section `preference` of this installation's panel: how votes are selected and counted."""
 
 from assets.stage.panel_drift import load_panel_section
 from dtef_pipeline.preference.vote_fit import VoteSettings, load_vote_settings
@@ -6,5 +6,5 @@ from resources.settings import Settings
 
 
 def vote_settings(settings: Settings) -> VoteSettings:
-    """The section; its defaults where there is none. Raises ConfigError when it has a fault."""
+    """Return the section or its defaults. Raises ConfigError if it has a fault."""
     return load_panel_section(settings, load_vote_settings) or VoteSettings()

@@ -76,12 +76,12 @@ _SHOWN_SCORES = (
 
 @dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="5"), **PREFERENCE_GROUP})
 def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
-    """Whose responses reviewers prefer: one row per family, partition, kind of reviewers, judge and player, with a 95 % interval by whole
-    reviewers and prompts.
+    """Whose responses reviewers prefer: one row per family, partition, kind of reviewers, judge and player.
 
-    Made of the votes in the response store that nobody voided; the panel's section `preference` says which count, and how. People's votes are
-    one fit, and those of each model that judges another. A player without a finite score or without an interval has the reason. Beside a
-    player's score stands `persona_results`, `qa_board` or another board of its family: `dtef preference board --metric '*'` shows both.
+    The 95 % intervals are by whole reviewers and prompts. Computed from the votes in the response store that are not voided, as selected by
+    the panel's section `preference`. People's votes are one fit, and those of each judge another. A player without a finite score or
+    interval has the reason. `dtef preference board --metric '*'` compares scores with `persona_results`, `qa_board` or another board of the
+    family.
     """
     votes = read_all_votes(store)
     how = vote_settings(store.settings)
@@ -126,8 +126,10 @@ def preference_shares_are_whole(store: Store) -> dg.AssetCheckResult:
 
 @asset_check(asset=preference_scores)
 def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
-    """Surprising votes: on two texts that differ, as reviewers read them, only in case and white space. Such pairs are neither made nor served.
-    They were imported, or voted on before a name that was the only difference was known and hidden."""
+    """Votes on two texts that differ, as reviewers read them, only in case and white space.
+
+    Such pairs are neither made nor served: the votes were imported, or cast before the only difference, a name, was known and hidden.
+    """
     with VoteStore(store.responses_url or store.settings.responses_url) as votes:
         n_votes, offenders = find_equal_text_votes(votes)
     return verdict(offenders, n_checked=n_votes, severity=dg.AssetCheckSeverity.WARN)
@@ -135,7 +137,7 @@ def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
 
 @asset_check(asset=preference_scores)
 def votes_are_free_of_leaks(store: Store) -> dg.AssetCheckResult:
-    """Votes on pairs whose texts contain a name, which may still tell who wrote them: by two players, where scores count such votes."""
+    """Votes on pairs whose texts contain a name, which may reveal the author, counted by pair of players."""
     votes = read_all_votes(store)
     risks = Counter((vote.family, *sorted((vote.left, vote.right))) for vote in votes if vote.leak_risk)
     offenders = [f"{' '.join(key)}: {format_count(count, 'vote')}" for key, count in sorted(risks.items())]

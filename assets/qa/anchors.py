@@ -1,4 +1,4 @@
-"""The asset `qa_anchors`: shows the judge stored answers again."""
+"""The asset `qa_anchors`: repeats judgements of stored answers."""
 
 from typing import Any
 

@@ -69,9 +69,9 @@ class LookUpCache:
         return StoredLookUps({text: _choose_last_success(rows[_hash_lookup(text, k, where)]) for text in texts})
 
     def list_expected(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> StoredLookUps:
-        """Return what `fetch_missing` would return without a request: nothing if the present server has no result yet, or failed.
+        """Return the results of `fetch_missing` without requests: none if the present server has no result yet, or failed.
 
-        Without a server it returns what `find_cached` does. Raises ConfigError for an invalid address.
+        Without a server it equals `find_cached`. Raises ConfigError for an invalid address.
         """
         if settings.socioscope_url is None:
             return self.find_cached(texts, k, where)
@@ -83,7 +83,7 @@ class LookUpCache:
         )
 
     def fetch_missing(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> StoredLookUps:
-        """Return what `find_cached` does, after requesting missing results from the server.
+        """Return the results of `find_cached`, after requesting missing ones from the server.
 
         Raises ConfigError as `open_retrieval_server`.
         """

@@ -265,7 +265,7 @@ QA_PROMPTS_STAGE = Stage(
 
 
 def resolve_run_arbiter(models: Models, settings: QaSettings) -> Arbiter | None:
-    """Return the judge; None: judging is off. Raises ConfigError for a model that cannot judge."""
+    """Return the judge, or None if judging is off. Raises ConfigError for an unsuitable model."""
     source = Path(settings.judges) if settings.judges else find_shipped("judges.yaml")
     rate, daily = settings.sample_rate, settings.daily_budget
     return choose_arbiter(source, models, judge=settings.judge, sample_rate=rate, daily_budget=daily)

@@ -67,7 +67,7 @@ def rubric_anchors(context: dg.AssetExecutionContext, settings: RubricSettings, 
 
 
 def _fill_rubric_anchors(store: Store, settings: RubricSettings) -> pa.Table:
-    """The anchors, with new ones added if there are fewer than requested. Raises WarehouseError if there are none."""
+    """Return the anchors, adding new ones up to the requested number. Raises WarehouseError if there are none."""
     house, most = store.warehouse, settings.anchors or USUAL_ANCHORS
     anchors = house.read_or_empty("rubric_anchor_items")
     if len(anchors) < most and house.values("rubric_scores", "blueprint"):
@@ -82,7 +82,7 @@ def _fill_rubric_anchors(store: Store, settings: RubricSettings) -> pa.Table:
 
 
 def _resolve_judges(store: Store, settings: RubricSettings, blueprints: Sequence[str]) -> dict[str, tuple[JudgeConfig, ...]]:
-    """Judges by blueprint: those of the command, else those that its file names, else the default ones."""
+    """Return the judges by blueprint: of the settings, else of its file, else the default ones."""
     heads = store.warehouse.read_or_empty("rubric_blueprints", columns=["blueprint", "judges"]).to_pylist()
     named = {row["blueprint"]: row["judges"] for row in heads}
     models = load_store_models(store)

@@ -34,7 +34,7 @@ _TROUBLES_TOLD = 3
 
 @dataclass(frozen=True, slots=True)
 class FileObservation:
-    """The state of one file, which is kept in the sensor's cursor."""
+    """The state of one file, stored in the sensor's cursor."""
 
     stamp: str
     """Hash of its size and time of change, and of those of the model collections."""
@@ -59,7 +59,7 @@ class BlueprintFolder:
         self._stamps: dict[str, str] = {}
 
     def requests(self) -> list[dg.RunRequest]:
-        """The run of all blueprints that are new or have changed; empty if there are none."""
+        """Return the run of all new or changed blueprints; empty if there are none."""
         collections = compute_fingerprint(self._models_dir) if self._models_dir else ""
         owners: dict[str, str] = {}
         new_files: list[RubricFile] = []
@@ -77,7 +77,7 @@ class BlueprintFolder:
 
     @property
     def reason(self) -> str:
-        """Why there is nothing to run."""
+        """The reason why there is nothing to run."""
         waiting = [name for name, observation in self.now.items() if not observation.done and not observation.trouble]
         broken = [observation.trouble for observation in self.now.values() if observation.trouble]
         arriving = f"; waiting until it stops changing: {list_first_names(waiting, _BLUEPRINTS_NAMED)}" if waiting else ""
@@ -91,7 +91,7 @@ class BlueprintFolder:
                 yield file
 
     def _check_file(self, file: Path, name: str, collections: str, owner: str) -> RubricFile | None:
-        """Check one file; returns it if it is unchanged since the last tick, can be run and has to be added."""
+        """Return the file if it is unchanged since the last tick, can be run and must be added."""
         before = self._before.get(name)
         try:
             stamp = digest(compute_fingerprint(file), collections)
@@ -126,7 +126,7 @@ class BlueprintFolder:
         return rubric_file
 
     def _record_result(self, name: str, observation: FileObservation) -> None:
-        """Keep the state; log its trouble as an error if it is new."""
+        """Store the state, and log its trouble as an error if it is new."""
         before = self._before.get(name)
         if before is None or before.trouble != observation.trouble:
             self._context.log.error(observation.trouble)
@@ -141,7 +141,7 @@ class BlueprintFolder:
             )
 
     def _add_changed(self, files: list[RubricFile]) -> list[RubricFile]:
-        """Add the files; returns those that are new or have changed."""
+        """Add the files, and return those that are new or have changed."""
         if not files:
             return []
         result = add_noted(self._context.instance, self._store.warehouse, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, files)
@@ -149,7 +149,7 @@ class BlueprintFolder:
         return [file for file in files if file.blueprint in blueprints]
 
     def _request(self, files: list[RubricFile]) -> dg.RunRequest:
-        """One run of all new files; its key is that of these files, so a repeated request does not start a second run."""
+        """Return one run of all new files. Its key depends on these files, so a repeated request starts no second run."""
         keys = [file.blueprint for file in files]
         self._context.log.info(f"new or changed: {', '.join(keys)}")
         return dg.RunRequest(
@@ -170,7 +170,7 @@ class BlueprintFolder:
     "not stop the others. Deleting a file deletes no result. Off by default.",
 )
 def new_blueprint(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
-    """Watches the folder DTEF_BLUEPRINTS. Its subfolder `models` contains the model collections that blueprints may name."""
+    """Watch the folder DTEF_BLUEPRINTS. Its subfolder `models` contains the model collections that blueprints may name."""
     folder = Settings.read_environment().blueprints
     if folder is None or not folder.is_dir():
         named = "the folder is not set" if folder is None else f"the folder {folder} does not exist"

@@ -32,7 +32,7 @@ rubric_files = build_file_source(
 
 
 def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
-    """The current contents of the file. Raises DtefError, in one line, if it has errors and its broken parts may not be left out."""
+    """Return the file's contents. Raises DtefError, in one line, if it has errors and its broken parts may not be left out."""
     path = Path(file.path)
     if file.is_gone:
         raise DtefError(
@@ -50,7 +50,7 @@ def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
 
 
 def _format_first_error(path: Path, errors: Sequence[BlueprintFinding]) -> str:
-    """`safety/a.yml:12: prompt 3 should[0]: bad-point: ... (and 2 more errors)`"""
+    """Return `safety/a.yml:12: prompt 3 should[0]: bad-point: ... (and 2 more errors)`."""
     first = errors[0]
     line = f":{first.line}" if first.line else ""
     place = f" {first.place}:" if first.place and not first.place.startswith("line ") else ""

@@ -19,7 +19,7 @@ from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 
 
 def plan_rubrics(context: dg.ScheduleEvaluationContext, store: Store, panel: RubricSettings) -> NightPlan:
-    """The run from the responses on. It leaves out and names blueprints that were added but never materialized."""
+    """Plan the stages from the responses on, leaving out and naming blueprints that were never materialized."""
     blueprints = list_partitions(context.instance, RUBRIC_SPACE)
     selection = select_panel_blueprints(panel, blueprints)
     stored_keys = set(store.warehouse.values("rubric_blueprints", "blueprint"))
@@ -28,7 +28,7 @@ def plan_rubrics(context: dg.ScheduleEvaluationContext, store: Store, panel: Rub
 
 
 def _config(context: dg.ScheduleEvaluationContext, settings: RubricSettings, store: Store) -> dict[str, dict[str, Any]]:
-    """Configuration by stage. Anchors are chosen among scored responses, so the first night has none."""
+    """Return the configuration by stage. Anchors are scored responses, so the first night has none."""
     first = [] if settings.extract_points else ["rubric_blueprints"]
     stages = {name: names for name, names in RUBRIC_STAGE_SETTINGS.items() if name not in first}
     if settings.anchors and store.warehouse.values("rubric_scores", "blueprint"):

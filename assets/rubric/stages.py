@@ -47,7 +47,7 @@ SCORED_POINTS = 0.9
 
 
 def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Tables:
-    """The tables of a blueprint's file; with `extract_points`, the requests to an analyst for the key points of its ideal answers."""
+    """Return the tables of a blueprint's file; with `extract_points`, plan requests for the key points of its ideal answers."""
     file = BLUEPRINT_NOTES.read(inputs.outside.warehouse, inputs.key)
     if file is None:
         raise DtefError(f"{inputs.key}: its file is unknown; add it with `dtef rubric add PATH`")
@@ -132,7 +132,7 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
 
 
 def embed_texts(inputs: Inputs, settings: RubricSettings) -> Tables:
-    """The stored vectors, and new ones for texts without a vector. Raises GatewayError if no text can be embedded."""
+    """Return the stored vectors, and new ones for other texts. Raises GatewayError if no text can be embedded."""
     spec = choose_embedder(settings.embedder, inputs.models)
     embedder = identify_embedder(spec)
     every = spec.is_local if settings.every_prompt is None else settings.every_prompt
@@ -170,7 +170,7 @@ RUBRIC_EMBEDDINGS_STAGE = Stage(
 
 
 def score_points(inputs: Inputs, settings: RubricSettings) -> Tables:
-    """How far each criterion is met by each response."""
+    """Score how far each response meets each criterion."""
     prepare = inputs.enter("functions", lambda: evaluating(prepare_function))
     responses, criteria = inputs.read("rubric_responses"), inputs.read("rubric_criteria")
     judgements = inputs.rows("rubric_judgements")

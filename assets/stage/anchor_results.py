@@ -1,4 +1,4 @@
-"""What the assets that watch judges on stored answers have in common: what they keep of a snapshot, and say of it."""
+"""Shared parts of the assets of anchors: storage and result of a snapshot."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from assets.stage.resources import Store
 
 
 def store_anchor_rows(store: Store, table: str, rows: pa.Table, snapshot: str) -> None:
-    """Write what judges said of the anchors in a snapshot."""
+    """Write the judgements of the anchors in a snapshot."""
     store.warehouse.write(table, rows, snapshot=snapshot)
     store.warehouse.refresh_database()
 
@@ -24,7 +24,7 @@ def build_anchor_result(
     anchors: int,
     shifts: pa.Table,
 ) -> dg.MaterializeResult[Any]:
-    """What such an asset returns. `shifts`: the verdict on each judge."""
+    """Return the result of such an asset. `shifts`: the verdict on each judge."""
     if SNAPSHOT_TAG not in context.run.tags:
         context.instance.add_run_tags(context.run.run_id, {SNAPSHOT_TAG: snapshot})
     reasons = {row["values"] or "judged": row["counts"] for row in pc.value_counts(rows["reason"]).to_pylist()}

@@ -1,4 +1,4 @@
-"""The sensor of a family that keeps its roll-ups as new as the partitions they are made of, whatever made those."""
+"""The sensor of a family that keeps its roll-ups as new as the partitions they read."""
 
 import json
 import time
@@ -23,7 +23,7 @@ _TO_END = [
 
 
 class _Cursor(NamedTuple):
-    """What the sensor keeps between its ticks."""
+    """The state of the sensor between ticks."""
 
     requested: int = 0
     """The newest materialization for which roll-ups were requested last: its id in the event log."""
@@ -40,7 +40,7 @@ class _Cursor(NamedTuple):
 
 
 class _Boards(NamedTuple):
-    """The roll-ups of a family and the assets outside of it that they are made of."""
+    """The roll-ups of a family and the other assets that they read."""
 
     inputs: Mapping[dg.AssetKey, Set[dg.AssetKey]]
     """By roll-up, the assets that it is made of, also by way of other roll-ups."""
@@ -59,7 +59,7 @@ class _Boards(NamedTuple):
         return set().union(*self.inputs.values())
 
     def stale_boards(self, instance: dg.DagsterInstance) -> dict[dg.AssetKey, int]:
-        """By roll-up that is older than what it is made of: the newest materialization of that, by its id in the event log."""
+        """Return the newest input of each outdated roll-up, as a materialization's id in the event log."""
         records = instance.get_asset_records([*self.all_inputs, *self.inputs])
         event = {item.asset_entry.asset_key: last for item in records if (last := item.asset_entry.last_materialization_record)}
         newest = {key: max((event[dep].storage_id for dep in of if dep in event), default=0) for key, of in self.inputs.items()}
@@ -73,19 +73,18 @@ class _Boards(NamedTuple):
 
 
 def _read_input_position(run: dg.DagsterRun | None) -> int:
-    """The last event there was when the run began to read. 0: nothing is known of that."""
+    """Return the last event when the run began to read, or 0 if unknown."""
     return int(run.tags.get(READ_AFTER_TAG, "0")) if run else 0
 
 
 def boards_after_run(
     name: str, roll_ups: Sequence[dg.AssetsDefinition], job: Any, scores: dg.AssetKey, description: str
 ) -> dg.SensorDefinition:
-    """The sensor `name`, which has `job` make those of the `roll_ups` that are older than what they are made of.
+    """Return the sensor `name`, which runs `job` for those of the `roll_ups` that are older than their inputs.
 
-    It looks at the state there is, not at how it came about: a partition that a command, a job, a backfill or a click made, in a run that
-    succeeded or failed in part, makes the roll-ups older all the same, and so does one that lands while they are being made. They wait while
-    runs are about to make more, but no longer than LONGEST_PATIENCE_S. Roll-ups that were requested and failed are requested again when there is
-    something newer. `scores`: without it there is nothing to show.
+    It depends only on the current state: any new partition makes the roll-ups outdated, whether from a command, job, backfill or click, in
+    a run that succeeded or failed in part, even during a roll-up. Roll-ups wait for runs that will produce more, at most
+    LONGEST_PATIENCE_S. Failed roll-ups are requested again when an input is newer. `scores`: without it there is nothing to show.
     """
     boards = _Boards.of(roll_ups)
 
@@ -120,7 +119,7 @@ def _skip(why: str, cursor: _Cursor) -> dg.SensorResult:
 
 
 def _find_blocking_runs(instance: dg.DagsterInstance, boards: _Boards, job: str) -> tuple[list[str], str]:
-    """The runs that are to make roll-ups, and why to wait for others that make what the roll-ups read; empty: there are none."""
+    """Return the runs that will make roll-ups, and why to wait for others that make their inputs; empty if there are none."""
     rolling, feeding = list[str](), ""
     for record in instance.get_run_records(dg.RunsFilter(statuses=_TO_END)):
         run = record.dagster_run
@@ -138,14 +137,13 @@ def _find_blocking_runs(instance: dg.DagsterInstance, boards: _Boards, job: str)
 
 
 def _list_run_assets(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Set[dg.AssetKey]:
-    """The assets that a run is to make."""
     if run.asset_selection is not None:
         return run.asset_selection
     return instance.get_asset_keys_for_run(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
 
 
 def _is_lost(record: dg.RunRecord) -> bool:
-    """Whether a run will never end: the process that was to carry it on was killed."""
+    """Return whether a run will never end, because its process was killed."""
     process = process_of(record.dagster_run)
     if process is not None and process.is_dead():
         return True
@@ -154,7 +152,7 @@ def _is_lost(record: dg.RunRecord) -> bool:
 
 
 def _find_blocking_command(instance: dg.DagsterInstance, boards: _Boards) -> str:
-    """Why to wait for a command that made some of the inputs last, and makes its own roll-ups before it ends. Empty: there is none."""
+    """Return why to wait for a command that made the latest inputs, and makes its own roll-ups before it ends; empty if there is none."""
     records = instance.get_asset_records([*boards.all_inputs])
     latest = (record.asset_entry.last_materialization_record for record in records)
     for run_id in {event.run_id for event in latest if event}:

@@ -1,4 +1,4 @@
-"""What becomes of the requests that one stage makes: counted by request, so that what is asked for again counts once."""
+"""The outcomes of a stage's requests, each counted once, even if repeated."""
 
 import re
 from collections import Counter
@@ -13,29 +13,29 @@ _SENT_NO_MORE = re.compile(r"^not asked(?: again)?: ")
 
 
 class CallsOfStage:
-    """Over all blocks in which a stage asks, each of them in one call of the gateway or several."""
+    """The calls of all blocks of a stage, each with one or several gateway calls."""
 
     def __init__(self, tell: Callable[[CallCounts, int], None], tell_end: Callable[[StageCalls], None]) -> None:
-        """`tell`: takes what is settled so far, and how many requests are expected; `tell_end`: what became of all, at the end of each block."""
+        """`tell`: takes the counts so far and the number of expected requests; `tell_end`: takes all outcomes, at the end of each block."""
         self._tell, self._tell_end = tell, tell_end
         self._settled: dict[str, Failure | None] = {}
         self._before = CallCounts(0, 0, 0)
         self._expected = 0
 
     def begin(self, expected: int) -> None:
-        """A further block begins, in which so many requests are expected."""
+        """Begin another block with `expected` requests."""
         self._expected = max(self._expected, self._before.asked + expected)
 
     def settle(self, keys: Iterable[str], failures: Mapping[str, Failure]) -> None:
-        """These requests are settled: of one that is settled again, the last word holds."""
+        """Record these requests as settled. The latest outcome of a request counts."""
         self._settled.update((key, failures.get(key)) for key in keys)
 
     def call_done(self) -> None:
-        """The gateway has returned: what was settled so far comes on top of what it counts the next time."""
+        """Record that the gateway has returned, so that its counts are added to those of its next call."""
         self._before = self.so_far.counts
 
     def update_progress(self, models: Sequence[ModelProgress]) -> None:
-        """How far the present call of the gateway is."""
+        """Report the progress of the current gateway call."""
         self._expected = max(self._expected, self._before.asked + sum(model.total for model in models))
         before = self._before
         n_answered = before.answered + sum(model.replayed + model.done for model in models)
@@ -43,12 +43,12 @@ class CallsOfStage:
         self._tell(CallCounts(n_answered, n_failed, before.skipped + sum(model.stopped for model in models)), self._expected)
 
     def end(self) -> None:
-        """The block has ended."""
+        """End the block."""
         self._tell_end(self.so_far)
 
     @property
     def so_far(self) -> StageCalls:
-        """What became of all requests that are settled, with the most frequent reasons."""
+        """The outcomes of all settled requests, with the most frequent reasons."""
         failures = [failure for failure in self._settled.values() if failure is not None]
         messages = [failure.message for failure in failures if failure.status != "budget"]
         skips = [failure.message.partition(LAST_ERROR) for failure in failures if failure.status == "budget"]
@@ -61,7 +61,7 @@ class CallsOfStage:
 
 
 def _find_most_frequent(messages: Sequence[str]) -> str | None:
-    """Without the words that a request was not sent any more: why it was not is what follows them. Of how many, where there are others."""
+    """Return the most frequent message, without the phrase that a request was not sent; with its number if there are others."""
     counts = Counter(_SENT_NO_MORE.sub("", message) for message in messages).most_common(1)
     if not counts:
         return None

@@ -1,4 +1,4 @@
-"""What the asset checks share: they look at every partition there is, and report offenders alike."""
+"""Shared parts of the asset checks: they cover every partition, and report offenders alike."""
 
 from collections.abc import Callable, Iterator, Sequence
 from inspect import cleandoc
@@ -18,7 +18,7 @@ Check = Callable[..., dg.AssetCheckResult]
 def asset_check(
     asset: dg.AssetsDefinition | dg.AssetKey, *, blocking: bool = False, name: str = ""
 ) -> Callable[[Check], dg.AssetChecksDefinition]:
-    """As `dg.asset_check`, whose step has the name of the check; Dagster's has that of the asset before it: `scores_scores_unique`."""
+    """Return `dg.asset_check` with the check's name for its step, instead of Dagster's prefix with the asset: `scores_scores_unique`."""
 
     def define(function: Check) -> dg.AssetChecksDefinition:
         check = name or function.__name__
@@ -33,9 +33,9 @@ Offender = tuple[str, str]
 
 
 def read_keys(store: Store, table: str, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
-    """(key, rows) of every partition there is, whatever the run is about; all snapshots together, less what cannot be read.
+    """Yield (key, rows) of every partition, regardless of the run; all snapshots together, without unreadable files.
 
-    A check has one state for its asset. Were it of the run's partitions alone, a good one that is made later would hide one that is broken.
+    A check has one state for its asset. If it covered only the run's partitions, a later good one would hide a broken one.
     """
     space = TABLES[table].space
     assert space is not None, f"{table} is not kept by partition"
@@ -58,10 +58,10 @@ def partition_verdict(
     n_checked: int,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
 ) -> dg.AssetCheckResult:
-    """The result of a check that looked at every partition: it fails for any, and holds up the run for the run's own alone.
+    """Return the result of a check of every partition: any offender fails it, but only the run's own partitions block the run.
 
-    A file of the check's table that was skipped is an offender too, since nobody knows what is in it. It holds up no run: what the run itself
-    made can be read.
+    A skipped file of the check's table is also an offender, since its content is unknown. It does not block: the run's own files are
+    readable.
     """
     partitioned = context.has_partition_key or context.has_partition_key_range
     run_keys = set(select_partitions(context)) - read_failed_partitions(context) if partitioned else set()
@@ -86,7 +86,7 @@ def _list_skipped_offenders(context: dg.AssetCheckExecutionContext) -> Iterator[
 def verdict(
     offenders: Sequence[str], *, n_checked: int, severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
 ) -> dg.AssetCheckResult:
-    """A check's result: counts and the first offenders."""
+    """Return a check's result: counts and the first offenders."""
     return dg.AssetCheckResult(
         passed=not offenders,
         severity=severity,

@@ -1,8 +1,8 @@
-"""What is used of Dagster beyond its public interface, in one place: each name with why it is needed and what could replace it.
+"""All private names of Dagster that are used, in one place: each with the reason and a possible replacement.
 
-Nothing else in the project imports `dagster._*`, but `resources/dagster_storage.py` and `resources/dagster_postgres_storage.py`, which are
-storages of Dagster and say so themselves. `pyproject.toml` bounds Dagster to the minor release that these names were tried with. Before the
-bound is raised: `tests/assets/stage/test_dagster_internals.py` says which names have changed, and the line here what they are needed for.
+Nothing else in the project imports `dagster._*`, except `resources/dagster_storage.py` and `resources/dagster_postgres_storage.py`, which
+are Dagster storages. `pyproject.toml` limits Dagster to the minor release for which these names were checked. Before raising the limit, run
+`tests/assets/stage/test_dagster_internals.py`, which reports changed names; the comments here give their use.
 """
 
 import subprocess
@@ -150,7 +150,7 @@ OWN_LINES = (
 
 
 def get_step(context: dg.AssetExecutionContext) -> Any:
-    """The step behind an asset's context: what events are logged for, and what knows the versions of the step's inputs.
+    """Return the step behind an asset's context, which logs events and knows the versions of its inputs.
 
     Replaced by: a public way to log events of a step, and to read the version of an input.
     """
@@ -158,21 +158,21 @@ def get_step(context: dg.AssetExecutionContext) -> Any:
 
 
 def log_step_failure(context: dg.AssetExecutionContext, message: str, metadata: Mapping[str, dg.MetadataValue[Any]]) -> None:
-    """Log that the step failed, without ending it: the run goes on, and a re-execution "from failure" begins with this step."""
+    """Log that the step failed, without ending it: the run continues, and a re-execution "from failure" begins with this step."""
     description = UserFailureData("partitions failed", message, metadata)  # type: ignore[no-untyped-call]
     failure = StepFailureData(None, description, ErrorSource.USER_CODE_ERROR)  # type: ignore[no-untyped-call]
     dg.DagsterEvent.step_failure_event(get_step(context), failure, message)
 
 
 def log_run_event(context: dg.AssetExecutionContext, message: str, data: Mapping[str, Any]) -> None:
-    """Log an event of the run with this data, which `read_event_data` reads."""
+    """Log an event of the run with this data, for `read_event_data`."""
     metadata = EngineEventData(metadata={_TOLD_DATA: dg.MetadataValue.json(dict(data))})
     step = context.op_execution_context.get_step_execution_context().step.key
     context.instance.report_engine_event(message, context.run, metadata, step_key=step)
 
 
 def read_event_data(event: dg.DagsterEvent) -> Mapping[str, Any] | None:
-    """The data that `log_run_event` wrote to an event; None: another kind of event."""
+    """Return the data that `log_run_event` wrote to an event, or None for other events."""
     data = event.event_specific_data
     event_note = data.metadata.get(_TOLD_DATA) if isinstance(data, EngineEventData) else None
     return cast(Mapping[str, Any], event_note.value) if isinstance(event_note, dg.JsonMetadataValue) else None
@@ -180,10 +180,10 @@ def read_event_data(event: dg.DagsterEvent) -> Mapping[str, Any] | None:
 
 @contextmanager
 def use_code_location(instance: dg.DagsterInstance, job: str, workspace: Path) -> Iterator[None]:
-    """Runs of the job that this process makes meanwhile belong to the first code location of the workspace file.
+    """Assign runs of the job that this process creates meanwhile to the first code location of the workspace file.
 
-    Without one the UI lists a run under *Runs* alone, not in the timeline of its first page, and cannot execute it again.
-    `execute_in_process` makes its run by this method of the instance, and takes no code location.
+    Without one the UI lists a run only under *Runs*, not in the timeline of its first page, and cannot re-execute it. `execute_in_process`
+    creates its run by this method of the instance, and has no code location argument.
     """
     location, *_ = location_origins_from_yaml_paths([str(workspace)])
     origin = RemoteRepositoryOrigin(location, "__repository__").get_job_origin(job)
@@ -197,7 +197,7 @@ def use_code_location(instance: dg.DagsterInstance, job: str, workspace: Path) -
 
 @contextmanager
 def filter_storage_messages() -> Iterator[None]:
-    """What Dagster writes to stderr about events that it cannot store is not shown: it tries again, or raises the error, which is reported.
+    """Hide what Dagster writes to stderr about events that it cannot store: it retries, or raises the error, which is reported.
 
     Replaced by: a setting of Dagster that sends these lines to its log.
     """
@@ -207,10 +207,10 @@ def filter_storage_messages() -> Iterator[None]:
 
 @contextmanager
 def shield_output_mirrors() -> Iterator[None]:
-    """What shows a step's output in the terminal does not hear a Ctrl-C: one traceback for each followed that of the command.
+    """Shield the processes that show a step's output in the terminal from Ctrl-C: each would print a traceback after the command's.
 
-    Dagster starts `tail` and a watcher for either stream. Both end with the step, or when this process is gone. Replaced by: a Dagster that
-    starts them apart.
+    Dagster starts `tail` and a watcher for each stream. Both end with the step, or with this process. Replaced by: a Dagster that starts
+    them in another session.
     """
     original = vars(compute_logs)["subprocess"]
     apart = SimpleNamespace(Popen=partial(subprocess.Popen, start_new_session=True))
@@ -222,7 +222,7 @@ def shield_output_mirrors() -> Iterator[None]:
 
 
 class _FilteredStream:
-    """A stream that passes on everything else."""
+    """A stream that drops OWN_LINES and passes on all else."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -235,9 +235,9 @@ class _FilteredStream:
 
 
 def watch_steps(instance: dg.DagsterInstance, run_id: str, on_step: Callable[[str], None]) -> None:
-    """Have `on_step` called with the key of each step of the run when it starts, in the process that executes the run.
+    """Call `on_step` with the key of each step of the run when it starts, in the process that executes the run.
 
-    Replaced by: a public way to watch the events of a run that `execute_in_process` makes.
+    Replaced by: a public way to watch the events of a run that `execute_in_process` creates.
     """
 
     def event_note(entry: dg.EventLogEntry) -> None:
@@ -249,7 +249,7 @@ def watch_steps(instance: dg.DagsterInstance, run_id: str, on_step: Callable[[st
 
 
 def sensor_cursor(instance: dg.DagsterInstance, name: str) -> str | None:
-    """The cursor that the sensor of this name wrote last; None before its first tick."""
+    """Return the last cursor of the sensor of this name, or None before its first tick."""
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
     data = [state.instigator_data for state in states if state.instigator_name == name]
     cursors = [item.cursor for item in data if isinstance(item, SensorInstigatorData)]
@@ -262,19 +262,19 @@ class _NotBlocking(dg.AssetCheckResult):
 
 
 def make_nonblocking(result: dg.AssetCheckResult) -> dg.AssetCheckResult:
-    """The same result, which does not hold up the run. Replaced by: a public `AssetCheckResult(blocking=False)`."""
+    """Return the same result, which does not block the run. Replaced by: a public `AssetCheckResult(blocking=False)`."""
     return _NotBlocking(
         passed=result.passed, severity=result.severity, metadata=result.metadata, description=result.description
     )
 
 
 def list_backfills(instance: dg.DagsterInstance) -> list[PartitionBackfill]:
-    """The backfills that have not ended. Replaced by: a public `DagsterInstance.get_backfills`."""
+    """Return the backfills that have not ended. Replaced by: a public `DagsterInstance.get_backfills`."""
     return list(instance.get_backfills(status=BulkActionStatus.REQUESTED))
 
 
 class SensorLook(NamedTuple):
-    """What the storage of Dagster tells of a sensor."""
+    """The state of a sensor in Dagster's storage."""
 
     is_stopped: bool = False
     ticked_at: float | None = None
@@ -284,7 +284,7 @@ class SensorLook(NamedTuple):
 
 
 def read_sensor_state(instance: dg.DagsterInstance, name: str) -> SensorLook:
-    """The sensor of this name. One that other code locations had as well: where it was last at work."""
+    """Return the state of the sensor of this name; if several code locations had it, of the most recently active one."""
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
     newest = max((state for state in states if state.instigator_name == name), key=_find_last_tick, default=None)
     if newest is None:
@@ -304,7 +304,7 @@ def _find_last_tick(state: InstigatorState) -> float:
 
 
 def is_server_up(host: str, port: int) -> bool:
-    """Whether a code server answers at this address. Replaced by: a public health check of code locations."""
+    """Return whether a code server answers at this address. Replaced by: a public health check of code locations."""
     # Loads gRPC, which only the run launcher needs.
     from dagster._grpc.client import DagsterGrpcClient
 
@@ -316,7 +316,7 @@ def is_server_up(host: str, port: int) -> bool:
 
 
 def read_storage_settings(home: Path) -> Mapping[str, Any]:
-    """What the `dagster.yaml` of a folder says to its storage. All of the file is checked, and nothing is opened or made.
+    """Return the storage settings in the `dagster.yaml` of a folder. The whole file is checked, and nothing is opened or created.
 
     Raises the error with which Dagster would not start.
     """
@@ -334,12 +334,12 @@ def read_storage_settings(home: Path) -> Mapping[str, Any]:
 
 
 def load_run_launcher(home: Path) -> Any:
-    """The run launcher that the `dagster.yaml` of a folder names. No storage is opened. Replaced by: as `InstanceRef` above."""
+    """Return the run launcher named in the `dagster.yaml` of a folder. No storage is opened. Replaced by: as `InstanceRef` above."""
     return InstanceRef.from_dir(str(home)).run_launcher
 
 
 def build_web_server_command(guard: Callable[[Any, str], Any]) -> click.Command:
-    """`dagster-webserver`, which serves `guard(application, host it is bound to)`. Replaced by: a setting that adds middleware to the server."""
+    """Return `dagster-webserver`, serving `guard(application, bound host)`. Replaced by: a setting that adds middleware to the server."""
     # Loads the server, which nothing else needs.
     from dagster_webserver import cli
 
@@ -355,7 +355,7 @@ def build_web_server_command(guard: Callable[[Any, str], Any]) -> click.Command:
 
 
 def dev_command(web_server: str) -> click.Command:
-    """`dagster dev`, which starts the module `web_server` in place of Dagster's. Replaced by: a setting that names the web server."""
+    """Return `dagster dev`, which starts the module `web_server` instead of Dagster's. Replaced by: a setting for the web server."""
     from dagster._cli import dev
 
     start = vars(dev)["open_ipc_subprocess"]

@@ -24,13 +24,13 @@ from dtef_pipeline.drift.verdict_text import (
 
 
 def count_verdicts(rows: pa.Table) -> dict[str, int]:
-    """How many series have each verdict, as metadata."""
+    """Return how many series have each verdict, as metadata."""
     counts = Counter(rows["verdict"].to_pylist())
     return {name: counts[verdict] for name, verdict in (("drift", "drift"), ("watch", "watch"), ("not_compared", None))}
 
 
 def build_drift_result(rows: pa.Table, n_checked: int, severity: Severity, subject: Subject) -> dg.AssetCheckResult:
-    """A check's result over rows with verdicts, of `n_checked` series in all: as loud as the worst of them, which stands first."""
+    """Return a check's result over rows with verdicts, of `n_checked` series. Its severity is that of the worst, which comes first."""
     series = rows.filter(pc.field("verdict").isin(["watch", "drift"]) | pc.field("night_first_snapshot").is_valid()).to_pylist()
     series.sort(key=sort_key_of_verdict)
     levels = {getattr(severity, word) for row in series for word in (row["verdict"], row["night_verdict"]) if word in NEWS}
@@ -65,5 +65,5 @@ def describe_verdict(row: Mapping[str, Any], series: str) -> str:
 
 
 def read_drift(store: Store, family: str) -> pa.Table:
-    """The verdicts on a family's models."""
+    """Return the verdicts on a family's models."""
     return store.warehouse.read("drift", family=family)

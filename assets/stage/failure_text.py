@@ -1,4 +1,4 @@
-"""Why a run failed, in words: of each partition, or of a whole stage."""
+"""Why a run failed, in words: for each partition, or for a whole stage."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from resources.failures import describe_error, format_one_line, parse_error_chai
 
 
 def parse_partition_failures(failure: Any) -> Mapping[str, str] | None:
-    """Why each partition failed, by key; None: the failure of a step is none of single partitions."""
+    """Return why each partition failed, by key, or None if a step failed as a whole."""
     failure_metadata = failure.user_failure_data.metadata.get(FAILED_BECAUSE) if failure.user_failure_data else None
     return (
         failure_metadata.value
@@ -21,7 +21,7 @@ def parse_partition_failures(failure: Any) -> Mapping[str, str] | None:
 
 
 def describe_stage_failure(failure: Any, run: dg.DagsterRun, home: str) -> str:
-    """Of an error that is none of a single partition. `home`: the folder of Dagster's storage."""
+    """Describe the failure of a whole stage. `home`: the folder of Dagster's storage."""
     if failure.user_failure_data and failure.user_failure_data.description:
         return str(failure.user_failure_data.description)
     chain = list(parse_error_chain(failure.error))

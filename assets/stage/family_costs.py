@@ -1,4 +1,4 @@
-"""The roll-up of a family that says what its models cost: defined once, for every family."""
+"""The roll-up of a family's model costs, defined once for every family."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ _SHOWN_COSTS = (
 
 
 def build_costs_asset(family: Family, deps: Sequence[str], command: str = "", group: str | None = None) -> dg.AssetsDefinition:
-    """The asset `FAMILY_costs`. `deps`: the stages that ask models; `command`: what runs them; `group`: null, the family's name."""
+    """Return the asset `FAMILY_costs`. `deps`: the stages that call models; `command`: runs them; `group`: by default the family's name."""
     name, reads = family.name, [source.table for source in family.calls.tables]
 
     @dg.asset(

@@ -1,4 +1,4 @@
-"""The roll-up of a family that says whether its models drift, and the checks of its verdicts: defined once, for every family."""
+"""The roll-up of a family's drift, and the checks of its verdicts, defined once for every family."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _MOST_CHARTS = 12
 
 @dataclass(frozen=True)
 class FamilyDrift:
-    """How the drift of one family is made and described."""
+    """The settings and description of one family's drift."""
 
     subject: Subject
     code_version: str
@@ -88,7 +88,7 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
 
     @asset_check(asset=asset, name=f"{name}_no_drift")
     def no_drift(store: Store) -> dg.AssetCheckResult:
-        """Fails for a model that drifted by the project's evidence, warns of one to watch, unless the panel's `severity` says otherwise."""
+        """Fails for a model with the verdict `drift` and warns of `watch`, unless the panel's `severity` sets other levels."""
         rows = read_drift(store, name)
         return build_drift_result(rows, len(rows), load_drift_section(store.settings).severity, subject)
 
@@ -96,7 +96,7 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
 
 
 def _build_metadata(subject: Subject, rules: pa.Table, drift: ModelDrift, judges: pa.Table) -> dict[str, Any]:
-    """The metadata of a run: verdicts, the worst first, with timelines; rows that the rule flags, the largest gap first; judges."""
+    """Return the metadata of a run: verdicts, the worst first, with timelines; rows flagged by the rule, the largest gap first; judges."""
     checks = drift.checks
     ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=sort_key_of_verdict), checks.schema)
     flags = rules.filter(pc.equal(rules["flagged"], True)).sort_by([("gap", "descending")])

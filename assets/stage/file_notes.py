@@ -1,4 +1,4 @@
-"""Files that partitions are read from, one or more each: adds their partitions, and reports to Dagster which files have new content."""
+"""Files that partitions are read from: adds their partitions, and reports to Dagster which files have new content."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -17,7 +17,7 @@ _TAKEN_AWAY_VERSION = "removed"
 
 
 class FileNote(Protocol):
-    """Where a partition comes from."""
+    """The source of a partition."""
 
     @property
     def path(self) -> str: ...
@@ -27,28 +27,28 @@ class FileNote(Protocol):
 
 
 class AddResult(NamedTuple):
-    """What adding files came to."""
+    """The result of adding files."""
 
     keys: list[str]
     changed: list[str]
     """Those of them that are new, or of which a file has changed."""
 
     def line(self, noun: str, of: str = "") -> str:
-        """What came of it, in words. `noun`: what a partition is called; `of`: what stands behind their number."""
+        """Describe the result. `noun`: the noun for a partition; `of`: follows their number."""
         return f"{format_count(len(self.keys), noun)}{of} added, {len(self.changed)} new or changed"
 
 
 def list_partitions(instance: dg.DagsterInstance, space: Space) -> list[str]:
-    """The partitions, in the order in which they were added."""
+    """Return the partitions in the order in which they were added."""
     return list(instance.get_dynamic_partitions(space.name))
 
 
 def add_files(
     instance: dg.DagsterInstance, asset: dg.AssetKey, space: Space, files: Mapping[str, FileNote], keys: Sequence[str]
 ) -> AddResult:
-    """Add partitions, and report to Dagster the data version of each whose files have new content. A second call changes nothing.
+    """Add partitions, and report to Dagster the data version of each whose files have new content. Repeating it changes nothing.
 
-    `files`: by key, in the order of `keys`, which may name one twice.
+    `files`: by key, in the order of `keys`, which may contain duplicates.
     """
     known_keys = set(list_partitions(instance, space))
     if new := [key for key in keys if key not in known_keys]:
@@ -65,7 +65,7 @@ def add_files(
 def add_noted(
     instance: dg.DagsterInstance, warehouse: Warehouse, family: Family, notes: Notes[Any], files: Sequence[FileNote]
 ) -> AddResult:
-    """Note where partitions of a family come from, and make them known as of `add_files`."""
+    """Write the notes of a family's partitions, and register them (see `add_files`)."""
     for file in files:
         notes.write(warehouse, file)
     keys = [notes.key_of(file) for file in files]
@@ -81,10 +81,10 @@ def remove_files(
     forget: Callable[[str], object],
     keys: Sequence[str],
 ) -> None:
-    """Take partitions away: their rows in every table that is kept by them, their notes (`forget`), and themselves.
+    """Remove partitions: their rows in every table by partition, their notes (`forget`), and themselves.
 
-    `asset`: of the files that they come from; empty: they come from none. The response store keeps what was asked, so that what is added
-    again finds it. What was killed half way is done again.
+    `asset`: of their files; empty if there are none. The response store keeps its responses for partitions added again. An interrupted call
+    can be repeated.
     """
     known_keys = set(list_partitions(instance, space))
     tags = build_observation_tags(_TAKEN_AWAY_VERSION)  # Whoever adds the same file again adds something new.

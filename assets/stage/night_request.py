@@ -1,4 +1,4 @@
-"""The run that a nightly schedule of a family asks for."""
+"""The run requested by a family's nightly schedule."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -24,10 +24,9 @@ def night_request(
     keys: Sequence[str],
     config: Mapping[str, Mapping[str, Any]],
 ) -> dg.RunRequest:
-    """One run of the assets that are configured, for the partitions `keys` among all `known_keys` ones, in the snapshot `night`.
+    """Return a request for one run of the configured assets, for the partitions `keys` among all `known_keys`, in the snapshot `night`.
 
-    `label`: what is asked, as it stands in the key of the run; `selection`: the partitions of the panel, of which those that are left out
-    are named.
+    `label`: part of the run's key; `selection`: the partitions of the panel, of which the omitted ones are named.
     """
     tags = {**build_partition_tags(known_keys, keys), SNAPSHOT_TAG: night}
     planned_keys = set(keys)
@@ -47,10 +46,9 @@ LATE, VERY_LATE = timedelta(hours=36), timedelta(hours=60)
 
 
 def build_freshness_policy(settings: Settings | None = None) -> dg.FreshnessPolicy | None:
-    """The freshness policy of an asset that the nightly run makes: a warning after one missed night, a failure after two.
+    """Return the freshness policy of an asset of the nightly run: a warning after one missed night, a failure after two.
 
-    In force where DTEF_PANEL names a panel: without a panel nothing is asked at night, and nothing can be late. Dagster looks at the newest
-    materialization of any partition.
+    Returns None without a panel (DTEF_PANEL), since nothing runs at night then. Dagster checks the newest materialization of any partition.
     """
     panel = (settings or Settings.read_environment()).panel
     return dg.FreshnessPolicy.time_window(warn_window=LATE, fail_window=VERY_LATE) if panel else None

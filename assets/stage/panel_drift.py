@@ -1,4 +1,4 @@
-"""By which settings the scores of families are watched for drift: the section `drift` of the file that DTEF_PANEL names."""
+"""The drift settings of all families: the section `drift` of the file that DTEF_PANEL names."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Pairs = list[tuple[str, str]]
 
 
 def panel_drift(settings: Settings, warehouse: Warehouse | None) -> DriftSettings:
-    """The section; its defaults where there is none. `warehouse`: None: models with scores are not looked for.
+    """Return the section, with defaults if it is missing. Without a `warehouse`, models with scores are ignored.
 
-    Raises ConfigError when DTEF_PANEL names no file, or the section has a fault, or names a model that no family's part of the panel asks, or
-    names as a judge, and that has neither scores nor judged stored answers.
+    Raises ConfigError if DTEF_PANEL names no file, or the section has a fault, or names a model that is neither a model nor a judge in any
+    family's part of the panel, and has neither scores nor judged anchors.
     """
     drift = load_drift_section(settings)
     if settings.panel is not None and drift.names_models:
@@ -45,7 +45,7 @@ def panel_drift(settings: Settings, warehouse: Warehouse | None) -> DriftSetting
 
 
 def load_drift_section(settings: Settings) -> DriftSettings:
-    """The section as it stands, without a look for the models that it names."""
+    """Return the section, without checking the models that it names."""
     if settings.panel is None:
         return DriftSettings()
     require_named_path("DTEF_PANEL", settings.panel)
@@ -53,12 +53,12 @@ def load_drift_section(settings: Settings) -> DriftSettings:
 
 
 def list_panel_models(path: Path, models: Models) -> Pairs:
-    """The models that a panel file asks, for any family. Skips selectors that cannot be resolved: the schedule that uses them reports them."""
+    """Return the models of a panel file, for all families. Skips unresolvable selectors: the schedule that uses them reports them."""
     return [(spec.name, spec.variant) for selector in _selectors(path) for spec in _resolve_or_skip(models, selector)]
 
 
 def list_panel_judges(path: Path, models: Models) -> Pairs:
-    """The models that a panel file names as judges, for any family."""
+    """Return the judges of a panel file, for all families."""
     return [
         (spec.name, spec.variant) for selector in _find_judge_selectors(path) for spec in _resolve_or_skip(models, selector)
     ]
@@ -70,14 +70,14 @@ def _selectors(path: Path) -> Iterator[str]:
 
 
 def _find_judge_selectors(path: Path) -> Iterator[str]:
-    """Of one judge its selector, `judge`; of several, `judges`, APPROACH=MODEL each."""
+    """Yield the selectors of judges: of a single one in `judge`, of several in `judges`, APPROACH=MODEL each."""
     for part in _iterate_sections(path):
         yield from _list_texts([part.get("judge")])
         yield from (text.partition("=")[2] for text in _list_texts(part.get("judges")))
 
 
 def _iterate_sections(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The panel file itself, and its section of each family."""
+    """Yield the panel file's top level, and its section of each family."""
     values = read_document(path, "panel file", [DRIFT_SECTION]).values
     yield from (part for part in (values, *(values.get(family.name) for family in FAMILIES)) if isinstance(part, dict))
 
@@ -94,7 +94,7 @@ def _resolve_or_skip(models: Models, selector: str) -> tuple[ModelSpec, ...]:
 
 
 def list_family_scored_models(warehouse: Warehouse, family: Family) -> Pairs:
-    """Names and variants of the models that a family has scores of."""
+    """Return names and variants of the models with scores in a family."""
     if not warehouse.values(family.scored, family.space.first):
         return []
     names = f"SELECT DISTINCT model, model_variant FROM {family.scored}"
@@ -102,7 +102,7 @@ def list_family_scored_models(warehouse: Warehouse, family: Family) -> Pairs:
 
 
 def list_family_judges(warehouse: Warehouse, family: Family) -> Pairs:
-    """Names and variants of the judges that a family has shown stored answers again: the name of a judge, and that of its model."""
+    """Return names and variants of a family's judges of anchors: the judge's name, and its model's."""
     schema = TABLES[family.judged_again].schema if family.judged_again else None
     if schema is None:
         return []
@@ -117,9 +117,9 @@ Section = TypeVar("Section")
 
 
 def load_panel_section(settings: Settings, load: Callable[[Path], Section | None]) -> Section | None:
-    """What `load` reads from the panel file; None: there is no panel file, or it has no such section.
+    """Return what `load` reads from the panel file, or None without a panel file or section.
 
-    Raises ConfigError when DTEF_PANEL names no file, the file has a key at its top that nothing reads, or the section has a fault.
+    Raises ConfigError if DTEF_PANEL names no file, the file has an unknown top-level key, or the section has a fault.
     """
     if settings.panel is None:
         return None

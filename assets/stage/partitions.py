@@ -1,4 +1,4 @@
-"""What the stages of a partition space share, and how a run over many partitions keeps a bad one to itself."""
+"""Shared parts of the stages of a partition space, and isolation of failing partitions in a run."""
 
 import json
 import time
@@ -63,9 +63,9 @@ def stage(
     kinds: Set[str] = frozenset({"parquet"}),
     pipeline: str = "",
 ) -> dict[str, Any]:
-    """Asset settings of a stage: what all stages of a space have in common, its place among them, and its table's columns.
+    """Return the asset settings of a stage: those common to the space, its number, and its table's columns.
 
-    `pipeline`: among whose stages it is counted, where a space has several pipelines.
+    `pipeline`: the stages that it is numbered among, if a space has several pipelines.
     """
     _PLACES[table] = (pipeline or str(partitions.name), number)
     return {
@@ -82,9 +82,9 @@ def stage(
 
 
 def build_backfill_policy(most: int | None) -> dg.BackfillPolicy:
-    """How a backfill is split into runs: one for each row of neighbouring partitions, or one for so many at `most`.
+    """Return how a backfill is split into runs: one for each range of neighbouring partitions, or at most `most` partitions per run.
 
-    All stages of a space have the same, so that a run takes its partitions through all of them.
+    All stages of a space use the same policy, so that a run takes its partitions through all of them.
     """
     return dg.BackfillPolicy.single_run() if most is None else dg.BackfillPolicy.multi_run(max_partitions_per_run=most)
 
@@ -92,7 +92,7 @@ def build_backfill_policy(most: int | None) -> dg.BackfillPolicy:
 def roll_up(
     table: str | None = None, *, code_version: str, kinds: Set[str] = frozenset({"duckdb", "parquet"})
 ) -> dict[str, Any]:
-    """Asset settings of a roll-up: what they have in common, and the columns of its table, where it has one of fixed columns."""
+    """Return the asset settings of a roll-up: common ones, and the columns of its table, if these are fixed."""
     return {
         "owners": OWNERS,
         "group_name": "boards",
@@ -103,12 +103,12 @@ def roll_up(
 
 
 def process_tag(run: dg.DagsterRun) -> str:
-    """`PROCESS_TAG` of a run that a command started; empty when Dagster did, also where it copied the tag to a re-execution."""
+    """Return `PROCESS_TAG` of a run started by a command; empty if Dagster started it, even if it copied the tag to a re-execution."""
     return "" if run.parent_run_id else run.tags.get(PROCESS_TAG, "")
 
 
 def process_of(run: dg.DagsterRun) -> Process | None:
-    """The process of the command that started the run; None: Dagster did, or nothing can be known of it."""
+    """Return the process of the command that started the run, or None if Dagster did or it is unknown."""
     tag = process_tag(run)
     return Process(**json.loads(tag)) if tag.startswith("{") else None
 
@@ -123,10 +123,10 @@ def split_into_batches(items: Sequence[One]) -> Iterator[Sequence[One]]:
 
 
 class PartitionRun:
-    """One stage's work over the partitions of a run: a key that fails is left out of the later stages, the others go on.
+    """One stage's work over the partitions of a run: a key that fails is left out of later stages, the others continue.
 
-    Good keys are materialized whatever happens to the rest. A key that failed in an earlier stage of the same run is skipped. The last stage
-    of the run raises `dg.Failure` naming every failed key, so that the run is red and only those keys are.
+    Good keys are materialized regardless of the others. A key that failed in an earlier stage of the same run is skipped. The last stage of
+    the run raises `dg.Failure` naming every failed key, so that only the run and those keys are marked as failed.
     """
 
     def __init__(self, context: dg.AssetExecutionContext, store: Store) -> None:
@@ -144,7 +144,7 @@ class PartitionRun:
         self._progress.announce(f"{self._title()}: {format_count(len(self.keys), 'partition')}")
 
     def _title(self) -> str:
-        """`predictions (stage 3 of 6)`: the time left that is shown is the stage's."""
+        """Return `predictions (stage 3 of 6)`, since the displayed remaining time is the stage's."""
         name = str(self.context.asset_key.to_user_string())
         if name not in _PLACES:
             return name
@@ -153,7 +153,7 @@ class PartitionRun:
 
     @contextmanager
     def attempt(self, key: str) -> Iterator[None]:
-        """Work on one key; an error is logged and kept to the key."""
+        """Work on one key. An error is logged and affects only this key."""
         try:
             yield
         except Exception as error:
@@ -170,17 +170,17 @@ class PartitionRun:
         return len({*self._done, *self._failures})
 
     def resume(self) -> None:
-        """The work goes on after models were asked, whose time says nothing of the time left."""
+        """Resume after model calls, whose duration is excluded from the remaining time."""
         self._progress.resume(self._n_settled)
 
     def done(self, key: str, metadata: Mapping[str, Any], content: str | None = None) -> None:
-        """The key is written. `content`: the `content_version` of its rows, where the stage can tell."""
+        """Record that the key is written. `content`: the `content_version` of its rows, if known."""
         tags = self._provenance.tags(key, content)
         self._done[key] = dg.AssetMaterialization(self.context.asset_key, partition=key, metadata=metadata, tags=tags)
         self._settle(key)
 
     def result(self) -> dg.MaterializeResult[Any]:
-        """What the asset returns. Raises dg.Failure when keys failed and no later stage of the run is left to say so."""
+        """Return the asset's result. Raises dg.Failure if keys failed and no later stage of the run can report them."""
         self._progress.close()
         log_together(self.context, list(self._done.values()))
         self._log_summary()
@@ -192,7 +192,7 @@ class PartitionRun:
         return dg.MaterializeResult(metadata={LOGS_NOTHING: True})
 
     def _log_summary(self) -> None:
-        """One line in the run's log: partitions done and failed, rows, seconds, and which partitions."""
+        """Log one line: partitions done and failed, rows, seconds, and which partitions."""
         counts = [
             entry.metadata["dagster/row_count"].value for entry in self._done.values() if "dagster/row_count" in entry.metadata
         ]
@@ -232,9 +232,9 @@ class PartitionRun:
 
 
 def tag_run(context: dg.AssetExecutionContext, keys: Sequence[str]) -> None:
-    """Tag the run with what its stage is about: the first levels of its partitions, its snapshot and its models.
+    """Tag the run with its subject: first levels of its partitions, snapshot and models.
 
-    Here, as nothing else sees all runs: a backfill or a click takes no tags of a job.
+    Only the stage sees all runs: a backfill or a click takes no tags of a job.
     """
     config: Mapping[str, Any] = context.op_execution_context.op_config or {}
     partitions = context.assets_def.partitions_def
@@ -259,21 +259,21 @@ def _format_some(names: Sequence[str]) -> str:
 
 
 def format_failures(failures: Mapping[str, str], total: int) -> str:
-    """Which of the partitions that were asked for failed, and why."""
+    """Return which of the run's partitions failed, and why."""
     note = ", the others are done" if len(failures) < total else ""
     reasons = "; ".join(f"{key} ({why})" for key, why in sorted(failures.items()))
     return f"{len(failures)} of {format_count(total, 'partition')} failed{note}: {reasons}"
 
 
 def select_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> list[str]:
-    """The partitions a run is about. Dagster knows ranges alone: keys of the range that the tag does not name are not touched."""
+    """Return the partitions of a run. Dagster selects only ranges; keys of the range that the tag does not name are excluded."""
     tag = context.run.tags.get(CHOSEN_TAG)
     selection = set(tag.split("\n")) if tag else None
     return [key for key in context.partition_keys if selection is None or key in selection]
 
 
 def read_failed_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> set[str]:
-    """Keys that failed in an earlier stage of this very run: a re-execution begins with the stage that failed, and tries them again."""
+    """Return keys that failed in an earlier stage of this run. A re-execution begins with the failed stage and retries them."""
     run = context.instance.get_run_by_id(context.run.run_id)
     tags = run.tags if run else {}
     is_own_run = tags.get(FAILED_RUN_TAG) == context.run.run_id
@@ -281,7 +281,7 @@ def read_failed_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExec
 
 
 def markdown(rows: pa.Table, columns: Sequence[str], *, most: int = 5) -> dg.MarkdownMetadataValue:
-    """The first rows as a small markdown table."""
+    """Return the first rows as a small markdown table."""
     lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
     lines += ["| " + " | ".join(_format_cell(row[name]) for name in columns) + " |" for row in rows.slice(0, most).to_pylist()]
     return dg.MetadataValue.md("\n".join(lines))
@@ -300,8 +300,9 @@ ANSWERS_TOLD_EVERY_S = 2.0
 
 
 class StageEvents:
-    """Writes the progress of one stage of a run to Dagster's event log. It writes nothing if the run belongs to no evaluation. An event that
-    cannot be stored only causes a warning in the log.
+    """Writes the progress of one stage to Dagster's event log, if the run belongs to an evaluation.
+
+    An event that cannot be stored only causes a warning in the log.
     """
 
     def __init__(self, context: dg.AssetExecutionContext, store: Store) -> None:
@@ -312,12 +313,12 @@ class StageEvents:
         store.track_calls(CallsOfStage(self._report_progress, self._report_calls) if self._is_told else None)
 
     def item(self, key: str, done: int, of: int, reason: str | None = None) -> None:
-        """A partition is done, or failed for a reason. `done`: how many of the stage's partitions are either."""
+        """Record that a partition is done, or failed for a reason. `done`: the number of the stage's settled partitions."""
         status = {"status": "done"} if reason is None else {"status": "failed", "reason": reason}
         self._emit_event(f"{key} is {status['status']}", {"key": key, "done": done, "of": of, **status})
 
     def _report_progress(self, counts: CallCounts, of: int) -> None:
-        """How many requests are answered, seldom: an event is a row that stays."""
+        """Report the number of answered requests, at long intervals since events are stored permanently."""
         if time.monotonic() - self._answered_at < ANSWERS_TOLD_EVERY_S:
             return
         self._answered_at = time.monotonic()
@@ -325,7 +326,7 @@ class StageEvents:
         self._emit_event(f"{counts.answered:,} of {of:,} requests are answered", progress_data)
 
     def _report_calls(self, calls: StageCalls) -> None:
-        """What became of all requests so far, at the end of each block in which the stage asks."""
+        """Report the outcomes of all requests so far, at the end of each block of requests."""
         if calls.counts.asked:
             self._emit_event(f"{calls.counts.answered:,} of {calls.counts.asked:,} requests were answered", calls.build_json())
 
@@ -339,7 +340,7 @@ class StageEvents:
 
 
 def split_ranges(known_keys: Sequence[str], keys: Sequence[str]) -> Iterator[list[str]]:
-    """The wanted keys as runs of neighbours in the order of `known_keys`: each can be selected as one range."""
+    """Yield the wanted keys in groups of neighbours in `known_keys`, each selectable as one range."""
     remaining, group = set(keys), list[str]()
     for key in known_keys:
         if key in remaining:
@@ -352,14 +353,12 @@ def split_ranges(known_keys: Sequence[str], keys: Sequence[str]) -> Iterator[lis
 
 
 def build_range_tags(keys: Sequence[str]) -> dict[str, str]:
-    """Run tags that select a range of neighbouring partitions."""
+    """Return run tags that select a range of neighbouring partitions."""
     return {RANGE_START: keys[0], RANGE_END: keys[-1]}
 
 
 def build_partition_tags(known_keys: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
-    """Run tags that select `keys`, given in any order: the range from the first to the last of `known_keys`, and which of it where that
-    has gaps.
-    """
+    """Return run tags that select `keys`, in any order: their range in `known_keys`, and the selection in it if there are gaps."""
     groups = list(split_ranges(known_keys, keys))
     ordered_keys = [key for group in groups for key in group]
     return {**build_range_tags(ordered_keys), **({CHOSEN_TAG: "\n".join(ordered_keys)} if len(groups) > 1 else {})}

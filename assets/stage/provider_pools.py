@@ -1,4 +1,4 @@
-"""Dagster's concurrency pools, one per provider: how many runs may ask a provider at once, over all processes and machines of an instance."""
+"""Dagster's concurrency pools, one per provider: how many runs may call it at once, over all processes and machines."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,10 +17,9 @@ LOOK_AGAIN_S = 1.0
 def provider_pools(
     instance: dg.DagsterInstance, run: dg.DagsterRun, models: Iterable[ModelSpec], log: Callable[[str], None]
 ) -> Iterator[None]:
-    """Hold a slot of each provider's pool; waits until there is one. A pool without a limit holds up no run.
+    """Hold a slot of each provider's pool, after waiting for it. Pools without a limit do not block.
 
-    The UI shows who holds and who waits under Deployment, Concurrency. Slots of runs that have ended, and their places in the queue, are
-    given back first.
+    The UI shows holders and waiting runs under Deployment, Concurrency. Slots and queue places of finished runs are released first.
     """
     with InstanceConcurrencyContext(instance, run) as claims, ExitStack() as slots:
         # In one order everywhere, so that no two runs wait for each other.
@@ -48,7 +47,7 @@ def _wait(
 
 
 def _release_ended(instance: dg.DagsterInstance, pool: str) -> None:
-    """The daemon does this too, but a command can run without one."""
+    """Release slots of finished runs. The daemon does this too, but commands can run without it."""
     info = instance.event_log_storage.get_concurrency_info(pool)
     for run_id in info.active_run_ids | info.assigned_run_ids | info.pending_run_ids:
         run = instance.get_run_by_id(run_id)
@@ -57,10 +56,9 @@ def _release_ended(instance: dg.DagsterInstance, pool: str) -> None:
 
 
 def _requeue(instance: dg.DagsterInstance, run: dg.DagsterRun, pool: str) -> None:
-    """Leave the queue where a slot is free, so that the next claim takes it.
+    """Leave the queue if a slot is free, so that the next claim takes it.
 
-    Dagster assigns a slot to the first in the queue when it is given back. A run that joins the queue at that moment is missed, and would wait
-    although no run holds the slot.
+    Dagster assigns a released slot to the first in the queue. A run that joins at that moment is missed, and would wait for a free slot.
     """
     info = instance.event_log_storage.get_concurrency_info(pool)
     if run.run_id in info.pending_run_ids and info.slot_count > info.assigned_step_count:
@@ -68,5 +66,5 @@ def _requeue(instance: dg.DagsterInstance, run: dg.DagsterRun, pool: str) -> Non
 
 
 def _describe_holder(pool: str) -> str:
-    """What holds the slot, as the UI lists it."""
+    """Return the slot's holder as listed in the UI."""
     return f"predictions[{pool}]"

@@ -1,4 +1,4 @@
-"""What stages that ask models share: which models are known, and which partitions are asked together."""
+"""Known models, and batches of partitions, for stages that call models."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
@@ -13,12 +13,12 @@ ToBeAsked = TypeVar("ToBeAsked")
 
 
 def load_store_models(store: Store) -> Models:
-    """The shipped models, and those of DTEF_MODELS."""
+    """Return the shipped models, and those of DTEF_MODELS."""
     return load_known_models(store.settings, COMPUTED_MODELS)
 
 
 def split_batches(plans: Sequence[ToBeAsked], sizes: Sequence[int], most: int) -> Iterator[list[ToBeAsked]]:
-    """Plans in their order, in groups whose sizes come to at most so much: small partitions are asked together, a larger one alone."""
+    """Yield plans in order, in groups of total size up to `most`; a larger plan has its own group."""
     group: list[ToBeAsked] = []
     total = 0
     for plan, size in zip(plans, sizes, strict=True):

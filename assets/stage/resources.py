@@ -1,4 +1,4 @@
-"""The outside world as Dagster resources: each says where something is, and opens it."""
+"""External systems as Dagster resources: each knows an address and opens it."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ READ_AFTER_TAG = f"{HIDDEN_TAG_PREFIX}dtef_read_after"
 
 @dataclass(slots=True)
 class RollUps:
-    """What the roll-ups of one run are made of, as far as it was read."""
+    """Inputs of one run's roll-ups read so far."""
 
     tables: duckdb.DuckDBPyConnection | None = None
     evidence: dict[BoardOptions, BoardEvidence] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class RollUps:
 
 @dataclass(frozen=True, slots=True)
 class _Asks:
-    """The gateway of a run as an `Ask` that also asks onward."""
+    """The gateway of a run as an `Ask` that supports follow-up requests."""
 
     gateway: Gateway
     progress: RunProgress
@@ -97,9 +97,9 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     _context: dg.InitResourceContext | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Note the evaluation that the run belongs to, so that its new responses can be distinguished from those stored before.
+        """Note the evaluation that the run belongs to, so that its new responses can be distinguished from earlier ones.
 
-        Also tag the run with the number of the last event that was stored before it.
+        Also tag the run with the number of the last event stored before it.
         """
         self._context = context
         self._queue_id = context.run.tags.get(QUEUE_TAG) if context.run else None
@@ -116,7 +116,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         return Warehouse(self.warehouse_root or self.settings.warehouse, self._warn)
 
     def _warn(self, line: str) -> None:
-        """Log the line, and tag the run with the files that it skips."""
+        """Log the line, and tag the run with its skipped files."""
         context = self._context
         if context is None or context.log is None or context.run is None or context.instance is None:
             return
@@ -128,12 +128,12 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @cached_property
     def failed(self) -> dict[str, str]:
-        """Why partitions failed in the stages of this run so far, by key."""
+        """Why partitions failed in this run's stages so far, by key."""
         return {}
 
     @cached_property
     def roll_ups(self) -> RollUps:
-        """What the roll-ups of a run share. Dagster makes this resource anew for each run."""
+        """State shared by a run's roll-ups. Dagster creates this resource for each run."""
         return RollUps()
 
     @cached_property
@@ -142,7 +142,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def writing(self, table: str, keys: Sequence[str]) -> Iterator[None]:
-        """For a stage that reads, changes and writes these partitions of a table: no other run that shares the response store does meanwhile."""
+        """Lock these partitions of a table for a stage that changes them, against all runs with the same response store."""
         with Claims(self.responses) as claims, claims.alone([digest(table, key) for key in keys]):
             yield
 
@@ -159,13 +159,12 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         unpriced_models: Collection[str] = (),
         stage: str = "",
     ) -> Iterator[Ask]:
-        """The gateway of the run, with a progress display: has requests answered or replayed, window by window.
+        """Open the run's gateway with a progress display; the yielded function answers or replays requests, window by window.
 
-        All stages of a run that ask share one gateway, and so one budget; with an executor of several processes, those of a process do.
-        `expected`: requests of the stage by model name. `budget`: the run's; `budgets`: of single models, by name; of each bound, the first
-        that a stage gives holds. `command`: whose runs share one gateway among them. `of_roles`: budgets by what models are asked as; `of_days`:
-        the same for each day, over all runs. `unpriced_models`: models that are asked under a limit in dollars though their price is not known.
-        `stage`: what lines on the progress begin with.
+        All stages of a run share one gateway and budget; with a multiprocess executor, those of a process do. `expected`: requests of the
+        stage by model name. `budget`: the run's; `budgets`: by model name; for each limit, the first value given by a stage holds.
+        `command`: its runs share one gateway. `of_roles`: budgets by model role; `of_days`: the same per day, over all runs.
+        `unpriced_models`: called under a limit in dollars although their price is unknown. `stage`: prefix of progress lines.
         """
         with self.open_gateway(log, expected, budget, budgets, command, of_roles, stage) as (gateway, progress):
             for role, daily in (of_days or {}).items():
@@ -191,7 +190,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         of_roles: Mapping[str, Budget] | None = None,
         stage: str = "",
     ) -> Iterator[tuple[Gateway, RunProgress]]:
-        """The gateway of the run and its progress, which is shown; arguments as in `asking`."""
+        """Open the run's gateway and its displayed progress; for arguments see `asking`."""
         with display_progress(log, stage) as display:
             gateway = self._open_shared_gateway(command)
             gateway.accounts.limit(budget, budgets, of_roles)
@@ -199,7 +198,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
             yield gateway, RunProgress(display, expected)
 
     def track_calls(self, listener: CallsOfStage | None) -> None:
-        """Report the outcomes of the current stage's requests to this listener, until another stage replaces it; None: report nothing."""
+        """Report the outcomes of the stage's requests to this listener, until another stage replaces it, or nothing if it is None."""
         self._call_listener = listener
 
     def _open_shared_gateway(self, command: Command | None) -> Gateway:

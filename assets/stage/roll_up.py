@@ -1,4 +1,4 @@
-"""What the roll-ups of a family have in common: tables made of its scores, with clean targets and with all."""
+"""Shared parts of a family's roll-ups: tables from its scores, with clean targets and with all."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,12 +28,10 @@ def publish(
     make: Make,
     family: str,
 ) -> dict[str, pa.Table]:
-    """Write the tables that `make` returns by name; what was written.
+    """Write the tables that `make` returns by name, and return them.
 
-    `columns`: what is read of which table, first of the one that must be there; `coded_columns`: as in `copy_into_memory`. `options`: the
-    board's
-    options, by
-    the targets; `family`: whose part of tables over all families it is. Raises WarehouseError before anything is scored.
+    `columns`: the columns to read by table, the required table first; `coded_columns`: see `copy_into_memory`. `options`: returns the
+    board's options for the targets; `family`: its part of tables over all families. Raises WarehouseError before anything is scored.
     """
     first = next(iter(columns))
     space = TABLES[first].space
@@ -60,7 +58,7 @@ def publish(
 
 
 def _load_tables(store: Store, columns: Mapping[str, Sequence[str]], coded_columns: Collection[str], keys: Keys) -> Connection:
-    """The tables in memory: the roll-ups of one run are made of the same scores, which are read once."""
+    """Return the tables in memory. The roll-ups of one run share the scores, which are read once."""
     if (tables := store.roll_ups.tables) is None:
         tables = store.roll_ups.tables = store.warehouse.connection(
             lambda connection: copy_into_memory(connection, columns, coded_columns, keys), only=columns
@@ -69,7 +67,7 @@ def _load_tables(store: Store, columns: Mapping[str, Sequence[str]], coded_colum
 
 
 def _build_evidence(store: Store, connection: Connection, options: BoardOptions) -> BoardEvidence | None:
-    """What intervals are made of, made once for all roll-ups of a run; None where no intervals are wanted."""
+    """Return the data of intervals, computed once for all roll-ups of a run, or None without intervals."""
     evidence = store.roll_ups.evidence
     if options.intervals and options not in evidence:
         evidence[options] = load_evidence(connection, options)

@@ -1,4 +1,4 @@
-"""What the Dagster runs of one `dtef` command share: the gateway, so that budgets hold for the command however many runs it takes."""
+"""State shared by the Dagster runs of one `dtef` command: the gateway, so that budgets hold for the command over all its runs."""
 
 import uuid
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ COMMAND_TAG = ".dagster/dtef_command"
 
 @dataclass
 class Command:
-    """A command that is being carried out in this process."""
+    """A command running in this process."""
 
     name: str
     keys: tuple[str, ...]
@@ -32,7 +32,7 @@ _commands: dict[str, Command] = {}
 
 @contextmanager
 def command(keys: Sequence[str]) -> Iterator[Command]:
-    """Runs with the tags of this command share what it holds."""
+    """Open a command. Runs with its tags share its state."""
     new_command = Command(uuid.uuid4().hex, tuple(keys))
     _commands[new_command.name] = new_command
     try:
@@ -42,5 +42,5 @@ def command(keys: Sequence[str]) -> Iterator[Command]:
 
 
 def command_of(run: dg.DagsterRun) -> Command | None:
-    """The command that a run belongs to; None for the runs of Dagster's own processes."""
+    """Return the command that a run belongs to, or None for runs of Dagster's own processes."""
     return _commands.get(run.tags.get(COMMAND_TAG, ""))

@@ -1,4 +1,4 @@
-"""Which snapshots partitions have, and whether a new label goes with theirs."""
+"""Checks of new snapshot labels against those of partitions."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from resources.warehouse import Warehouse
 
 
 def require_snapshot(warehouse: Warehouse, table: str, space: Space, keys: Sequence[str], snapshot: str) -> None:
-    """Raises ConfigError for a label that is new to these partitions and not allowed, or differs from one of theirs in capitals alone.
+    """Raise ConfigError for a label that is new to these partitions and not allowed, or differs from one of theirs only in case.
 
-    `table`: where the responses of the partitions are kept.
+    `table`: the partitions' table of responses.
     """
     labels = {label for key in keys for label in warehouse.values(table, "snapshot", **space.levels(key))}
     require_one_spelling(require_label(snapshot, labels), labels)

@@ -1,4 +1,4 @@
-"""What roll-ups of families return: tables in the warehouse."""
+"""Results of families' roll-ups: tables in the warehouse."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from resources.warehouse import build_family_levels
 
 
 def require_made(store: Store, table: str, of: str, command: str) -> None:
-    """Raises WarehouseError where the table has no rows. `of`: whose stages make it; `command`: what else does."""
+    """Raise WarehouseError if the table has no rows. `of`: the noun for partitions whose stages make it; `command`: an alternative."""
     if not store.warehouse.tables([table]):
         raise WarehouseError(f"no {table} yet: materialize the stages of a {of} first, or `{command}`")
 
@@ -20,7 +20,7 @@ def require_made(store: Store, table: str, of: str, command: str) -> None:
 def publish_tables(
     store: Store, tables: Mapping[str, pa.Table], *, family: str = "", **metadata: Any
 ) -> dg.MaterializeResult[Any]:
-    """Write the tables, of which the first is the asset's; what the asset returns. `family`: whose part of tables over all families it is."""
+    """Write the tables, the asset's first, and return the asset's result. `family`: its part of tables over all families."""
     for name, rows in tables.items():
         store.warehouse.write(name, rows, **build_family_levels(name, family))
     store.warehouse.refresh_database()

@@ -1,7 +1,7 @@
-"""Data versions: what tells Dagster which partitions are stale, and lets it leave alone those that are not.
+"""Data versions, which tell Dagster which partitions are stale.
 
-Dagster compares, for each partition, the data version of what a stage was made from with the one there is now. By itself it gives all partitions
-of a run one version, so a single changed partition would make all of them stale. Hence each partition gets its own here.
+Dagster compares, for each partition, the data version of a stage's inputs with the current one. By default it gives all partitions of a run
+one version, so a single changed partition would make all of them stale. Hence each partition gets its own here.
 """
 
 import hashlib
@@ -28,9 +28,9 @@ from resources.warehouse import TABLES
 
 
 def content_version(rows: pa.Table) -> str:
-    """Data version of a partition: a hash of its columns and rows, 32 hexadecimal digits. Equal rows have equal versions.
+    """Return the data version of a partition: a hash of its columns and rows, 32 hexadecimal digits. Equal rows have equal versions.
 
-    Over Arrow's own bytes (IPC format): a tenth of the time that hashing the rows as JSON takes.
+    It hashes Arrow's bytes (IPC format), in a tenth of the time of hashing JSON.
     """
     # Taken one by one: a slice would keep bits of its neighbours beyond its end.
     plain = strip_descriptions(rows).replace_schema_metadata(None).combine_chunks().take(pa.array(range(len(rows)), pa.int64()))
@@ -41,12 +41,12 @@ def content_version(rows: pa.Table) -> str:
 
 
 def build_observation_tags(version: str) -> dict[str, str]:
-    """Tags of an observation that says: this is the version there is now."""
+    """Return the tags of an observation of this version."""
     return {DATA_VERSION_TAG: version, DATA_VERSION_IS_USER_PROVIDED_TAG: "true"}
 
 
 class Provenance:
-    """What one stage of a run is made from: its code, and the versions of its inputs when it began."""
+    """The inputs of one stage of a run: its code, and the versions of its input assets at its start."""
 
     def __init__(self, context: dg.AssetExecutionContext, keys: Sequence[str]) -> None:
         node = context.job_def.asset_layer.asset_graph.get(context.asset_key)
@@ -58,10 +58,10 @@ class Provenance:
         self._inputs = {parent: _latest(context.instance, parent, event_type, list(keys)) for parent in self._parents}
 
     def tags(self, key: str, content: str | None) -> dict[str, str]:
-        """Tags of one partition's materialization. `content`: its `content_version`, where the stage knows it.
+        """Return the tags of one partition's materialization. `content`: its `content_version`, if known.
 
-        A stage at the beginning is as new as its content. A later one has a new version when its code, an input or its content has: it may
-        then be called stale without need, never fresh without reason.
+        The version of a first stage is its content's. A later one gets a new version if its code, an input or its content changes: it may
+        then become stale needlessly, but never appear fresh wrongly.
         """
         inputs = {parent: self._inputs[parent].get(key, "") for parent in self._parents}
         made_from_others = any(inputs.values())
@@ -75,7 +75,7 @@ class Provenance:
 
 
 def read_observed_versions(instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]) -> dict[str, str]:
-    """The data version last observed of each of these partitions that was."""
+    """Return the last observed data version of these partitions, if any."""
     return _latest(instance, asset, dg.DagsterEventType.ASSET_OBSERVATION, list(keys))
 
 
@@ -87,7 +87,7 @@ def _latest(
 
 
 def log_together(context: dg.AssetExecutionContext, materializations: Sequence[dg.AssetMaterialization]) -> None:
-    """Log materializations as one batch (DAGSTER_EVENT_BATCH_SIZE), as Dagster does with those it makes itself."""
+    """Log materializations as one batch (DAGSTER_EVENT_BATCH_SIZE), as Dagster does with its own."""
     step = get_step(context)
     batch = str(uuid.uuid4())
     for place, materialization in enumerate(materializations, start=1):
@@ -96,7 +96,7 @@ def log_together(context: dg.AssetExecutionContext, materializations: Sequence[d
 
 
 def column_schema(table: str, schema: pa.Schema | None = None) -> dict[str, dg.TableSchema]:
-    """Asset or materialization metadata: name, type and description of every column. `schema`: of a table that has none of its own."""
+    """Return asset or materialization metadata: name, type and description of every column. `schema`: for tables without a fixed one."""
     columns = [
         dg.TableColumn(field.name, str(field.type).replace("item: ", ""), description(field))
         for field in schema or TABLES[table].schema or ()

@@ -46,7 +46,7 @@ class BoardConfig(dg.Config):
         )
 
     def describe_config(self) -> dict[str, Any]:
-        """As metadata."""
+        """Return metadata."""
         return {"metric": self.metric, "intervals": self.intervals, "seed": self.seed, "non_answers": self.non_answers}
 
 
@@ -56,7 +56,7 @@ def publish_views(store: Store, config: BoardConfig, make: Make) -> dict[str, pa
 
 
 def make_views(*tables: str) -> Make:
-    """Makes published tables, given by name."""
+    """Return a function that computes these tables."""
     return partial(build_published_tables, tables)
 
 
@@ -171,7 +171,7 @@ survey_costs = build_costs_asset(FAMILY_BY_NAME["survey"], ["predictions"], "dte
 
 
 def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:
-    """Scores over the context levels, for each model on the pairs that it has at all of its levels; empty with only one level."""
+    """Return scores over context levels, for each model on the pairs that it has at all its levels; empty with only one level."""
     if len(pa.compute.unique(board["context_level"])) < 2:
         return {}
     shared = store.warehouse.query(lambda connection: restrict_to_shared_pairs(connection, board.to_pandas()), only=["scores"])
@@ -181,7 +181,7 @@ def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:
 def _test_table(
     rows: pa.Table, config: BoardConfig, selection: pa.Table, columns: list[str], **verdicts: list[str]
 ) -> dg.MaterializeResult[Any]:
-    """The result of a test: the number of `selection` rows with each group of `verdicts`, by metadata key, and a preview of the rows."""
+    """Return a test's result: the number of `selection` rows with each group of `verdicts`, by metadata key, and a preview."""
     counts = {
         name: int(pa.compute.sum(pa.compute.is_in(selection["verdict"], pa.array(words))).as_py() or 0)
         for name, words in verdicts.items()

@@ -7,7 +7,7 @@ from resources.warehouse import Warehouse
 
 
 def add_question_texts(warehouse: Warehouse, checks: pa.Table) -> pa.Table:
-    """The rows with the texts of the questions that changed; reads the survey only if one did."""
+    """Return the rows with the texts of changed questions; reads the survey only if there are any."""
     if not (rounds := list_moved_rounds(checks)):
         return checks
     return warehouse.query(lambda connection: add_moved_texts(checks, connection), only=["survey_responses"], first=rounds)

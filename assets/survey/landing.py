@@ -39,7 +39,7 @@ REGISTER_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The state of one file or folder in the landing folder, which is kept in the sensor's cursor."""
+    """The state of one file or folder in the landing folder, stored in the sensor's cursor."""
 
     stamp: str = ""
     """Its `fingerprint`."""
@@ -60,7 +60,7 @@ class Look:
 
 
 def check_path(path: Path, before: Look | None) -> Look:
-    """The new state of a path. Raises OSError for a dangling link, or a file that vanishes in the meantime."""
+    """Return the new state of a path. Raises OSError for a dangling link, or a file that vanishes in the meantime."""
     stamp = compute_fingerprint(path)
     if before and before.stable and before.stamp == stamp:
         return before
@@ -90,7 +90,7 @@ class Landing:
         self.left: list[str] = []
 
     def requests(self) -> list[dg.RunRequest]:
-        """The runs to start. A failure affects only its own file or folder; what there is no time for is left for the next tick."""
+        """Return the runs to start. A failure affects only its own file or folder; the rest waits for the next tick if time is up."""
         for path in sorted(self.folder.iterdir()):
             if not path.name.startswith("."):
                 self._look(path)
@@ -105,7 +105,7 @@ class Landing:
 
     @property
     def reason(self) -> str:
-        """Why there is nothing to run, and what cannot be used: the first clause of each error; the log has the whole text."""
+        """The reason why nothing runs, and unusable files: the first clause of each error; the log has the whole text."""
         waiting = [name for name, look in self.now.items() if not look.stable and not look.trouble]
         troubles = [f"{name}: {_extract_first_clauses(look.trouble)}" for name, look in self.now.items() if look.trouble]
         arriving = f"; waiting until it stops changing: {', '.join(waiting)}" if waiting else ""
@@ -128,7 +128,7 @@ class Landing:
             self._record_look(path.name, Look(trouble=f"{path}: {error.strerror}"))
 
     def _drop_mended(self, look: Look) -> Look:
-        """Land a failed round again once someone has ingested the same bytes by hand, with an option that accepts them."""
+        """Reset a failed round if someone has ingested the same bytes manually, with an option that accepts them."""
         rounds = [
             round_id for round_id, trouble in look.settled.items() if trouble and self._is_ingested_by_hand(round_id, look.hash)
         ]
@@ -158,7 +158,7 @@ class Landing:
         return self._land_rounds(name, surveys)
 
     def _land_rounds(self, name: str, surveys: Sequence[Survey]) -> list[dg.RunRequest]:
-        """The runs of one file or folder, without its rounds that were settled at an earlier tick."""
+        """Return the runs of one file or folder, without its rounds settled at an earlier tick."""
         look, notes = self.now[name], dict(self.now[name].settled)
         requests, troubles, yields_to, is_done = list[dg.RunRequest](), list[str](), dict[str, str](), True
         for survey in surveys:
@@ -188,14 +188,14 @@ class Landing:
         return requests
 
     def _is_time_up(self) -> bool:
-        """Whether the tick's time is up; never before it has started something, so each tick makes progress on a slow disk."""
+        """Return whether the tick's time is up; never before it has started something, so each tick makes progress on a slow disk."""
         return self.begun > 0 and self.clock() >= self.deadline
 
     def _format_error(self, name: str, error: Exception) -> str:
         return str(error) if isinstance(error, DtefError) else f"{self.folder / name}: {type(error).__name__}: {error}"
 
     def _register(self, survey: Survey, name: str, checksum: str) -> list[dg.RunRequest]:
-        """The runs of a round. The run key is that of the landing, so a repeated request does not start a second run."""
+        """Return the runs of a round. The run key is that of the landing, so a repeated request starts no second run."""
         if self._is_ingested_by_hand(survey.round, checksum):
             return []
         source = self.sources.get(survey.round)
@@ -221,12 +221,11 @@ class Landing:
         ]
 
     def _has_results(self, round_id: str, keys: Sequence[str]) -> bool:
-        """Whether all partitions of the round have results."""
         segments = self.sources.warehouse.values("segment_results", "segment", round=round_id)
         return {partition_key(round_id, segment) for segment in segments}.issuperset(keys)
 
     def _find_competing_file(self, round_id: str, name: str) -> str | None:
-        """The name of another file or folder that the round is already read from; None: there is none."""
+        """Return the name of another file or folder that the round is already read from, or None if there is none."""
         source = self.sources.before(round_id)
         path = Path(source.path) if source else None
         if path is None or path.parent != self.folder.absolute() or path.name == name:
@@ -234,12 +233,12 @@ class Landing:
         return path.name if self._is_used_for(round_id, path.name) else None
 
     def _is_used_for(self, round_id: str, name: str) -> bool:
-        """Whether the file or folder exists and still contains the round, as far as it was read."""
+        """Return whether the file or folder exists and still contains the round, as far as it was read."""
         look = self.now.get(name)
         return look is not None and (not look.rounds or round_id in look.rounds)
 
     def _record_look(self, name: str, look: Look) -> None:
-        """Keep the state; log its trouble as an error if it is new."""
+        """Store the state, and log its trouble as an error if it is new."""
         before = self.before.get(name)
         if look.trouble and (before is None or before.trouble != look.trouble):
             self.context.log.error(f"{name}: {look.trouble}")
@@ -247,7 +246,7 @@ class Landing:
 
 
 def _read_cursor(cursor: str | None) -> dict[str, Look]:
-    """The states in the cursor, without those of earlier versions of the sensor."""
+    """Return the states in the cursor, without those of earlier versions of the sensor."""
     looks = json.loads(cursor or "{}")
     return {name: Look(**{**look, "rounds": tuple(look["rounds"])}) for name, look in looks.items() if isinstance(look, dict)}
 
@@ -257,7 +256,7 @@ def _list_troubles(looks: Mapping[str, Look]) -> dict[str, str]:
 
 
 def _can_be_read(looks: Mapping[str, Look]) -> dict[str, Any]:
-    """Result of the check: what in the folder cannot be used, and why."""
+    """Return the result of the check: unusable files in the folder, and why."""
     troubles = _list_troubles(looks)
     faults = f"{len(troubles)} of {len(looks)} cannot be read, or only in part: {', '.join(troubles)}" if troubles else ""
     return {
@@ -275,7 +274,7 @@ def landings_can_be_read(context: dg.AssetCheckExecutionContext) -> dg.AssetChec
 
 
 def _extract_first_clauses(trouble: str) -> str:
-    """The first clause of each line, with the value that was found if it is short: `...; got 'an empty directory'`."""
+    """Return the first clause of each line, with a short found value: `...; got 'an empty directory'`."""
     clauses = []
     for line in trouble.splitlines():
         wrong, _, tail = line.partition("; ")
@@ -285,7 +284,7 @@ def _extract_first_clauses(trouble: str) -> str:
 
 
 def _format_changes(changes: Changes | None) -> str:
-    """For a run's tag: `3 distributions changed, 1 segment added`."""
+    """Return the changes for a run's tag: `3 distributions changed, 1 segment added`."""
     return "new" if changes is None else changes.summary() or "nothing"
 
 

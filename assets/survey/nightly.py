@@ -13,7 +13,7 @@ from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_confi
 
 
 def plan_surveys(context: dg.ScheduleEvaluationContext, store: Store, panel: SurveySettings) -> NightPlan:
-    """The run from the predictions on. It leaves out and names partitions without prompts."""
+    """Plan the stages from the predictions on, leaving out and naming partitions without prompts."""
     selection, known_keys = resolve_panel_models(panel, load_store_models(store)), list_partitions(context.instance, SPACE)
     keys = select_panel_partitions(panel, known_keys) if known_keys else []
     config = {stage: fields for stage, fields in build_survey_run_config(selection).items() if stage != "blueprints"}

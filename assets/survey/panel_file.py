@@ -14,16 +14,17 @@ from resources.warehouse import Warehouse
 
 
 def load_known_panel(settings: Settings) -> SurveySettings:
-    """The panel, or its defaults if none is set. Raises ConfigError if the file of DTEF_PANEL is missing, or its keys or `drift` are wrong."""
+    """Return the panel or its defaults. Raises ConfigError if the file of DTEF_PANEL is missing, or its keys or `drift` are wrong."""
     panel = load_panel_section(settings, load_panel)
     load_drift_section(settings)
     return panel or SurveySettings()
 
 
 def load_checked_panel(settings: Settings, models: Models, warehouse: Warehouse | None) -> SurveySettings:
-    """As `load_known_panel`; also checks the models, and the rounds and segments against the warehouse, if it has any.
+    """Return the panel (see `load_known_panel`) after checking its models, rounds and segments.
 
-    Raises ConfigError, with file and line, for what does not exist. `warehouse`: None: rounds and segments are not checked.
+    Raises ConfigError, with file and line, for what does not exist. Rounds and segments are not checked without a `warehouse`, or if it has
+    no rounds.
     """
     panel, path = load_known_panel(settings), settings.panel
     if path is None:
@@ -40,7 +41,7 @@ def load_checked_panel(settings: Settings, models: Models, warehouse: Warehouse 
 
 
 def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
-    """The partitions that have prompts; partitions that were only ingested have none yet."""
+    """Return the partitions with prompts; partitions that were only ingested have none."""
     rounds = {split_partition_key(key)[0] for key in keys}
     stored_keys = {(name, segment) for name in rounds for segment in warehouse.values("blueprints", "segment", round=name)}
     return [key for key in keys if split_partition_key(key) in stored_keys]

@@ -1,4 +1,4 @@
-"""The requests about the segments of a run, the rows of `predictions` that they yield, and the rows of baselines, which need no request."""
+"""The requests for a run's segments, their rows of `predictions`, and the rows of baselines, which need no request."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ModelSelection:
 
     @property
     def every(self) -> tuple[ModelSpec, ...]:
-        """The models of all conditions, each once."""
+        """All models of all conditions, each once."""
         return tuple({m.variant: m for m in [*self.models, *(m for of in self.models_of.values() for m in of)]}.values())
 
     @property
@@ -80,7 +80,7 @@ class ModelSelection:
 
 
 def resolve_asked_models(settings: SurveySettings, models: Models) -> ModelSelection:
-    """The models of the settings, plus the two reference baselines unless the run rebuilds from the store without naming models.
+    """Return the models of the settings, plus two reference baselines unless the run rebuilds from the store without named models.
 
     Raises ConfigError for an unknown model.
     """
@@ -101,7 +101,7 @@ class Prompts(NamedTuple):
 
 
 class Predictor:
-    """State that the partitions of a run share: models, the prompts of models with limits, and answers of other rounds and segments."""
+    """State shared by the partitions of a run: models, the prompts of models with limits, and answers of other rounds and segments."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Predictor:
     ) -> None:
         """`keys`: the partitions of the run, over which limits apply; `in_store`: used if tables cannot be read.
 
-        `read`: reads the tables made so far, by default from the warehouse; `is_dry`: this is only an estimate, which shows no progress.
+        `read`: reads the tables made so far, by default from the warehouse; `is_dry`: an estimate, which shows no progress.
         """
         self.warehouse, self.settings, self.asked = warehouse, settings, selection
         self._read_table = read
@@ -156,11 +156,10 @@ class Predictor:
         self.sizes = {key: self.size(prompts_of) for key, prompts_of in tables.items()}
 
     def size(self, prompts: pa.Table) -> int:
-        """Number of rows of language models for these prompts."""
+        """Return the number of language models' rows for these prompts."""
         return sum(len(self._select_prompts(prompts, model)) for model in self.asked.language) * self.settings.draws
 
     def _count_model_requests(self, prompts: pa.Table, model: ModelSpec, twins: Mapping[str, Sequence[str]]) -> int:
-        """Number of requests to the model in the whole run."""
         prompt_ids = set(self._select_prompts(prompts, model)["prompt_id"].to_pylist())
         return count_distinct_requests(prompt_ids, self.settings.draws, self._find_shared_responses(prompt_ids, model, twins))
 
@@ -173,7 +172,7 @@ class Predictor:
         return set(self._stored(keys)["request_key"].to_pylist())
 
     def asks(self, prompts: Prompts) -> tuple[pa.Table | None, RequestList]:
-        """The rows of language models whose responses are requested or replayed, if there are any, and their requests."""
+        """Return the rows of language models whose responses are requested or replayed, or None without any, and their requests."""
         tables, requests = [], []
         twins = same_texts(prompts.blueprints, list_options_in_prompt_order) if has_duplicates(prompts.survey) else {}
         for model in self.asked.language:
@@ -186,7 +185,7 @@ class Predictor:
         return pa.concat_tables(tables) if tables else None, RequestList(requests)
 
     def compute_baselines(self, key: str, prompts: Prompts) -> list[pa.Table]:
-        """The rows of baselines, which need no request."""
+        """Return the rows of baselines, which need no request."""
         baselines = [model for model in self.asked.every if model.is_computed]
         draws = self.settings.draws
         return [
@@ -195,13 +194,12 @@ class Predictor:
         ]
 
     def _compute_baseline(self, key: str, prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int) -> pa.Table:
-        """The rows of a baseline."""
         previous = self._previous.answers(*split_partition_key(key)) if model.model == PREVIOUS_ROUND else {}
         answers = self._answers(key) if model.model in NEIGHBOUR_BASELINES else None
         return build_baseline_rows(prompts, survey, model, draws, self.settings.snapshot, previous, answers)
 
     def _select_prompts(self, prompts: pa.Table, model: ModelSpec) -> pa.Table:
-        """The prompts of the model's conditions, up to its limit."""
+        """Return the prompts of the model's conditions, up to its limit."""
         conditions = pc.unique(prompts["condition"]).to_pylist()
         selection = [condition for condition in conditions if model in self.asked.select_models(condition)]
         if selection != conditions:
@@ -211,8 +209,10 @@ class Predictor:
         return prompts
 
     def merge_rows(self, key: str, new: pa.Table, blueprints: pa.Table) -> tuple[pa.Table, int]:
-        """The partition's predictions in this snapshot: new rows and valid earlier ones; and the number of earlier rows that were removed,
-        because their prompt has changed. Their responses stay in the response store.
+        """Return the partition's predictions in this snapshot, and the number of removed rows.
+
+        Predictions are new rows and valid earlier ones. Rows are removed if their prompt has changed; their responses stay in the response
+        store.
         """
         at = {**SPACE.levels(key), "snapshot": self.settings.snapshot}
         existing = self.warehouse.read_earlier("predictions", **at)
@@ -225,10 +225,10 @@ class Predictor:
         return CALLS.merge_rows(existing, new, blueprints), n_superseded
 
     def _restore(self, key: str, prompts: pa.Table, known_prompts: Sequence[str]) -> pa.Table:
-        """The rows from the response store: of all models with stored responses, and of the baselines among the round's scores.
+        """Return the rows from the response store: of all models with responses, and of the baselines among the round's scores.
 
-        `known_prompts`: ids of the prompts of the partition's other rows. Baselines answer these and the ones with a stored response, or all
-        prompts if there are neither.
+        `known_prompts`: prompt ids of the partition's other rows. Baselines answer these and those with a stored response, or all prompts
+        if there are neither.
         """
         survey, snapshot = self._read("survey_responses", key), self.settings.snapshot
         twins = same_texts(prompts, list_options_in_prompt_order) if has_duplicates(survey) else {}
@@ -248,7 +248,7 @@ class Predictor:
         return pa.concat_tables([*tables, *(self._compute_baseline(key, prompts, survey, *baseline) for baseline in baselines)])
 
     def _choose_smallest_sample(self, prompts: pa.Table, survey: pa.Table, model: ModelSpec) -> pa.Table:
-        """The prompts of the smallest sample with all that have their own response; a response to a duplicate also serves other prompts."""
+        """Return the prompts of the smallest sample with all that have a response; a duplicate's response also serves other prompts."""
         keys = request_keys(prompts["prompt_id"].to_pylist(), model.variant, 0, self.settings.snapshot)
         mask = pc.is_in(pa.array(keys, pa.string()), pa.array(self._find_known_keys(keys), pa.string()))
         items, within = prompts.filter(mask)[KEYS.item].combine_chunks(), pc.scalar(True)
@@ -258,7 +258,7 @@ class Predictor:
         return prompts.filter(pc.is_in(prompts[KEYS.item], survey.filter(within)[KEYS.item].combine_chunks()))
 
     def _find_scored_baselines(self, round_id: str) -> list[tuple[ModelSpec, int]]:
-        """The baselines with scores in the round and snapshot, else the two references, each with its draws; no response store has them."""
+        """Return the scored baselines of the round and snapshot, else the two references, with draws; no response store has them."""
         rows = self.warehouse.rows("scores", columns=[*MODEL, "snapshot", "draw"], round=round_id)
         of_snapshot = pc.equal(rows["snapshot"], self.settings.snapshot)
         rows = rows.filter(pc.and_(of_snapshot, pc.starts_with(rows["model_variant"], COMPUTED)))
@@ -270,7 +270,7 @@ class Predictor:
         return [(spec, draws) for spec, draws in baselines if spec is not None]
 
     def prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
-        """The partition's prompts. `columns`: those of the blueprints, if no baseline is computed; by default all.
+        """Return the partition's prompts. `columns`: those of the blueprints, if no baseline is computed; by default all.
 
         Raises ConfigError for a condition or level without prompts.
         """
@@ -294,7 +294,7 @@ class Predictor:
         return self.warehouse.read(table, columns=columns, round=round_id, segment=segment)
 
     def _answers(self, key: str) -> RoundAnswers:
-        """The answers of the segments of the partition's round; read once per run."""
+        """Return the answers of the segments of the partition's round, read once per run."""
         round_id, _ = split_partition_key(key)
         if round_id not in self._rounds:
             tables = []
@@ -305,7 +305,7 @@ class Predictor:
 
 
 def choose_limited_prompts(prompts: pa.Table, limits: Mapping[str, int]) -> dict[str, pa.Array]:
-    """By model name, the prompt ids of models with limits."""
+    """Return the prompt ids of models with limits, by model name."""
     if not limits:
         return {}
     rows = [row for row in prompts.to_pylist() if not (row["reading"] or {}).get("place")]
@@ -341,7 +341,7 @@ class SegmentPredictions:
         return self._asks[1].keys
 
     def foresee(self) -> dict[str, Foreseen]:
-        """The assumed replies to the requests."""
+        """Return the assumed replies to the requests."""
         rows, _ = self._asks
         if rows is None:
             return {}
@@ -367,7 +367,7 @@ class SegmentPredictions:
 
 
 class PreviousRound:
-    """What each segment answered in earlier rounds. A run over many rounds reads each round once per segment."""
+    """Each segment's answers in earlier rounds. A run over many rounds reads each round once per segment."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._warehouse = warehouse
@@ -375,7 +375,7 @@ class PreviousRound:
         """By (series, segment): the rounds read so far, and the latest answers in them."""
 
     def answers(self, round_id: str, segment: str) -> Previous:
-        """The segment's latest answer to each question in earlier rounds of the round's series."""
+        """Return the segment's latest answer to each question in earlier rounds of the round's series."""
         series = make_round_order(round_id)[0]
         earlier = self._list_earlier_rounds(round_id)
         read, answers = self._read.get((series, segment), ([], {}))
@@ -388,7 +388,7 @@ class PreviousRound:
         return answers
 
     def _list_earlier_rounds(self, round_id: str) -> list[str]:
-        """The earlier rounds of the series, without copies of the round under another id, which would predict the round from itself."""
+        """Return the earlier rounds of the series, without copies of the round, which would predict it from itself."""
         place = make_round_order(round_id)
         earlier = [name for name in self._rounds if make_round_order(name)[0] == place[0] and make_round_order(name) < place]
         return [name for name in earlier if {round_id, name} not in self._copies]

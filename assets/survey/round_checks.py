@@ -16,7 +16,7 @@ _MOST_QUARANTINED = 0.25
 
 @asset_check(asset=dg.AssetKey("survey_responses"))
 def little_in_quarantine(store: Store) -> dg.AssetCheckResult:
-    """Warns if more than a quarter of a round's (segment, question) pairs are in quarantine."""
+    """Warns if over a quarter of a round's (segment, question) pairs are in quarantine."""
     rounds = store.warehouse.values("survey_responses", "round")
     shares = {}
     for round_id in rounds:

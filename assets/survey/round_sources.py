@@ -7,5 +7,5 @@ from resources.sources import Sources
 
 
 def sources_of(store: Store) -> Sources[Survey]:
-    """The file or folder of each round."""
+    """Return each round's file or folder."""
     return Sources(store.warehouse, read_survey)

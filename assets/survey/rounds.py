@@ -1,4 +1,4 @@
-"""A round's partitions: registering them in one batch, and what each of them is about."""
+"""A round's partitions: their registration in one batch, and checks against losing data."""
 
 import shlex
 from collections import Counter
@@ -50,7 +50,7 @@ class RegistrationResult(NamedTuple):
 
 
 def observe_usable(survey: Survey, *, min_n: int, design_effect: float) -> ObservedRound:
-    """The survey's tables. Raises SurveyError with the reasons if no (segment, question) pair can be used."""
+    """Return the survey's tables. Raises SurveyError with the reasons if no (segment, question) pair can be used."""
     observed = observe(survey, min_n=min_n, design_effect=design_effect)
     if not len(observed.responses):
         raise _nothing_usable(survey, observed)
@@ -58,7 +58,7 @@ def observe_usable(survey: Survey, *, min_n: int, design_effect: float) -> Obser
 
 
 def _nothing_usable(survey: Survey, observed: ObservedRound) -> SurveyError:
-    """The error on a round without a usable pair: the reasons, each with its first example, and the place of the first of these."""
+    """Return the error on a round without a usable pair: the reasons, each with its first example, and the place of the first of these."""
     rows = observed.quarantine.to_pylist()
     first = {row["reason"]: row for row in reversed(rows)}
     why = [
@@ -85,7 +85,7 @@ def check_round(
     replace: bool = False,
     design_effect: float | None = None,
 ) -> ObservedRound:
-    """The tables of a round. Raises SurveyError if it is incomplete or unusable or would lose data; see `register_round`."""
+    """Return the tables of a round. Raises SurveyError if it is incomplete or unusable or would lose data; see `register_round`."""
     survey = require_whole_survey(remove_multi_select(survey), allowed)
     effect = sources.find_design_effect(survey.round, design_effect)
     observed = observe_usable(survey, min_n=min_n, design_effect=effect)
@@ -166,7 +166,7 @@ def refuse_losses(
 
 
 def _format_replace_command(survey: Survey, min_n: int, allowed: Collection[str], design_effect: float | None) -> str:
-    """The command that reads a round with the same options and accepts losses."""
+    """Return the command that reads a round with the same options and accepts losses."""
     options = [
         *(option for code, option in ALLOWANCES.items() if code in allowed),
         *([f"--min-n {min_n}"] if min_n != MIN_N else ()),
@@ -177,7 +177,7 @@ def _format_replace_command(survey: Survey, min_n: int, allowed: Collection[str]
 
 
 def _compare_earlier(sources: Sources[Survey], round_id: str, rows: pa.Table) -> Changes | None:
-    """The changes from the earlier reading; None if there is no readable one, because the round is about to be rebuilt."""
+    """Return the changes from the earlier reading, or None without a readable one, because the round is about to be rebuilt."""
     try:
         before = sources.warehouse.read_or_empty("survey_responses", columns=COMPARED_COLUMNS, round=round_id)
     except WarehouseError:
@@ -188,7 +188,7 @@ def _compare_earlier(sources: Sources[Survey], round_id: str, rows: pa.Table) ->
 def _add_as_neighbours(instance: dg.DagsterInstance, keys: list[str], known_keys: list[str]) -> None:
     """Add the new keys of a round; the earlier ones move to the end with them if they would not form a range otherwise.
 
-    This loses nothing, because Dagster keeps materializations by the name of the key.
+    This loses nothing, because Dagster stores materializations by key name.
     """
     key_set = set(known_keys)
     new = [key for key in keys if key not in key_set]

@@ -1,4 +1,4 @@
-"""The stages of the survey family. Those here read files, ask models within what the response store has, or look at other partitions."""
+"""The stages of the survey family. This module has those that read files, send requests, or need other partitions."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ class _Round(NamedTuple):
 
 
 def read_segment(inputs: Inputs, _: SurveySettings) -> Tables:
-    """What a segment answered, from the file of its round. Raises DtefError if it has no usable answers."""
+    """Return a segment's answers, from the file of its round. Raises DtefError if it has no usable answers."""
     rows, references = (table.filter(pc.field("segment") == inputs.levels["segment"]) for table in _read_round(inputs))
     if not len(rows):
         raise DtefError(f"{inputs.key}: the survey has no usable answers of this segment; survey_quarantine has the reasons")
@@ -76,7 +76,7 @@ def read_segment(inputs: Inputs, _: SurveySettings) -> Tables:
 
 
 def _read_round(inputs: Inputs) -> _Round:
-    """The round, read once: a survey that cannot be read fails each of its partitions, and is not read again for each."""
+    """Return the round, read once: an unreadable survey fails each of its partitions, and is not read again for each."""
     read: dict[str, Callable[[], _Round]] = inputs.remember("rounds", dict)
     round_id = inputs.levels["round"]
     if round_id not in read:
@@ -113,14 +113,14 @@ def _observe_round(inputs: Inputs, round_id: str) -> _Round:
 
 
 def _write_findings(warehouse: Warehouse, round_id: str, observed: ObservedRound) -> None:
-    """Write what was left out of the round, and the findings about it."""
+    """Write the round's quarantine and findings."""
     warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
     findings = pa.concat_tables([observed.findings, _merge_findings(warehouse, round_id, observed.responses)])
     warehouse.write("survey_findings", findings, round=round_id)
 
 
 def _merge_findings(warehouse: Warehouse, round_id: str, responses: pa.Table) -> pa.Table:
-    """Findings that compare the round with the stored ones: which are the same survey, and which were predicted without it."""
+    """Return findings that compare the round with the stored ones: copies of it, and later rounds predicted without it."""
     rounds = [candidate for candidate in warehouse.values("survey_responses", "round") if candidate != round_id]
     answers = partial(warehouse.rows, "survey_responses", columns=list(COPY_COLUMNS))
     copies = [candidate for candidate in rounds if is_copy(responses, answers(round=candidate))]
@@ -136,7 +136,7 @@ def _merge_findings(warehouse: Warehouse, round_id: str, responses: pa.Table) ->
 
 
 def _find_later_predicted_rounds(warehouse: Warehouse, round_id: str) -> list[str]:
-    """The later rounds of the series that have predictions, where the round itself is not stored yet."""
+    """Return the later rounds of the series that have predictions, if the round itself is not stored yet."""
     if round_id in warehouse.values("survey_responses", "round"):
         return []
     place = make_round_order(round_id)
@@ -245,7 +245,7 @@ _RECIPE = ("condition", "context_level", "recipe")
 
 
 def make_blueprints(inputs: Inputs, settings: SurveySettings) -> Tables:
-    """The prompts of a segment: those of the settings and those of earlier runs."""
+    """Make the prompts of a segment: those of the settings and those of earlier runs."""
     options = build_blueprint_options(settings, _read_known_recipes(inputs.outside.warehouse, inputs.levels))
     survey = inputs.read("survey_responses")
     rows = build_blueprints(survey, *options)
@@ -257,7 +257,7 @@ def make_blueprints(inputs: Inputs, settings: SurveySettings) -> Tables:
 
 
 def build_blueprint_options(settings: SurveySettings, earlier: pa.Table) -> list[BlueprintOptions]:
-    """The options of this run, then those of earlier conditions and levels to keep. `earlier`: the columns _RECIPE."""
+    """Return the options of this run, then those of earlier conditions and levels to keep. `earlier`: the columns _RECIPE."""
     levels = tuple(dict.fromkeys(settings.context_levels or ["0"]))
     if not settings.conditions and not len(earlier):
         raise ConfigError(
@@ -274,7 +274,7 @@ def build_blueprint_options(settings: SurveySettings, earlier: pa.Table) -> list
 
 
 def _read_known_recipes(warehouse: Warehouse, at: Mapping[str, str]) -> pa.Table:
-    """The columns _RECIPE of the partition; if its file is damaged, those of its predictions and scores, else of the round."""
+    """Return the columns _RECIPE of the partition; if its file is damaged, those of its predictions and scores, else of the round."""
     earlier = warehouse.read_earlier("blueprints", columns=_RECIPE, **at)
     if earlier is not None:
         return earlier
@@ -345,7 +345,7 @@ BLUEPRINTS_STAGE = Stage(
 
 
 def plan_predictions(inputs: Inputs, settings: SurveySettings) -> CallPlan:
-    """The requests to models about a segment. Raises ConfigError for an unknown model."""
+    """Plan the requests for a segment. Raises ConfigError for an unknown model."""
     predictor = _build_predictor(inputs, settings)
     segment = SegmentPredictions(predictor, inputs.key)
 
@@ -377,7 +377,7 @@ def _build_predictor(inputs: Inputs, settings: SurveySettings) -> Predictor:
 
 
 def _usage(tables: Tables) -> Mapping[str, Any]:
-    """What each language model of the partition used."""
+    """Return the usage of each language model of the partition."""
     rows = tables["predictions"]
     is_answered, is_unpriced = pc.equal(rows["call_status"], "answered"), pc.is_null(rows["cost_usd"])
     unknown = {"cost_unknown": int(pc.sum(pc.and_(is_answered, is_unpriced)).as_py() or 0)}
@@ -435,7 +435,7 @@ PREDICTIONS_STAGE = Stage(
 
 
 def check_segment(inputs: Inputs, _: SurveySettings) -> Tables:
-    """Whether the scores of models changed on a segment."""
+    """Check whether models' scores on a segment changed."""
     warehouse: Warehouse = inputs.outside.warehouse
     watch = inputs.remember("watch", lambda: _watch(inputs))
     scores = inputs.read("scores", list_needed_columns(SUBJECT.keys))
@@ -446,7 +446,7 @@ def check_segment(inputs: Inputs, _: SurveySettings) -> Tables:
 
 
 class _Watch(NamedTuple):
-    """What the drift checks of a run share."""
+    """State shared by a run's drift checks."""
 
     check: Callable[..., pa.Table]
     segments: Mapping[str, int]
@@ -466,7 +466,7 @@ def _watch(inputs: Inputs) -> _Watch:
 
 
 def _read_snapshots(warehouse: Warehouse) -> dict[tuple[str, str], set[str]]:
-    """The snapshots of each round and segment that has scores, from the names of folders."""
+    """Return the snapshots of each round and segment with scores, from folder names."""
     snapshots: dict[tuple[str, str], set[str]] = defaultdict(set)
     for file in warehouse.files("scores"):
         _, at = warehouse.place(file)
@@ -475,7 +475,7 @@ def _read_snapshots(warehouse: Warehouse) -> dict[tuple[str, str], set[str]]:
 
 
 def _order(warehouse: Warehouse, snapshots: Mapping[tuple[str, str], set[str]]) -> list[str] | None:
-    """The order of all snapshots; None: no readable scores. Opens no file if there is only one."""
+    """Return the order of all snapshots, or None without readable scores. Opens no file if there is only one."""
     labels = set().union(*snapshots.values())
     if len(labels) == 1:
         return list(labels)

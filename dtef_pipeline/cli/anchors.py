@@ -1,4 +1,4 @@
-"""`dtef anchors`: have stored responses judged again, and show whether a judge has moved."""
+"""`dtef anchors`: judge stored responses again, and show whether a judge has moved."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Given = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FamilyAnchors:
-    """What a family says of its anchors."""
+    """The anchor settings of a family."""
 
     usual_n: int
     """How many anchors there are where no number is named."""
@@ -64,7 +64,7 @@ class FamilyAnchors:
 
 
 def run(family: str, options: Given) -> int:
-    """The exit code: 1 where it failed."""
+    """Judge the anchors again. Returns 1 if the stage failed."""
     warehouse, settings = open_warehouse(), Settings.read_environment()
     check_home_path(settings)
     require_safe(options["snapshot"])
@@ -82,7 +82,7 @@ def run(family: str, options: Given) -> int:
 
 
 def _judge_again(warehouse: Warehouse, family: str, config: Given) -> bool:
-    """Run the stage, and print its failures or else what the snapshot now holds. Returns whether it succeeded."""
+    """Run the stage, and print its failures or what the snapshot now holds. Return whether it succeeded."""
     stage, record, snapshot = f"{family}_anchors", ANCHORED[family], config["snapshot"]
     with keep_terminal():
         from assets.launch import materialize
@@ -104,7 +104,7 @@ def _judge_again(warehouse: Warehouse, family: str, config: Given) -> bool:
 
 @reads_tables
 def show(warehouse: Warehouse, family: str, output: str) -> None:
-    """A line per judge. Raises WarehouseError where none was ever asked."""
+    """Print a row per judge. Raises WarehouseError if nothing was judged again."""
     judgements, subject = warehouse.rows(f"{family}_anchors"), family_record(family).subject
     if not len(judgements):
         raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef anchors --family {family}` makes them")
@@ -143,13 +143,11 @@ def _find_rubric_judges(options: Given, settings: Settings, warehouse: Warehouse
 
 
 def _has_words(warehouse: Warehouse, blueprint: str) -> bool:
-    """Whether there is anything in it for a judge."""
     kinds = warehouse.read_or_empty("rubric_criteria", columns=["kind"], blueprint=blueprint)["kind"]
     return bool(pc.any(pc.equal(kinds, TEXT_KIND)).as_py())
 
 
 def _add_judge_settings(options: Given, settings: Settings) -> Given:
-    """With the judge's budget and price."""
     if len(options["judges"]) > 1:
         raise ConfigError(f"--judge {', '.join(options['judges'])}: allowed with --family qa: one")
     judge_options = {"judge": next(iter(options["judges"]), None), "judges": options["judges_file"]}

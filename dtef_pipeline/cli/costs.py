@@ -1,4 +1,4 @@
-"""`dtef costs`: the calls of language models and their cost, of one family or of all."""
+"""`dtef costs`: the calls of language models and their cost, for one family or all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHOWN_COST = {"cost": description(COSTS.field("cost_usd")).partition(";")[0]}
 def costs(
     warehouse: Warehouse, family: str | None, by: Sequence[str], rounds: Sequence[str], snapshot: str | None, output: str
 ) -> None:
-    """Raises ConfigError for a name that the families shown lack, and WarehouseError where none of them has costs."""
+    """Print calls and costs. Raises ConfigError if a column, round or snapshot is unknown, and WarehouseError if no family has costs."""
     if rounds and family not in (None, "survey"):
         raise ConfigError(f"--round with --family {family}: allowed with --family survey")
     family = family or ("survey" if rounds else None)
@@ -57,21 +57,21 @@ def costs(
 
 
 def _format_costs(totals: pd.DataFrame) -> pd.DataFrame:
-    """The rows for people: `cost` in words, and no tokens where the stored responses do not state them."""
+    """Return the rows for people: `cost` in words, and no tokens if the stored responses do not state them."""
     is_unstated = (totals["answered"] > 0) & (totals["prompt_tokens"] == 0)
     tokens = {name: totals[name].astype("Int64").mask(is_unstated) for name in ("prompt_tokens", "completion_tokens")}
     return totals.assign(cost=[format_row_cost(row) for row in totals.to_dict("records")], **tokens)
 
 
 def _map_columns(family: Family) -> dict[str, str]:
-    """By the names that the family calls them, columns of COSTS."""
+    """Return the columns of COSTS by the family's names for them."""
     space = family.space
     levels = {space.first: "first_level", space.second: "second_level", family.calls.purpose: "purpose"}
     return {**_BY_ANY_FAMILY, **{name: column for name, column in levels.items() if name}}
 
 
 def _read_cost_rows(warehouse: Warehouse, families: Sequence[Family], family: str | None) -> pd.DataFrame:
-    """The rows of the families, of which those without costs are left out. Says of each whether responses are newer."""
+    """Return the rows of the families that have costs. Warns if a family's scores are newer."""
     names = warehouse.values("costs", "family")
     records = [record for record in families if record.name in names]
     if not records:
@@ -98,9 +98,10 @@ def _filter_rows(frame: pd.DataFrame, rounds: Sequence[str], snapshot: str | Non
 
 
 def _sum_by_columns(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """The rows added up by these columns, the most expensive first.
+    """Return the rows added up by these columns, the most expensive first.
 
-    If snapshot, role or family is among the columns, the rows are grouped by it: snapshots sorted, roles and families in the order of `frame`.
+    If snapshot, role or family is among the columns, the rows are grouped by it: snapshots sorted, roles and families in the order of
+    `frame`.
     """
     groups = frame.groupby(names, sort=False, dropna=False)
     dollars = groups[["cost_usd", "unknown_cost_usd_most"]].sum(min_count=1)

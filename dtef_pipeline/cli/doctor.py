@@ -1,4 +1,4 @@
-"""`dtef doctor`: its checks change nothing and call no model; each finding is shown as soon as it is known."""
+"""`dtef doctor`: checks that change nothing and call no model. Each finding is shown as soon as it is known."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MEND_PANEL = "correct the file (docs/how-to/nightly.md says what it may hold), 
 
 
 def check_python(settings: Settings) -> Diagnosis:
-    """The version of Python."""
+    """Check the Python version."""
     version, bounds = platform.python_version(), metadata(_PACKAGE)["Requires-Python"]
     if SpecifierSet(bounds).contains(version, prereleases=True):
         return Diagnosis("Python", "ok", version)
@@ -40,7 +40,7 @@ def check_python(settings: Settings) -> Diagnosis:
 
 
 def check_responses(settings: Settings) -> Diagnosis:
-    """The response store: a file that can be read and written, or a server that answers."""
+    """Check the response store: a readable and writable file, or a server that answers."""
     from resources.responses.damage import find_damage
     from resources.responses.database import ResponseDatabase
     from resources.responses.engines import parse_database_url
@@ -73,7 +73,7 @@ def check_responses(settings: Settings) -> Diagnosis:
 
 
 def check_warehouse(settings: Settings) -> Diagnosis:
-    """The folder or bucket of the tables."""
+    """Check the folder or bucket of the tables."""
     check, root = "warehouse", settings.warehouse
     if "://" in root:
         return _check_bucket(root)
@@ -105,7 +105,7 @@ def _check_bucket(root: str) -> Diagnosis:
 
 
 def check_models(settings: Settings) -> Diagnosis:
-    """The models file, and which models have their keys. No key is shown."""
+    """Check the models file, and which models have their keys. No key is shown."""
     from dtef_pipeline.asking.models import LOCAL_EMBEDDER
     from dtef_pipeline.survey.baselines.names import BASELINES
     from resources.gateway.model_checks import find_quick_problem
@@ -133,7 +133,7 @@ def check_models(settings: Settings) -> Diagnosis:
 
 
 def check_panel(settings: Settings) -> Diagnosis:
-    """The panel: all its sections can be read; the models of its night are known and have their keys, its rounds are there."""
+    """Check that all sections of the panel can be read, that its models are known and have keys, and that its rounds exist."""
     from assets.engine.settings_config import load_family_panel
     from assets.preference.preference_panel import vote_settings
     from assets.survey.panel_file import load_checked_panel
@@ -166,7 +166,7 @@ def check_panel(settings: Settings) -> Diagnosis:
 
 
 def check_sandbox(settings: Settings) -> Diagnosis:
-    """How programs that models wrote are kept from this machine."""
+    """Check how programs written by models are isolated."""
     from resources.sandbox.run import choose_level
 
     choice = choose_level(settings.sandbox)
@@ -183,7 +183,7 @@ def check_sandbox(settings: Settings) -> Diagnosis:
 
 
 def check_home(settings: Settings) -> Diagnosis:
-    """DAGSTER_HOME and its dagster.yaml."""
+    """Check DAGSTER_HOME and its dagster.yaml."""
     from assets.stage.dagster_internals import read_storage_settings
     from dtef_pipeline.cli.stage_runs import describe_outdated_home, describe_start_problem
     from resources.failures import describe_start_failure
@@ -221,7 +221,7 @@ def check_home(settings: Settings) -> Diagnosis:
 
 
 def check_daemon(settings: Settings) -> Diagnosis:
-    """Whether Dagster's daemon lives, and starts the evaluations that wait."""
+    """Check whether Dagster's daemon runs and starts queued evaluations."""
     from datetime import UTC, datetime
 
     from assets.daemon_state import DaemonState, daemon_state
@@ -283,7 +283,7 @@ _COLOUR_OF = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 def doctor(output: str) -> int:
-    """The findings on the terminal, each as soon as it is known, or all for other programs. 1: there is a problem."""
+    """Print each finding as soon as it is known, or all for other programs. Return 1 if there is a problem."""
     findings = []
     for finding in _run_checks(Settings.read_environment()):
         findings.append(finding)
@@ -313,7 +313,7 @@ def _run_checks(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _show(finding: Diagnosis) -> None:
-    """`ok       Python              3.11.7`, long lines broken under the third column; a command stands whole on a line of its own."""
+    """Print `ok       Python              3.11.7`. Long lines are wrapped in the third column; commands have their own, unwrapped line."""
     first = f"{finding.state:<8} {finding.check:<{_NAME_WIDTH}} "
     width = max(60, min(_WIDEST, shutil.get_terminal_size().columns)) - len(first)
     words, *commands = _BEFORE_A_COMMAND.split(finding.remedy)

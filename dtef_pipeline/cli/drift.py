@@ -65,7 +65,7 @@ _WAIT = "The snapshots are less than {:.0f} hours apart, but drift compares nigh
 
 
 def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_on: str | None, output: str) -> int:
-    """The exit code, as of `exit_code`. `rounds`: of surveys; `by`: model, or what a partition of the family is called."""
+    """Print drift, and return the exit code (see `exit_code`). `rounds`: of surveys; `by`: model or a level of the family."""
     family = family_record(name)
     space = family.stored.space
     choices = ("model", space.first, space.second) if name == USUAL_FAMILY else ("model", space.last)
@@ -81,7 +81,7 @@ def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_
 
 @reads_tables
 def _show_rule(warehouse: Warehouse, family: CommandFamily, output: str) -> None:
-    """What the documented rule says of each partition, the largest gap first."""
+    """Print the documented rule's results, the largest gap first."""
     require_rolled_up(warehouse, family.name, "drift_rule", family.stored.scored)
     frame: pd.DataFrame = warehouse.rows("drift_rule", family=family.name).to_pandas()
     if not len(frame):
@@ -103,7 +103,7 @@ def _show_verdicts(
     fail_on: str | None,
     output: str,
 ) -> int:
-    """NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
+    """Print the verdicts, or return NOTHING_COMPARED if `fail_on` is given without a series."""
     subject, options = family.subject, _drift_options(warehouse, family, since)
     try:
         scored_rounds = list_scored_rounds(warehouse, rounds) if rounds or by != "model" else ()
@@ -156,7 +156,7 @@ def _round_checks(warehouse: Warehouse, subject: Subject, rounds: Sequence[str],
 
 
 def _handle_no_series(problem: str, fail_on: str | None) -> int:
-    """The exit code where there is nothing to compare. Raises NothingToShowError unless `fail_on` asks for a code."""
+    """Return the exit code if there is nothing to compare. Raises NothingToShowError without `fail_on`."""
     if not fail_on:
         raise NothingToShowError(problem)
     say(f"error: {problem}", err=True)
@@ -164,7 +164,7 @@ def _handle_no_series(problem: str, fail_on: str | None) -> int:
 
 
 def _print_verdicts(checks: pa.Table, family: CommandFamily, fail_on: str | None, output: str) -> int:
-    """Print verdicts, the worst first. Returns as `exit_code`."""
+    """Print the verdicts, worst first. Returns `exit_code`."""
     rows = sorted(checks.to_pylist(), key=sort_key_of_verdict)
     click.echo(render_drift(checks, family.subject) if output == "table" else _verdicts_as_data(rows, checks.schema, output))
     if all(row["verdict"] is None for row in rows):
@@ -177,7 +177,7 @@ def _print_verdicts(checks: pa.Table, family: CommandFamily, fail_on: str | None
 
 
 def _verdicts_as_data(rows: Sequence[Row], schema: pa.Schema, output: str) -> str:
-    """For other programs; in CSV, which has no lists, those are JSON."""
+    """Return the verdicts for other programs. In CSV, lists are JSON."""
     frame = pd.DataFrame(rows, columns=schema.names)
     for column in schema if output == "csv" else ():
         if pa.types.is_list(column.type):
@@ -186,13 +186,12 @@ def _verdicts_as_data(rows: Sequence[Row], schema: pa.Schema, output: str) -> st
 
 
 def _judges_lines(subject: Subject, judgements: pa.Table, options: WatchOptions, rows: Sequence[Row]) -> Iterator[str]:
-    """What the judges' drift has to do with that of models, and the judges that moved."""
+    """Yield notes on judges' drift in the series of models, and the judges that moved."""
     yield from (f"{format_series(row, subject.keys)}: {row['judges_note']}" for row in rows if row["judges_note"])
     yield from list_moved_judges(judge_drift(subject, judgements, options).to_pylist())
 
 
 def _drift_options(warehouse: Warehouse, family: CommandFamily, since: Sequence[str]) -> WatchOptions:
-    """Raises WarehouseError where nothing is scored."""
     record = family.stored
     if not warehouse.values(record.scored, record.space.first):
         raise WarehouseError(f"no {record.scored} in {warehouse.root} yet: `{family.run} --snapshot LABEL` asks and scores")
@@ -208,10 +207,10 @@ def options_since(
     models: Callable[[], Iterable[tuple[str, str]]],
     judges: Callable[[], Iterable[tuple[str, str]]] = tuple,
 ) -> WatchOptions:
-    """The settings with the dates that a command gives, `[MODEL=]DATE` each, in place of the panel's; as they are without one.
+    """Return the settings with the dates of a command, `[MODEL=]DATE` each, in place of the panel's; unchanged without dates.
 
-    `models`: finds names and variants of the models with scores; `judges`: of those that were shown stored answers again. Raises ConfigError
-    for what is not a date, and for a model that is neither.
+    `models` returns names and variants of the models with scores, `judges` of those that judged anchors. Raises ConfigError if a date is
+    invalid or a model is neither.
     """
     if not since:
         return options
@@ -223,10 +222,11 @@ def options_since(
 
 
 def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: Subject) -> int:
-    """3 if a series has the verdict `fail_on` or a worse one; else TOO_EARLY if `fail_on` is drift and a series is too short to show it, and
-    NOTHING_COMPARED if no series was compared; else, and always without `fail_on`, 0.
+    """Return the exit code of the verdicts, 0 without `fail_on`.
 
-    Reports on standard error which series were not compared, and which are too short. `watch` is possible from two snapshots on.
+    3 if a series has the verdict `fail_on` or a worse one; else TOO_EARLY if `fail_on` is drift and a series is too short to show it; else
+    NOTHING_COMPARED if no series was compared; else 0. Warns of series that were not compared or are too short. `watch` is possible from
+    two snapshots on.
     """
     if not fail_on:
         return 0

@@ -1,6 +1,4 @@
-"""The `dtef` command, and those of its commands that serve all families. Heavy packages are imported inside the commands, so that
-`dtef --help` is instant.
-"""
+"""The `dtef` command, and its commands for all families. They import heavy packages inside, so that `dtef --help` is instant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user sees of an error: a message and an exit code."""
+"""Reporting of errors: a message and an exit code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class UsageProblem(click.ClickException):
 
 @contextmanager
 def shorten_usage_errors() -> Iterator[None]:
-    """Raises UsageProblem for a UsageError of click; help that click shows in place of an error stays."""
+    """Raise UsageProblem for a UsageError of click, except for help that click shows instead of an error."""
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:
@@ -48,7 +48,7 @@ def shorten_usage_errors() -> Iterator[None]:
 
 
 def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Errors are one line and an exit code, not a traceback: 2 where a user can mend them, 130 after an interrupt, 70 otherwise."""
+    """Report errors as one line and an exit code, without traceback: 2 if a user can fix them, 130 after an interrupt, 70 otherwise."""
 
     @wraps(command)
     def run_reporting(*args: Any, **kwargs: Any) -> Any:
@@ -94,7 +94,7 @@ def _print_error(error: Exception) -> int:
 
 
 def _write_traceback(error: Exception) -> str:
-    """The file that the traceback was added to."""
+    """Append the traceback to the error log, and return the path."""
     from resources.settings import Settings
 
     traceback_text = "".join(traceback.format_exception(error))

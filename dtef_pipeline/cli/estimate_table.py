@@ -1,4 +1,4 @@
-"""The table of an estimate, how budgets compare with it, and settings that are sent otherwise than given."""
+"""The table of an estimate, its comparison with budgets, and settings that are not sent as given."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def describe_budget(who: str, budget: Budget, expected: Mapping[str, tuple[float, float]]) -> Iterator[str]:
-    """A line per bound of the budget; `expected`: by bound what is usual and what is the most, NaN where that is unknown."""
+    """Yield a line per limit of the budget. `expected`: by limit the expected and the largest value, NaN if unknown."""
     for bound in BUDGETS:
         if (most_allowed := getattr(budget, bound)) is None:
             continue
@@ -47,7 +47,7 @@ def describe_budget(who: str, budget: Budget, expected: Mapping[str, tuple[float
 
 
 def describe_sent_settings(specs: Sequence[ModelSpec]) -> Iterator[str]:
-    """A line for each setting of the models that their providers are sent otherwise or not at all, and for what a run would refuse."""
+    """Yield a line for each setting that providers are not sent as given, and for each reason why a run would be refused."""
     yield from describe_altered_settings(specs)
     for spec in specs:
         if problem := find_sent_problem(spec):
@@ -68,7 +68,7 @@ TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
 
 
 def build_call_frame(rows: Sequence[PlannedCalls]) -> pd.DataFrame:
-    """One row per role and model: the columns of `PLANNED`."""
+    """Return one row per role and model, with the columns of `PLANNED`."""
     return pd.DataFrame([_build_row(row) for row in rows], columns=["role", "model", *CALL_COUNTS, *TOKEN_COUNTS, *DOLLARS])
 
 
@@ -81,9 +81,9 @@ def print_estimate(
     explained_as: str = ESTIMATE,
     daily: Mapping[str, float | None] | None = None,
 ) -> None:
-    """What a run would ask, as a table with `head` above it; for other programs the rows alone.
+    """Print the calls that a run would make, as a table below `head`; for other programs only the rows.
 
-    `settings`: of the run, with its budgets; `lines`: stand below the table; `daily`: by role, US dollars of its day.
+    `settings`: of the run, with its budgets; `lines`: printed below the table; `daily`: daily budget in US dollars by role.
     """
     for key, error in plan.failures.items():
         say(f"not counted: {key}: {error}", err=True)
@@ -108,7 +108,7 @@ def print_estimate(
 
 
 def _describe_assumed_lengths(plan: DryRun) -> Iterator[str]:
-    """How long replies are taken to be of models of which none is known."""
+    """Yield the assumed response lengths of models without stored responses."""
     by_tokens: dict[float, list[str]] = {}
     for name, tokens in plan.assumed.items():
         by_tokens.setdefault(tokens, []).append(name)
@@ -120,7 +120,7 @@ def _describe_assumed_lengths(plan: DryRun) -> Iterator[str]:
 
 
 def _compare_budgets(settings: RunSettings, rows: Sequence[PlannedCalls]) -> Iterator[str]:
-    """How the budgets of the run, of its roles and of its models compare with the estimate."""
+    """Yield a comparison of the budgets of the run, its roles and its models with the estimate."""
     yield from describe_budget("", settings.budget, sum_expected_usage(rows))
     for role, limits in settings.role_budgets.items():
         yield from describe_budget(
@@ -132,7 +132,6 @@ def _compare_budgets(settings: RunSettings, rows: Sequence[PlannedCalls]) -> Ite
 
 
 def _compare_daily_budgets(daily: Mapping[str, float | None], rows: Sequence[PlannedCalls]) -> Iterator[str]:
-    """How the budgets of a day compare with the estimate."""
     for role, dollars in daily.items():
         role_rows = [row for row in rows if row.role == role]
         if dollars is not None and role_rows:
@@ -141,14 +140,14 @@ def _compare_daily_budgets(daily: Mapping[str, float | None], rows: Sequence[Pla
 
 
 def list_sent_lines(rows: Iterable[PlannedCalls]) -> list[str]:
-    """As `describe_sent_settings`, of the models that are sent something."""
+    """Return the lines of `describe_sent_settings` for the models that are called."""
     specs = {row.model.variant: row.model for row in rows if row.calls and row.role != EMBEDDER}
     return list(describe_sent_settings(list(specs.values())))
 
 
 @contextmanager
 def open_response_store(settings: Settings) -> Iterator[ResponseStore | None]:
-    """The response store. One that is not there yet is not made for the asking."""
+    """Open the response store, or yield None if its file does not exist yet."""
     url = sa.make_url(settings.responses_url)
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
         yield None
@@ -173,7 +172,7 @@ def _build_row(row: PlannedCalls) -> dict[str, Any]:
 
 
 def _compute_max_cost(rates: Price | None, row: PlannedCalls) -> float | None:
-    """US dollars for the most calls with the longest responses; None: unknown, as is that of responses without a limit."""
+    """Return US dollars for the most calls with the longest responses, or None if unknown (no price, or no limit)."""
     prompt, response = row.prompt_tokens_most, row.response_tokens_most
     if rates is None or (math.isinf(prompt) and rates.prompt > 0) or (math.isinf(response) and rates.completion > 0):
         return None
@@ -181,7 +180,7 @@ def _compute_max_cost(rates: Price | None, row: PlannedCalls) -> float | None:
 
 
 def format_call_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows as people read them: after each role with several models its sum, at the end that of all."""
+    """Return the rows for people: a sum after each role with several models, and a total at the end."""
     parts = []
     for role in PLANNED_ROLES:
         group = frame[frame["role"] == role]
@@ -204,7 +203,7 @@ def _sum(frame: pd.DataFrame, role: str, model: str) -> pd.DataFrame:
 
 
 def _format_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Dollars and the longest responses as texts."""
+    """Return the rows with dollars and longest responses as text."""
     most = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in frame["response_tokens_most"]]
     extra_columns = {
         name: [value if isinstance(value, str) else f"${value:,.4f}" if pd.notna(value) else "unknown" for value in frame[name]]
@@ -214,7 +213,7 @@ def _format_texts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def sum_expected_usage(rows: Iterable[PlannedCalls]) -> dict[str, tuple[float, float]]:
-    """By bound of a budget, what is usual and what is the most; NaN: unknown."""
+    """Return the expected and the largest value by limit of a budget; NaN if unknown."""
     counted_rows = list(rows)
     dollars = build_call_frame(counted_rows)[DOLLARS].astype(float)
     tokens = sum(row.prompt_tokens + row.response_tokens for row in counted_rows)

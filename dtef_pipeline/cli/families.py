@@ -1,6 +1,6 @@
-"""What a family brings to the commands that read its tables, its board, and what the columns of all boards mean.
+"""Each family's record for commands that read its tables, its board, and the meaning of the columns of all boards.
 
-A family brings one record, in `NAME_board.py`.
+A family defines one record, in `NAME_board.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ROLLED_UP_BY = "`dtef {0} run` or `dtef {0} board --refresh` makes it"
 
 
 class ExplainedColumns(NamedTuple):
-    """Columns that are shown and are not, or not all, columns of a table."""
+    """Displayed columns that are not, or not all, columns of a table."""
 
     place: str
     """Module and name of their descriptions by column, which are loaded when somebody asks."""
@@ -58,7 +58,7 @@ class ExplainedColumns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommandFamily:
-    """What a family brings to the commands that read its tables."""
+    """A family's record for commands that read its tables."""
 
     name: str
     subject: Subject
@@ -84,7 +84,7 @@ class CommandFamily:
 
     @property
     def stored(self) -> Family:
-        """The family as shared rooms know it."""
+        """The family's record in the shared rooms."""
         return FAMILY_BY_NAME[self.name]
 
     @property
@@ -102,7 +102,7 @@ def family_record(name: str) -> CommandFamily:
 def show_view(
     warehouse: Warehouse, /, name: str, by: str, models: Sequence[str], output: str, parts: Sequence[str] = (), **own: Any
 ) -> None:
-    """The rows of a view. `models`, `parts`: patterns; `own`: options that only this family has."""
+    """Print a view. `models`, `parts`: patterns; `own`: options that only this family has."""
     family = family_record(name)
     view = next(entry for entry in family.views if entry.name == by)
     frame = filter_by_model(family.rows(warehouse, family, view, parts, **own), models, by)
@@ -115,19 +115,19 @@ def show_view(
 
 
 def make_stored_view(warehouse: Warehouse, family: CommandFamily, view: BoardView) -> pd.DataFrame:
-    """The rows of a view, as a roll-up stored them. Raises WarehouseError where none did."""
+    """Return the stored rows of a view. Raises WarehouseError without a roll-up."""
     require_rolled_up(warehouse, family.name, view.table, family.stored.scored)
     return view_frame(family, view, warehouse.rows(view.table, **build_family_levels(view.table, family.name)))
 
 
 def view_frame(family: CommandFamily, view: BoardView, rows: pa.Table) -> pd.DataFrame:
-    """Of the rows of its table those of a view."""
+    """Return a view's rows from its table's."""
     frame = whole_frame(rows)
     return select_cut(frame, view.name, family.cuts) if view.table == family.stored.board else frame
 
 
 def fitting_rows(frame: pd.DataFrame, column: str, patterns: Sequence[str], given_as: str) -> pd.DataFrame:
-    """The rows whose value fits any of the patterns; all without one. Raises ConfigError for a pattern that fits none."""
+    """Return the rows whose value matches a pattern, or all without patterns. Raises ConfigError if a pattern matches nothing."""
     if not patterns:
         return frame
     values = sorted(frame[column].dropna().astype(str).unique())
@@ -135,14 +135,14 @@ def fitting_rows(frame: pd.DataFrame, column: str, patterns: Sequence[str], give
 
 
 def filter_by_model(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd.DataFrame:
-    """The rows of the models that fit any of the patterns; all without one. Raises ConfigError where rows are about no model."""
+    """Return the rows of matching models, or all without patterns. Raises ConfigError if the rows have no models."""
     if patterns and "model" not in frame:
         raise ConfigError(f"--model with --by {by}: allowed where rows are about models")
     return fitting_rows(frame, "model", patterns, "--model")
 
 
 def describe_table_columns(table: str) -> dict[str, str]:
-    """What each column of a table means."""
+    """Return the meanings of a table's columns."""
     schema = TABLES[table].schema
     return dict(MEANINGS.get(table, {})) if schema is None else {column.name: description(column) for column in schema}
 
@@ -159,14 +159,14 @@ _EXPLAINED = {
 
 
 def explain(name: str, output: str) -> None:
-    """Print what the columns of a board or table mean. Raises ConfigError for a name that is not known."""
+    """Print the meaning of the columns of a board or table. Raises ConfigError if the name is unknown."""
     rows = pd.DataFrame(split_description(*column) for column in find_columns(name).items())
     shown = [str(name) for name in rows if (rows[name] != "").any() and name != "title"]
     click.echo(render(rows, output, columns=shown, fit=compute_terminal_fit(["column", "meaning"])))
 
 
 def find_columns(name: str) -> Mapping[str, str]:
-    """The descriptions of columns by their names. `name`: of a board, a table, or a family for its first board. Raises ConfigError."""
+    """Return column descriptions by name. `name`: a board, a table, or a family for its first board. Raises ConfigError if unknown."""
     family = name.partition("/")[0]
     families = [family] if family in FAMILY_BY_NAME else []
     if (explained := _list_explained(families).get(name)) is not None:
@@ -180,12 +180,12 @@ def find_columns(name: str) -> Mapping[str, str]:
 
 
 def list_board_names() -> list[str]:
-    """What `dtef explain` takes."""
+    """Return the names for `dtef explain`."""
     return sorted({*_views(FAMILY_BY_NAME), *_list_explained(FAMILY_BY_NAME), *TABLES})
 
 
 def _views(families: Iterable[str]) -> dict[str, BoardView]:
-    """The views of these families by their names; that of a family is its first one."""
+    """Return the views of these families by name. A family's name refers to its first view."""
     known = {name: family_record(name).views for name in families}
     first = {name: views[0] for name, views in known.items() if views}
     return first | {f"{name}/{view.name}": view for name, views in known.items() for view in views}
@@ -196,12 +196,12 @@ def _list_explained(families: Iterable[str]) -> dict[str, ExplainedColumns]:
 
 
 def _merge(shown: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
-    """What is shown, then the other columns of the table. A column that is shown has the meaning that it has there."""
+    """Return the displayed columns, then the other columns of the table. A displayed column keeps its meaning in `shown`."""
     return {**shown, **stored, **shown}
 
 
 def describe_view_columns(view: BoardView, family: str) -> dict[str, str]:
-    """What the columns of a board mean: those of its table, and what is shown besides."""
+    """Return the meaning of a board's columns: those of its table, and the others that it shows."""
     if view in PUBLISHED:
         return _merge(list_meanings(view.name), describe_table_columns(view.table))
     interval = {"interval": f"95 % interval of {view.estimate}"} if "interval" in view.columns else {}
@@ -211,13 +211,13 @@ def describe_view_columns(view: BoardView, family: str) -> dict[str, str]:
 
 
 def require_table(warehouse: Warehouse, table: str, made_by: str) -> None:
-    """Raises WarehouseError where there are no files of a table. `made_by`: the commands that make it."""
+    """Raise WarehouseError if a table has no files. `made_by`: the commands that make it."""
     if not warehouse.tables([table]):
         raise WarehouseError(f"no {table} in {warehouse.root} yet: {made_by}")
 
 
 def require_rolled_up(warehouse: Warehouse, family: str, table: str, scores: str) -> None:
-    """Raises WarehouseError where no roll-up has made a table of `scores`. Says so where scores are newer."""
+    """Raise WarehouseError if no roll-up has made a table from `scores`. Warns if scores are newer."""
     part = {"family": family} if TABLES[table].levels == ("family",) else {}
     if part and family not in warehouse.values(table, "family"):
         raise WarehouseError(f"no {table} of {family} in {warehouse.root} yet: {_ROLLED_UP_BY.format(family)}")
@@ -226,7 +226,7 @@ def require_rolled_up(warehouse: Warehouse, family: str, table: str, scores: str
 
 
 def family_commands(name: str, module: str, kind: str) -> Any:
-    """The record `NAME_WHAT` in the file `NAME/NAME_module.py`; of a family that is one record, what its record is made into."""
+    """Return the record `NAME_KIND` of the file `NAME/NAME_module.py`, or one built from the family's own record if it is assembled."""
     family = FAMILY_BY_NAME[name]
     if family.is_assembled:
         return getattr(import_module("dtef_pipeline.cli.plugin.plugin_records"), f"plugin_{kind.lower()}")(family)
@@ -234,12 +234,12 @@ def family_commands(name: str, module: str, kind: str) -> Any:
 
 
 def family_settings(family: str, options: Mapping[str, Any]) -> Any:
-    """The settings that options give, with what the family's section of the panel file alone says."""
+    """Return the settings that options give, completed by those that only the panel file's section has."""
     model = FAMILY_BY_NAME[family].settings
     return build_command_settings(model, options, load_family_panel(Settings.read_environment(), family, model))
 
 
 def named_stages(family: str, name: str) -> Sequence[Stage]:
-    """The stages of a family that `assets` calls so."""
+    """Return the stages in the variable `name` of the family's assets."""
     stages: Sequence[Stage] = getattr(import_module(f"assets.{family}.stages"), name)
     return stages

@@ -1,4 +1,4 @@
-"""`dtef FAMILY run` and its estimate, for every family. A family brings a record, in `NAME_run.py`."""
+"""`dtef FAMILY run` and its estimate, for every family. A family defines a record, in `NAME_run.py`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Steps = Sequence[tuple[Stage, Sequence[str]]]
 
 @dataclass(frozen=True)
 class RunContextOfCommand:
-    """What a run is given, and what it finds."""
+    """A run's options, settings and warehouse."""
 
     family: Family
     options: Any
@@ -60,7 +60,7 @@ class RunContextOfCommand:
 
 
 class RunSelection(NamedTuple):
-    """What a run is about."""
+    """A run's partitions and models."""
 
     keys: Sequence[str]
     names: Collection[str]
@@ -70,7 +70,7 @@ class RunSelection(NamedTuple):
 
 
 class AfterRun(NamedTuple):
-    """What is to be said after a run."""
+    """Messages and exit code after a run."""
 
     warnings: Iterable[str] = ()
     is_failed: bool = False
@@ -80,7 +80,7 @@ class AfterRun(NamedTuple):
 
 
 def choose_all(context: RunContextOfCommand) -> RunSelection:
-    """All partitions of the family, and the models that the settings name. Raises ConfigError where there is no partition, or no such model."""
+    """Return all partitions of the family, and the models of the settings. Raises ConfigError without partitions or for unknown models."""
     keys = list_stored_keys(context.warehouse, context.family)
     if not keys:
         raise ConfigError(f"nothing in {context.warehouse.root} yet: `dtef {context.family.name} add` adds something")
@@ -89,7 +89,7 @@ def choose_all(context: RunContextOfCommand) -> RunSelection:
 
 
 def stage_config(options: Any, stages: Sequence[Stage]) -> Mapping[str, Mapping[str, Any]]:
-    """Run configuration of the stages, of the settings that each takes."""
+    """Return the stages' run configuration: the settings that each takes."""
     return run_config(options, {stage.name: stage.settings for stage in stages})
 
 
@@ -100,7 +100,7 @@ def roll_up_all(context: RunContextOfCommand, running: StagesRun) -> None:
 
 @dataclass(frozen=True)
 class FamilyRun:
-    """What a family knows of its runs."""
+    """The record of a family's runs."""
 
     family: str
     noun: str
@@ -139,13 +139,13 @@ class FamilyRun:
 
 
 def family_run(name: str) -> FamilyRun:
-    """The record of a family's runs."""
+    """Return the record of a family's runs."""
     record: FamilyRun = family_commands(name, "run", "RUN")
     return record
 
 
 def run_or_estimate(record: FamilyRun, options: Any, beside: RunFlags, *, is_estimate: bool, output: str) -> None:
-    """What `run` does, with and without `--estimate`; ends with its exit code."""
+    """Run or estimate. Ends the process with the exit code."""
     if is_estimate:
         refuse_estimate_of_judging(beside.first)
         estimate(record, options, beside, output)
@@ -154,7 +154,7 @@ def run_or_estimate(record: FamilyRun, options: Any, beside: RunFlags, *, is_est
 
 
 def run(record: FamilyRun, options: Any, beside: RunFlags) -> int:
-    """Make the stages, and the boards. The exit code: 1 where a partition failed or a file was left out."""
+    """Run the stages and update the boards. Returns 1 if a partition failed or a file was skipped."""
     context = open_run(record, options, beside)
     selection = record.choose(context)
     context, running = start(record, context, selection)
@@ -166,7 +166,7 @@ def run(record: FamilyRun, options: Any, beside: RunFlags) -> int:
 
 
 def list_failed_calls(record: FamilyRun, context: RunContextOfCommand, keys: Sequence[str]) -> Iterator[str]:
-    """The lines of `describe_unanswered` of these partitions, where responses were asked for and not only judged."""
+    """Yield the lines of `describe_unanswered` of these partitions, unless responses were only judged."""
     if not record.failure_columns or context.beside.first == "judge":
         return
     (table, noun), names = record.sized_by, ["model", *record.failure_columns]
@@ -179,7 +179,7 @@ def list_failed_calls(record: FamilyRun, context: RunContextOfCommand, keys: Seq
 
 
 def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelection) -> tuple[RunContextOfCommand, StagesRun]:
-    """Make the stages of what was chosen, and the boards, after all that can be refused was; what was given with its budgets, and the run."""
+    """Check everything that can be refused, run the stages and update the boards. Returns the context with its budgets, and the run."""
     check_home_path(context.environment)
     options, beside = context.options, context.beside
     require_safe(options.snapshot)
@@ -208,7 +208,7 @@ def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelecti
 
 
 def _together(steps: Steps, stages: Sequence[Stage]) -> Iterator[tuple[list[str], Sequence[str]]]:
-    """The names of stages that are neighbours and are made of the same partitions, if of any: Dagster has these in order in one run."""
+    """Yield the names of consecutive stages with the same partitions, if any, which Dagster runs in order in one run."""
     places = {stage.name: place for place, stage in enumerate(stages)}
     entries = [(places[stage.name] - at, stage.name, list(keys)) for at, (stage, keys) in enumerate(steps) if keys]
     for (_, keys), group in groupby(entries, key=lambda step: (step[0], step[2])):
@@ -216,7 +216,7 @@ def _together(steps: Steps, stages: Sequence[Stage]) -> Iterator[tuple[list[str]
 
 
 def estimate(record: FamilyRun, options: Any, beside: RunFlags, output: str) -> None:
-    """Print what a run would ask. Ends with exit code 1 where a file was skipped."""
+    """Print a run's planned calls. Ends with exit code 1 if a file was skipped."""
     context = open_run(record, options, beside)
     selection = record.choose(context)
     plan = plan_dry_run(record, context, selection.keys)
@@ -231,7 +231,7 @@ def estimate(record: FamilyRun, options: Any, beside: RunFlags, output: str) -> 
 
 
 def plan_dry_run(record: FamilyRun, context: RunContextOfCommand, keys: Sequence[str]) -> DryRun:
-    """What a run of these partitions would ask."""
+    """Return the planned calls of these partitions."""
     from assets.engine.dry_run import Outside, dry_run
 
     steps = record.steps(context, keys, record.stages())
@@ -242,7 +242,7 @@ def plan_dry_run(record: FamilyRun, context: RunContextOfCommand, keys: Sequence
 
 
 def open_run(record: FamilyRun, options: Any, beside: RunFlags) -> RunContextOfCommand:
-    """What a command is given. Raises WarehouseError where there is no warehouse."""
+    """Return the context of a command. Raises WarehouseError if there is no warehouse."""
     return RunContextOfCommand(
         FAMILY_BY_NAME[record.family], options, beside, Settings.read_environment(), open_warehouse(new=record.makes_warehouse)
     )

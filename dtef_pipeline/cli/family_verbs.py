@@ -1,4 +1,4 @@
-"""What the verbs do, for every family: `add`, `check`, `list`, `remove` and `board`. A family brings a record, in `NAME_files.py`."""
+"""The verbs of every family: `add`, `check`, `list`, `remove` and `board`. A family defines a record, in `NAME_files.py`."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class Addition(Protocol):
     """Files that were read and checked, ready to be stored together."""
 
     def register(self, instance: Any) -> Sequence[str]:
-        """Make their partitions known; the keys."""
+        """Register their partitions, and return the keys."""
 
     def lines(self, outcome: LaunchResult | None) -> Iterable[str]:
-        """What came of it, in sentences. `outcome`: of the run that made their tables; None: there was nothing to make."""
+        """Return the results in sentences. `outcome`: the run that made the tables, or None if nothing was to be made."""
 
     def problems(self) -> Iterable[str]:
-        """What was not read, or left out."""
+        """Return what was not read, or left out."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was left out that should not have been."""
+        """Whether nothing was left out by mistake."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class AddedParts:
 
 
 class CheckReport(NamedTuple):
-    """What `check` found."""
+    """The result of `check`."""
 
     document: Any
     """For other programs, as JSON."""
@@ -87,7 +87,7 @@ class CheckReport(NamedTuple):
 
 @dataclass(frozen=True)
 class FamilyFiles:
-    """What a family knows of the files that its partitions come from."""
+    """The record of the files that a family's partitions are read from."""
 
     noun: str
     """What a partition is called."""
@@ -120,7 +120,7 @@ def family_files(name: str) -> FamilyFiles:
 
 
 def add_files(family: str, output: str, **options: Any) -> int:
-    """The exit code: 1 where something was left out, or its tables could not be made."""
+    """Add files. Returns 1 if something was left out, or its tables could not be made."""
     files = family_files(family)
     check_home_path(Settings.read_environment())
     results = []
@@ -147,7 +147,7 @@ def add_files(family: str, output: str, **options: Any) -> int:
 def _store_addition(
     instance: Any, warehouse: Warehouse, family: str, files: FamilyFiles, addition: Addition, output: str
 ) -> dict[str, Any]:
-    """Store an addition, and say what came of it; the same for other programs."""
+    """Store an addition and print the results. Returns them for other programs."""
     from assets.launch import FAMILY_RUNS, materialize
 
     keys = list(addition.register(instance))
@@ -165,7 +165,7 @@ def _store_addition(
 
 
 def check_files(family: str, output: str, **options: Any) -> int:
-    """The exit code: 1 where there is an error."""
+    """Check files. Returns 1 if there is an error."""
     report = family_files(family).check(**options)
     if output == "json":
         click.echo(json.dumps(report.document, ensure_ascii=False, allow_nan=False, indent=1))
@@ -178,7 +178,7 @@ def check_files(family: str, output: str, **options: Any) -> int:
 
 
 def list_parts(family: str, output: str, **options: Any) -> int:
-    """The exit code: 1 where a file was left out."""
+    """Print the partitions. Returns 1 if a file was skipped."""
     files, warehouse = family_files(family), open_warehouse(new=True)
     tables = {name: rows for name, rows in files.listed(warehouse, **options).items() if rows}
     if not tables:
@@ -204,7 +204,7 @@ def _format_value(value: Any) -> Any:
 
 
 def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
-    """Take the partitions that fit away, and say what went and what stays. Raises ConfigError for a pattern that fits none."""
+    """Remove the matching partitions, and print what was removed and what stays. Raises ConfigError if a pattern matches nothing."""
     files, record = family_files(family), FAMILY_BY_NAME[family]
     check_home_path(Settings.read_environment())
     warehouse = open_warehouse()
@@ -240,7 +240,7 @@ def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
 
 
 def _find_known_parts(instance: Any, warehouse: Warehouse, family: Family, files: FamilyFiles) -> dict[str, list[str]]:
-    """The partitions that Dagster's instance, the warehouse or a note knows, by the names that `remove` takes."""
+    """Return the partitions known to Dagster, the warehouse or a note, by the names that `remove` accepts."""
     from assets.stage.file_notes import list_partitions
 
     space = family.space
@@ -255,7 +255,7 @@ def _find_known_parts(instance: Any, warehouse: Warehouse, family: Family, files
 
 
 def _describe_removal(warehouse: Warehouse, family: Family, files: FamilyFiles, name: str) -> str:
-    """`removed compass__a: 12 responses, 24 judgements, of base, night-2`."""
+    """Return `removed compass__a: 12 responses, 24 judgements, of base, night-2`."""
     at = {family.space.first: name} if files.by_first else family.space.levels(name)
     rows = {noun: _read_row_snapshots(warehouse, table, at) for table, noun in files.counted_rows.items()}
     snapshots = sorted({snapshot for labels in rows.values() for snapshot in labels})
@@ -265,13 +265,12 @@ def _describe_removal(warehouse: Warehouse, family: Family, files: FamilyFiles, 
 
 
 def _read_row_snapshots(warehouse: Warehouse, table: str, at: Mapping[str, str]) -> list[str]:
-    """The snapshot of each row."""
     snapshots: list[str] = warehouse.rows(table, columns=["snapshot"], **at)["snapshot"].to_pylist()
     return snapshots
 
 
 def describe_board_update(warehouse: Warehouse, family: Family) -> str:
-    """What becomes of boards and pages after scores went, in words: they go at once where nothing is scored any more."""
+    """Describe how boards and pages change after scores were removed. They are deleted at once if no scores are left."""
     boards_left = bool(warehouse.tables([family.scored]))
     if not boards_left:
         clear_tables(warehouse, [*family.rolled_up, *SHARED_TABLES], family.name)
@@ -286,7 +285,7 @@ def describe_board_update(warehouse: Warehouse, family: Family) -> str:
 
 
 def show_board(family: str, *, refresh: bool, **options: Any) -> int:
-    """The exit code: 1 where a roll-up failed, or a file was left out."""
+    """Print the board. Returns 1 if a roll-up failed or a file was skipped."""
     metric = options["metric"] if family == USUAL_FAMILY else None  # that of games chooses among rows
     code = refresh_boards(family, metric) if refresh else 0
     show = family_record(family).show or partial(show_view, family)

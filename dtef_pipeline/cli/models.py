@@ -1,4 +1,4 @@
-"""`dtef models`, and names of models in Socioscope's spelling."""
+"""`dtef models`, and model names in Socioscope's spelling."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from resources.settings import Settings
 
 
 def resolve_model_names(names: Sequence[str]) -> tuple[str, ...]:
-    """The names as this project has them: `provider:name` is `provider/name`, unless a model or collection is called that.
+    """Return the names in this project's spelling: `provider:name` becomes `provider/name`, unless a model or collection has that name.
 
-    What is neither stays as it is, for the command to tell of.
+    Other names are unchanged, for the command to report.
     """
     try:
         models = load_known_models(Settings.read_environment(), COMPUTED_MODELS)

@@ -1,4 +1,4 @@
-"""Options that several `dtef` commands share."""
+"""Options shared by several `dtef` commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def options(*options: Option) -> Option:
-    """Several options as one decorator, in this order in the help."""
+    """Combine options into one decorator. The help lists them in this order."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
@@ -34,28 +34,28 @@ def options(*options: Option) -> Option:
 
 
 def several(*names: str, help: str, metavar: str | None = None, usual: str = "") -> Option:
-    """An option that may be repeated. `usual`: what holds without it."""
+    """Return an option that may be repeated. `usual`: its default, in words."""
     text = f"{help}; may be repeated.{f'  [default: {usual}]' if usual else ''}"
     return click.option(*names, multiple=True, metavar=metavar, help=text)
 
 
 def whole_number(*names: str, least: int, help: str, default: int | None = None) -> Option:
-    """An option that is a number from `least` on."""
+    """Return an option for an integer of at least `least`."""
     return click.option(*names, type=click.IntRange(min=least), default=default, show_default=default is not None, help=help)
 
 
 def choice(*names: str, among: Sequence[str], help: str, default: str | None = None) -> Option:
-    """An option that is one of these."""
+    """Return an option with a fixed set of values."""
     return click.option(*names, type=click.Choice(among), default=default, show_default=default is not None, help=help)
 
 
 def flag(*names: str, help: str) -> Option:
-    """An option that is given or not."""
+    """Return a boolean option."""
     return click.option(*names, is_flag=True, help=help)
 
 
 def existing_path(*names: str, help: str, kind: Literal["path", "file", "folder"] = "path") -> Option:
-    """An option that names a file or a folder which is there."""
+    """Return an option for an existing file or folder."""
     path = click.Path(exists=True, file_okay=kind != "folder", dir_okay=kind != "file", path_type=Path)
     return click.option(*names, type=path, help=help)
 
@@ -65,7 +65,7 @@ USUAL_FAMILY = "survey"
 
 
 class LevelName(click.Choice[str]):
-    """Names of levels that help and completion offer. What else a family calls them is known to whoever takes the name, and refuses others."""
+    """Level names offered by help and completion. Other values pass; the command validates them for its family."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return str(value)
@@ -87,7 +87,7 @@ def _validate_family(
 def family_option(
     default: str | None = USUAL_FAMILY, help: str = "Family of evaluations to read.", extras: Sequence[str] = ()
 ) -> Option:
-    """The option `--family`; no default: all families. `extras`: what else it may be."""
+    """Return the option `--family`. Without default it means all families. `extras`: other allowed values."""
     return click.option(
         "--family",
         default=default,
@@ -100,9 +100,9 @@ def family_option(
 
 
 def refuse_others(names: Collection[str], where: str, apart: Collection[str] = ()) -> None:
-    """Raises ConfigError for an option of the present command that was given and is not among those `names`.
+    """Raise ConfigError if the current command was given an option that is not in `names`.
 
-    `where`: what they are allowed with, as in `--family rubric`; `apart`: options that are not looked at.
+    `where`: what they are allowed with, such as `--family rubric`; `apart`: options that are not checked.
     """
     context = click.get_current_context()
     options = {
@@ -144,7 +144,7 @@ of_targets = choice(
 
 
 def _keep_output(context: click.Context, parameter: click.Parameter, is_given: bool) -> None:
-    """Sets the parameter `output` of the command: table (for people), json or csv."""
+    """Set the parameter `output` of the command: table (for people), json or csv."""
     output = context.params.setdefault("output", "table")
     if is_given and output != "table":
         raise click.UsageError("--json and --csv: allowed: one of them.")
@@ -163,7 +163,7 @@ of_format = options(
 
 @contextmanager
 def collect_lines(output: str) -> Iterator[None]:
-    """With `json`, what a command prints becomes one object, whose `lines` they are; a command that ends with an error prints none."""
+    """With `json`, print a command's output as one object with `lines`; if the command raises an error, print nothing."""
     if output != "json":
         yield
         return
@@ -179,7 +179,7 @@ def collect_lines(output: str) -> Iterator[None]:
 
 
 def lines_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--json` of a command that prints sentences alone: see `collect_lines`."""
+    """Add `--json` to a command that prints only sentences (see `collect_lines`)."""
 
     @wraps(command)
     def call_command(*, output: str, **given: Any) -> Any:
@@ -190,7 +190,7 @@ def lines_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def exit_after(command: Callable[[], int], output: str) -> NoReturn:
-    """Run what prints sentences alone, and end with its exit code. Raises ConfigError for CSV: that is of estimates."""
+    """Run a command that prints only sentences, and end with its exit code. Raises ConfigError for CSV, which only estimates support."""
     if output == "csv":
         raise ConfigError("--csv: allowed with --estimate")
     with collect_lines(output):
@@ -224,7 +224,7 @@ of_estimate = options(
 
 
 def make_start_option(*stages: str) -> Callable[..., Any]:
-    """`--from` of a run: the stage that it begins with, of `stages` in their order; usually `ask`."""
+    """Return the option `--from` of a run: its first stage, one of `stages`; by default `ask`."""
     return click.option(
         "--from",
         "first",
@@ -243,7 +243,7 @@ _STAGES_TO_BEGIN_WITH = {
 
 
 def snapshot_or_base(help_text: str) -> Option:
-    """`--snapshot` of a command that always is about one."""
+    """Return the option `--snapshot` of a command that needs one."""
     return click.option("--snapshot", default="base", show_default=True, help=help_text)
 
 
@@ -254,7 +254,7 @@ of_asked_snapshot = snapshot_or_base(
 
 
 def make_budget_options(*roles: str) -> Option:
-    """`--max-cost-usd` and `--max-calls` of a run in which models have these roles."""
+    """Return the options `--max-cost-usd` and `--max-calls` of a run with these model roles."""
     return options(
         click.option(
             "--max-cost-usd",
@@ -267,7 +267,7 @@ def make_budget_options(*roles: str) -> Option:
 
 
 def refuse_estimate_of_judging(first: str) -> None:
-    """Raises ConfigError for an estimate of a run that begins with judging: an estimate is of the whole run, less what is stored."""
+    """Raise ConfigError for an estimate of a run that begins with judging: estimates cover the whole run, less what is stored."""
     if first == "judge":
         raise ConfigError(
             "--estimate with --from judge: allowed with --from ask or --from ingest, in which stored responses cost nothing"
@@ -275,6 +275,6 @@ def refuse_estimate_of_judging(first: str) -> None:
 
 
 def make_roll_up_option(family: str) -> Option:
-    """`--no-roll-ups` of a run of the family."""
+    """Return the option `--no-roll-ups` of a family's run."""
     help_text = f"Do not update boards now; `dtef {family} board --refresh` or the next run does."
     return click.option("--no-roll-ups", is_flag=True, help=help_text)

@@ -1,4 +1,4 @@
-"""What lies at a path, for `dtef doctor`: whether it is there, and whether it can be made or written."""
+"""Checks of paths for `dtef doctor`: whether they exist, and can be created or written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ State = Literal["ok", "warning", "problem"]
 
 
 class Diagnosis(NamedTuple):
-    """The result of one check. `warning`: something is not as usual, and most commands work. `problem`: some command will fail."""
+    """The result of one check. `warning`: something is unusual, but most commands work. `problem`: some command will fail."""
 
     check: str
     state: State
@@ -23,7 +23,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose_absent(check: str, path: Path, variable: str, maker: str = "the first command that needs it") -> Diagnosis:
-    """Of a file or folder that is not there yet: whether its maker can make it."""
+    """Check whether a file or folder that does not exist yet can be created."""
     parent = find_nearest_path(path)
     problem = f"{path} cannot be made: "
     if not parent.is_dir():
@@ -38,7 +38,7 @@ def diagnose_absent(check: str, path: Path, variable: str, maker: str = "the fir
 
 
 def diagnose_writable(check: str, path: Path, message: str, variable: str, below: Iterable[Path] = ()) -> Diagnosis:
-    """Of a file or folder that is there, and of what is `below` it. `message`: what is said of it when it can be written."""
+    """Check whether an existing file or folder, and the paths `below` it, can be written. `message`: the finding if so."""
     places = [path, *below] if path.is_dir() else [path, path.parent]
     obstacle = next((place for place in places if not os.access(place, os.W_OK)), None)
     if obstacle is None:
@@ -48,17 +48,17 @@ def diagnose_writable(check: str, path: Path, message: str, variable: str, below
 
 
 def suggest_other_place(variable: str) -> str:
-    """How to name another place: the usual one, where it is the variable that names this."""
+    """Return how to choose another place, and the default if the variable is set."""
     usual = f"use the default: unset {variable}; or " if os.environ.get(variable) else ""
     return f"{usual}choose another place: export {variable}=PATH"
 
 
 def is_disk_present(folder: Path) -> bool:
-    """Whether a disk is behind a folder: /proc says that it can be written, and it cannot."""
+    """Return whether a disk is behind a folder. /proc claims to be writable but is not."""
     return shutil.disk_usage(folder).total > 0
 
 
 def find_nearest_path(path: Path) -> Path:
-    """The path, or the nearest folder or file above it that is there."""
+    """Return the path, or its nearest existing parent."""
     path = path.absolute()
     return next(place for place in (path, *path.parents) if os.path.lexists(place))

@@ -1,4 +1,4 @@
-"""What the `dtef` commands that only read do: queries, exports, reports. No Dagster is loaded for them."""
+"""The `dtef` commands that only read: queries, exports, reports. They load no Dagster."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -71,7 +71,7 @@ def sql(warehouse: Warehouse, query: str, output: str) -> None:
 
 
 def _format_missing_table(message: str, stored_tables: Sequence[str]) -> str:
-    """What DuckDB says of a table or function that it does not have, without the names that it guesses from its own."""
+    """Return DuckDB's message on a missing table or function, without the names that it guesses from its own."""
     later = ", ".join(name for name in TABLES if name not in stored_tables) or "none"
     tables = f"Tables: {', '.join(stored_tables) or 'none yet'}. Made by later stages: {later}"
     if (match := re.match(r"Catalog Error: Table with name (\w+) does not exist", message)) is None:
@@ -83,7 +83,7 @@ def _format_missing_table(message: str, stored_tables: Sequence[str]) -> str:
 
 
 def _rename_duplicates(rows: pa.Table) -> pa.Table:
-    """The table with repeated column names numbered: a, a_1."""
+    """Return the table with repeated column names numbered: a, a_1."""
     counts: dict[str, int] = {}
     names = []
     for name in rows.column_names:
@@ -94,7 +94,7 @@ def _rename_duplicates(rows: pa.Table) -> pa.Table:
 
 @reads_tables
 def report(warehouse: Warehouse, out: Path) -> None:
-    """Write the site into a folder, or into a zip file. Raises ConfigError where another file is in the way."""
+    """Write the site into a folder or zip file. Raises ConfigError if another file is in the way."""
     # Not imported above: the other commands that read make no pages.
     from assets.engine.site_catalog import collect_site_documents
     from dtef_pipeline.site.paths import FRONT_PAGE
@@ -121,7 +121,7 @@ def report(warehouse: Warehouse, out: Path) -> None:
 
 
 def _write_zip(out: Path, pages: Iterator[tuple[str, str]]) -> int:
-    """The number of files in it. A file that was there is replaced when the new one is whole."""
+    """Write a zip file, and return its number of files. An existing file is replaced once the new one is complete."""
     partial_file = out.with_suffix(".part")
     count = 0
     try:
@@ -153,7 +153,7 @@ def _write_folder(out: Path, pages: Iterator[tuple[str, str]]) -> SiteWriteResul
 
 
 def list_scored_rounds(warehouse: Warehouse, rounds: Sequence[str]) -> list[str]:
-    """All rounds with scores. Raises ConfigError when one that was asked for is not among them."""
+    """Return all rounds with scores. Raises ConfigError if a requested one is not among them."""
     known_rounds = warehouse.values("scores", "round")
     if absent := [r for r in rounds if r not in known_rounds]:
         raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {', '.join(known_rounds)}")

@@ -1,4 +1,4 @@
-"""`dtef responses`: looks into the response store, and moves responses between machines. Loads no Dagster."""
+"""`dtef responses`: inspect the response store, and move responses between machines. Loads no Dagster."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _import_answers(
     repeats_are_draws: bool,
     skip_unknown: bool,
 ) -> None:
-    """Add all answers of a file, or none, and say what is there now."""
+    """Add all answers of a file, or none, and print a summary."""
     rules = ImportRules(key, model, read_numbers(items) if items else None, repeats_are_draws, skip_unknown)
     snapshot = require_safe(snapshot or "base")
     warehouse = open_warehouse()
@@ -108,7 +108,7 @@ def _import_answers(
 
 
 def _resolve_how(warehouse: Warehouse, key: str, condition: str | None) -> AskSettings:
-    """How the items of a part are asked. Raises ConfigError for a condition that they cannot be asked under."""
+    """Return how a part's items are presented. Raises ConfigError for a condition that does not apply to them."""
     how = AskSettings() if condition is None else AskSettings.parse_spelling(condition)
     at = QA_SPACE.levels(key)
     types = warehouse.rows("qa_items", columns=["type"], **at)["type"].unique().to_pylist()
@@ -119,9 +119,9 @@ def _resolve_how(warehouse: Warehouse, key: str, condition: str | None) -> AskSe
 
 
 def _build_prompts(warehouse: Warehouse, how: AskSettings, key: str, rows: pa.Table) -> pa.Table:
-    """Rows of `qa_prompts`, of these rows of `qa_items`; what is stored of prompts is not looked at, since it may be of other items.
+    """Return the rows of `qa_prompts` for these rows of `qa_items`. Stored prompts are ignored, since they may be of other items.
 
-    Those that wait for a server to look something up have no messages.
+    Prompts that wait for a server's look-up have no messages.
     """
     from assets.qa.lookups import LookUpCache
     from assets.qa.vectors import VectorCache
@@ -135,7 +135,7 @@ def _build_prompts(warehouse: Warehouse, how: AskSettings, key: str, rows: pa.Ta
 
 
 def _count_conflicting(store: ResponseStore, responses: Sequence[Response]) -> int:
-    """How many responses are stored with another text, which stays."""
+    """Return how many responses are stored with another text, which stays."""
     texts: Mapping[str, str] = {response.request_key: response.text for response in responses}
     rows = store.responses(list(texts))
     pairs = zip(rows["request_key"].to_pylist(), rows["text"].to_pylist(), strict=True)
@@ -158,7 +158,7 @@ def _describe_left_out_answers(file: ImportedFile, n_outvoted: int, n_conflicts:
 
 
 def _describe_models(responses: Sequence[Response], suite: str) -> Iterator[str]:
-    """Which models answered how much, and what to do next."""
+    """Yield the number of answers per model, and the next step."""
     counts = Counter(response.model for response in responses)
     draws = 1 + max((response.draw for response in responses), default=0)
     if counts:
@@ -209,7 +209,7 @@ def show(which: ResponseSelection, family: str | None, output: str) -> None:
 
 
 def _choose_keys(store: ResponseStore, which: ResponseSelection, family: str | None) -> Collection[str] | None:
-    """The keys of the responses that are meant; None: all."""
+    """Return the keys of the selected responses, or None for all."""
     of_family = None if family is None else _collect_family_keys(store, family)
     if not any(which):
         return of_family
@@ -218,7 +218,7 @@ def _choose_keys(store: ResponseStore, which: ResponseSelection, family: str | N
 
 
 def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) -> None:
-    """The rows, then `lines` on them and what the columns mean where people read it."""
+    """Print the rows; for people also `lines` and a reference to the columns' meaning."""
     frame = whole_frame(summary)
     if output == "table":
         print_table(frame, "responses", kept=["model", "snapshot", "role"], lines=lines)
@@ -227,7 +227,7 @@ def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) ->
 
 
 def remove_responses(which: ResponseSelection, family: str | None, output: str) -> None:
-    """List the responses that are meant, and forget them."""
+    """List the selected responses, and remove them."""
     with _store() as store:
         keys = _choose_keys(store, which, family)
         if keys is None:
@@ -247,7 +247,7 @@ def remove_responses(which: ResponseSelection, family: str | None, output: str) 
 
 
 def _collect_family_keys(store: ResponseStore, name: str) -> set[str]:
-    """Of what the family asked: the request keys in its tables, and what was asked in its roles and stands in no other family's table."""
+    """Return the request keys in the family's tables, and those sent in its roles that are in no other family's tables."""
     family = FAMILY_BY_NAME[name]
     keys = _read_table_keys(family)
     if family.roles:
@@ -257,7 +257,6 @@ def _collect_family_keys(store: ResponseStore, name: str) -> set[str]:
 
 
 def _read_table_keys(family: Family) -> set[str]:
-    """The request keys that stand in those of the family's tables that there are."""
     warehouse = open_warehouse()
     keys = {call.table: "request_key" if call.keys == "request_key" else f"unnest({call.keys})" for call in family.calls.tables}
     tables = warehouse.tables(keys)

@@ -1,4 +1,4 @@
-"""Budgets as commands are given them: of the run, of roles, of models."""
+"""Budgets in command options: of the run, of roles, of models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dtef_pipeline.text.name_matching import list_nearest
 
 
 def parse_budgets(costs: Sequence[str], calls: Sequence[str], tokens: Sequence[str] = ()) -> dict[str, Any]:
-    """Budgets as the configuration takes them: of the run, of roles and of models. Raises ConfigError for one that is given twice."""
+    """Return the budgets of the run, of roles and of models for the configuration. Raises ConfigError for an invalid or repeated budget."""
     budgets: dict[str, Any] = {"budgets": {}, "role_budgets": {}}
     for name, texts in (("max_cost_usd", costs), ("max_calls", calls), ("max_tokens", tokens)):
         for text in texts:
@@ -44,10 +44,9 @@ def _parse_amount(name: str, text: str, value: str) -> float:
 
 
 def apply_budgets(settings: FamilySettings, flags: RunFlags, names: Collection[str], models: Models) -> FamilySettings:
-    """The settings with budgets as a command gives them: of the run, of roles, and of models by name.
+    """Return the settings with a command's budgets: of the run, of roles, and of models by name.
 
-    Bounds of a model's file that are not given stay. `names`: as of `resolve_budget_owners`. Raises ConfigError as it does, and for what
-    is no amount.
+    Other limits of the models file are kept. `names`: see `resolve_budget_owners`. Raises ConfigError as it does, and for invalid amounts.
     """
     budgets = (resolve_budget_owners(texts, names, models) for texts in (flags.max_cost_usd, flags.max_calls, flags.max_tokens))
     config = parse_budgets(*budgets)
@@ -58,9 +57,9 @@ def apply_budgets(settings: FamilySettings, flags: RunFlags, names: Collection[s
 
 
 def resolve_budget_owners(texts: Sequence[str], names: Collection[str], models: Models) -> tuple[str, ...]:
-    """Budgets, each of a model under the name that it is asked by, where it was given by its model string.
+    """Return the budgets, with models given by model string under their names in the run.
 
-    `names`: names of the models of the run. Raises ConfigError for a budget of what is neither a role nor one of them: it would bound nothing.
+    `names`: the models of the run. Raises ConfigError if an owner is neither a role nor one of them, as the budget would limit nothing.
     """
     return tuple(_resolve_owner(text, names, models) for text in texts)
 
@@ -77,7 +76,7 @@ def _resolve_owner(text: str, names: Collection[str], models: Models) -> str:
 
 
 def name_of_asked(text: str, names: Collection[str], models: Models) -> str | None:
-    """The name of the model of the run that is meant, whichever way it is written; None: it is none. `names`: as of `resolve_budget_owners`."""
+    """Return the run's model that the text names in any spelling, or None if there is none. `names`: see `resolve_budget_owners`."""
     if text in names:
         return text
     with suppress(ConfigError):

@@ -1,4 +1,4 @@
-"""`dtef score`: scores answers in a file, line by line, or those to questions about interviews."""
+"""`dtef score`: score answers in a file by line, or to questions about interviews."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dtef_pipeline.text.quantity_words import format_count
 
 
 def score_file(family: str, file: Path, tasks: Path | None, trust_answers: bool) -> int:
-    """The exit code: 1 where a line of a survey's responses was malformed."""
+    """Score a file. Returns 1 for a malformed line of a survey's responses."""
     with click.open_file(str(file), encoding="utf-8-sig", errors="replace") as lines:
         if family == "survey":
             return _score_responses(lines)
@@ -22,7 +22,7 @@ def score_file(family: str, file: Path, tasks: Path | None, trust_answers: bool)
 
 
 def score_interviews(questions: Path, corpus: Path, out: Path, part: str | None, replace: bool, **options: Any) -> int:
-    """The exit code: 1 where a question was left out, or asking failed."""
+    """Score interviews. Returns 1 if a question was left out or the run failed."""
     from dtef_pipeline.cli.families import family_settings
     from dtef_pipeline.cli.qa import qa_socioscope
     from dtef_pipeline.cli.settings_command import split_given

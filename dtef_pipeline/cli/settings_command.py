@@ -1,4 +1,4 @@
-"""Commands whose options are the settings of a family's runs, and what they are given. Loads nothing heavy."""
+"""Commands whose options are the settings of a family's runs, and their values. Loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 
 class RunFlags(NamedTuple):
-    """What a command that runs stages is given beside the settings."""
+    """Options of a run besides the settings."""
 
     max_cost_usd: tuple[str, ...] = ()
     max_calls: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class RunFlags(NamedTuple):
 
 
 class TakesSettings(click.Command):
-    """A command with the options of settings before its own. They are made when they are first looked at: `dtef --help` needs none."""
+    """A command with the options of settings before its own. They are built on first use: `dtef --help` needs none."""
 
     def __init__(
         self,
@@ -33,8 +33,7 @@ class TakesSettings(click.Command):
         callbacks: Mapping[str, Callable[..., Any]] | None = None,
         **named: Any,
     ) -> None:
-        """`settings`: module and class, such as `dtef_pipeline.qa.settings.QaSettings`; `chosen`: as of `settings_options`; `callbacks`: by
-        setting, click's callback."""
+        """`settings`: module and class, such as `dtef_pipeline.qa.settings.QaSettings`. For the others see `settings_options`."""
         self._settings, self._chosen, self._callbacks = settings, chosen, callbacks or {}
         super().__init__(*args, **named)
 
@@ -55,7 +54,7 @@ class TakesSettings(click.Command):
 
 
 def split_given(options: dict[str, Any]) -> tuple[dict[str, Any], RunFlags]:
-    """What a command is given: the settings that are not left as usual, and what stands beside them."""
+    """Return a command's given settings, without defaults, and its flags."""
     beside = {name: options.pop(name) for name in RunFlags._fields if name in options}
     source = click.get_current_context().get_parameter_source
     settings = {

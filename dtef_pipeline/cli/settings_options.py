@@ -1,4 +1,4 @@
-"""The options of a family's commands, made from the settings of its runs."""
+"""Options of a family's commands, built from its run settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def settings_options(
     chosen: Sequence[str] | None = None,
     callbacks: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
 ) -> list[click.Option]:
-    """The options of these settings; None: of all that a command may give. `callbacks`: by setting, click's callback."""
+    """Return the options of the `chosen` settings, by default of all that a command accepts. `callbacks`: click's callbacks by setting."""
     descriptions = member_docstrings(model)
     names = list_settings_at(model, Door.COMMAND) if chosen is None else chosen
     return [_build_option(model, name, descriptions.get(name, ""), callbacks.get(name)) for name in names]
@@ -48,7 +48,7 @@ def _build_option(model: type[RunSettings], name: str, description: str, callbac
 
 
 def _find_value_type(field: FieldInfo) -> Any:
-    """What one value is: of a list its members, of an optional one what it is where it is given."""
+    """Return the type of one value: the member type of a list, or an optional type without None."""
     annotation = field.annotation
     if get_origin(annotation) is list:
         return get_args(annotation)[0]

@@ -1,4 +1,4 @@
-"""Checks what a run needs before it starts (settings, response store, keys, Dagster's home), and starts roll-ups."""
+"""Checks before a run (settings, response store, keys, Dagster's home), and the start of stages and roll-ups."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def check_settings(settings: Settings) -> Models:
-    """The files and addresses that stages and roll-ups read at their end; the known models. Raises ConfigError for a fault in one."""
+    """Check files and addresses that stages and roll-ups need later, and return the known models. Raises ConfigError for faults."""
     check_home_path(settings)
     load_known_panel(settings)
     models = load_known_models(settings, BASELINES)
@@ -54,14 +54,14 @@ def check_settings(settings: Settings) -> Models:
 
 
 def check_home_path(settings: Settings) -> None:
-    """Raises ConfigError for a home of Dagster that depends on the folder one stands in."""
+    """Raise ConfigError if Dagster's home depends on the current folder."""
     if problem := settings.home_problem:
         raise ConfigError(problem)
 
 
 @contextmanager
 def open_dagster_instance() -> Iterator[Any]:
-    """The instance of DAGSTER_HOME (made on first use from the shipped template): the one the UI shows."""
+    """Open the instance of DAGSTER_HOME, which the UI shows. It is created on first use from the shipped template."""
     home = prepare_home()
     import dagster as dg
 
@@ -77,7 +77,7 @@ def open_dagster_instance() -> Iterator[Any]:
 
 
 def describe_start_problem(error: Exception, template: str) -> str:
-    """What to do about settings that Dagster does not start with: the words about the `template`, unless variables are all that is missing."""
+    """Return the remedy if Dagster cannot start with its settings: `template`, unless only variables are missing."""
     if unset := find_unset_variables(error):  # The template would replace the settings of several machines by those of one.
         return (
             f"set {' and '.join(unset)}, as for the services (`set -a; . /etc/dtef/dtef.env; set +a` where they have that file)"
@@ -86,7 +86,7 @@ def describe_start_problem(error: Exception, template: str) -> str:
 
 
 def prepare_home() -> Path:
-    """The folder of Dagster's state, with its `dagster.yaml`. Raises ConfigError when there can be none."""
+    """Return the folder of Dagster's state, with its `dagster.yaml`. Raises ConfigError if it cannot be created."""
     state = Settings.read_environment()
     check_home_path(state)
     home = state.dagster_home
@@ -107,7 +107,7 @@ def prepare_home() -> Path:
 
 
 def describe_outdated_home(settings: Path) -> str | None:
-    """What is missing in a `dagster.yaml` of an earlier version, in words; None: nothing. Raises ConfigError when it cannot be read."""
+    """Return what an earlier version's `dagster.yaml` lacks, or None if it is current. Raises ConfigError if it cannot be read."""
     some_keys = ("storage", "run_launcher", "concurrency")
     if "run_launcher" in read_document(settings, "settings file of Dagster", some_keys).values:
         return None
@@ -115,7 +115,7 @@ def describe_outdated_home(settings: Path) -> str | None:
 
 
 def _copy_whole(source: Path, target: Path) -> None:
-    """Whole or not at all: Dagster would take half a file, or an empty one, for its settings."""
+    """Copy a file atomically, since Dagster would read a partial one as its settings."""
     part = target.with_name(f".{target.name}.part")
     try:
         shutil.copyfile(source, part)
@@ -125,7 +125,7 @@ def _copy_whole(source: Path, target: Path) -> None:
 
 
 def make_roll_ups(instance: Any, names: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> LaunchResult:
-    """These roll-ups, in a run of their own, over everything that is stored. `config`: run configuration by name."""
+    """Run these roll-ups, in a run of their own, over all stored data. `config`: run configuration by name."""
     from assets.launch import materialize
 
     progress = PartsProgress("roll-ups:", len(names), lambda line: None)
@@ -141,14 +141,14 @@ def make_roll_ups(instance: Any, names: Sequence[str], config: Mapping[str, Mapp
 
 
 def roll_up(instance: Any, family: str, metric: str | None = None) -> LaunchResult:
-    """All roll-ups of a family. `metric`: what counts as the score, where the family has several."""
+    """Run all roll-ups of a family. `metric`: the score, if the family has several metrics."""
     return make_roll_ups(
         instance, FAMILY_ROLL_UPS[family], {name: {"metric": metric} for name in BOARD_NAMES} if metric else {}
     )
 
 
 def refresh_boards(family: str, metric: str | None) -> int:
-    """Make the roll-ups of a family anew; the exit code: 1 where one failed, or a file was left out. `metric`: as for `roll_up`."""
+    """Run the roll-ups of a family, and return the exit code: 1 if one failed or a file was skipped. `metric`: see `roll_up`."""
     warehouse, record = open_warehouse(), FAMILY_BY_NAME[family]
     table = record.scored
     check_settings(Settings.read_environment())
@@ -166,7 +166,7 @@ def refresh_boards(family: str, metric: str | None) -> int:
 
 
 def report_run_end(warehouse: Warehouse, outcome: LaunchResult) -> int:
-    """Report what failed and what was skipped; the exit code: 1 where something did."""
+    """Print failures and skipped files, and return the exit code: 1 if there are any."""
     warn_skipped(outcome, warehouse)
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
@@ -175,7 +175,7 @@ def report_run_end(warehouse: Warehouse, outcome: LaunchResult) -> int:
 
 @dataclass
 class StagesRun:
-    """The stages of a family as a command runs them, and what came of them."""
+    """The stages of a family run by a command, and their outcome."""
 
     family: str
     instance: Any
@@ -188,7 +188,7 @@ class StagesRun:
     started: float = field(default_factory=time.monotonic)
 
     def materialize(self, names: Sequence[str], keys: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> None:
-        """Make these stages of partitions. `config`: run configuration by stage."""
+        """Run these stages for the partitions. `config`: run configuration by stage."""
         from assets import launch
         from assets.stage.partitions import SNAPSHOT_TAG
 
@@ -197,16 +197,16 @@ class StagesRun:
         self.outcome, self.done = self.outcome + outcome, outcome.done
 
     def roll_up(self, warehouse: Warehouse, metric: str | None = None) -> None:
-        """Update the roll-ups of the family, where anything is scored. `metric`: as of the function."""
+        """Update the family's roll-ups if anything is scored. `metric`: see `roll_up`."""
         if warehouse.tables([FAMILY_BY_NAME[self.family].scored]):
             self.outcome += roll_up(self.instance, self.family, metric)
 
     def roll_up_costs(self) -> None:
-        """Update what the models of the family cost."""
+        """Update the costs of the family's models."""
         self.outcome += make_roll_ups(self.instance, [f"{self.family}_costs"], {})
 
     def report(self, warehouse: Warehouse, noun: str) -> None:
-        """Print what was skipped, what was asked, and of how many partitions all was made. `noun`: what a partition is called."""
+        """Print skipped files, calls, and how many partitions are complete. `noun`: the noun for a partition."""
         warn_skipped(self.outcome, warehouse)
         self.say_used()
         all_of = f"{len(self.done):,} of " if len(self.done) < len(self.keys) else ""
@@ -214,13 +214,13 @@ class StagesRun:
         click.echo(f"{all_of}{format_count(len(self.keys), noun)}, snapshot {self.snapshot}, {seconds:.1f} s")
 
     def say_used(self) -> None:
-        """Print a line per role that was asked."""
+        """Print a line per role that was called."""
         print_usage(self.command.gateway.used if self.command.gateway else {})
 
 
 @contextmanager
 def start_stages(family: str, keys: Sequence[str], snapshot: str) -> Iterator[StagesRun]:
-    """A run of stages of the family, with one gateway and its budgets for all of them."""
+    """Open a run of the family's stages, with one gateway and its budgets."""
     with keep_terminal():
         from assets.launch import LaunchResult
         from assets.stage.shared_gateway import command
@@ -236,7 +236,7 @@ def refuse_unaskable(
     budget: Budget | None = None,
     budgets: Mapping[str, Budget] | None = None,
 ) -> None:
-    """Raises GatewayError for a model that has no key, or no price under a budget in dollars, and is yet to be asked in the snapshot.
+    """Raise GatewayError if a model still to be called in the snapshot has no key, or no price under a budget in dollars.
 
     `budget`: of the run; `budgets`: by model name.
     """
@@ -245,14 +245,14 @@ def refuse_unaskable(
 
 
 def print_usage(by_role: Mapping[str, Any]) -> None:
-    """A line per role that was asked: calls, tokens and dollars."""
+    """Print a line per role that was called: calls, tokens and dollars."""
     for role, usage in by_role.items():
         cost = format_cost(usage.known_usd, usage.unpriced, usage.most_usd)
         say(f"sent as {role}: {format_count(usage.calls, 'call')}, {format_count(usage.tokens, 'token')}, {cost}")
 
 
 def require_imported(specs: Iterable[ModelSpec], snapshot: str, settings: Settings) -> None:
-    """Raises ConfigError for a model of which nothing was imported in the snapshot, as where its name is misspelled."""
+    """Raise ConfigError for a model without imported responses in the snapshot, such as a misspelled one."""
     if imports := [spec for spec in specs if spec.is_imported]:
         with ResponseStore(settings.responses_url) as store:
             refuse_absent_imported(imports, snapshot, store)
@@ -263,9 +263,9 @@ _ERROR_CHARACTERS_SHOWN = 300
 
 
 def describe_unanswered(calls: Iterable[tuple[str, str, str | None]], noun: str = "response") -> Iterator[str]:
-    """A line per model with responses that failed, and per model with such that a budget ended, in the order of names.
+    """Yield a line per model with failed responses, and per model with responses ended by a budget, sorted by name.
 
-    `calls`: of each response its model, status and error. `noun`: what is counted in place of responses.
+    `calls`: model, status and error of each response. `noun`: a word for a response.
     """
     totals, errors = Counter[str](), defaultdict[tuple[str, str], Counter[str]](Counter)
     for model, status, error in calls:

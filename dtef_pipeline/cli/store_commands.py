@@ -1,4 +1,4 @@
-"""`dtef responses`, `dtef export` and `dtef import`: what is stored, and how it moves between machines. Heavy packages are imported inside."""
+"""`dtef responses`, `dtef export` and `dtef import`: stored data, and its transfer between machines. Heavy packages are imported inside."""
 
 from __future__ import annotations
 
@@ -74,8 +74,6 @@ def responses(
 
 
 class _Transfer(NamedTuple):
-    """Something that is written to files, or read from them."""
-
     done_by: str
     """MODULE:FUNCTION, which takes the path and then the options."""
     options: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Prints tables and sentences to the terminal."""
+"""Printing of tables and sentences on the terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FLAG_COLUMNS = ("flagged", "champion", "investigate", "warn")
 
 
 def compute_terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: str = "") -> Fit:
-    """What a table has to fit into: the terminal where there is one, and eight columns unless `--wide` is given. The rest as in `Fit`."""
+    """Return a table's limits: the width of a terminal, and eight columns unless `--wide` is given. For the rest see `Fit`."""
     context = click.get_current_context(silent=True)
     is_wide = context is not None and context.meta.get(WIDE_META, False)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_wide else None
@@ -39,7 +39,7 @@ def compute_terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = ()
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print sentences, on standard error with `err`. On a terminal a wider line goes on in the next, indented as it is."""
+    """Print sentences, to standard error with `err`. On a terminal, long lines are wrapped with their indentation."""
     is_terminal = (sys.stderr if err else sys.stdout).isatty()
     width = shutil.get_terminal_size().columns if is_terminal else None
     click.echo("\n".join(wrap_line(line, width, len(line) - len(line.lstrip(" "))) for line in text.split("\n")), err=err)
@@ -55,9 +55,9 @@ def print_table(
     lines: Iterable[str] = (),
     ends: Ends | None = None,
 ) -> None:
-    """The rows as a table for people, then `lines` on them. Without `columns`, all of them.
+    """Print rows as a table for people, then `lines`. Without `columns`, all are printed.
 
-    `explained_as`: the name by which `dtef explain` knows the columns, for the last line; empty: no such line.
+    `explained_as`: the name for `dtef explain` in the last line; empty for no such line.
     """
     click.echo(render(frame, "table", columns=columns, ends=ends, fit=compute_terminal_fit(kept, first_out)))
     for line in lines:
@@ -73,10 +73,7 @@ def print_rows(
     lines: Iterable[str],
     explained_as: str = "",
 ) -> None:
-    """The table, then notes on rows, `lines` on the whole, and where the columns are explained; for other programs only the rows.
-
-    `explained_as`: as of `print_table`.
-    """
+    """Print the table, then notes on rows, `lines`, and a reference to the columns' meaning; for other programs only the rows."""
     if output != "table":
         click.echo(render(frame, output))
         return
@@ -91,18 +88,18 @@ def print_rows(
 
 
 def whole_frame(rows: pa.Table) -> pd.DataFrame:
-    """The rows, in which whole numbers stay whole beside unknown ones."""
+    """Return a data frame in which integer columns with nulls stay integers."""
     frame: pd.DataFrame = rows.to_pandas(types_mapper={pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}.get)
     return frame
 
 
 def find_filled_columns(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
-    """Those of the columns in which any row says something."""
+    """Return the columns with a value in any row."""
     return [name for name in names if name in frame and (frame[name].notna() & (frame[name] != "")).any()]
 
 
 def _format_notes(view: TableView, frame: pd.DataFrame) -> Iterator[str]:
-    """Each sentence of notes once, behind the rows that it is about."""
+    """Yield each sentence of notes once, after the rows it applies to."""
     notes = frame.get(view.notes, pd.Series(dtype=str)).fillna("").str.split("; ")
     for note in dict.fromkeys(sentence for sentences in notes for sentence in sentences if sentence):
         rows = frame[[note in sentences for sentences in notes]]

@@ -1,4 +1,4 @@
-"""The verbs of every family, made of its record: `dtef FAMILY add, check, list, remove, run, board`. Loads nothing heavy."""
+"""The verbs of every family, built from its record: `dtef FAMILY add, check, list, remove, run, board`. Loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from dtef_pipeline.text.quantity_words import format_plural
 
 
 class Commands(click.Group):
-    """A group that lists its commands in the order of their use. A verb of `usual`, a group, needs no name of that group before it."""
+    """A group that lists its commands in order of use. The verbs of the group `usual` need no group name."""
 
     usual: click.Group | None = None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they are used."""
+        """List the commands in order of use."""
         return list(self.commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -43,7 +43,7 @@ class Commands(click.Group):
 
 
 class ViewChoice(Protocol):
-    """One of the tables that `--by` chooses among."""
+    """A table that `--by` can select."""
 
     @property
     def name(self) -> str: ...
@@ -56,7 +56,7 @@ class ViewChoice(Protocol):
 
 
 class Verb(NamedTuple):
-    """What a family says of one of the verbs, and the options that it alone has there."""
+    """A family's help for a verb, and its own options."""
 
     short: str
     help: str
@@ -65,7 +65,7 @@ class Verb(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FamilyWords:
-    """What a family brings to its commands."""
+    """The texts, verbs and commands of a family."""
 
     name: str
     short: str
@@ -102,8 +102,7 @@ def run_command(
     starts: Sequence[str] = (),
     callbacks: Mapping[str, Callable[..., Any]] | None = None,
 ) -> click.Command:
-    """`dtef FAMILY run`. `settings` and `callbacks`: as of `TakesSettings`; `roles`: of the models that it asks; `starts`: stages that it can
-    begin with."""
+    """Return `dtef FAMILY run`. `settings`, `callbacks`: see `TakesSettings`; `roles`: of its models; `starts`: possible first stages."""
 
     def run(is_estimate: bool, output: str, **values: Any) -> None:
         from dtef_pipeline.cli.family_run import family_run, run_or_estimate
@@ -125,7 +124,7 @@ def run_command(
 
 
 def build_family_group(words: FamilyWords) -> click.Group:
-    """The group of a family's commands."""
+    """Return the group of a family's commands."""
     group = Commands(words.name, help=words.help, short_help=words.short)
     verbs = {
         "add": (words.add, as_json),
@@ -141,8 +140,6 @@ def build_family_group(words: FamilyWords) -> click.Group:
 
 
 def _build_command(words: FamilyWords, name: str, verb: Verb, output: Option) -> click.Command:
-    """The command of a verb."""
-
     def call(**values: Any) -> None:
         from dtef_pipeline.cli import family_verbs
 

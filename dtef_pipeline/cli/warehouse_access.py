@@ -1,4 +1,4 @@
-"""The warehouse of a command: where it is, files that cannot be read, scores that are newer than a table."""
+"""The warehouse of a command: its location, unreadable files, and scores newer than a table."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ Out = TypeVar("Out")
 
 
 class NothingToShowError(WarehouseError):
-    """The tables of a command have no rows. Where a file of them could not be read, its warning is the cause, and all that is said."""
+    """The tables of a command have no rows. If a file was unreadable, only its warning is printed."""
 
 
 def open_warehouse(*, new: bool = False) -> Warehouse:
-    """The warehouse of DTEF_WAREHOUSE. `new`: it may be yet to be made. Raises WarehouseError where there is none, or can be none."""
+    """Return the warehouse of DTEF_WAREHOUSE. `new`: it may not exist yet. Raises WarehouseError if it does not exist or cannot."""
     warehouse = Warehouse(Settings.read_environment().warehouse, lambda line: say(f"warning: {line}", err=True))
     root = Path(warehouse.root)
     if not warehouse.is_local or root.is_dir():
@@ -58,7 +58,7 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
 
 
 def list_stored_keys(warehouse: Warehouse, family: Family) -> list[str]:
-    """The partitions that a family has tables of, in order."""
+    """Return the partitions that a family has tables of, in order."""
     space, table = family.space, next(iter(family.tables))
     firsts = warehouse.values(table, space.first)
     if not space.second:
@@ -67,7 +67,7 @@ def list_stored_keys(warehouse: Warehouse, family: Family) -> list[str]:
 
 
 def _find_making_command() -> str:
-    """The command by which the family of the present command gets its first tables."""
+    """Return the command that creates the first tables of the current command's family."""
     from dtef_pipeline.cli.family_verbs import family_files
     from dtef_pipeline.families import FAMILY_BY_NAME
 
@@ -79,9 +79,9 @@ def _find_making_command() -> str:
 def query_rounds(
     warehouse: Warehouse, use: Callable[[duckdb.DuckDBPyConnection], Out], only: Iterable[str], rounds: Sequence[str]
 ) -> Out:
-    """What `use` makes of the tables of these rounds (none: of all), `scores` among them.
+    """Return the result of `use` on the tables of these rounds (empty: all), including `scores`.
 
-    Snapshots have the order that they have over all rounds, and batteries are linked as over all rounds.
+    Snapshots are ordered, and batteries linked, as over all rounds.
     """
     from dtef_pipeline.survey.boards.question_links import load_question_clusters, take_links
 
@@ -100,7 +100,7 @@ def query_rounds(
 
 
 def warn_skipped(outcome: LaunchResult, warehouse: Warehouse) -> None:
-    """Warn of the files that a run skipped and did not make again, unless the command has done so; `warehouse.skipped` then has them too."""
+    """Warn of files that a run skipped and did not rewrite, unless already done. Adds them to `warehouse.skipped`."""
     before = set(warehouse.skipped)
     warehouse.skipped |= dict(outcome.skipped)
     warehouse.drop_mended()
@@ -110,7 +110,7 @@ def warn_skipped(outcome: LaunchResult, warehouse: Warehouse) -> None:
 
 
 def reads_tables(command: Callable[Concatenate[Warehouse, Given], Out]) -> Callable[Given, Out]:
-    """Hands the warehouse to a command that reads. Where a file was skipped, it ends with exit code 1, unless with a higher one."""
+    """Pass the warehouse to a command that reads. If a file was skipped, the exit code is at least 1."""
 
     @wraps(command)
     def run_reader(*args: Given.args, **kwargs: Given.kwargs) -> Out:
@@ -129,9 +129,9 @@ def reads_tables(command: Callable[Concatenate[Warehouse, Given], Out]) -> Calla
 
 
 def warn_stale(warehouse: Warehouse, table: str, scores: str, roll_up: str, family: str = "") -> None:
-    """One line on standard error where scores are newer than the table, which the command `roll_up` makes of them.
+    """Print a line to standard error if scores are newer than the table. `roll_up`: the command that updates it.
 
-    `family`: whose part of a table over all families it is.
+    `family`: the family of a table over all families.
     """
     if newer := find_newer_values(warehouse, scores, "snapshot", table, family):
         say(
@@ -141,7 +141,7 @@ def warn_stale(warehouse: Warehouse, table: str, scores: str, roll_up: str, fami
 
 
 def warn_mixed(warehouse: Warehouse, table: str, first: Sequence[str] = (), snapshot: str | None = None) -> None:
-    """A line for each model whose responses in one snapshot come from several served models. `first`: values of the first level of the space."""
+    """Print a line for each model whose responses in one snapshot are by several served models. `first`: of the space's first level."""
     if not warehouse.tables([table]):
         return
     for line in warehouse.query(

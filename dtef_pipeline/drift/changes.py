@@ -1,4 +1,4 @@
-"""What changed with a series: its responses, how many could be parsed, who served them, or what was asked. In words that stand alone."""
+"""Changes of a series: its responses, parse rate, served model or items. Each is described in self-contained words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WHATS = {
 
 
 class Change(NamedTuple):
-    """`snapshot`: the first with `after`."""
+    """A change of a series. `snapshot`: the first with `after`."""
 
     what: str
     snapshot: str
@@ -40,9 +40,9 @@ class Change(NamedTuple):
 
 
 class AnswerShares(NamedTuple):
-    """The snapshots that are compared; arrays are (items, snapshots), NaN where an item was not asked.
+    """Responses of the compared snapshots; arrays are (items, snapshots), NaN if an item is missing.
 
-    `parsed`: mean score of the draws that could be parsed. `ok`, `answered`: how many draws could be parsed, and were answered.
+    `parsed`: mean score of the parsed draws. `ok`, `answered`: number of draws that were parsed, and answered.
     """
 
     labels: Sequence[str]
@@ -51,14 +51,14 @@ class AnswerShares(NamedTuple):
     answered: Floats
 
     def first(self, snapshots: int | None, without: Collection[int] = ()) -> AnswerShares:
-        """Of the first so many snapshots; what was asked at the places `without` is not known."""
+        """Return the first `snapshots` snapshots, with NaN at the places `without`."""
         is_known = [at not in without for at in range(len(self.labels))]
         grids = (np.where(is_known, values, np.nan)[:, :snapshots] for values in (self.parsed, self.ok, self.answered))
         return AnswerShares(self.labels[:snapshots], *grids)
 
 
 def find_answer_changes(shares: AnswerShares, first: int) -> list[Change]:
-    """Whether responses changed at snapshot `first`, or how many of them could be parsed; each over the items known on both sides."""
+    """Return whether responses or their parse rate changed at snapshot `first`, each over the items known on both sides."""
     changes = []
     before, after = _compute_means(shares.parsed[:, :first]), _compute_means(shares.parsed[:, first:])
     both = np.isfinite(before) & np.isfinite(after)
@@ -79,7 +79,7 @@ def parse_changes(shares: AnswerShares, first: int) -> list[Change]:
 
 
 def _compute_means(values: Floats) -> Floats:
-    """(rows,) means of what is known, NaN where nothing is."""
+    """Return the (rows,) means of known values, NaN for rows without any."""
     is_known = np.isfinite(values)
     counts = is_known.sum(axis=1)
     return np.asarray(
@@ -88,7 +88,7 @@ def _compute_means(values: Floats) -> Floats:
 
 
 def find_provider_changes(snapshots: Sequence[Snapshot], first: int | None) -> list[Change]:
-    """The change of served model and of fingerprint nearest to snapshot `first`; where that is None, the first there is."""
+    """Return the changes of served model and of fingerprint nearest to snapshot `first`, or the first ones if that is None."""
     named: dict[str, Callable[[Snapshot], frozenset[str]]] = {
         "served_model": lambda snapshot: snapshot.served,
         "fingerprint": lambda snapshot: snapshot.fingerprints,
@@ -114,9 +114,9 @@ def _choose_nearest(candidates: Sequence[tuple[int, Change]], first: int | None)
 
 
 def find_item_changes(snapshots: Sequence[Snapshot], labels: pd.DataFrame, subject: Subject, first: int | None) -> list[Change]:
-    """What was asked otherwise from one snapshot to the next: a change each of prompts, truth, metric and panel (which items were asked).
+    """Return changes of items between consecutive snapshots: one each of prompts, truth, metric and panel (the set of items).
 
-    The one nearest to snapshot `first`; where that is None, the first there is. `labels`: as for `find_differences`.
+    Each is the one nearest to snapshot `first`, or the first if that is None. `labels`: see `find_differences`.
     """
     by_what: dict[str, list[tuple[int, Change]]] = {}
     for at, (before, after) in enumerate(pairwise(snapshots), start=1):
@@ -127,10 +127,10 @@ def find_item_changes(snapshots: Sequence[Snapshot], labels: pd.DataFrame, subje
 
 
 def find_differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, subject: Subject) -> list[Change]:
-    """How what `after` asked differs from what `before` did.
+    """Return how the items of `after` differ from those of `before`.
 
-    `labels`: by item code, the columns `Keys.tested`. A pair that both asked has other prompts when no prompt is asked in both, another truth
-    when no truth is; what only one asked is a change of the panel.
+    `labels`: the columns `Keys.tested` by item code. A pair in both has other prompts if they share no prompt, and another truth if they
+    share none; a pair in only one is a change of the panel.
     """
     was, now = labels.loc[before.items], labels.loc[after.items]
     pair = list(subject.keys.pair)
@@ -160,7 +160,7 @@ def find_differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, su
 
 
 def describe_break(label: str, whats: Sequence[str], subject: Subject) -> str:
-    """Why earlier snapshots are not compared with one and those after it. `whats`: of the changes that `find_differences` found with it."""
+    """Return why earlier snapshots are not compared with this one and later ones. `whats`: the changes from `find_differences`."""
     second = subject.keys.space[1]
     reasons = {
         subject.truth: f"was scored against other {subject.truths}",
@@ -172,7 +172,7 @@ def describe_break(label: str, whats: Sequence[str], subject: Subject) -> str:
 
 
 def describe_scope(prompts: pd.DataFrame, subject: Subject) -> str:
-    """How much was asked: `10 tasks in 2 blueprints of S1, 20 prompts`."""
+    """Return the scope of the prompts: `10 tasks in 2 blueprints of S1, 20 prompts`."""
     first, second = subject.keys.space
     values = sorted(set(prompts[first]), key=subject.in_order)
     items = len(prompts[list(subject.keys.shared_item)].drop_duplicates())
@@ -182,7 +182,7 @@ def describe_scope(prompts: pd.DataFrame, subject: Subject) -> str:
 
 
 def _describe_space_changes(was: pd.DataFrame, now: pd.DataFrame, keys: Keys) -> str:
-    """What came or went of the space's first level; where nothing did, of the second, and which items."""
+    """Return what was added to or dropped from the space's first level; if nothing, from its second, and which items."""
     parts = _list_space_changes(was, now, keys.space[:1])
     parts = parts or _list_space_changes(was, now, keys.space) + _list_space_changes(was, now, keys.shared_item)
     return f" ({'; '.join(parts)})" if parts else ""

@@ -1,13 +1,13 @@
-"""Evidence that a series of nightly means has shifted: an e-process for a step at an unknown night, valid for nights that resemble each other.
+"""Evidence that a series of nightly means has shifted: an e-process for a step at an unknown night, valid also if nights are correlated.
 
-Without a shift the means are Gaussian with an unknown mean, an unknown spread and one of several correlations (`build_dependences`),
-nobody knows which.
-The e-value is a ratio of marginal likelihoods of what neither mean nor spread changes: on top that of a step at any night so far, averaged
-over its night, its size in spreads (Gönen et al. 2005, The American Statistician 59:252) and the correlation; below, the largest of those
-without a step. Whichever correlation holds, the ratio stays below a test martingale (Hendriksen, de Heide & Grünwald 2021, Bayesian Analysis
-16:961), and is so an e-process: universal inference (Wasserman, Ramdas & Balakrishnan 2020, PNAS 117:16880). By Ville's inequality the chance
-that it ever reaches 1 / alpha without a shift is at most alpha. The scatter of single responses is independent from night to night: the share
-of the variance that it explains is estimated, and the rest may be correlated. Correlation is removed by generalised least squares (Greene,
+Without a shift the means are Gaussian with unknown mean, unknown spread and one of several correlations (`build_dependences`).
+
+The e-value is a ratio of marginal likelihoods that are invariant to mean and spread. The numerator averages over a step's night (any so
+far), its size in spreads (Gönen et al. 2005, The American Statistician 59:252) and the correlation; the denominator is the largest
+likelihood without a step. For every correlation the ratio stays below a test martingale (Hendriksen, de Heide & Grünwald 2021, Bayesian
+Analysis 16:961), so it is an e-process: universal inference (Wasserman, Ramdas & Balakrishnan 2020, PNAS 117:16880). By Ville's inequality
+the chance that it ever reaches 1 / alpha without a shift is at most alpha. The scatter of single responses is independent between nights:
+its share of the variance is estimated, and the rest may be correlated. Correlation is removed by generalised least squares (Greene,
 Econometric Analysis, ch. 9).
 """
 
@@ -46,14 +46,14 @@ _ROUNDED = 0.0625
 
 
 class Dependence(NamedTuple):
-    """How the means vary: `share` of their variance hangs together as `lag` to the power of the distance, the rest is independent."""
+    """Correlation of the means: `share` of their variance is correlated as `lag` to the power of the distance, the rest is independent."""
 
     lag: float
     share: float
 
 
 def build_dependences(share: float) -> tuple[Dependence, ...]:
-    """How the means may hang together where at most this share of their variance does."""
+    """Return the possible correlations if at most this share of the variance is correlated."""
     full, half = ((0.5, 0.8, 0.95), (0.8, 0.95)) if share > 0 else ((), ())
     return (
         Dependence(0.0, 1.0),
@@ -64,13 +64,13 @@ def build_dependences(share: float) -> tuple[Dependence, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a series of snapshot means says; positions count from 0.
+    """The evidence of a series of snapshot means; positions count from 0.
 
-    `log10_e`: (snapshots,) the e-value after each snapshot, 0 through the baseline; snapshots that are off are left out of it until it is clear
-    that they are no outage. `first`: the likeliest first snapshot of a shift, or the first after the baseline. `shift`: mean from `first` on
-    less the mean before it, without outages, and a 95 % confidence sequence of it (`low`, `high`; None: too few snapshots to bound it).
-    `until`: how many snapshots the shift is of: all, but of a shift that was found those up to the highest e-value, since what came after may
-    be another change. `off`: what was off for a while up to the latest snapshot. All None or 0 when there is no snapshot after the baseline.
+    `log10_e`: (snapshots,) the e-value after each snapshot, 0 through the baseline; snapshots that are off are excluded until they are
+    clearly no outage. `first`: the likeliest first snapshot of a shift, or the first after the baseline. `shift`: mean from `first` on less
+    the mean before it, without outages, with a 95 % confidence sequence (`low`, `high`; None if there are too few snapshots). `until`:
+    number of snapshots that the shift covers: all, or those up to the highest e-value if a shift was found, since later ones may be another
+    change. `off`: what was off for a while up to the latest snapshot. All None or 0 without a snapshot after the baseline.
     """
 
     log10_e: Floats
@@ -83,20 +83,19 @@ class Evidence:
 
     @property
     def highest(self) -> float | None:
-        """log10 of the highest e-value so far: what Ville's inequality is about. None without a snapshot after the baseline."""
+        """log10 of the highest e-value so far, which Ville's inequality bounds, or None without a snapshot after the baseline."""
         return float(self.log10_e.max()) if self.first is not None else None
 
 
 def evidence(
     means: Floats, spread: Floats, sampling: Floats | None = None, *, baseline: int = BASELINE, threshold: float | None = None
 ) -> Evidence:
-    """Evidence of a shift in `means`: (snapshots,) mean paired differences to the baseline, in the order they were taken.
+    """Return the evidence of a shift in `means`: (snapshots,) mean paired differences to the baseline, in chronological order.
 
-    `spread`: (snapshots,) standard error of each mean as the clusters' own differences show it (0: unknown); the spread between snapshots is
-    never taken for smaller than the median of those so far or than RESOLUTION. `sampling`: (snapshots,) the part of it that single responses
-    explain, which is independent from night to night; None: none of it. `threshold`: log10 of the e-value that counts as found; below it
-    the shift is that since the baseline. Means and spreads are in units of the score. The e-value after a snapshot does not depend on later
-    snapshots.
+    `spread`: (snapshots,) standard error of each mean from the clusters' differences (0: unknown); the spread between snapshots is taken as
+    at least their median so far and RESOLUTION. `sampling`: (snapshots,) its part due to single responses, which is independent between
+    nights; by default none. `threshold`: log10 of the e-value that counts as found; below it the shift is that since the baseline. Means
+    and spreads are in units of the score. The e-value after a snapshot does not depend on later snapshots.
     """
     path = np.zeros(len(means))
     if len(means) <= baseline:
@@ -126,7 +125,7 @@ def evidence(
 def estimate_shift(
     means: Floats, spread: Floats, sampling: Floats, first: int, off: frozenset[int]
 ) -> tuple[float, float | None, float | None]:
-    """The shift at place `first` and its interval, as in `Evidence`; `off`: places that are left out; else as for `evidence`."""
+    """Return the shift at place `first` and its interval (see `Evidence`). `off`: excluded places; for the rest see `evidence`."""
     places = _list_places_without(len(means), off - {first})
     floor, at = float(_compute_floors(spread)[-1]), int(np.searchsorted(places, first))
     after, before = means[places[at:]], means[places[:at]]
@@ -138,7 +137,7 @@ def estimate_shift(
 
 
 def _log_e(means: Floats, floors: Floats, sampling: Floats, n: Places) -> Floats:
-    """As `log_e`, in the ways that the sampling leaves."""
+    """Return `log_e` with the correlations that the sampling leaves possible."""
     shares, values = _estimate_shares(means, sampling)[n - 1], np.empty(len(n))
     for share in np.unique(shares):
         values[shares == share] = log_e(means, floors, n[shares == share], build_dependences(float(share)))
@@ -146,10 +145,11 @@ def _log_e(means: Floats, floors: Floats, sampling: Floats, n: Places) -> Floats
 
 
 def log_e(means: Floats, floors: Floats, n: Places, noise: Sequence[Dependence]) -> Floats:
-    """(rows,) log of the e-value of the first n means, for some `n`. `noise`: the ways in which they may hang together.
+    """Return the (rows,) log e-values of the first n means, for each of `n`. `noise`: the possible correlations.
 
-    e(n) = [mean over ways of (sum over c of w(c) s(way, c) + w(later) m(way))] / max over ways of m(way), where m is the marginal likelihood
-    without a step, s that with a step at c, and w the weights of `log_weight`. `floors`: (snapshots,) the smallest spread believed after each.
+    e(n) = [mean over ways of (sum over c of w(c) s(way, c) + w(later) m(way))] / max over ways of m(way), where m is the marginal
+    likelihood without a step, s that with a step at c, and w the weights of `log_weight`. `floors`: (snapshots,) the smallest assumed
+    spread after each.
     """
     still, terms = _compute_densities(means, floors, n, noise)
     later = _log_mean(still) + np.log(HALF_BY / (n - 1 + HALF_BY))
@@ -157,22 +157,22 @@ def log_e(means: Floats, floors: Floats, n: Places, noise: Sequence[Dependence])
 
 
 def _find_likeliest(means: Floats, sampling: Floats) -> int:
-    """The place of the step that explains the means best; where the smallest spread that is believed exceeds theirs, all places near it do."""
+    """Return the place of the best-fitting step, almost without a floor: one above the spread would fit all nearby places equally."""
     share, floors = float(_estimate_shares(means, sampling)[-1]), np.full(len(means), _NO_FLOOR)
     return int(_compute_densities(means, floors, np.array([len(means)]), build_dependences(share))[1][0].argmax())
 
 
 def log_weight(change: Places | int) -> Floats:
-    """log prior weight of a step at place 1, 2, ...: 5 / ((c + 4)(c + 5)), which sum to 1."""
+    """Return the log prior weight of a step at place 1, 2, ...: 5 / ((c + 4)(c + 5)), which sum to 1."""
     place = np.asarray(change, dtype=float) + HALF_BY
     return np.asarray(np.log(HALF_BY / ((place - 1) * place)))
 
 
 def log_bayes_factor(ratio: Floats | float, effective: Floats | float, n: Places | int) -> Floats:
-    """Log Bayes factor of a shift that is Normal(0, PRIOR_VARIANCE) in units of the spread.
+    """Return the log Bayes factor of a shift that is Normal(0, PRIOR_VARIANCE) in units of the spread.
 
-    `ratio`: t squared over its degrees of freedom, n - 2.
-    `effective`: n1 n2 / n of the two sides. Rises with `ratio`. Shapes are those of the arguments broadcast.
+    `ratio`: t squared over its degrees of freedom, n - 2. `effective`: n1 n2 / n of the two sides. Rises with `ratio`. The arguments are
+    broadcast.
     """
     gain = 1 + np.asarray(effective, dtype=float) * PRIOR_VARIANCE
     half = (np.asarray(n) - 1) / 2
@@ -180,7 +180,7 @@ def log_bayes_factor(ratio: Floats | float, effective: Floats | float, n: Places
 
 
 class _Design(NamedTuple):
-    """Of a whitened regression on a mean and a step; rows are snapshots, columns the change points. Sums are up to and with the row's."""
+    """A whitened regression on a mean and a step; rows are snapshots, columns change points. Sums include the row's own snapshot."""
 
     whiten: Floats
     steps: Floats
@@ -213,8 +213,11 @@ def _build_design(snapshots: int, way: Dependence) -> _Design:
 
 
 class _Regression(NamedTuple):
-    """Of the first n means, a row each. `total`: (rows,) sum of squares that the mean leaves; `gained`: (rows, changes) the step's share of it
-    times its size, and `effective` that size."""
+    """Regressions on the first n means, a row each.
+
+    `total`: (rows,) sum of squares left by the mean; `gained`: (rows, changes) the step's coefficient times its size; `effective`: that
+    size.
+    """
 
     total: Floats
     gained: Floats
@@ -232,7 +235,10 @@ def _compute_regression(means: Floats, way: Dependence, n: Places) -> _Regressio
 
 
 def _compute_densities(means: Floats, floors: Floats, n: Places, noise: Sequence[Dependence]) -> tuple[Floats, Floats]:
-    """(ways, rows) log marginal likelihood without a step; (rows, changes) with one, averaged over ways and times its prior weight."""
+    """Return log marginal likelihoods: (ways, rows) without a step, and (rows, changes) with one.
+
+    With a step they are averaged over ways and include its prior weight.
+    """
     change, least = np.arange(len(means)), n * floors[n - 1] ** 2
     is_valid = (change >= 1) & (change < n[:, None])
     still, steps = [], []
@@ -250,7 +256,7 @@ def _compute_densities(means: Floats, floors: Floats, n: Places, noise: Sequence
 def _compute_interval(
     means: Floats, change: int, floor: float, noise: Sequence[Dependence]
 ) -> tuple[float | None, float | None]:
-    """The shifts at a place whose e-value, with the weight of that place, is below 1 / ALPHA."""
+    """Return the range of shifts at a place whose e-value, with the place's weight, is below 1 / ALPHA."""
     n = len(means)
     fits = [_compute_regression(means, way, np.array([n])) for way in noise]
     totals, gains, effective, constant = (
@@ -273,7 +279,7 @@ def _compute_interval(
 
 
 def _find_root(excess: Callable[[float], float], centre: float, way: float) -> float | None:
-    """Where `excess` rises above 0 on one side of the centre; None: nowhere."""
+    """Return where `excess` rises above 0 on one side of the centre, or None if nowhere."""
     from scipy.optimize import brentq
 
     end = centre + way * 1e6
@@ -281,29 +287,27 @@ def _find_root(excess: Callable[[float], float], centre: float, way: float) -> f
 
 
 def _log_mean(logs: Floats) -> Floats:
-    """Log of the mean over the first axis."""
     return np.asarray(np.logaddexp.reduce(logs, axis=0) - math.log(len(logs)), dtype=float)
 
 
 def _list_places_without(snapshots: int, off: frozenset[int]) -> Places:
-    """The places that are not off."""
     return np.array([place for place in range(snapshots) if place not in off], dtype=np.int64)
 
 
 def _compute_usual_spread(spread: Floats) -> Floats:
-    """(snapshots,) the median standard error of the snapshots so far."""
+    """Return the (snapshots,) median standard error so far."""
     return np.asarray(pd.Series(spread).expanding().median().to_numpy(dtype=np.float64))
 
 
 def _compute_floors(spread: Floats) -> Floats:
-    """(snapshots,) the smallest spread between snapshots that is believed after each of them."""
+    """Return the (snapshots,) smallest assumed spread between snapshots after each of them."""
     return np.asarray(np.maximum(RESOLUTION, _compute_usual_spread(spread)))
 
 
 def _estimate_shares(means: Floats, sampling: Floats) -> Floats:
-    """(snapshots,) share of the variance between the snapshots so far that the sampling of items does not explain: in quarters.
+    """Return the (snapshots,) share of variance between the snapshots so far that sampling does not explain, in quarters.
 
-    The variance is that within the two sides of the change that explains the means best, so that a shift is not taken for a wandering level.
+    The variance is that within the two sides of the best-fitting change, so that a shift is not mistaken for correlation.
     """
     sampling, deviations = _compute_usual_spread(sampling), means - means[0]
     sums, squares = np.cumsum(deviations), np.cumsum(deviations**2)

@@ -1,4 +1,4 @@
-"""The snapshots of every model as they stand in `scores` and `predictions`: one series at a time, draws averaged by DuckDB."""
+"""The snapshots of every model in `scores` and `predictions`: one series at a time, draws averaged by DuckDB."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dtef_pipeline.tables import ANSWERED
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """One series. `keys`: its `Keys.series`. `times`: the snapshots that count in their order in time, with when each was taken."""
+    """One series. `keys`: its `Keys.series`. `times`: the counted snapshots in chronological order, with their times."""
 
     keys: dict[str, str]
     temperature: float | None
@@ -32,15 +32,15 @@ class History:
 
     @property
     def is_watched(self) -> bool:
-        """Whether it may be compared: two snapshots or more at temperature 0."""
+        """Whether it may be compared: at least two snapshots, at temperature 0."""
         return len(self.times) > 1 and self.temperature == 0
 
 
 class Histories:
-    """The series of a connection with a view `scores` and, for what served them, `predictions`; use it in a `with` statement.
+    """The series of a connection with a view `scores` and, for served models, `predictions`; use it in a `with` statement.
 
-    Only what is needed of series with several snapshots is copied, into a temporary table that the end of the statement drops. `order`: the
-    labels of all snapshots that the connection has scores of, in their order in time.
+    Only needed rows of series with several snapshots are copied, into a temporary table dropped at the end of the statement. `order`: the
+    labels of all scored snapshots of the connection, in chronological order.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Histories:
         only: Sequence[str] = (),
         order: Sequence[str] | None = None,
     ) -> None:
-        """`only`: these values of the space's first level; none given: all. `order`: of all snapshots; None: of those of the connection."""
+        """`only`: these values of the space's first level; empty: all. `order`: of all snapshots, by default those of the connection."""
         self.subject = subject
         self._connection, self._keys, self._only = connection, subject.keys, list(only)
         self._by, self._item = ", ".join(subject.keys.series), ", ".join(subject.keys.tested_columns)
@@ -137,7 +137,7 @@ class Histories:
         return items.set_index("item").sort_index()
 
     def _read_providers(self) -> dict[tuple[int, int], tuple[frozenset[str], frozenset[str]]]:
-        """By series and place of the snapshot: the served models and the fingerprints."""
+        """Return the served models and the fingerprints by series and place of the snapshot."""
         if not has_table(self._connection, "predictions"):
             return {}
         rows = self._connection.execute(
@@ -150,7 +150,7 @@ class Histories:
         return {(series, place): (frozenset(models or ()), frozenset(prints or ())) for series, place, models, prints in rows}
 
     def snapshots(self, history: History) -> list[Snapshot]:
-        """The snapshots of a series that has several, in their order in time."""
+        """Return the snapshots of a series with several, in chronological order."""
         series = self._places[history]
         # Sums of several threads are added in any order: equal scores are to give equal digits.
         self._connection.execute("SET threads = 1")

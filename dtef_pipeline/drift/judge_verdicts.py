@@ -33,7 +33,7 @@ _BY = ("judge", "judge_variant", "evaluator")
 
 
 class Sides(NamedTuple):
-    """The places of a judge's nights before a snapshot and from it on, each in their order in time, and none of them empty."""
+    """The places of a judge's nights before a snapshot and from it on, in chronological order; neither is empty."""
 
     before: list[int]
     after: list[int]
@@ -51,13 +51,13 @@ class JudgeDrift:
 
     @property
     def moved(self) -> bool:
-        """Whether its range reaches the thresholds of the rule. A judge without a control is to watch at most, however far it moved."""
+        """Whether its range reaches the rule's thresholds. A judge without a control has at most the verdict watch."""
         return self.verdict is not None and self.verdict.verdict in NEWS
 
     def sides(self, first: str, without: Collection[str] = ()) -> Sides | None:
-        """Its nights before the snapshot `first` and from it on, by their time: it need not have been shown anything in that one.
+        """Return its nights before the snapshot `first` and from it on, by time, or None if one side is empty.
 
-        `without`: snapshots that count on neither side. None where it has no night on one of them.
+        The judge need not have a night in `first`. `without`: snapshots that count on neither side.
         """
         if self.pairs is None:
             return None
@@ -69,7 +69,7 @@ class JudgeDrift:
         return result if result.before and result.after else None
 
     def compute_shift_since(self, first: str, without: Collection[str] = ()) -> float | None:
-        """Mean difference of its points from the snapshot `first` on, less that before; None where `sides` has none."""
+        """Return the mean difference of its points from the snapshot `first` on, less that before; None if `sides` is None."""
         sides = self.sides(first, without)
         if self.pairs is None or sides is None:
             return None
@@ -77,7 +77,7 @@ class JudgeDrift:
 
 
 def judge_drift(subject: Subject, anchors: pa.Table, options: WatchOptions) -> pa.Table:
-    """JUDGE_DRIFT: the verdicts on a family's judges. `anchors`: the rows of its table of stored answers that they were shown again."""
+    """Return the verdicts on a family's judges, in the schema JUDGE_DRIFT. `anchors`: the rows of its table of judged anchors."""
     if subject.judged_again is None:
         return JUDGE_DRIFT.empty_table()
     points = subject.judged_again.points(anchors)
@@ -88,14 +88,14 @@ def judge_drift(subject: Subject, anchors: pa.Table, options: WatchOptions) -> p
 def compute_judge_drifts(
     points: pd.DataFrame, times: Mapping[str, datetime | None], options: WatchOptions | None = None
 ) -> list[JudgeDrift]:
-    """One verdict per judge and evaluator, in the order of their names.
+    """Return one verdict per judge and evaluator, sorted by name.
 
-    `points`: one row per judgement of an anchor, with `snapshot` (the night), `item` (the anchor), `cluster` (what anchors hang together by),
-    `point` (0-1; NaN: none) and what names the judge: `judge`, `judge_variant`, `evaluator` (empty: there are none). A shift below 0 says that
-    the judge became stricter. `times`: of all nights, in their order in time, when each was (`sort_night_times`). The chance of a false `drift`
-    anywhere is `options.alpha`, split evenly over the judges with two nights or more; judges by other models are the controls of one. Nights
-    before a date of `options.since` that is the judge's, or that of all who are not named, are left out. A judge goes by its variant, by what
-    it is called, and by the name of its model, where `points` has a column `judge_model`: with settings or without.
+    `points`: one row per judgement of an anchor, with `snapshot` (the night), `item` (the anchor), `cluster` (of related anchors), `point`
+    (0-1; NaN: none) and the columns of the judge: `judge`, `judge_variant`, `evaluator` (empty: there are none). A shift below 0 means that
+    the judge became stricter. `times`: of all nights, in chronological order (`sort_night_times`). The chance of a false `drift` anywhere
+    is `options.alpha`, split evenly over the judges with two nights or more; controls of a judge are judges by other models. Nights before
+    a date of `options.since` for the judge, or for all unnamed ones, are left out. Dates may name a judge by variant, by label, or by its
+    model if `points` has a column `judge_model`: with settings or without.
     """
     options = options or WatchOptions()
     groups = points.groupby([*_BY], sort=True)
@@ -113,12 +113,12 @@ def compute_judge_drifts(
 
 
 def sort_night_times(labels: Sequence[str]) -> dict[str, datetime | None]:
-    """The snapshots, each once and in their order in time, and when each was."""
+    """Return each snapshot once, in chronological order, with its time."""
     return {label: snapshot_time(label, None) for label in sort_labels({label: snapshot_time(label, None) for label in labels})}
 
 
 def _list_judge_names(label: str, rows: pd.DataFrame) -> list[str]:
-    """What a date may be given by, the narrowest first."""
+    """Return the names by which a date may refer to the judge, the most specific first."""
     variant, model = (str(rows[name].iloc[0]) if name in rows else label for name in ("judge_variant", "judge_model"))
     return [variant, label, model, *(strip_settings(name.partition("[")[0]) for name in (label, model))]
 
@@ -126,12 +126,12 @@ def _list_judge_names(label: str, rows: pd.DataFrame) -> list[str]:
 def _select_nights(
     times: Mapping[str, datetime | None], names: Sequence[str], options: WatchOptions
 ) -> dict[str, datetime | None]:
-    """The nights that count of a judge of these names."""
+    """Return the counted nights of a judge with these names."""
     return {label: time for label, time in times.items() if options.is_any_counted(time, names)}
 
 
 def _build_grid(rows: pd.DataFrame, times: Mapping[str, datetime | None]) -> tuple[pd.DataFrame, list[str]]:
-    """(items, snapshots) points, draws averaged, and the cluster of each item."""
+    """Return the (items, snapshots) points, draws averaged, and each item's cluster."""
     values = rows.pivot_table(index="item", columns="snapshot", values="point", aggfunc="mean", dropna=False)
     values = values[[label for label in times if label in values.columns]]
     clusters = rows.drop_duplicates("item").set_index("item")["cluster"]

@@ -1,8 +1,8 @@
 """Drift of a model as a whole, from the scores: one series per model variant and way of asking, over all partitions.
 
-Snapshots are compared on the items that they share with a frozen baseline. Those that asked mostly something else are another test, not drift.
-A series that went over to another panel has the worst verdict of the two, until the new one asks all that the old one did; a snapshot that asked
-something else for once is left out.
+Snapshots are compared on the items that they share with a frozen baseline. Those with mostly other items are another test, not drift. A
+series that changed to another panel has the worse verdict of the two, until the new one covers the old one; a single snapshot with other
+items is left out.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ModelDrift:
     rows: tuple[Mapping[str, Any], ...] = ()
 
     def subtract_judge_shifts(self, subject: Subject, anchors: pa.Table, options: WatchOptions) -> ModelDrift:
-        """With the judges' part of each shift. `anchors`: the rows of the table of stored answers that judges were shown again."""
+        """Return the drift with the judges' part of each shift. `anchors`: the rows of the family's table of judged anchors."""
         if subject.judged_again is None:
             return self
         pairs = zip(self.rows, subject.judged_again.net(self.rows, anchors, options), strict=True)
@@ -77,13 +77,13 @@ def compute_model_drift(
     n_watched: int = 1,
     order: Sequence[str] | None = None,
 ) -> ModelDrift:
-    """Verdicts on all models, and the timelines behind them, without rows that are computed or that the keys leave out.
+    """Return verdicts on all models and their timelines, without rows that are computed or that the keys leave out.
 
-    `connection`: with the tables of `subject.reads`. `only`: these values of the space's first level; none given:
-    all. The chance of a false `drift` anywhere is `options.alpha`, split evenly over the series of two snapshots or more at temperature 0.
-    Series at another temperature have a timeline and no verdict, and so have those that are no longer asked: on none of the latest
-    `options.baseline` days on which any model was. `n_watched`: how many connections like this one are watched together, which share alpha.
-    `order`: the order of all snapshots; None: that of the connection's. Raises WarehouseError for scores of an earlier version.
+    `connection`: with the tables of `subject.reads`. `only`: these values of the space's first level; empty: all. The chance of a false
+    `drift` anywhere is `options.alpha`, split evenly over the series of two snapshots or more at temperature 0. Series at another
+    temperature have a timeline and no verdict, and so have retired ones: without snapshots on the latest `options.baseline` days of any
+    model. `n_watched`: how many such connections are watched together and share alpha. `order`: the order of all snapshots, by default the
+    connection's. Raises WarehouseError for scores of an earlier version.
     """
     options = options or WatchOptions()
     for statement in subject.statements:
@@ -116,7 +116,6 @@ def compute_model_drift(
 
 
 def _group_by_way(series: Sequence[History], subject: Subject) -> list[list[History]]:
-    """The series that were asked in one way, for each way."""
     ways: dict[tuple[str, ...], list[History]] = {}
     for history in series:
         ways.setdefault(tuple(history.keys[name] for name in subject.keys.asked), []).append(history)
@@ -130,7 +129,10 @@ def _compare_series(
     options: WatchOptions,
     thresholds: Mapping[int, float | None],
 ) -> dict[int, _Comparison]:
-    """The series of one way of asking that have several snapshots, each beside the others. By the identity of the history, as `thresholds`."""
+    """Compare the series of one way of asking that have several snapshots, with the others as controls.
+
+    Keys are identities of histories, as in `thresholds`.
+    """
     snapshots = {id(history): histories.snapshots(history) for history in way if len(history.times) > 1}
     comparisons = {}
     for history in way:
@@ -154,7 +156,7 @@ def _is_control(history: History, peer: History, options: WatchOptions) -> bool:
 
 
 def _build_short_row(one: History, subject: Subject, options: WatchOptions) -> dict[str, Any]:
-    """Of one snapshot, or of none that counts."""
+    """Return the row of a series with one counted snapshot, or none."""
     rule = _apply_rule_to_nothing(tuple(one.times.items()), one.temperature)
     row = {**one.keys, **subject.named(one.keys), **asdict(rule), "latest_snapshot": next(iter(one.times), None), "changes": []}
     since = options.find_since(one.keys["model"], one.keys["model_variant"])
@@ -167,7 +169,7 @@ def _apply_rule_to_nothing(times: tuple[tuple[str, datetime | None], ...], tempe
 
 
 def _find_late_labels(histories: Histories, most: int) -> set[str]:
-    """The snapshots of the last days on which any model was asked, so many days. Several that were tried on one day retire no other model."""
+    """Return the snapshots of the last `most` days on which any model had one. Several snapshots of one day retire no other model."""
     times = {label: time for history in histories.all for label, time in history.times.items()}
     days = {
         label: label if (time := times[label]) is None else time.date().isoformat() for label in among(histories.order, times)
@@ -177,9 +179,9 @@ def _find_late_labels(histories: Histories, most: int) -> set[str]:
 
 
 class _Comparison:
-    """One series of several snapshots, compared with the baseline of the panel whose verdict stands for it.
+    """One series of several snapshots, compared with the baseline of the panel whose verdict it gets.
 
-    `threshold`: None for a series that gets no verdict, since it is no longer asked.
+    `threshold`: None for a retired series, which gets no verdict.
     """
 
     def __init__(
@@ -223,7 +225,7 @@ class _Comparison:
         return self._verdict is not None
 
     def check(self, night: Night) -> dict[str, Any]:
-        """A row of `ModelDrift.rows`. `night`: what all models that were asked alike did together."""
+        """Return a row of `ModelDrift.rows`. `night`: the common shift of all models with the same way of asking."""
         verdict = self._verdict
         evidence = {**verdict.row(), **night.row()} if verdict else {}
         changes = self._collect_changes()
@@ -247,7 +249,7 @@ class _Comparison:
         )
 
     def _collect_changes(self) -> list[Change]:
-        """What changed at the first snapshot of a shift, else since the baseline; then what made earlier snapshots another test."""
+        """Return the changes at a shift's first snapshot, else since the baseline; then those that made earlier snapshots another test."""
         labels = self._pairs.snapshots
         snapshots = [snapshot for snapshot in self._comparable.snapshots if snapshot.label in labels]
         verdict = self._verdict
@@ -263,14 +265,13 @@ class _Comparison:
         return changes + find_provider_changes(snapshots, first) + within + self._find_boundary_changes()
 
     def _find_boundary_changes(self) -> list[Change]:
-        """How what is compared differs from what was asked before it."""
         first = self._snapshots.index(self._comparable.snapshots[0])
         return (
             find_differences(self._snapshots[first - 1], self._snapshots[first], self._labels, self._subject) if first else []
         )
 
     def _explain_exclusions(self) -> list[str]:
-        """Why snapshots are not compared, in words to follow the rule's reason."""
+        """Return why snapshots are not compared, to follow the rule's reason."""
         parts = [f"no longer asked: last in {self._snapshots[-1].label}"] if self._retired else []
         latest = self._comparable.snapshots[-1]
         shared = self._comparable.shared(latest)
@@ -293,7 +294,7 @@ class _Comparison:
         return [*parts, f"left out: {list_first_names(left_out, _MOST_NAMED)}"] if left_out else parts
 
     def timeline(self) -> list[dict[str, Any]]:
-        """The rows of DRIFT_SERIES."""
+        """Return the rows of DRIFT_SERIES."""
         places = {label: at for at, label in enumerate(self._pairs.snapshots)}
         rows = []
         for snapshot in self._snapshots:
@@ -317,7 +318,7 @@ class _Comparison:
         return rows
 
     def _compute_own_values(self, snapshot: Snapshot) -> dict[str, Any]:
-        """Numbers of a snapshot that is not compared: over all that it asked."""
+        """Return the numbers of a snapshot that is not compared, over all its items."""
         return {"score": _compute_mean(snapshot.score), "parse_rate": parse_rate(snapshot.ok, snapshot.answered)}
 
     def _compute_shared_values(self, label: str, at: int) -> dict[str, Any]:

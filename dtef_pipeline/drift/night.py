@@ -1,4 +1,4 @@
-"""A series beside the other models of the same nights: what it does that they do not, and what all of them do together."""
+"""A series beside the other models of the same nights: its own shift, and the shift common to all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_MODELS = 2 / 3
 
 
 class Scores(NamedTuple):
-    """Of one series, each (items, snapshots): under the published policy, and the mean of the draws that could be parsed (None: not known)."""
+    """The scores of one series, each (items, snapshots): under the published policy, and the mean of the parsed draws (None if unknown)."""
 
     policy: pd.DataFrame
     parsed: pd.DataFrame | None = None
@@ -37,8 +37,9 @@ class Scores(NamedTuple):
 class Control:
     """The other models of the same nights. `models`: their names.
 
-    `apart`: (snapshots,) how much further a series is from its baseline than they are from theirs, on the items that both have of the night:
-    the middle over them; NaN where none was asked. `beyond`: (snapshots,) the same, but of two others the distance to the nearer one.
+    `apart`: (snapshots,) how much further a series is from its baseline than they are from theirs, on the items that both have of the
+    night: the median over them (the mean of two); NaN if none has the night. `beyond`: (snapshots,) the same, but with two others the
+    distance to the nearer one.
     """
 
     models: tuple[str, ...]
@@ -46,12 +47,12 @@ class Control:
     beyond: Floats
 
     def spread(self, series_spread: Floats) -> Floats:
-        """(snapshots,) standard error of `apart`, if the others' responses scatter as those of the series do (`series_spread`)."""
+        """Return the (snapshots,) standard error of `apart`, if others' responses scatter like those of the series (`series_spread`)."""
         return np.asarray(series_spread * math.sqrt(1 + 1 / len(self.models)))
 
 
 def choose_control(values: pd.DataFrame, pairs: Paired, peers: Mapping[str, pd.DataFrame]) -> Control | None:
-    """The models among `peers` (items, snapshots) that were asked in nearly all snapshots of a series; None: there is none.
+    """Return the models among `peers` (items, snapshots) that have nearly all snapshots of a series, or None if there is none.
 
     `values`, `pairs`: of the series.
     """
@@ -69,17 +70,17 @@ def choose_control(values: pd.DataFrame, pairs: Paired, peers: Mapping[str, pd.D
 
 
 def _compute_distance(paths: Floats) -> Floats:
-    """(snapshots,) the middle of how far a series is from each of the others.
+    """Return the (snapshots,) median distance of a series from the others.
 
-    Of two others it is the distance to the nearer one, and 0 where the series is between them: one of them may have moved, and the mean of the
-    two with it.
+    With two others it is the distance to the nearer one, and 0 if the series is between them: one of them may have moved, and with it their
+    mean.
     """
     between = np.where(np.isfinite(paths).sum(axis=0) == 2, 0.0, np.nan)
     return _compute_middle(np.vstack([paths, between]))
 
 
 def _compute_excess(differences: Floats, baseline: int) -> Floats:
-    """(snapshots,) mean over items of what the difference is beyond that of the baseline; NaN where too few items are shared."""
+    """Return the (snapshots,) mean over items of the difference beyond that of the baseline; NaN if too few items are shared."""
     shared = np.isfinite(differences)
     mask = shared.mean(axis=0) >= MIN_ANSWERED if len(differences) else np.zeros(differences.shape[1], dtype=bool)
     differences = np.where(mask, differences, np.nan)
@@ -95,7 +96,7 @@ def _compute_means(values: Floats, *, axis: int) -> Floats:
 
 
 def _compute_middle(paths: Floats) -> Floats:
-    """(snapshots,) the median over models where there are three or more in a snapshot, else the mean; NaN where there is none."""
+    """Return the (snapshots,) median over models if a snapshot has three or more, else the mean; NaN without any."""
     ranked = pd.DataFrame(paths)
     counts = ranked.notna().sum(axis=0)
     return np.asarray(ranked.median(axis=0).where(counts >= _MEDIAN_FROM, ranked.mean(axis=0)), dtype=np.float64)
@@ -104,7 +105,7 @@ def _compute_middle(paths: Floats) -> Floats:
 def compute_known_evidence(
     means: Floats, spread: Floats, sampling: Floats, *, baseline: int, threshold: float | None
 ) -> Evidence:
-    """As `evidence`, of means of which some are NaN: those say nothing, and places are those of all."""
+    """Return `evidence` of means that may be NaN: these are skipped, and places count all means."""
     index = np.flatnonzero(np.isfinite(means))
     result = evidence(means[index], spread[index], sampling[index], baseline=int((index < baseline).sum()), threshold=threshold)
     counts = np.searchsorted(index, np.arange(len(means)), side="right")
@@ -117,7 +118,7 @@ def compute_known_evidence(
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What all models of a panel did together: a field for each column of NIGHT, under the column's name and described there."""
+    """The common shift of all models of a panel: a field for each column of NIGHT, described there."""
 
     night_verdict: Literal["none", "watch"] | None = None
     night_shift: float | None = None
@@ -128,12 +129,11 @@ class Night:
 
 
 def compute_night(models: Mapping[str, Paired], order: Sequence[str], *, baseline: int, threshold: float) -> Night:
-    """Whether the models moved together. `models`: by name, each against its own baseline. `order`: of all snapshots, in time.
+    """Return whether the models moved together. `models`: by name, each against its own baseline. `order`: of all snapshots, in time.
 
-    The verdict is `watch` at most: nothing of these nights stood still to compare them with. The shift is dated where the evidence on the middle
-    of the models (`_compute_middle`), of the snapshots that have two or more, reaches the threshold, and more than two thirds of the
-    models moved that
-    way, by half of the common shift at least: else it is the drift of some.
+    The verdict is at most `watch`, since nothing constant is available for comparison. The shift is dated if the evidence on the middle of
+    the models (`_compute_middle`), of snapshots with two or more, reaches the threshold, and more than two thirds of the models moved in
+    that direction by at least half of the common shift: otherwise only some drifted.
     """
     if len(models) < 2:
         return Night()
@@ -166,5 +166,5 @@ def compute_night(models: Mapping[str, Paired], order: Sequence[str], *, baselin
 
 
 def _build_nightly_frame(models: Mapping[str, Paired], part: Callable[[Paired], Floats]) -> pd.DataFrame:
-    """(snapshots, models) what each model has of a snapshot."""
+    """Return `part` of each model as (snapshots, models)."""
     return pd.DataFrame({name: pd.Series(part(pairs), index=list(pairs.snapshots)) for name, pairs in models.items()})

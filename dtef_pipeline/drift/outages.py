@@ -1,4 +1,4 @@
-"""Nights that were off and came back: a service that failed in part, a bad hour of the provider. They are no drift, however far off they are."""
+"""Outages: nights that were off and came back, such as partial failures of a provider. They are no drift, regardless of their distance."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CONSISTENT = 1.4826
 
 @dataclass(frozen=True, slots=True)
 class Off:
-    """Places of snapshots. `over`: off, and those after them were back. `pending`: off up to the latest snapshot, for LONGEST_OUTAGE at most."""
+    """Places of snapshots. `over`: off, and the next were back. `pending`: off up to the latest, for at most LONGEST_OUTAGE."""
 
     over: tuple[int, ...] = ()
     pending: tuple[int, ...] = ()
@@ -48,13 +48,13 @@ NOT_OFF = Off()
 
 
 def find_off_nights(means: Floats, floor: float) -> Off:
-    """The snapshots of a series that were off for a while. `means`: (snapshots,); `floor`: the smallest usual spread that is believed.
+    """Return the snapshots of a series that were off for a while. `means`: (snapshots,); `floor`: the smallest assumed spread.
 
-    A run is of snapshots further from the level before them than 3 usual spreads (of a single one: 4) and 0.05. It is over when the mean of the
-    next three is back: nearer to that level than half of the run's own distance. A run of more than LONGEST_OUTAGE snapshots is a shift and is
-    not named here, and so is one after which the level did not come back. Where many runs are off, none is an outage: such nights are the usual
-    spread. Nor is a run at the level that the series began with or has now, nor one that begins with the series. A run is pending for
-    LONGEST_OUTAGE snapshots, however it goes on, unless it is at the level that the series began with.
+    A run consists of snapshots further from the level before them than 3 usual spreads (a single one: 4) and 0.05. It is over when the mean
+    of the next three is back: nearer to that level than half of the run's own distance. A run of more than LONGEST_OUTAGE snapshots, or
+    after which the level did not come back, is a shift and is not returned. If many runs are off, none is an outage: such nights are the
+    usual spread. Nor is a run at the level at which the series began or is now, nor one that begins with the series. A run is pending for
+    LONGEST_OUTAGE snapshots, however it continues, unless it is at the level at which the series began.
     """
     if np.ptp(means) <= MIN_GAP:
         return Off()
@@ -83,7 +83,7 @@ def find_off_nights(means: Floats, floor: float) -> Off:
 
 
 def _classify_runs(values: Sequence[float], over: Sequence[tuple[range, float]], usual: Sequence[int], pending: range) -> Off:
-    """Of the runs that are over, each with the level before it, those that are outages."""
+    """Return the outages among the runs that are over, each given with the level before it."""
     outages = [run for run, level in over if _is_elsewhere(values, run, level, _compute_level(values, usual))]
     places = [place for run in outages for place in run]
     is_usual = len(outages) + bool(pending) > _FEW and len(places) + len(pending) > _RARE * len(values)
@@ -91,20 +91,20 @@ def _classify_runs(values: Sequence[float], over: Sequence[tuple[range, float]],
 
 
 def _is_elsewhere(values: Sequence[float], run: range, level: float, now: float) -> bool:
-    """Whether a run is further than the level before it from the first snapshot, from the first few beside the run, and from the level now."""
+    """Return whether a run is further than the level before it from the first snapshot, the first few beside the run, and the level now."""
     begin = median(value for place, value in enumerate(values[:_FIRST]) if place not in run)
     return all(abs(_compute_mean(values, run) - end) > abs(level - end) for end in (values[0], begin, now))
 
 
 def _estimate_spread(means: Floats) -> float:
-    """By the median distance from the median; where snapshots differ far less from the next, a run is part of that distance."""
+    """Return the spread from distances to the median, or between neighbours if smaller, since a run inflates the former."""
     spread = _CONSISTENT * _compute_median(np.abs(means - _compute_median(means)))
     steps = _CONSISTENT * _compute_median(np.abs(np.diff(means))) * math.sqrt(2)
     return min(spread, steps)
 
 
 def _find_first_off(values: Sequence[float], limit: float) -> int:
-    """The first place further than `limit` from the level before it; as many as there are snapshots, where none is."""
+    """Return the first place further than `limit` from the level before it, or the number of snapshots if there is none."""
     levels = [values[0], *(_compute_level(values, range(place)) for place in range(1, min(_LEVEL_OF, len(values))))]
     if len(values) > _LEVEL_OF:
         before = np.sort(sliding_window_view(values, _LEVEL_OF)[:-1], axis=1)
@@ -113,13 +113,13 @@ def _find_first_off(values: Sequence[float], limit: float) -> int:
 
 
 def _compute_median(values: Floats) -> float:
-    """As that of numpy, which takes eight times as long for a hundred values."""
+    """Return the median. numpy's takes eight times as long for a hundred values."""
     sorted_values = np.sort(values)
     return float(sorted_values[(len(values) - 1) // 2] + sorted_values[len(values) // 2]) / 2
 
 
 def _compute_level(values: Sequence[float], usual: Sequence[int]) -> float:
-    """That of the last snapshots that were not off, one at least: nobody looks ahead, so no run begins with the series."""
+    """Return the level of the last snapshots that were not off. At least one is needed, so no run begins with the series."""
     return median(values[place] for place in usual[-_LEVEL_OF:])
 
 

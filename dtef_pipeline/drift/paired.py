@@ -1,4 +1,4 @@
-"""Snapshots compared cluster by cluster with a frozen baseline: what the evidence of drift is made of."""
+"""Snapshots compared by cluster with a frozen baseline: the input of the drift evidence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class ItemShift(NamedTuple):
-    """How far the mean difference of an item moved, in units of the score: since a snapshot, less before it."""
+    """The change of an item's mean difference, in units of the score: since a snapshot, less before it."""
 
     item: str
     shift: float
@@ -25,13 +25,13 @@ class ItemShift(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Differences to the baseline, in units of the score; one place per snapshot that could be compared, in the order given.
+    """Differences to the baseline, in units of the score; one place per comparable snapshot, in the order given.
 
-    `means`: (snapshots,) mean difference over the items scored in the snapshot and in the baseline. `spread`: (snapshots,) standard error of
-    that mean from how much whole clusters differ, without the baseline's own share of it; 0 where there is one cluster or one snapshot in
-    the baseline. `sampling`: (snapshots,) the same if each item were a cluster, but no more: what the scatter of single responses explains.
-    `by_item`: (items, snapshots) mean differences, NaN where an item has none. `baseline`: how many of the snapshots, from the first, are the
-    baseline; fewer than asked for when there are fewer. `level`: mean score of the items in the baseline.
+    `means`: (snapshots,) mean difference over the items scored in the snapshot and in the baseline. `spread`: (snapshots,) its standard
+    error from the differences between whole clusters, without the baseline's own share; 0 if there is one cluster or one snapshot in the
+    baseline. `sampling`: (snapshots,) the same if each item were a cluster, at most `spread`: the scatter of single responses. `by_item`:
+    (items, snapshots) mean differences, NaN if an item has none. `baseline`: number of first snapshots in the baseline; fewer than
+    requested if there are fewer. `level`: mean score of the items in the baseline.
     """
 
     snapshots: tuple[str, ...]
@@ -44,9 +44,9 @@ class Paired:
 
     @property
     def is_large(self) -> bool:
-        """The rule's thresholds on the range of the snapshots, each at the baseline's level plus its mean difference.
+        """Whether the range of the snapshots, each at the baseline's level plus its mean difference, reaches the rule's thresholds.
 
-        Where every prompt has a score in every snapshot this is the documented rule; a prompt that lacks one now and then stays in.
+        If every prompt has a score in every snapshot this is the documented rule; prompts with missing scores are included.
         """
         if not len(self.means):
             return False
@@ -54,12 +54,12 @@ class Paired:
 
     @property
     def begin(self) -> int:
-        """The first snapshot after the baseline, or after the first one where there are no more than the baseline."""
+        """The first snapshot after the baseline, or after the first one if there are no more than the baseline."""
         return self.baseline if len(self.snapshots) > self.baseline else 1
 
     @property
     def split(self) -> int:
-        """Where one change explains the means best, by least squares: the first snapshot after it, from `begin` on. No test of anything."""
+        """The first snapshot after the single change that fits the means best by least squares, from `begin` on. No test."""
         sums, n = np.cumsum(self.means), len(self.means)
         if n <= self.begin:
             return self.begin
@@ -68,9 +68,9 @@ class Paired:
         return int(after[np.argmax(after * (n - after) * jumps**2)])
 
     def moved(self, first: int, until: int | None = None, *, without: Collection[int] = (), most: int = 5) -> list[ItemShift]:
-        """The items whose mean difference changed most at snapshot `first`, the largest change first.
+        """Return the items whose mean difference changed most at snapshot `first`, the largest change first.
 
-        `until`: only the first so many snapshots. `without`: places of snapshots that do not count.
+        `until`: number of first snapshots to use. `without`: places of excluded snapshots.
         """
         if not 0 < first < len(self.snapshots):
             return []
@@ -85,12 +85,12 @@ class Paired:
 
 
 def paired(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, items: Sequence[str] | None = None) -> Paired:
-    """Each snapshot against the mean of the item's values in the first `baseline` snapshots.
+    """Compare each snapshot with the mean of the item's values in the first `baseline` snapshots.
 
-    `values`: (items, snapshots), scores 0-1 in the order of time, NaN where an item has none; snapshots that answered too little (`answered`)
-    are left out, and so are those that share no item with the baseline. `clusters`: (items,) the cluster each item is of: items of one
-    cluster are not independent. `items`: (items,) what each is called where it moved, equal for equal ones in several partitions; None: as its
-    cluster. What a snapshot says depends on it and the baseline alone, never on later snapshots.
+    `values`: (items, snapshots), scores 0-1 in chronological order, NaN if an item has none; snapshots with too few answers
+    (`select_answered`), or that share no item with the baseline, are left out. `clusters`: (items,) each item's cluster: items of one
+    cluster are not independent. `items`: (items,) names for reported items, equal across partitions, by default the clusters. A snapshot's
+    values depend only on it and the baseline, never on later snapshots.
     """
     values = select_answered(values)
     frozen = min(baseline, len(values.columns))
@@ -113,7 +113,7 @@ def paired(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, item
 
 
 def _sum_by_label(parts: Sequence[Floats], labels: Sequence[str]) -> tuple[list[Floats], pd.Index]:
-    """Of each part, (items, snapshots), the sums over the items of one label; and the labels."""
+    """Return, for each (items, snapshots) part, the sums over the items of each label; and the labels."""
     codes, names = pd.factorize(np.asarray(labels, dtype=object), sort=True)
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(len(names)))
@@ -122,10 +122,11 @@ def _sum_by_label(parts: Sequence[Floats], labels: Sequence[str]) -> tuple[list[
 
 
 def _compute_standard_error(sums: Floats, counts: Floats, means: Floats) -> Floats:
-    """(snapshots,) of the mean over items when whole clusters are drawn: sqrt(Q / (Q - 1) sum (sum - n mean)^2) / N.
+    """Return the (snapshots,) standard error of the mean over items when whole clusters are drawn: sqrt(Q / (Q - 1) sum (sum - n mean)^2) /
+    N.
 
-    Where all clusters have equally many items this is the standard deviation of cluster means / sqrt(Q). Cochran (1977), Sampling
-    Techniques, 6.4, for a ratio of sums over clusters.
+    With clusters of equal size this is the standard deviation of cluster means / sqrt(Q). Cochran (1977), Sampling Techniques, 6.4, for a
+    ratio of sums over clusters.
     """
     n_clusters = (counts > 0).sum(axis=0)
     squares = ((sums - counts * means) ** 2).sum(axis=0)
@@ -133,14 +134,14 @@ def _compute_standard_error(sums: Floats, counts: Floats, means: Floats) -> Floa
 
 
 def _compute_noise_factor(snapshots: int, baseline: int) -> Floats:
-    """(snapshots,) factor that takes the noise of the baseline's mean out of a difference to it.
+    """Return the (snapshots,) factor that removes the noise of the baseline's mean from a difference to it.
 
-    The variance of a later snapshot's difference is (k + 1) / k times its own, of one within the baseline (k - 1) / k times.
+    The variance of a later snapshot's difference is (k + 1) / k times its own, within the baseline (k - 1) / k times.
     """
     within = np.arange(snapshots) < baseline
     return np.asarray(np.sqrt(np.where(within, baseline / max(baseline - 1, 1), baseline / (baseline + 1))))
 
 
 def _compute_ratio(above: Floats, below: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> Floats:
-    """NaN where `below` is not above 0."""
+    """Divide; NaN unless `below` is above 0."""
     return np.asarray(np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0))

@@ -1,4 +1,4 @@
-"""The panels of one series, each with its verdict, and which of the verdicts stands for the series."""
+"""The panels of one series, each with its verdict, and the choice of the series' verdict."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class PairCodes:
-    """What items ask of whom, as numbers, however it is worded."""
+    """Codes of the (partition, item) pairs of items, regardless of wording."""
 
     codes: pd.Series
 
     @classmethod
     def of(cls, labels: pd.DataFrame, subject: Subject) -> PairCodes:
-        """`labels`: by item code, the columns `Keys.tested`."""
+        """Build the codes. `labels`: the columns `Keys.tested` by item code."""
         return cls(labels.groupby(list(subject.keys.pair), sort=False).ngroup())
 
     def __call__(self, items: Items) -> Items:
@@ -38,10 +38,10 @@ class PairCodes:
 
 
 class JudgedPanel:
-    """The snapshots of a series that can be compared on one panel, with the verdict on them.
+    """The comparable snapshots of a series on one panel, with their verdict.
 
-    `asked`: what they are compared on, the columns `Keys.tested`, `name` and `cluster`. `values`: (items, snapshots) scores. `verdict`: None
-    where the rule compares nothing, or the series gets no verdict (`threshold` None).
+    `asked`: the compared items, with the columns `Keys.tested`, `name` and `cluster`. `values`: (items, snapshots) scores. `verdict`: None
+    if the rule compares nothing, or the series gets no verdict (`threshold` None).
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class JudgedPanel:
         threshold: float | None,
         peers: Mapping[str, Sequence[Snapshot]] | None = None,
     ) -> None:
-        """`peers`: by name, all snapshots of the other models that are asked alike."""
+        """`peers`: by name, all snapshots of the other models with the same way of asking."""
         self.comparable, self._subject, self._times = comparable, subject, times
         self.asked = labels.loc[comparable.items]
         self.values = comparable.grid(lambda snapshot: snapshot.score)
@@ -78,7 +78,6 @@ class JudgedPanel:
         )
 
     def _scores(self, snapshots: Sequence[Snapshot]) -> Scores:
-        """Of another model, on what is compared here."""
         matches = [snapshot for snapshot in snapshots if snapshot.label in self.values.columns]
         policy, parsed_scores = (grid(self.comparable.items, matches, of) for of in (lambda s: s.score, lambda s: s.parsed))
         return Scores(policy, parsed_scores)
@@ -89,7 +88,7 @@ class JudgedPanel:
 
     @property
     def is_close(self) -> bool:
-        """Whether nothing but time between its snapshots is missing."""
+        """Whether only time between its snapshots is missing."""
         return self.rule.reason.startswith(TOO_CLOSE)
 
     @property
@@ -97,22 +96,22 @@ class JudgedPanel:
         return [snapshot.label for snapshot in self.comparable.snapshots]
 
     def words(self) -> str:
-        """`2026-12-02, 2026-12-03 asked something else (1 task in 1 blueprint of S1, 1 prompt), compared with each other: none`."""
+        """Return `2026-12-02, 2026-12-03 asked something else (1 task in 1 blueprint of S1, 1 prompt), compared with each other: none`."""
         who, scope = list_first_names(self.labels, _MOST_NAMED), describe_scope(self.asked, self._subject)
         comparison = self.rule.reason if self.is_close else f"compared with each other: {self.word or 'not compared'}"
         return f"{who} {self._subject.unlike} ({scope}), {comparison}"
 
     def since(self) -> str:
-        """The date from which on a panel stands alone, as the option `since` takes it."""
+        """Return the date from which only this panel counts, in the format of the option `since`."""
         time = self._times[self.labels[0]]
         return self.labels[0] if time is None else time.date().isoformat()
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """`shown`: the panel whose verdict stands for the series: the worst that counts, of equal ones the one asked of late.
+    """The panels of a series. `shown`: the one whose verdict the series gets: the worst that counts, or the latest of equal ones.
 
-    `others`: those that count too. `aside`: panels that were asked in between and do not count. `close`: those that were asked again too soon.
+    `others`: those that also count. `aside`: panels in between that do not count. `close`: those repeated too soon.
     """
 
     shown: JudgedPanel
@@ -133,15 +132,15 @@ class Standing:
         )
 
     def words(self) -> list[str]:
-        """The verdicts on the other panels, and how long the one that is shown stays."""
+        """Return the verdicts on the other panels, and how long the shown one stays."""
         stays = [] if self.is_late else [f"this verdict stays until it is accepted with --since {self.others[-1].since()}"]
         return [*(panel.words() for panel in self._list_named_panels()), *stays]
 
     def named(self) -> set[str]:
-        """The snapshots that `words` names."""
+        """Return the snapshots that `words` names."""
         return {label for panel in self._list_named_panels() for label in panel.labels}
 
     def _list_named_panels(self) -> list[JudgedPanel]:
-        """Where there is no verdict, only what was asked again too soon; nothing of a panel in between that did not move."""
+        """Return the panels to describe: without a verdict only those repeated too soon; of panels in between only those that moved."""
         panels = [*self.others, *(panel for panel in self.aside if panel.word in NEWS)] if self.shown.word else []
         return [*panels, *self.close]

@@ -45,14 +45,14 @@ class DriftVerdict:
 
     @property
     def is_comparable(self) -> bool:
-        """Whether the series can be compared at all: by the rule, or only pair by pair, since each prompt lacks a score in some snapshot."""
+        """Whether the series can be compared: by the rule, or only pair by pair, since each prompt lacks a score in some snapshot."""
         return self.gap is not None or self.reason == NONE_SHARED
 
 
 def select_answered(values: pd.DataFrame) -> pd.DataFrame:
-    """The snapshots (columns) with a score for at least half of the items (rows).
+    """Return the snapshots (columns) with a score for at least half of the items (rows).
 
-    A snapshot without responses says nothing of the model, and must not hide what the others say.
+    A snapshot without responses says nothing about the model, and must not hide the others.
     """
     return values.loc[:, values.notna().mean() >= MIN_ANSWERED] if len(values) else values
 
@@ -60,9 +60,10 @@ def select_answered(values: pd.DataFrame) -> pd.DataFrame:
 def apply_drift_rule(values: pd.DataFrame, times: Mapping[str, datetime | None], *, temperature: float | None) -> DriftVerdict:
     """Apply the rule to one model on one test.
 
-    `values`: shape (items, snapshots), scores 0-1, NaN where an item has none; means are over the items scored in every snapshot that
-    has a score for at least half of them. `times`: when each snapshot was taken. Compared only at temperature 0, with at least two
-    snapshots that span 23 hours.
+    `values`: shape (items, snapshots), scores 0-1, NaN if an item has none; means are over the items scored in every snapshot that has a
+    score for at least half of them. `times`: when each snapshot was taken. Compared only at temperature 0, with at least two snapshots that
+    span 23 hours.
+
     Flagged when highest - lowest >= 0.05 and >= 10 % of the lowest, both exact at the boundary.
     """
     values = select_answered(values)
@@ -84,7 +85,7 @@ def apply_drift_rule(values: pd.DataFrame, times: Mapping[str, datetime | None],
 
 
 def _format_extremes(means: pd.Series) -> str:
-    """`0.6000 in 2026-01-03, 0.8000 in 2026-01-01`: the lowest and the highest mean score."""
+    """Return `0.6000 in 2026-01-03, 0.8000 in 2026-01-01`: the lowest and highest mean score."""
     low, high = str(means.idxmin()), str(means.idxmax())
     if is_equal(float(means[low]), float(means[high])):
         among = "both" if len(means) == 2 else f"all {len(means)}"
@@ -93,23 +94,23 @@ def _format_extremes(means: pd.Series) -> str:
 
 
 def is_equal(lowest: float, highest: float) -> bool:
-    """Whether two scores are the same number as people read them."""
+    """Return whether two scores are equal when displayed."""
     return f"{lowest:.4f}" == f"{highest:.4f}"
 
 
 def compute_hours(times: Sequence[datetime | None]) -> float | None:
-    """Hours from the first of the times to the last; None where one is not known, or there is none."""
+    """Return the hours from the first to the last time, or None if one is unknown or there is none."""
     moments = [time for time in times if time is not None]
     return (max(moments) - min(moments)).total_seconds() / 3600 if moments and len(moments) == len(times) else None
 
 
 def is_large(lowest: float, gap: float) -> bool:
-    """Both thresholds, exact at the boundary."""
+    """Return whether both thresholds are reached, exact at the boundary."""
     return gap >= MIN_GAP - _ROUNDING and gap >= MIN_RELATIVE_GAP * lowest - _ROUNDING
 
 
 def _is_day_label(labels: Sequence[str]) -> bool:
-    """Whether a label begins with a date that has no time of day."""
+    """Return whether a label begins with a date without time."""
     return any(named is not None and named[1] for named in map(parse_label_time, labels))
 
 
@@ -132,7 +133,7 @@ def _find_exclusion_reason(
 
 
 def build_rule_table(connection: duckdb.DuckDBPyConnection, subject: Subject) -> pa.Table:
-    """DRIFT_RULE of a family. `connection`: with the tables of `subject.reads`, or of `subject.ruled`."""
+    """Return a family's DRIFT_RULE. `connection`: with the tables of `subject.reads`, or of `subject.ruled`."""
     rule_rows = subject.rule(connection) if subject.rule else iterate_rule_rows(connection, subject)
     rows = [{**row, "family": subject.family, "investigate": False} for row in rule_rows]
     worst: dict[tuple[str, str], dict[str, Any]] = {}
@@ -146,7 +147,7 @@ def build_rule_table(connection: duckdb.DuckDBPyConnection, subject: Subject) ->
 
 
 def iterate_rule_rows(connection: duckdb.DuckDBPyConnection, subject: Subject) -> Iterator[dict[str, Any]]:
-    """The documented rule on every series of a partition that is asked at temperature 0. Draws are averaged."""
+    """Yield the documented rule's result for every series of a partition at temperature 0. Draws are averaged."""
     connection.execute("SET threads = 1")
     for statement in subject.statements:
         connection.execute(statement)
@@ -172,7 +173,7 @@ def iterate_rule_rows(connection: duckdb.DuckDBPyConnection, subject: Subject) -
 def query_first_times(
     connection: duckdb.DuckDBPyConnection, table: str, levels: Sequence[str]
 ) -> dict[tuple[str, ...], datetime | None]:
-    """When each partition was asked in each snapshot, by (value of each level, label): the label's date, else the first `answered_at`."""
+    """Return each partition's time by (value of each level, label): the label's date, else the first `answered_at`."""
     named = ", ".join(f"{name}::VARCHAR" for name in (*levels, "snapshot"))
     rows = connection.execute(f"SELECT {named}, epoch_us(min(answered_at)) FROM {table} GROUP BY ALL").fetchall()
     return {tuple(key): snapshot_time(key[-1], convert_microseconds(us)) for *key, us in rows}

@@ -1,4 +1,4 @@
-"""The section `drift` of a panel file: by which settings verdicts are given, and who hears of them."""
+"""The section `drift` of a panel file: the settings of verdicts and of their notification."""
 
 from __future__ import annotations
 
@@ -141,15 +141,15 @@ Named = Sequence[tuple[str, str]]
 
 
 def load_drift_settings(path: Path) -> DriftSettings:
-    """The section of a panel file; its defaults where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
+    """Return the section of a panel file, with defaults if it is missing. Raises ConfigError with file, line, found and allowed values."""
     return read_panel(path).section(DRIFT_SECTION, DriftSettings) or DriftSettings()
 
 
 def require_known_names(document: Document, drift: DriftSettings, models: Named, judges: Named) -> None:
-    """Look for the models that the section names: a date or a control that is not a model would silently do nothing.
+    """Raise ConfigError, with the line, if a date or control in the section names no model and so would have no effect.
 
-    `models`: those of the panel and those with scores; `judges`: those of the panel, and those that were shown stored answers again. Raises
-    ConfigError with the line for a date of none of them, and for a control that is not a language model.
+    `models`: those of the panel and those with scores; `judges`: those of the panel, and those that judged anchors. Dates may name either,
+    controls only language models.
     """
     ending = "and without scores; models of the panel or with scores"
     if absent := drift.absent([*models, *judges]):
@@ -162,7 +162,7 @@ def require_known_names(document: Document, drift: DriftSettings, models: Named,
 
 
 def read_panel(path: Path) -> Document:
-    """The file, of which other sections are not looked at."""
+    """Read the file, without checking other sections."""
     return read_document(path, "panel file", [DRIFT_SECTION])
 
 
@@ -170,19 +170,19 @@ Level = Literal["WARN", "ERROR", "OFF"]
 
 
 def _convert_level(value: Any) -> Any:
-    """YAML takes a bare OFF for false."""
+    """Convert a level. YAML reads a bare OFF as false."""
     return "OFF" if value is False else value
 
 
 class Severity(Part):
-    """How loud a check is about a verdict: OFF names it and passes."""
+    """Severity of a check by verdict. OFF reports the verdict and passes."""
 
     watch: Annotated[Level, BeforeValidator(_convert_level)] = "WARN"
     drift: Annotated[Level, BeforeValidator(_convert_level)] = "ERROR"
 
 
 class DriftSettings(WatchOptions):
-    """By which settings a series gets its verdict, and who hears of it."""
+    """The settings of drift verdicts and of their notification."""
 
     severity: Severity = Severity()
     """Severity of the `no_drift` checks by verdict: WARN, ERROR or OFF."""
@@ -191,5 +191,5 @@ class DriftSettings(WatchOptions):
 
     @property
     def names_models(self) -> bool:
-        """Whether dates or controls are of models by name."""
+        """Whether dates or controls name models."""
         return bool(self.control or set(self.since) - {ALL_OTHERS})

@@ -1,4 +1,4 @@
-"""The snapshots of one series: what each asked and what came of it, which of them can be compared, and which verdicts on them count."""
+"""The snapshots of one series: their items and scores, which of them are comparable, and which verdicts count."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NEARLY_ALL = 0.95
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """One snapshot of one series; arrays are (items,), in the order of `items`, which rises.
+    """One snapshot of one series; arrays are (items,), in the ascending order of `items`.
 
-    `items`: codes of what was asked, answered or not. `score`: under the published policy, draws averaged, NaN where there is none.
-    `parsed`: the mean over the draws that could be parsed. `ok`, `answered`: how many draws could be parsed, and were answered at all.
-    `served`, `fingerprints`: what the provider said it was.
+    `items`: codes of the items, answered or not. `score`: under the published policy, draws averaged, NaN if there is none. `parsed`: the
+    mean over the parsed draws. `ok`, `answered`: number of draws that were parsed, and answered. `served`, `fingerprints`: reported by the
+    provider.
     """
 
     label: str
@@ -45,18 +45,17 @@ class Snapshot:
 
 
 def parse_rate(ok: Floats, n_answered: Floats) -> float | None:
-    """Parsed of answered draws; None where nothing was answered."""
+    """Return the share of answered draws that were parsed, or None if none was answered."""
     total = np.nansum(n_answered)
     return float(np.nansum(ok) / total) if total else None
 
 
 @dataclass(slots=True, eq=False)
 class Comparable:
-    """Snapshots that can be compared, in the order of time: each asked mostly what the first `baseline` of them did.
+    """Comparable snapshots in chronological order: each shares most items with the first `baseline` of them.
 
-    `items` is what they are compared on: asked in two of the baseline's snapshots or more, in one while there are no more than two. So what
-    was once compared stays so, whatever later snapshots of the baseline leave out. A snapshot that answered too little is none of the
-    baseline's.
+    `items` are the compared items: those in at least two of the baseline's snapshots, or in one while there are at most two. Compared items
+    thus stay so, regardless of later snapshots of the baseline. A snapshot with too few answers is not part of the baseline.
     """
 
     baseline: int
@@ -65,13 +64,13 @@ class Comparable:
     _founders: list[Snapshot] = field(default_factory=list)
 
     def shared(self, snapshot: Snapshot) -> int:
-        """How many of the items a snapshot asked."""
+        """Return how many of the items a snapshot has."""
         return len(np.intersect1d(self.items, snapshot.items, assume_unique=True))
 
     def takes(self, snapshot: Snapshot) -> bool:
-        """Whether enough is shared: half of the items; while the baseline is not complete, half of whichever are more, these or the snapshot's.
+        """Return whether enough items are shared: half; until the baseline is complete, half of these or the snapshot's, if more.
 
-        Later snapshots may ask more: what is new has no baseline and is not compared.
+        Later snapshots may have more: new items have no baseline and are not compared.
         """
         is_forming = len(self._founders) < self.baseline
         return self.shared(snapshot) >= SHARED * (max(len(self.items), len(snapshot.items)) if is_forming else len(self.items))
@@ -86,22 +85,22 @@ class Comparable:
             self.items = self.snapshots[0].items
 
     def is_long(self, times: Mapping[str, datetime | None]) -> bool:
-        """Whether its answered snapshots span the hours that the rule asks for. `times`: when each was taken, by its label."""
+        """Return whether its answered snapshots span the rule's hours. `times`: when each was taken, by label."""
         hours = compute_hours([times[snapshot.label] for snapshot in self.snapshots if snapshot.is_answered])
         return hours is not None and hours >= MIN_HOURS
 
     @property
     def is_repeated(self) -> bool:
-        """Whether two of its snapshots are answered: nothing but time between them may be missing."""
+        """Whether two of its snapshots are answered, so that only time between them may be missing."""
         return sum(snapshot.is_answered for snapshot in self.snapshots) > 1
 
     def grid(self, values: Callable[[Snapshot], Floats]) -> pd.DataFrame:
-        """(items, snapshots) of one of the arrays; NaN where an item was not asked."""
+        """Return (items, snapshots) values of one of the arrays; NaN if an item is missing."""
         return grid(self.items, self.snapshots, values)
 
 
 def grid(items: Items, snapshots: Sequence[Snapshot], values: Callable[[Snapshot], Floats]) -> pd.DataFrame:
-    """(items, snapshots) of one of the arrays of snapshots; NaN where an item was not asked. `items` rise."""
+    """Return (items, snapshots) values of one of the snapshots' arrays; NaN if an item is missing. `items` must be ascending."""
     table = np.full((len(items), len(snapshots)), np.nan)
     for at, snapshot in enumerate(snapshots):
         place = np.searchsorted(items, snapshot.items).clip(max=max(len(items) - 1, 0))
@@ -111,10 +110,10 @@ def grid(items: Items, snapshots: Sequence[Snapshot], values: Callable[[Snapshot
 
 
 class Panels(NamedTuple):
-    """What a series was asked over time, each with the snapshots that can be compared on it.
+    """The panels of a series over time, each with the snapshots comparable on it.
 
-    `kept`: those whose verdicts count, the one asked of late last. `aside`: the others that can be compared and that none of these covers,
-    since they were asked in between. `close`: those that were asked again within fewer hours than the rule asks for.
+    `kept`: those whose verdicts count, the latest last. `aside`: other comparable ones that none of these covers, used in between. `close`:
+    those repeated within fewer hours than the rule requires.
     """
 
     kept: list[Comparable]
@@ -125,14 +124,14 @@ class Panels(NamedTuple):
 def build_panels(
     snapshots: Sequence[Snapshot], baseline: int, times: Mapping[str, datetime | None], pairs: Callable[[Items], Items]
 ) -> Panels:
-    """The panels of a series. `times`: when each snapshot was taken, by its label. `pairs`: what items ask of whom, however it is worded.
+    """Return the panels of a series. `times`: when each snapshot was taken, by label. `pairs`: codes of (partition, item) pairs, regardless
+    of wording.
 
-    A series goes over to another panel once that can be compared (two snapshots, 23 hours apart) and either two snapshots in a row asked it
-    or nothing could be compared before. Snapshots that answered too little have no say. An earlier panel goes on counting until a later one
-    that the series went over to asks the same pairs, so that no verdict is hidden by asking fewer. Of a series that went back to a panel,
-    what was asked in between counts no more where it asked fewer pairs. Where nothing can be compared, it is the panel asked again of late
-    that is kept: it lacks the hours alone. Which panels count depends on what was asked when and whether it was
-    answered, never on a score.
+    A series changes to another panel once that is comparable (two snapshots, 23 hours apart) and either two consecutive snapshots have it
+    or nothing was comparable before. Snapshots with too few answers are ignored. An earlier panel counts until a later panel of the series
+    covers its pairs, so that no verdict is hidden by fewer items. If a series returns to a panel, those in between with fewer pairs no
+    longer count. If nothing is comparable, the latest repeated panel is kept: it lacks only the hours. Which panels count depends on items,
+    times and whether they were answered, never on a score.
     """
 
     groups: list[Comparable] = []
@@ -161,7 +160,7 @@ def build_panels(
 def _select_uncovered(
     gone_over: Sequence[Comparable], times: Mapping[str, datetime | None], pairs: Callable[[Items], Items]
 ) -> list[Comparable]:
-    """The last, and before it those that can be compared and that no later one covers."""
+    """Return the last, and before it the comparable ones that no later one covers."""
     return [
         old
         for at, old in enumerate(gone_over, start=1)
@@ -170,7 +169,7 @@ def _select_uncovered(
 
 
 def _find_group(groups: Sequence[Comparable], snapshot: Snapshot) -> Comparable | None:
-    """The group that shares most with a snapshot; of several the newest, which is what was asked of late."""
+    """Return the group that shares most with a snapshot, the newest of equal ones."""
     taking = [candidate for candidate in reversed(groups) if candidate.takes(snapshot)]
     return max(taking, key=lambda candidate: candidate.shared(snapshot), default=None)
 
@@ -184,6 +183,6 @@ def _trim_groups(gone_over: Sequence[Comparable], group: Comparable, pairs: Call
 
 
 def _is_covering(later: Comparable, earlier: Comparable, pairs: Callable[[Items], Items]) -> bool:
-    """Whether nearly all pairs of the earlier one are asked in the later one."""
+    """Return whether the later one has nearly all pairs of the earlier one."""
     earlier_pairs = np.unique(pairs(earlier.items))
     return bool(np.isin(earlier_pairs, pairs(later.items)).mean() >= NEARLY_ALL) if len(earlier_pairs) else True

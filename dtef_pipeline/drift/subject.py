@@ -1,4 +1,4 @@
-"""What a family hands in to have its scores watched for drift."""
+"""The input of a family to drift detection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AnchorSubject:
-    """The stored answers that a family's judges are shown again every night, and what follows from them."""
+    """The stored answers that a family's judges judge again every night, and their use."""
 
     table: str
     """The table of what the judges said of them."""
@@ -32,7 +32,7 @@ class AnchorSubject:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A family's key columns, the tables that its drift is computed from, and the words that people read about it."""
+    """A family's key columns, the tables of its drift, and its words for people."""
 
     family: str
     keys: Keys
@@ -74,16 +74,16 @@ class Subject:
 
     @property
     def watched(self) -> str:
-        """SQL that is true in rows of `scores` which a verdict may be about: models were asked, and it was a fair test."""
+        """SQL that is true in rows of `scores` which a verdict may use: model responses in fair tests."""
         fair = f"NOT {self.keys.left_out} AND " if self.keys.left_out else ""
         return f"{fair}NOT ({self.computed}) AND NOT ({self.apart})"
 
     def named(self, row: Row) -> dict[str, Any]:
-        """The columns that name the series of a row which has those of `Keys.series`."""
+        """Return the columns that identify a row's series. The row has those of `Keys.series`."""
         return {"family": self.family, **{name: row[name] for name in ("model", "model_variant")}, "way": self.way(row)}
 
     def query_clusters(self, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-        """The clusters of items, by what an item is called whatever the partition: `first level/item`."""
+        """Return the clusters of items by name regardless of partition: `first level/item`."""
         if self.clusters is None:
             return {}
         clusters, (first, item) = self.clusters(connection), self.keys.shared_item

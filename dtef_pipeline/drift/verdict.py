@@ -1,4 +1,4 @@
-"""The rule and the evidence on one series put together: its verdict and what goes with it."""
+"""The verdict on one series from the rule and the evidence."""
 
 from __future__ import annotations
 
@@ -33,15 +33,12 @@ _BACK = 3
 class Verdict:
     """The verdict on one series.
 
-    First what is published: a field for each column of EVIDENCE, under the column's name and described there. Then what it was made of:
-
-    `baseline`: its snapshots, the first ones, with which later ones are compared. `outage`: those that were off for a while and came back.
-
-    `moved`: the items that moved most; None without evidence. `notes`: what to add to the rule's reason. `since`: the place of the first
-    snapshot of what changed. Where the evidence dates a shift this is its first snapshot; of other series to watch the place where one change
-    explains the means best; else the first snapshot after the baseline. `off`: places of outages: `moved` is without them. `apart_shift`: the
-    shift beyond that of the other models; None: no control. `parsed_shift`: that of the responses that could be parsed alone. `drifts_in`: what
-    of the scores drifted; None: nothing did.
+    The published fields are those of EVIDENCE, described there. The others: `baseline`: the first snapshots, with which later ones are
+    compared. `outage`: snapshots that were off for a while and came back. `moved`: the items that moved most; None without evidence.
+    `notes`: additions to the rule's reason. `since`: the place of the first snapshot of a change: of the shift if the evidence dates it,
+    else of the best-fitting single change if the range is large, else the first snapshot after the baseline. `off`: places of outages,
+    which `moved` excludes. `apart_shift`: the shift beyond that of the other models, or None without control. `parsed_shift`: that of only
+    the parsed responses. `drifts_in`: which scores drifted, or None.
     """
 
     verdict: Literal["none", "watch", "drift"]
@@ -68,17 +65,17 @@ class Verdict:
     drifts_in: Literal["score and parsed", "parse rate", "score"] | None = None
 
     def row(self) -> dict[str, Any]:
-        """The columns of EVIDENCE, the items that `moved`, and the snapshots of the `baseline` and of an `outage`."""
+        """Return the columns of EVIDENCE, the items that `moved`, and the snapshots of the `baseline` and of an `outage`."""
         moves = None if self.moved is None else [{"item": item.item, "shift": item.shift} for item in self.moved]
         columns = {column.name: getattr(self, column.name) for column in EVIDENCE}
         return {**columns, "moved": moves, "baseline": self.baseline, "outage": self.outage}
 
 
 class _ScoreEvidence(NamedTuple):
-    """What the scores of one kind say.
+    """The evidence of one kind of scores.
 
-    `seen`: the evidence against the others, without others that of the series; its shift is the series' own. `is_dated`: whether range and
-    evidence say since when the series has moved. With others that is `drift`; without, nobody can tell whether the series or its nights moved.
+    `seen`: the evidence against the others, or of the series without others; its shift is the series' own. `is_dated`: whether range and
+    evidence date the series' shift. With others that is `drift`; without, it is unknown whether the series or its nights moved.
     """
 
     verdict: Literal["none", "watch", "drift"]
@@ -106,14 +103,13 @@ def compute_verdict(
     items: Sequence[str] | None = None,
     peer: str = "model",
 ) -> Verdict:
-    """The verdict on a series: `drift` if its range reaches the rule's thresholds, the highest e-value so far of its difference to the others
-    the one needed, and the series itself moved, not the others. Without others it is `watch` at most.
+    """Return the verdict on a series.
 
-    The range is that of the paired means (`Paired.is_large`): the rule itself looks at prompts scored in every snapshot alone, and of those
-    there are fewer with every failed call. `values`, `clusters`, `baseline`, `items`: as for `paired`. `threshold`: log10 of the e-value
-    needed. `parsed_values`: as `values`, of the responses that could be parsed. `peers`: by name, the models of the same nights. `peer`:
-    the word
-    for one of them.
+    It is `drift` if the range reaches the rule's thresholds, the highest e-value so far of the difference to the others reaches the
+    threshold, and the series itself moved, not the others. Without others it is at most `watch`. The range is that of the paired means
+    (`Paired.is_large`): the rule itself uses only prompts scored in every snapshot, and each failed call reduces these. `values`,
+    `clusters`, `baseline`, `items`: see `paired`. `threshold`: log10 of the e-value needed. `parsed_values`: as `values`, of parsed
+    responses. `peers`: by name, the models of the same nights. `peer`: the word for one of them.
     """
     peers = peers or {}
     result = _collect_evidence(values, clusters, {name: s.policy for name, s in peers.items()}, baseline, threshold, items)
@@ -138,7 +134,7 @@ def compute_verdict(
 
 
 def _build_verdict(result: _ScoreEvidence, threshold: float, off: frozenset[int]) -> Verdict:
-    """What the scores under the policy say; `off`: places of snapshots that were off and back, which no change is of."""
+    """Return the verdict of the scores under the policy. `off`: places of snapshots that were off and back, excluded from changes."""
     pairs, signal = result.pairs, result.seen
     dated = signal.first if result.is_dated else None
     since = dated if dated is not None else pairs.split if pairs.is_large else pairs.begin
@@ -195,7 +191,7 @@ def _choose_word(pairs: Paired, *, is_drift: bool) -> Literal["none", "watch", "
 
 
 def _add_own_shift(pairs: Paired, against: Evidence, is_found: bool) -> Evidence:
-    """The evidence against the others with the shift of the series itself: at the change that was found, else since the baseline."""
+    """Return the evidence against the others with the series' own shift: at the change if one was found, else since the baseline."""
     begin, end = pairs.baseline, len(pairs.snapshots)
     first, until = (against.first or begin, against.until or end) if is_found else (begin, end)
     off = find_off_nights(pairs.means[:until], 0.0)
@@ -205,9 +201,9 @@ def _add_own_shift(pairs: Paired, against: Evidence, is_found: bool) -> Evidence
 
 
 def _compute_own_share(means: Floats, control: Control, signal: Evidence) -> float | None:
-    """Which share of the difference to the others at a change is the series' own move: 1 where they stayed, 0 where they alone moved.
+    """Return the share of the difference to the others at a change that is the series' own move: 1 if they stayed, 0 if only they moved.
 
-    Of two others one may have moved, and their mean with it. The difference is then that to the nearer one, and a series that does not lie
+    With two others, one may have moved, and with it their mean. The difference is then that to the nearer one, and a series that is not
     beyond both did not move itself.
     """
     if signal.first is None or signal.until is None:
@@ -226,7 +222,7 @@ def _compute_own_share(means: Floats, control: Control, signal: Evidence) -> flo
 
 
 def _compute_parsed_shift(read: Paired, pairs: Paired, signal: Evidence) -> float | None:
-    """The shift of the parsed scores between the snapshots that the shift of all is between; None where none were parsed on a side."""
+    """Return the shift of the parsed scores between the same snapshots as the shift of all, or None if a side has none."""
     place = {label: at for at, label in enumerate(pairs.snapshots)}
     at = np.array([place.get(label, -1) for label in read.snapshots])
     first, until = signal.first or 0, signal.until or 0
@@ -244,7 +240,7 @@ def _classify_drift(
 
 
 def _describe_scope(result: _ScoreEvidence, drifts_in: str | None, parsed_shift: float | None) -> Iterator[str]:
-    """What of the scores moved, and how far beyond the other models; nothing where all is plain."""
+    """Yield which scores moved, and how far beyond the other models, if notable."""
     if drifts_in == "parse rate":
         yield f"a drift of the parse rate: the responses that could be parsed moved by {_format_signed(parsed_shift)}"
     elif drifts_in == "score":
@@ -258,8 +254,11 @@ def _format_signed(value: float | None) -> str:
 
 
 def _build_notes(result: _ScoreEvidence, off: Off, baseline: int, peer: str) -> tuple[str, ...]:
-    """That there is no evidence yet; else where the latest snapshot is, if the range is large and the shift does not last to the end; what was
-    off and came back; and who moved, where it is not the series alone, or that nobody can tell."""
+    """Return notes on the evidence.
+
+    These are that there is none yet; else the latest snapshot's place if the range is large and the shift does not last, outages, and who
+    moved if not only the series, or that it is unknown.
+    """
     pairs, signal = result.pairs, result.seen
     if signal.first is None:
         return (describe_early(len(pairs.snapshots), baseline + 1),)
@@ -276,7 +275,7 @@ def _build_notes(result: _ScoreEvidence, off: Off, baseline: int, peer: str) -> 
 
 
 def _is_back(means: Floats, signal: Evidence) -> bool:
-    """Whether the last three snapshots are nearer to those before the drift than to those of it."""
+    """Return whether the last three snapshots are nearer to those before the drift than to those in it."""
     if signal.first is None or signal.until is None or signal.until + _BACK > len(means):
         return False
     before, during = float(np.median(means[: signal.first])), float(np.median(means[signal.first : signal.until]))

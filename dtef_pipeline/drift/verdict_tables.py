@@ -1,4 +1,4 @@
-"""The tables of drift, over all families: verdicts on models and on judges, timelines, and what the documented rule says of single tests."""
+"""The tables of drift over all families: verdicts on models and judges, timelines, and the documented rule's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts on drift in words and numbers that people read."""
+"""Drift verdicts in words and numbers for people."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HUGE = 6.0
 
 
 def format_odds(log10_e: float | None) -> str:
-    """How much more likely the snapshots are with a shift than without: `1,200 to 1`, `10^14 to 1`; `-` where it is not known."""
+    """Return how much more likely the snapshots are with a shift than without: `1,200 to 1`, `10^14 to 1`; `-` if unknown."""
     if log10_e is None or log10_e != log10_e:
         return "-"
     if log10_e >= _HUGE:
@@ -36,7 +36,7 @@ def format_odds(log10_e: float | None) -> str:
 
 
 def format_series(row: Mapping[str, Any], keys: Keys) -> str:
-    """`gpt-4.1 on GD4/country:kenya, context 0`; no place for a series over all partitions."""
+    """Return `gpt-4.1 on GD4/country:kenya, context 0`, without a place for a series over all partitions."""
     return f"{row['model']}{_format_place(row, keys)}, {row['way']}"
 
 
@@ -46,13 +46,13 @@ def _format_place(row: Mapping[str, Any], keys: Keys) -> str:
 
 
 def format_change(change: Mapping[str, Any], subject: Subject) -> str:
-    """`parse rate since 2026-01-11: parsed 98.0 %, then parsed 85.0 %`."""
+    """Return `parse rate since 2026-01-11: parsed 98.0 %, then parsed 85.0 %`."""
     label = {**WHATS, subject.truth: subject.truths}.get(change["what"], change["what"])
     return f"{label} since {change['snapshot']}: {change['before']}, then {change['after']}"
 
 
 def format_moved_items(items: Sequence[Mapping[str, Any]]) -> str:
-    """`GD4/q26 “Do you trust …?” -0.2144, GD4/q21 “How often do you …” -0.2132`."""
+    """Return `GD4/q26 “Do you trust …?” -0.2144, GD4/q21 “How often do you …” -0.2132`."""
     return ", ".join(f"{item['item']}{_quote_text(item.get('text'))} {item['shift']:+.4f}" for item in items)
 
 
@@ -61,20 +61,20 @@ def _quote_text(text: str | None) -> str:
 
 
 def sort_key_of_verdict(row: Mapping[str, Any]) -> tuple[int, float, str, str]:
-    """The sort key of rows with a verdict: drift first, then the largest shift or range."""
+    """Return the sort key of rows with a verdict: drift first, then the largest shift or range."""
     rank = VERDICTS.index(row["verdict"]) if row["verdict"] in VERDICTS else len(VERDICTS)
     size = (row["shift"] if row["verdict"] == "drift" else row["gap"]) or 0.0
     return rank, -abs(size), row["model_variant"], row["way"]
 
 
 def is_at_least(rows: Sequence[Mapping[str, Any]], verdict: str) -> bool:
-    """Whether a row has this verdict or a worse one, on its model or on the night."""
+    """Return whether a row has this verdict or a worse one, on its model or night."""
     worse = VERDICTS[: VERDICTS.index(verdict) + 1]
     return any(row["verdict"] in worse or row.get("night_verdict") in worse for row in rows)
 
 
 def describe_early(count: int, least: int) -> str:
-    """What the reason of a series says that has fewer snapshots than the evidence needs: `too early: 3 of 6 snapshots`."""
+    """Return the reason of a series with too few snapshots for evidence: `too early: 3 of 6 snapshots`."""
     return f"too early: {count} of {least} snapshots"
 
 
@@ -82,7 +82,7 @@ _EARLY_IN_REASON = re.compile(re.escape(describe_early(0, 0)).replace("0", r"\d+
 
 
 def describe_too_early(row: Mapping[str, Any]) -> str | None:
-    """`too early: 3 of 6 snapshots` where nobody can tell yet whether a series drifts; None where one can, or it is not compared."""
+    """Return `too early: 3 of 6 snapshots` if drift cannot be determined yet, or None if it can or the series is not compared."""
     if row["verdict"] is None or row["log10_e"] is not None:
         return None
     match = _EARLY_IN_REASON.search(row["reason"] or "")
@@ -90,27 +90,27 @@ def describe_too_early(row: Mapping[str, Any]) -> str | None:
 
 
 def list_early_series(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """`describe_too_early` of each row of which it is."""
+    """Return `describe_too_early` of the rows that have it."""
     return list(filter(None, map(describe_too_early, rows)))
 
 
 def is_night_shift(row: Mapping[str, Any]) -> bool:
-    """Whether all models of the nights moved together from one snapshot on."""
+    """Return whether all models of the nights moved together from one snapshot on."""
     return row["night_first_snapshot"] is not None
 
 
 def describe_night(row: Mapping[str, Any]) -> str:
-    """`all models together moved down by 0.0812 since 2026-03-06`: of a row of which `is_night_shift` is true."""
+    """Return `all models together moved down by 0.0812 since 2026-03-06`, for a row with `is_night_shift`."""
     return f"all models together moved {format_shift(row['night_shift'])} since {row['night_first_snapshot']}"
 
 
 def format_shift(shift: float) -> str:
-    """`down by 0.0812`."""
+    """Return `down by 0.0812`."""
     return f"{'up' if shift > 0 else 'down'} by {abs(shift):.4f}"
 
 
 def build_night_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[str]:
-    """What all models did together: the largest shift."""
+    """Return a sentence on the largest shift of all models together, or none."""
     shifts = list(filter(is_night_shift, rows))
     if not shifts:
         return []
@@ -120,7 +120,7 @@ def build_night_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) ->
 
 
 def describe_scope_lines(row: Mapping[str, Any]) -> list[str]:
-    """What a verdict is and is not about, a line each: what of the scores moved, the other models, the night. Nothing where all is plain."""
+    """Return the scope of a verdict, a line each: which scores moved, the other models, the night. Empty if nothing is notable."""
     lines = [*(row["about"] or ())]
     if is_night_shift(row):
         lines.append(f"the night: {describe_night(row)}; look for what they share (provider, network, prompts, parser)")
@@ -129,17 +129,17 @@ def describe_scope_lines(row: Mapping[str, Any]) -> list[str]:
 
 
 def describe_judges(row: Mapping[str, Any]) -> str:
-    """What the drift of judges has to do with a series that moved; nothing where none judged it, or it did not move."""
+    """Return the judges' part in a series that moved; empty if there is none or it did not move."""
     return (row.get("judges_note") or "") if row["verdict"] in NEWS else ""
 
 
 def list_moved_judges(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A sentence per judge and evaluator whose verdict is drift or watch. `rows`: of JUDGE_DRIFT, with what it was shown."""
+    """Return a sentence per judge and evaluator whose verdict is drift or watch. `rows`: of JUDGE_DRIFT."""
     return [_judge_words(row) for row in rows if row["verdict"] in NEWS]
 
 
 def _judge_words(row: Mapping[str, Any]) -> str:
-    """The documented rule alone may have a gap and no shift yet."""
+    """Return the sentence of a judge. Early on, the documented rule may have a gap but no shift."""
     size = f"gap {row['gap']:.4f}"
     if row["shift"] is not None:
         has_interval = None not in (row["shift_low"], row["shift_high"])
@@ -152,9 +152,9 @@ def _judge_words(row: Mapping[str, Any]) -> str:
 
 
 def build_headline(checks: pa.Table, subject: Subject) -> str:
-    """What a reader should know first: the largest drift (model, direction, size, since when), else what to watch, else what was compared.
+    """Return the main finding: the largest drift (model, direction, size, start), else series to watch, else the number compared.
 
-    The largest is by its shift; among series to watch by the range that the rule looks at.
+    The largest is by shift; among series to watch by the rule's range.
     """
     rows = checks.to_pylist()
     if not rows:
@@ -187,7 +187,7 @@ def _build_headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
 
 
 def _describe_no_drift(rows: Sequence[dict[str, Any]]) -> str:
-    """That no series drifted; or that it is too early to tell, of some or of all that could be compared."""
+    """Return that no series drifted, or that it is too early to tell for some or all compared series."""
     early = list_early_series(rows)
     if not early:
         return "No drift"
@@ -209,9 +209,9 @@ _VALUES_IN_REASONS = (
 
 
 def group_reasons(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Reasons with the number of their series, the most frequent first. `counts`: series by reason.
+    """Return reasons with the number of their series, the most frequent first. `counts`: series by reason.
 
-    Reasons that differ in nothing but scores, times and counts are one, without these; one that stands alone keeps them.
+    Reasons that differ only in scores, times and counts are merged without these; a single one keeps them.
     """
     totals, alone = Counter[str](), dict[str, str]()
     for reason, series in counts.items():
@@ -222,7 +222,7 @@ def group_reasons(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _mask_values(reason: str) -> str:
-    """`the scores are equal in both of the snapshots: below the thresholds 0.05 and 10 %`."""
+    """Return a reason without values: `the scores are equal in both of the snapshots: below the thresholds 0.05 and 10 %`."""
     for values, words in _VALUES_IN_REASONS:
         reason = values.sub(words, reason)
     return reason

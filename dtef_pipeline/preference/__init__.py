@@ -1,1 +1,1 @@
-"""People's blind votes on pairs of responses, and the scores that follow from them. It serves every family."""
+"""People's and judges' blind votes on pairs of responses, and the scores computed from them, for every family."""

@@ -1,4 +1,4 @@
-"""What a reviewer hands in, read strictly."""
+"""A reviewer's vote, parsed strictly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ID_IN_WORDS = f"a text of 1 to {format_count(LONGEST_ID, 'printable character')}
 
 
 def is_id(value: object, longest: int = LONGEST_ID) -> bool:
-    """Whether it can name a reviewer or a pair: printable characters, not only blanks."""
+    """Return whether it can identify a reviewer or a pair: printable characters, not only blanks."""
     return isinstance(value, str) and 1 <= len(value) <= longest and value.isprintable() and bool(value.strip())
 
 
@@ -44,7 +44,7 @@ Confidence = Annotated[int, Field(ge=1, le=MOST_CONFIDENT)]
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """A vote before it is stored: nobody has said yet which response was A, or when it came."""
+    """A vote before storage, without the side shown as A and the time."""
 
     pair_id: str
     reviewer_id: str
@@ -55,7 +55,7 @@ class Ballot:
 
 
 class SentBallot(Part):
-    """A vote as a reviewer hands it in."""
+    """A vote as submitted by a reviewer."""
 
     pair_id: Id
     """As it was served with the pair: printable characters, not only blanks."""
@@ -73,7 +73,7 @@ class SentBallot(Part):
 
 
 def read_ballot(values: object) -> Ballot:
-    """The ballot of parsed JSON. Raises BallotError: for all fields at fault, what arrived and what is allowed."""
+    """Return the ballot of parsed JSON. Raises BallotError with found and allowed values of all faulty fields."""
     try:
         return SentBallot.model_validate(values).to_ballot()
     except ValidationError as error:

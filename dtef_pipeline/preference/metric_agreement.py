@@ -1,4 +1,4 @@
-"""Preference beside automated metrics: both scores of each player that has them, and how far the two orders agree."""
+"""Preference beside automated metrics: both scores of each player that has them, and the agreement of the two orders."""
 
 from __future__ import annotations
 
@@ -41,13 +41,11 @@ BESIDE_COLUMNS: Mapping[str, str] = {
 
 
 def compare_with_metrics(scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
-    """One row per metric and player of one fit that has both, with `BESIDE_COLUMNS`; the metrics in the order of their names.
+    """Return one row per metric and player of one fit that has both, with `BESIDE_COLUMNS`; metrics sorted by name.
 
-    Args:
-        scores: rows of `preference_scores` of one family, partition, kind of reviewers and judge.
-        metrics: BESIDE_METRIC; of each metric and player the first row counts.
-
-    Betas of different components cannot be compared: the component with the most players is compared, and the reason says so.
+    `scores`: rows of `preference_scores` of one family, partition, kind of reviewers and judge. `metrics`: BESIDE_METRIC; the first row of
+    each metric and player counts. Betas of different components cannot be compared: only the component with the most players is, and the
+    reason says so.
     """
     rows = scores[scores["beta"].notna()]
     parts = rows["component"].value_counts().sort_index()
@@ -80,7 +78,7 @@ def _stack_metrics(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def convert_judge_scores(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores by votes of each judge as a metric beside people's: BESIDE_METRIC of rows of `preference_scores`."""
+    """Return the scores by each judge's votes as a metric to compare with people's: BESIDE_METRIC from rows of `preference_scores`."""
     rows = scores[(scores["reviewer_kind"] == "judge") & scores["beta"].notna()]
     table = rows.rename(columns={"beta": "value", "n_votes": "n"}).assign(
         metric=[format_judge_metric(str(judge)) for judge in rows["judge"]], direction="higher"
@@ -89,7 +87,7 @@ def convert_judge_scores(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def format_judge_metric(judge: str) -> str:
-    """What the scores by votes of a judge are called as a metric."""
+    """Return the metric's name for scores by a judge's votes."""
     return f"preference of {judge}"
 
 
@@ -117,5 +115,5 @@ def _compare_each_metric(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: 
 
 
 def _rank_values(values: pd.Series[float]) -> pd.Series[int]:
-    """1 for the highest value; equal values share the better place; null: no value."""
+    """Rank values: 1 is the highest, ties share the better place, null for no value."""
     return pd.Series(rank_numbers(values.to_numpy(float, na_value=float("nan"))), index=values.index).astype("Int64")

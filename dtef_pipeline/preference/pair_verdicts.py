@@ -116,7 +116,7 @@ _SAID_IN_ORDERS = re.compile(r"\[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\] \
 
 @dataclass(slots=True)
 class PairLook:
-    """A judge's look at a pair in one order: an episode of one request, and of a second one where the first reply cannot be read."""
+    """A judge's look at a pair in one order: an episode of one request, and of a second one if the first reply is unreadable."""
 
     pair: BlindedPair
     model: ModelSpec
@@ -124,7 +124,7 @@ class PairLook:
     _first: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """The first request; then, once, the one that asks for a readable reply."""
+        """Return the first request; then, once, a request for a readable reply."""
         if self._first is None:
             messages = pair_messages(self.pair, self.order)
             self._first = Request.build_request(messages, self.model, 0, PAIR_SNAPSHOT, role=JUDGE_ROLE)
@@ -132,7 +132,7 @@ class PairLook:
 
 
 class PairVerdict(NamedTuple):
-    """What a judge's two looks at a pair come to."""
+    """The result of a judge's two looks at a pair."""
 
     choice: Choice | None
     """By the texts as they are shown to people; tie where the two looks disagree; None: one of them has no verdict."""
@@ -148,17 +148,20 @@ class PairVerdict(NamedTuple):
 
 
 def pair_judges(selectors: Sequence[str], models: Models) -> list[ModelSpec]:
-    """The models that judge, with temperature 0 and 2,048 tokens unless their selectors say otherwise, each variant once.
+    """Return the models that judge, with temperature 0 and 2,048 tokens unless their selectors set others, each variant once.
 
-    Raises ConfigError for a model that is not known or does not write.
+    Raises ConfigError for a model that is unknown or does not write text.
     """
     specs = [judge.model for selector in selectors for judge in configure_judges(STANDARD, selector, models)]
     return list({spec.variant: spec for spec in specs}.values())
 
 
 def judge_reviewer_id(model: ModelSpec) -> str:
-    """The judge as a reviewer: `pairs(openai/gpt-4.1-mini[...])#1a2b3c4d`, by what it is shown and how it is read. Another wording is another
-    reviewer. In an id that would be too long a hash stands for the settings; the model, and with it its maker, can be read from every id."""
+    """Return the judge's reviewer id, from its model, settings, prompt and parsing: `pairs(openai/gpt-4.1-mini[...])#1a2b3c4d`.
+
+    Another wording is another reviewer. If the id would be too long, a hash replaces the settings; every id contains the model, and with it
+    its maker.
+    """
     variant = model.variant
     if len(variant) > 150:
         variant = f"{model.model[:_LONGEST_MODEL_SHOWN]}[{digest('judge of pairs', variant)}]"
@@ -166,14 +169,14 @@ def judge_reviewer_id(model: ModelSpec) -> str:
 
 
 def pair_messages(pair: BlindedPair, order: Order) -> tuple[Message, ...]:
-    """What the judge reads: the task, then the prompt and both texts, in this order of the two."""
+    """Return the judge's messages: the task, then the prompt and both texts in this order."""
     first, second = (pair.run_a, pair.run_b) if order == "shown" else (pair.run_b, pair.run_a)
     blocks = (wrap_in_tags("PROMPT", pair.prompt), wrap_in_tags("TEXT_A", first), wrap_in_tags("TEXT_B", second))
     return Message("system", _PAIR_TASK), Message("user", "\n\n".join((*blocks, _PAIR_CLOSING)))
 
 
 def pair_verdict(shown: Sequence[Response | Failure], swapped: Sequence[Response | Failure]) -> PairVerdict:
-    """The vote that the outcomes of a pair's two looks come to. A verdict that does not survive the swap is a tie."""
+    """Return the vote from the outcomes of a pair's two looks. A verdict that changes with the order is a tie."""
     looks = [resolve_judgement(outcomes, PAIR_VERDICTS) for outcomes in (shown, swapped)]
     choices = [None if look.name is None else _CHOICE_OF[look.name] for look in looks]
     wins = [choice for choice in choices if choice in ("A", "B")]
@@ -186,19 +189,19 @@ def pair_verdict(shown: Sequence[Response | Failure], swapped: Sequence[Response
 
 
 class OrderedVerdicts(NamedTuple):
-    """What a judge's vote says of the two looks behind it, each by what stood as A in it."""
+    """The verdicts of both looks behind a judge's vote, each relative to the text at A in it."""
 
     shown: Choice
     swapped: Choice
 
     @property
     def flipped(self) -> bool:
-        """Whether the verdict did not survive the swap."""
+        """Whether the verdict changed with the order."""
         return self.shown != _SWAPPED[self.swapped]
 
 
 def parse_order_verdicts(justification: str) -> OrderedVerdicts | None:
-    """The two verdicts that stand in front of the justification of a judge's vote; None: there are none, as in votes of other tools."""
+    """Return the two verdicts at the start of a judge's justification, or None without any, as in votes of other tools."""
     match = _SAID_IN_ORDERS.match(justification)
     if match is None or (match[1], match[4]) != PAIR_ORDERS:
         return None
@@ -206,13 +209,13 @@ def parse_order_verdicts(justification: str) -> OrderedVerdicts | None:
 
 
 def parse_request_keys(justification: str) -> tuple[str, ...]:
-    """The keys of the two replies that stand in front of the justification of a judge's vote; none: as in votes of other tools."""
+    """Return the keys of the two replies at the start of a judge's justification; empty in votes of other tools."""
     match = _SAID_IN_ORDERS.match(justification)
     return (match[3], match[6]) if match else ()
 
 
 def _format_justification(looks: Sequence[Judgement], votes: Sequence[Choice]) -> str:
-    """Both verdicts with the keys of the replies that hold them, then the reasons."""
+    """Return both verdicts with the keys of their replies, then the reasons."""
     head = " ".join(
         f"[{order} {choice} by {look.request_keys[-1]}]" for order, choice, look in zip(PAIR_ORDERS, votes, looks, strict=True)
     )
@@ -221,6 +224,6 @@ def _format_justification(looks: Sequence[Judgement], votes: Sequence[Choice]) -
 
 
 def _pair_template() -> str:
-    """8 hexadecimal digits of a hash of the judge's prompt (without the pair), the verdicts, and `_PAIR_CONTRACT`."""
+    """Return 8 hexadecimal digits of a hash of the judge's prompt (without the pair), the verdicts, and `_PAIR_CONTRACT`."""
     messages = [[message.role, message.text] for message in pair_messages(BlindedPair("", "p", "a", "b"), "shown")]
     return digest("judge of pairs", messages, [entry.name for entry in PAIR_VERDICTS.classes], _PAIR_CONTRACT)[:8]

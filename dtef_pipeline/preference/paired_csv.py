@@ -1,4 +1,4 @@
-"""Votes of other tools as pairs: a CSV of left, right, choice, with the responses and prompts they are about where these are known."""
+"""Other tools' votes as pairs: a CSV of left, right, choice, with their responses and prompts if known."""
 
 from __future__ import annotations
 
@@ -33,12 +33,10 @@ class RatedPair(NamedTuple):
 
 
 def read_pairs_csv(path: Path, responses: Path | None = None, prompts: Path | None = None) -> list[RatedPair]:
-    """The votes of a CSV (`iterate_file_votes`), in its order.
+    """Return the votes of a CSV (`iterate_file_votes`), in its order.
 
-    `responses`: JSON lines with prompt_id, model and text, and perhaps maker and api_id, which are names to hide. `prompts`: JSON lines with
-    prompt_id and text. Without them the texts are empty: votes count, and the pairs are not served.
-
-    Raises SourceError with file and line.
+    `responses`: JSON lines with prompt_id, model and text, optionally maker and api_id, which are names to hide. `prompts`: JSON lines with
+    prompt_id and text. Without them the texts are empty: votes count, and the pairs are not served. Raises SourceError with file and line.
     """
     prompt_texts = _read_prompts(prompts) if prompts else {}
     by_key = _read_responses(responses, prompt_texts) if responses else None
@@ -46,7 +44,6 @@ def read_pairs_csv(path: Path, responses: Path | None = None, prompts: Path | No
 
 
 def _read_prompts(path: Path) -> dict[str, str]:
-    """The texts by prompt id."""
     texts: dict[str, str] = {}
     for line, values in iterate_json_lines(path):
         prompt_id, text = require_id(path, line, values, "prompt_id"), require_text(path, line, values, "text")
@@ -56,7 +53,6 @@ def _read_prompts(path: Path) -> dict[str, str]:
 
 
 def _read_responses(path: Path, prompts: Mapping[str, str]) -> dict[tuple[str, str], PairedResponse]:
-    """By prompt id and model."""
     responses: dict[tuple[str, str], PairedResponse] = {}
     for line, values in iterate_json_lines(path):
         prompt_id, model = (require_id(path, line, values, name) for name in ("prompt_id", "model"))
@@ -74,7 +70,7 @@ def _read_responses(path: Path, prompts: Mapping[str, str]) -> dict[tuple[str, s
 def _build_rated_pair(
     path: Path, vote: FileVote, responses: Mapping[tuple[str, str], PairedResponse] | None, prompts: Mapping[str, str]
 ) -> RatedPair:
-    """`responses`: the responses; None: no file of them was given."""
+    """Return a vote's pair. `responses`: None without a file."""
     prompt_id = vote.prompt_id or _UNSAID
     sides = []
     for name in ("left", "right"):

@@ -1,4 +1,4 @@
-"""How a family's stored rows become responses that may stand in pairs."""
+"""Conversion of a family's stored rows to responses for pairs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_DISPLAY_NAMES: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class MetricSource:
-    """Where automated metrics of a family stand, per player."""
+    """The source of a family's automated metrics, per player."""
 
     tables: tuple[str, ...]
     query: str
@@ -33,7 +33,7 @@ class MetricSource:
 
 @dataclass(frozen=True, slots=True)
 class PairedSource:
-    """Where responses of a family stand."""
+    """The source of a family's responses."""
 
     tables: tuple[str, ...]
     query: str
@@ -47,9 +47,9 @@ class PairedSource:
 def build_paired_responses(
     family: str, rows: Iterable[Mapping[str, Any]], display_names: Mapping[str, str] = _NO_DISPLAY_NAMES
 ) -> list[PairedResponse]:
-    """The responses of a source's rows. What a model thought before it wrote is not shown to reviewers.
+    """Return the responses of a source's rows, without the models' reasoning.
 
-    `display_names`: what people call personas, by name and version.
+    `display_names`: names of personas for people, by name and version.
     """
     return [
         make_paired_response(
@@ -68,7 +68,7 @@ def build_paired_responses(
 
 
 def format_shown_text(text: str | Sequence[Mapping[str, Any]]) -> str:
-    """What reviewers read of a response: its text, or its turns with who speaks before each."""
+    """Return a response as shown to reviewers: its text, or its turns with the speaker before each."""
     if isinstance(text, str):
         return strip_thinking(text).strip()
     parts = []
@@ -80,7 +80,7 @@ def format_shown_text(text: str | Sequence[Mapping[str, Any]]) -> str:
 
 
 def _list_hidden_names(row: Mapping[str, Any], display_names: Mapping[str, str]) -> tuple[str, ...]:
-    """All names of the model, that of the provider among them, and of the persona it played."""
+    """Return all names of the model, including the provider's, and of its persona."""
     persona = row.get("persona") or ""
     names = list_names_of_model(row["model"], row["player"].removeprefix(f"{persona}@") if persona else row["player"])
     served_model = row.get("served_model")
@@ -91,10 +91,10 @@ def _list_hidden_names(row: Mapping[str, Any], display_names: Mapping[str, str])
 
 
 def format_shown_prompt(messages: Sequence[Mapping[str, Any]]) -> str:
-    """What reviewers read of what was asked: the messages of the user, a blank line between them.
+    """Return a prompt as shown to reviewers: the user's messages, separated by blank lines.
 
-    Where examples stand between them that the model was shown as its own replies, these are there too, with who speaks before each message.
-    System messages are left out, unless there is nothing else: they say how to respond, often in whose name.
+    If there are examples shown to the model as its own replies, these are included, with the speaker before each message. System messages
+    are left out unless there are no others: they say how to respond, often in whose name.
     """
     turns = [message for message in messages if message["role"] != "system"] or list(messages)
     if any(message["role"] == "assistant" for message in turns):

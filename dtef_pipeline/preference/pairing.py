@@ -97,11 +97,11 @@ def make_new_pairs(
     per_item: int | None = None,
     most: int | None = None,
 ) -> list[VotePair]:
-    """Pairs that are not made yet, at most `per_item` of an item and `most` of all, spread over the items.
+    """Return new pairs, at most `per_item` of an item and `most` in total, spread over the items.
 
     Both responses are of one family, item, draw and snapshot, of different players, and differ after normalising as reviewers read them,
-    without `names`. Within an item no player stands in more than one pair more than another, where enough pairs are left for it. `old_pairs` are
-    the pairs that the responses stand in already: they are not made again, and count in what is balanced and in `per_item`.
+    without `names`. Within an item players' numbers of pairs differ by at most one, if enough pairs are left. `old_pairs` are the
+    responses' existing pairs: they are not made again, and count in the balance and in `per_item`.
     """
     items: dict[tuple[str, str], list[PairedResponse]] = defaultdict(list)
     for response in {response.response_id: response for response in responses}.values():
@@ -121,7 +121,7 @@ def make_new_pairs(
 def _make_item_pairs(
     responses: Sequence[PairedResponse], old_pairs: Sequence[VotePair], names: Blinding, per_item: int | None
 ) -> list[VotePair]:
-    """The new pairs of one item: each time of the player who was shown least, with the one of the others who was."""
+    """Return the new pairs of one item, each pairing the least shown player with the least shown opponent."""
     by_id = {response.response_id: response for response in responses}
     exposure: Counter[str] = Counter()
     for pair in old_pairs:
@@ -151,7 +151,7 @@ def _count_exposure(exposure: Counter[str], candidates: _Candidates) -> int:
 
 
 def _list_candidates(responses: Sequence[PairedResponse], names: Blinding) -> Iterator[_Candidates]:
-    """All pairs that may be made, as a tournament plays them: in turns in which everybody plays once."""
+    """Yield all possible pairs in the order of a tournament: in turns in which everybody plays once."""
     groups: dict[tuple[int, str], list[PairedResponse]] = defaultdict(list)
     for response in responses:
         groups[response.draw, response.snapshot].append(response)
@@ -164,7 +164,7 @@ def _list_candidates(responses: Sequence[PairedResponse], names: Blinding) -> It
 
 
 def _schedule_tournament(seats: Sequence[PairedResponse]) -> Iterator[_Candidates]:
-    """Everybody against everybody by the circle method: one seat stays, the others move on by one. An odd one out pauses."""
+    """Yield everybody against everybody by the circle method: one seat stays, the others move on by one. With an odd number one pauses."""
     circle: list[PairedResponse | None] = [*seats, *([None] if len(seats) % 2 else [])]
     half = len(circle) // 2
     for _ in range(len(circle) - 1):

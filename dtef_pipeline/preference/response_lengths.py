@@ -1,4 +1,4 @@
-"""How long the responses of a vote are, and whether reviewers prefer the longer one."""
+"""The lengths of responses, whether reviewers prefer the longer one, and reasons for missing scores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PLAYERS_NAMED = 3
 
 
 def find_missing_score_reasons(fit: StrengthFit, counts: PairedOutcomes, players: Sequence[str]) -> list[str]:
-    """Of each player the reason why it has no score; empty where it has one. `counts`: the votes that count."""
+    """Return the reason why each player has no score; empty if it has one. `counts`: the votes that count."""
     better, worse = list_better_and_worse(counts)
     group = number_strong_groups(len(players), better, worse)
     top = find_unbeaten(group, better, worse)
@@ -36,7 +36,7 @@ def find_missing_score_reasons(fit: StrengthFit, counts: PairedOutcomes, players
 
 
 def find_missing_interval_reasons(fit: StrengthFit, errors: ClusteredErrors, votes: npt.NDArray[np.float64]) -> list[str]:
-    """Of each player the reason why its score has no interval, were it to have none. `votes` (players,): those that count."""
+    """Return the reason for each player's missing interval, if it has none. `votes` (players,): those that count."""
     ways = list_dependences(fit.rows)
     nouns = ["prompt" if way is fit.rows.item else "reviewer" for way in ways] or ["vote"]
     return [
@@ -90,9 +90,9 @@ class LongerShare(NamedTuple):
 
 
 def read_lengths(path: Path) -> Lengths:
-    """Lengths of the texts in a JSONL file with `prompt_id, model, text` in each line, other keys ignored.
+    """Return the lengths of the texts in a JSONL file with `prompt_id, model, text` in each line; other keys are ignored.
 
-    Raises SourceError with the line of the first fault, and for a second text of one model to one prompt.
+    Raises SourceError with the line of the first fault, also for a second text of one model to one prompt.
     """
     lengths: dict[tuple[str, str], int] = {}
     for line, row in iterate_json_lines(path):
@@ -105,9 +105,9 @@ def read_lengths(path: Path) -> Lengths:
 
 
 def collect_vote_lengths(votes: VoteColumns, lengths: Lengths) -> Floats:
-    """(rows, 2) characters of the left and the right response of each vote.
+    """Return (rows, 2) characters of the left and the right response of each vote.
 
-    Raises ConfigError where the votes have no prompt ids, or a response is missing.
+    Raises ConfigError if the votes have no prompt ids, or a response is missing.
     """
     if votes.prompt_ids is None:
         raise ConfigError(f"{votes.where}: no column prompt_id; length control needs to know which responses the votes are on")
@@ -124,12 +124,12 @@ def collect_vote_lengths(votes: VoteColumns, lengths: Lengths) -> Floats:
 
 
 def compute_doublings(lengths: Floats) -> Floats:
-    """(rows, 1): how many times the left response is twice as long as the right one, log2((1 + left) / (1 + right)); negative: shorter."""
+    """Return (rows, 1) doublings of length from right to left response, log2((1 + left) / (1 + right)); negative: left is shorter."""
     return np.asarray(np.log2(1 + lengths[:, :1]) - np.log2(1 + lengths[:, 1:]))
 
 
 def compute_longer_share(lengths: Floats, rows: PairedOutcomes) -> LongerShare:
-    """Share of votes for the longer response, with a 95 % interval over whole reviewers and prompts.
+    """Return the share of votes for the longer response, with a 95 % interval over whole reviewers and prompts.
 
     It is the fit of two players, the longer and the shorter response: beta is half the logit of the share.
     """

@@ -1,4 +1,4 @@
-"""The tables of scores from stored votes, and of who was compared with whom: names, types and descriptions of their columns."""
+"""The table of scores from stored votes: names, types and descriptions of its columns."""
 
 from __future__ import annotations
 

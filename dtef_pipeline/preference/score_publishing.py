@@ -1,4 +1,4 @@
-"""Scores from all votes of the store as one table: of each family, its partitions, people, and each judge a fit of its own."""
+"""Scores from all stored votes as one table: a separate fit for each family, partition, and for people or each judge."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _VOTE_GROUP = ("family", "partition", "reviewer_kind", "judge")
 def preference_scores(
     votes: Sequence[PlayersVote], settings: VoteSettings | None = None, own_servers: Collection[str] = ()
 ) -> pa.Table:
-    """`PREFERENCE_SCORES` of votes of both kinds of reviewers; without votes no rows.
+    """Return `PREFERENCE_SCORES` of votes of both kinds of reviewers; no rows without votes.
 
-    `votes`: all of the store, of which `settings` say which count. `own_servers`: as of `is_self_judged`. Votes without confidences count 1
-    each, also where weights are asked for, and their rows say so.
+    `votes`: all of the store, selected by `settings`. `own_servers`: see `is_self_judged`. Votes without confidences count 1 each, even if
+    weights are requested, and their rows say so.
     """
     version = compute_votes_version(votes)
     rows: list[dict[str, Any]] = []
@@ -50,7 +50,7 @@ def _sort_key(group: _Group) -> tuple[str, bool, str, str, str]:
 
 
 def _fit_group(votes: Sequence[PlayersVote], settings: VoteSettings, own_servers: Collection[str]) -> list[dict[str, Any]]:
-    """One row per player, of one fit of those votes that count."""
+    """Return one row per player, from one fit of the votes that count."""
     selection = filter_votes(votes, settings, own_servers)
     if not selection.votes:
         return []
@@ -61,7 +61,7 @@ def _fit_group(votes: Sequence[PlayersVote], settings: VoteSettings, own_servers
 
 
 def describe_selection(selection: FilteredVotes, settings: VoteSettings) -> dict[str, Any]:
-    """The columns on which votes count and how judges voted."""
+    """Return the columns on the selection of votes and judges' position bias."""
     has_judges = any(vote.reviewer_kind == "judge" for vote in selection.votes)
     return compute_position_bias(selection.votes) | {
         "items": ", ".join(settings.items) or None,
@@ -72,7 +72,7 @@ def describe_selection(selection: FilteredVotes, settings: VoteSettings) -> dict
 
 
 def compute_position_bias(votes: Iterable[PlayersVote]) -> dict[str, float | None]:
-    """Of judges' votes, how often a verdict did not survive the swap of the texts, and how often the first text was chosen; None: of none."""
+    """Return how often judges' verdicts changed in the swapped order, and how often the first text was chosen; None without verdicts."""
     verdicts = [
         verdict
         for vote in votes
@@ -86,7 +86,7 @@ def compute_position_bias(votes: Iterable[PlayersVote]) -> dict[str, float | Non
 
 
 def _group_votes(votes: Iterable[PlayersVote]) -> Mapping[_Group, list[PlayersVote]]:
-    """The votes of each group; those on items without partitions stand in the one of the whole family alone."""
+    """Return the votes of each group; those on items without partitions only in the group of the whole family."""
     groups: dict[_Group, list[PlayersVote]] = defaultdict(list)
     for vote in votes:
         who = (vote.reviewer_kind, vote.reviewer_id if vote.reviewer_kind == "judge" else None)
@@ -98,7 +98,7 @@ def _group_votes(votes: Iterable[PlayersVote]) -> Mapping[_Group, list[PlayersVo
 
 
 def build_score_rows(fit: PreferenceFit, further: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row per player: its columns, those of the fit, and further ones that are the same for all."""
+    """Return one row per player: its columns, those of the fit, and `further` ones, equal for all."""
     names = ("component", "rank", "tier", "beta", "share", "se", "low", "high", "n_reviewers")
     of_fit = {**_build_fit_columns(fit), **further}
     return [

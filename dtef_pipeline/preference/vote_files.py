@@ -1,6 +1,6 @@
-"""Files of votes that other tools wrote, read whole and checked: the first fault names its file and line, and nothing of the file is used.
+"""Files of votes from other tools, read completely and checked: the first fault is raised with file and line, and nothing is used.
 
-Votes are a CSV with a header: `left, right, choice`, and where they are known `reviewer_id, confidence, prompt_id, pair_id`; other columns are
+Votes are a CSV with a header: `left, right, choice`, and optionally `reviewer_id, confidence, prompt_id, pair_id`; other columns are
 ignored. They may also be JSON: `{"votes": [[left, right, choice], ...]}` or `{"wins": [[winner, loser, count], ...]}`; other keys are
 ignored. Responses and prompts are JSON lines.
 """
@@ -76,9 +76,9 @@ class VoteColumns:
 
 
 def read_votes(path: Path) -> VoteColumns:
-    """The votes of a file, CSV or JSON by what it holds; raises SourceError with the place of the first fault.
+    """Return the votes of a CSV or JSON file, detected by content. Raises SourceError with the place of the first fault.
 
-    Reviewers, prompts and confidences are named in every row of a CSV or in none.
+    Reviewers, prompts and confidences must be in every row of a CSV or in none.
     """
     text = _read_text_file(path)
     if text.lstrip()[:1] in {"{", "["}:
@@ -97,7 +97,6 @@ def read_votes(path: Path) -> VoteColumns:
 
 
 def _parse_json_votes(where: str, text: str) -> VoteColumns:
-    """Votes or wins."""
     kind, rows = _find_json_rows(where, text)
     last = ", ".join(CHOICES) if kind == "votes" else f"a whole number from 0 to {MOST_WINS}"
     for at, row in enumerate(rows):
@@ -118,7 +117,7 @@ def _parse_json_votes(where: str, text: str) -> VoteColumns:
 
 
 def _find_json_rows(where: str, text: str) -> tuple[str, list[Any]]:
-    """`votes` or `wins`, and the list under this key."""
+    """Return `votes` or `wins`, and the list under this key."""
     try:
         document = parse_line(text)
     except BallotError as error:
@@ -149,7 +148,7 @@ def _make_json_error(where: str, problem: str, value: object, choices: str) -> S
 
 
 def _require_every(path: Path, name: str, rows: Sequence[FileVote], values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """A column that may be missing or empty throughout, but not here and there."""
+    """Return a column that may be missing or empty only in all rows."""
     if not any(values):
         return None
     for row, value in zip(rows, values, strict=True):
@@ -159,7 +158,7 @@ def _require_every(path: Path, name: str, rows: Sequence[FileVote], values: Sequ
 
 
 def count_repeated_votes(columns: VoteColumns) -> int:
-    """Votes of a reviewer on a pair that the reviewer has voted on before, on the same prompt; 0 where reviewers or prompts are not known."""
+    """Return the number of votes that repeat one of the reviewer on the pair and prompt; 0 if reviewers or prompts are unknown."""
     if columns.reviewer_ids is None or columns.prompt_ids is None:
         return 0
     sides = (tuple(sorted(pair)) for pair in zip(columns.left.tolist(), columns.right.tolist(), strict=True))
@@ -167,7 +166,7 @@ def count_repeated_votes(columns: VoteColumns) -> int:
 
 
 def vote_columns(where: str, sides: Sequence[tuple[str, str]], outcome: Codes, times: Floats, **fields: Any) -> VoteColumns:
-    """Columns of votes on pairs of names (left, right); `fields`: the fields that may be unknown."""
+    """Return columns of votes on pairs of names (left, right); `fields`: the optional fields."""
     players = tuple(sorted({name for pair in sides for name in pair}))
     place = {name: at for at, name in enumerate(players)}
     left, right = (np.array([place[pair[side]] for pair in sides], dtype=np.int64) for side in (0, 1))
@@ -175,7 +174,7 @@ def vote_columns(where: str, sides: Sequence[tuple[str, str]], outcome: Codes, t
 
 
 def iterate_file_votes(path: Path) -> Iterator[FileVote]:
-    """The rows of a CSV of votes. Raises SourceError with file, line, what arrived and what is allowed."""
+    """Yield the rows of a CSV of votes. Raises SourceError with file, line, found and allowed values."""
     confidences = [str(number) for number in range(1, MOST_CONFIDENT + 1)]
     for line, row in _iterate_csv_rows(path):
         for name in ("left", "right"):
@@ -196,7 +195,7 @@ def iterate_file_votes(path: Path) -> Iterator[FileVote]:
 
 
 def _iterate_csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """(line, cells by column) of each row that is not empty."""
+    """Yield (line, cells by column) of each row that is not empty."""
     text = _read_text_file(path)
     before = csv.field_size_limit(LONGEST_VOTE_CELL)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -220,7 +219,7 @@ def _iterate_csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
 
 
 def iterate_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line, object) of each line that is not blank. Raises SourceError for a line that is not a JSON object, or has a key twice."""
+    """Yield (line, object) of each line that is not blank. Raises SourceError for a line that is not a JSON object, or has a key twice."""
     for number, line in enumerate(_read_text_file(path).split("\n"), 1):
         if not line.strip():
             continue
@@ -236,7 +235,7 @@ def iterate_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def require_text(path: Path, line: int, values: Mapping[str, Any], name: str) -> str:
-    """A text of an object, which may be empty. Raises SourceError where it is none."""
+    """Return a text of an object, possibly empty. Raises SourceError if it is no text."""
     value = values.get(name)
     if not isinstance(value, str):
         text = "nothing" if name not in values else json.dumps(value)
@@ -245,7 +244,7 @@ def require_text(path: Path, line: int, values: Mapping[str, Any], name: str) ->
 
 
 def require_id(path: Path, line: int, values: Mapping[str, Any], name: str) -> str:
-    """An id of an object: a text that is not empty, or a whole number. Raises SourceError where it is neither."""
+    """Return an id of an object: a non-empty text, or an integer. Raises SourceError if it is neither."""
     value = values.get(name)
     if not isinstance(value, str | int) or isinstance(value, bool) or value == "":
         raise _make_source_error(path, line, f"no {name}", json.dumps(value), "a text or a whole number")

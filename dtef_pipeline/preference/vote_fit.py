@@ -63,7 +63,7 @@ PREFERENCE_SECTION = "preference"
 
 
 class VoteSettings(Part):
-    """Which votes count, and how, in `dtef preference board --now` and in the table `preference_scores`."""
+    """The selection and counting of votes in `dtef preference board --now` and in the table `preference_scores`."""
 
     ties: Literal["half", "davidson", "drop"] = "half"
     """How a tie counts: as half a win for each, as an outcome with its own parameter (davidson), or not at all."""
@@ -82,13 +82,13 @@ class VoteSettings(Part):
 
 
 def load_vote_settings(path: Path) -> VoteSettings | None:
-    """The section of a panel file; None where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
+    """Return the section of a panel file, or None if it is missing. Raises ConfigError with file, line, found and allowed values."""
     return read_document(path, "panel file", [PREFERENCE_SECTION]).section(PREFERENCE_SECTION, VoteSettings)
 
 
 @dataclass(frozen=True, slots=True)
 class PreferenceScore:
-    """One player's score; None where there is no such number, and `reason` says why."""
+    """One player's score; missing numbers are None, and `reason` says why."""
 
     model: str
     component: int
@@ -116,7 +116,7 @@ class PreferenceScore:
 
 @dataclass(frozen=True, slots=True)
 class LengthEffect:
-    """What the length of responses did."""
+    """The effect of the length of responses."""
 
     coefficient: float | None
     """Logits for a response that is twice as long as the other; above 0: the longer one is preferred."""
@@ -128,7 +128,7 @@ class LengthEffect:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceFit:
-    """Scores of all players, and what they were made of."""
+    """Scores of all players, and their basis."""
 
     settings: VoteSettings
     votes: int
@@ -152,7 +152,7 @@ class PreferenceFit:
     length: LengthEffect | None
 
     def document(self) -> dict[str, Any]:
-        """What `dtef preference board --now --json` writes."""
+        """Return the output of `dtef preference board --now --json`."""
         values = asdict(self)
         settings = values.pop("settings")
         values["components"] = [list(players) for players in self.components]
@@ -169,11 +169,10 @@ class PreferenceFit:
 def fit_votes(
     votes: VoteColumns, settings: VoteSettings | None = None, lengths: Lengths | Floats | None = None
 ) -> PreferenceFit:
-    """The scores of votes; `lengths` is needed for control by length, and without it shows what length did.
+    """Return the scores of votes. Control by length needs `lengths`; without control they show the effect of length.
 
-    `lengths`: of the response to each (prompt id, player), or (rows, 2) of the left and right one of each vote.
-
-    Raises ConfigError for weights without confidences, and for control without lengths.
+    `lengths`: of the response to each (prompt id, player), or (rows, 2) of the left and right one of each vote. Raises ConfigError for
+    weights without confidences, and for control without lengths.
     """
     settings = settings or VoteSettings()
     of_votes = collect_vote_lengths(votes, lengths) if isinstance(lengths, Mapping) else lengths
@@ -274,7 +273,7 @@ def _build_scores(
 
 
 def _compute_tiers(votes: VoteColumns, fit: StrengthFit, errors: ClusteredErrors, rank: Floats) -> list[int | None]:
-    """By the rule of the leaderboards: a tier holds its first player and all that follow until one that the first is better than."""
+    """Return tiers as on leaderboards: a tier holds its first player and all that follow until one that the first beats."""
     tests = pair_tests(fit, errors)
     names = np.array(votes.players, dtype=object)
     board = pd.DataFrame({"component": fit.component.astype(str), "rank": rank, **dict.fromkeys(MODEL, names)})
@@ -287,7 +286,7 @@ def _compute_tiers(votes: VoteColumns, fit: StrengthFit, errors: ClusteredErrors
 
 
 def _count_reviewers(counts: PairedOutcomes) -> Codes | None:
-    """(players,) how many reviewers compared each; None: voters unknown."""
+    """Return the (players,) number of reviewers who compared each player, or None if voters are unknown."""
     if counts.cluster is None:
         return None
     of_votes = np.stack([np.concatenate([counts.left, counts.right]), np.tile(counts.cluster, 2)])

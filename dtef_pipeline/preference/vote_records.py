@@ -1,6 +1,6 @@
-"""The records that a store of votes is made of, as they stand in JSON lines: which fields there are, and what each may hold.
+"""The records of a store of votes as JSON lines: their fields and allowed values.
 
-Everything that was made by hash is checked by it, so that no line can stand for something else than it says.
+Ids that are hashes are checked, so that no line can have the id of other content.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Record = dict[str, Any]
 
 
 class RunManifest(NamedTuple):
-    """What is known of the run whose responses were paired."""
+    """The run whose responses were paired."""
 
     family: str
     snapshot: str
@@ -81,7 +81,7 @@ def _require_judge_id(value: Any) -> Any:
 
 
 def _read_time(value: Any) -> datetime:
-    """A time in UTC, of a text that is one and names its zone."""
+    """Return the time in UTC. Raises ValueError for text without a valid time and zone."""
     try:
         time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
         if time.tzinfo and time.astimezone(UTC) >= _FIRST_TIME:
@@ -190,12 +190,12 @@ _FIRST_BLINDING = ("blinding", 1)
 
 
 def get_key_field(kind: str) -> str:
-    """The field that records of a kind are known by."""
+    """Return the key field of a kind of records."""
     return RECORD_FIELDS[kind][0]
 
 
 def record_line(kind: str, record: Record) -> str:
-    """A record as canonical JSON in one line: keys sorted, no spaces, times in UTC to the microsecond."""
+    """Return a record as canonical JSON in one line: keys sorted, no spaces, times in UTC to the microsecond."""
     values = {
         name: value.isoformat(timespec="microseconds") if isinstance(value, datetime) else value
         for name, value in record.items()
@@ -205,7 +205,7 @@ def record_line(kind: str, record: Record) -> str:
 
 
 def parse_line(line: bytes | str) -> object:
-    """The JSON of a line. Raises BallotError where an object has a key twice, of which no reading would be right; ValueError for no JSON."""
+    """Return the JSON of a line. Raises BallotError if an object has a key twice, which is ambiguous, and ValueError for invalid JSON."""
     return json.loads(line, object_pairs_hook=_refuse_duplicate_keys)
 
 
@@ -219,9 +219,9 @@ def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_record(values: object) -> tuple[str, Record]:
-    """The kind and the record of a parsed line; of a ballot, the fields of the ballot.
+    """Return the kind and the record of a parsed line; for a ballot its fields.
 
-    Raises BallotError: what arrived, what is allowed.
+    Raises BallotError with the found and allowed values.
     """
     if not isinstance(values, dict):
         raise BallotError(f"got {format_value(values)}; allowed: one JSON object a line")
@@ -260,7 +260,7 @@ def build_response_record(response: PairedResponse, manifest_id: str | None) -> 
 
 
 def build_response(record: Record) -> PairedResponse:
-    """The response of a record, under the id that its fields have."""
+    """Return the response of a record, with the id computed from its fields."""
     return make_paired_response(
         record["family"],
         record["item_id"],
@@ -279,7 +279,7 @@ def run_record(run: AskingRun) -> Record:
 
 
 def request_record(response_id: str, request_key: str, run_id: str) -> Record:
-    """By which run a request behind a response was made."""
+    """Return the record of which run made a response's request."""
     return {
         "request_id": _request_id(response_id, request_key),
         "response_id": response_id,
@@ -318,7 +318,7 @@ def vote_of(record: Record) -> Vote:
 
 
 def void_id(vote_id: str) -> str:
-    """A vote is voided once."""
+    """Return the id of a vote's void, of which there is at most one."""
     return digest("void", vote_id)
 
 

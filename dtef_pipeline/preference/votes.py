@@ -1,4 +1,4 @@
-"""What a vote is about and what it says: responses of players, pairs of them, and which one a reviewer prefers."""
+"""Votes and their subjects: responses of players, pairs of them, and which one a reviewer prefers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST_JUSTIFICATION = 2_000
 
 @dataclass(frozen=True, slots=True)
 class PairedResponse:
-    """One response that may stand in pairs: what a player wrote to an item. What reviewers see of it is `prompt` and the scrubbed `text`."""
+    """A player's response to an item, for use in pairs. Reviewers see `prompt` and the scrubbed `text`."""
 
     response_id: str
     """Hash of family, item, player, draw, snapshot and text."""
@@ -45,7 +45,7 @@ class PairedResponse:
 
 @dataclass(frozen=True, slots=True)
 class VotePair:
-    """Two responses to one item. Which of them is shown as A follows from the pair's id and the project's salt."""
+    """Two responses to one item. The pair's id and the project's salt decide which is shown as A."""
 
     pair_id: str
     """What reviewers see of it. In a store it is keyed by the project's salt: who knows the responses cannot tell whose it is."""
@@ -59,7 +59,7 @@ class VotePair:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """What one reviewer says of one pair."""
+    """One reviewer's vote on one pair."""
 
     pair_id: str
     reviewer_id: str
@@ -76,13 +76,13 @@ class Vote:
 
     @property
     def preferred(self) -> Preferred:
-        """Which response of the pair is better."""
+        """The side with the better response."""
         return find_preferred_side(self.choice, self.shown_as_a)
 
 
 @dataclass(frozen=True, slots=True)
 class PlayersVote:
-    """A vote as fits take it: of players, with nothing of what was shown as A."""
+    """A vote for fits, by players instead of A and B."""
 
     family: str
     item_id: str
@@ -105,7 +105,7 @@ class PlayersVote:
 
 
 def find_preferred_side(choice: Choice, shown_as_a: Side) -> Preferred:
-    """The side of a pair whose response a vote prefers."""
+    """Return the side of a pair whose response a vote prefers."""
     if choice == "tie":
         return "tie"
     if choice == "A":
@@ -125,7 +125,7 @@ def make_paired_response(
     names: tuple[str, ...] = (),
     request_keys: tuple[str, ...] = (),
 ) -> PairedResponse:
-    """A response under its id. What no database takes in a text (NUL, halves of characters) is U+FFFD in it."""
+    """Return a response with its id. NUL and lone surrogates, which databases reject, become U+FFFD."""
     family, item_id, player, snapshot, text = (replace_surrogates(part) for part in (family, item_id, player, snapshot, text))
     return PairedResponse(
         response_id=digest("paired response", family, item_id, player, draw, snapshot, text),
@@ -142,13 +142,13 @@ def make_paired_response(
 
 
 def vote_pair(left: PairedResponse, right: PairedResponse) -> VotePair:
-    """The pair of two responses, the same in whichever order they are given, so that no pair is made twice."""
+    """Return the pair of two responses, independent of their order, so that no pair is made twice."""
     sides = sorted((left.response_id, right.response_id))
     return VotePair(digest("vote pair", *sides), left.family, left.item_id, left.draw, *sides)
 
 
 def make_keyed_pair(pair: VotePair, salt: str) -> VotePair:
-    """The pair under the id that a store with this salt gives it: 32 hexadecimal digits of HMAC-SHA-256 of the two ids of responses."""
+    """Return the pair with its id in a store with this salt: 32 hexadecimal digits of HMAC-SHA-256 of the two response ids."""
     sides = f"vote pair\n{pair.left}\n{pair.right}".encode()
     return replace(pair, pair_id=hmac.new(salt.encode(), sides, "sha256").hexdigest()[:32])
 

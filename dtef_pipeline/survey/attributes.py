@@ -1,6 +1,6 @@
-"""The demographic attribute of a value, recognised by the value itself, and the segment keys.
+"""The demographic attribute of a value, recognised by the value itself, and segment keys.
 
-The vocabulary is `vocabulary.toml` in this folder. A value that it lacks belongs to no attribute: there is no default.
+The vocabulary is `vocabulary.toml` in this folder. Values that it lacks have no attribute: there is no default.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ NON_ANSWER_SQL = f"regexp_matches(segment, '{NON_ANSWER_KEY}')"
 
 @dataclass(frozen=True)
 class Attribute:
-    """The known values of one attribute: normalized spelling -> canonical spelling, and patterns for open-ended sets."""
+    """The known values of an attribute: normalized -> canonical spelling, and patterns for open-ended sets."""
 
     name: str
     spellings: Mapping[str, str]
     patterns: tuple[tuple[re.Pattern[str], str], ...]
 
     def canonical(self, value: str) -> str | None:
-        """The canonical spelling of a value, or None when the value is not one of this attribute.
+        """Return the canonical spelling of a value, or None if unknown.
 
-        Examples that a questionnaire adds are left out: `East Midlands (e.g., Derbyshire, Leicestershire)`.
+        Examples added by a questionnaire are ignored: `East Midlands (e.g., Derbyshire, Leicestershire)`.
         """
         spelling = normalize_text(value)
         return self._canonical(spelling) or self._canonical(_EXAMPLES.sub("", spelling))
@@ -68,7 +68,7 @@ class Attribute:
 
 @cache
 def load_vocabulary() -> Mapping[str, Attribute]:
-    """The attributes of `vocabulary.toml` by name."""
+    """Return the attributes of `vocabulary.toml` by name."""
     raw = tomllib.loads(files("dtef_pipeline.survey").joinpath("vocabulary.toml").read_text(encoding="utf-8"))
     return {name: _build_attribute(name, entry) for name, entry in raw.items()}
 
@@ -83,28 +83,28 @@ def _build_attribute(name: str, entry: Mapping[str, object]) -> Attribute:
 
 
 def clean(text: str) -> str:
-    """Text as people read it: HTML entities resolved, composed, tabs and runs of blanks collapsed."""
+    """Return the text with HTML entities resolved, composed characters, and tabs and runs of blanks collapsed."""
     return " ".join(unicodedata.normalize("NFC", html.unescape(text)).split())
 
 
 @cache
 def find_candidates(value: str) -> frozenset[str]:
-    """Names of all attributes that know the value: none for `Martian`, several for `Other`."""
+    """Return the names of all attributes that have the value: none for `Martian`, several for `Other`."""
     return frozenset(name for name, attribute in load_vocabulary().items() if attribute.canonical(clean(value)) is not None)
 
 
 @cache
 def canonical(attribute: str, value: str) -> str:
-    """The value in its canonical spelling (Türkiye -> Turkey); values or attributes without one are only cleaned."""
+    """Return the value in canonical spelling (Türkiye -> Turkey). Unknown values or attributes are only cleaned."""
     entry = load_vocabulary().get(attribute)
     return (entry and entry.canonical(clean(value))) or clean(value)
 
 
 def classify_groups(groups: Mapping[int, Sequence[str]]) -> dict[tuple[int, str], str | None]:
-    """The attribute of each value of each O-group; None if the vocabulary does not determine it.
+    """Return the attribute of each value of each O-group, or None if the vocabulary does not determine it.
 
     Each value is classified by itself. If several attributes have it, it gets the attribute of most of the group's unambiguous values or,
-    without such values, the one attribute that all values of the group share.
+    without such values, the only attribute that all values of the group share.
     """
     result: dict[tuple[int, str], str | None] = {}
     for group, values in groups.items():
@@ -126,13 +126,13 @@ def _find_majority(values: Sequence[str]) -> str | None:
 
 
 def find_attribute(options: Sequence[str]) -> str | None:
-    """The attribute that has all options as values; None if there is none."""
+    """Return the attribute that has all options as values."""
     name = _find_majority(options)
     return name if name is not None and all(name in find_candidates(o) for o in options) else None
 
 
 def find_profile_attribute(options: Sequence[str], round_values: Mapping[str, Iterable[str]]) -> str | None:
-    """The attribute of a question about the respondent; None for a question of opinion.
+    """Return the attribute of a question about the respondent, or None for a question of opinion.
 
     All options must be values of one attribute and include nearly all of its values in the round. The AI-concern question is an opinion.
     """
@@ -145,14 +145,14 @@ def find_profile_attribute(options: Sequence[str], round_values: Mapping[str, It
 
 
 def normalise_attribute_name(text: str) -> str:
-    """The canonical name of an attribute (`Age group` -> `ageGroup`); others keep their own, made fit for a key."""
+    """Return the canonical name of an attribute (`Age group` -> `ageGroup`). Other names are only made valid for a key."""
     plain = re.sub(r"[\W_]+", "", text).casefold()
     names = {name.casefold(): name for name in load_vocabulary()} | {"age": "ageGroup"}
     return names.get(plain) or re.sub(r"\W+", "-", clean(text)).strip("-")
 
 
 def slugify(value: str) -> str:
-    """The value inside a segment key: `United States` -> `united-states`, `65+` -> `65-plus`, `<18` -> `under-18`."""
+    """Return the value for a segment key: `United States` -> `united-states`, `65+` -> `65-plus`, `<18` -> `under-18`."""
     plain = unicodedata.normalize("NFKD", clean(value)).casefold()
     text = _COMBINING_MARKS.sub("", unicodedata.normalize("NFKD", plain))
     if text.startswith(("<", ">")):
@@ -164,12 +164,12 @@ def slugify(value: str) -> str:
 
 
 def make_segment_key(attribute: str, value: str) -> str:
-    """`country:turkey` for country and Türkiye."""
+    """Return `country:turkey` for country and Türkiye."""
     return f"{attribute}:{slugify(canonical(attribute, value))}"
 
 
 def segment(attributes: Mapping[str, str], n: int | None, *, where: str, line: int | None = None) -> Segment:
-    """The segment defined by its attributes; several are joined (`environment:rural+gender:female`)."""
+    """Return the segment with the attributes; several are joined (`environment:rural+gender:female`)."""
     parts = tuple((normalise_attribute_name(a), canonical(normalise_attribute_name(a), v)) for a, v in attributes.items())
     for name, value in parts:
         if not name or not slugify(value):
@@ -180,7 +180,7 @@ def segment(attributes: Mapping[str, str], n: int | None, *, where: str, line: i
 
 
 def is_non_answer(key: str) -> bool:
-    """Whether a segment, by its key, is people who did not answer (`party:refused`, `pid3:not-sure`): nobody can describe such a group."""
+    """Return whether a segment, by its key, is people who did not answer (`party:refused`, `pid3:not-sure`), whom nobody can describe."""
     return re.search(NON_ANSWER_KEY, key) is not None
 
 

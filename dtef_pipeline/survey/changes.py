@@ -21,7 +21,9 @@ _OF_OTHER_SEGMENTS = {"population", "population_n", "others", "others_n", "shuff
 
 @dataclass(frozen=True)
 class Changes:
-    """Names of what is new, gone or different. A pair is `segment question`; pairs of a new or lost segment or question are not listed again."""
+    """Names of new, missing or different parts. A pair is `segment question`; pairs of an added or dropped segment or question are not
+    repeated.
+    """
 
     segments_added: tuple[str, ...] = ()
     segments_dropped: tuple[str, ...] = ()
@@ -38,15 +40,15 @@ class Changes:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many there are of each kind that occurs: `{"segments added": 2}`."""
+        """The number of changes of each kind that occurs: `{"segments added": 2}`."""
         return {name.replace("_", " "): len(names) for name, names in vars(self).items() if names}
 
     def summary(self) -> str:
-        """`3 distributions changed, 1 segment added`, empty without changes."""
+        """Return `3 distributions changed, 1 segment added`, or an empty text without changes."""
         return ", ".join(_count(number, kind) for kind, number in self.counts.items())
 
     def __str__(self) -> str:
-        """`2 segments added (country:peru, country:togo); other columns changed: scale (47 pairs)`, or `no change to any answer`."""
+        """Return `2 segments added (country:peru, country:togo); other columns changed: scale (47 pairs)`, or `no change to any answer`."""
         named = {name.replace("_", " "): names for name, names in vars(self).items() if names}
         columns = named.pop("other columns changed", None)
         parts = [f"{_count(len(names), kind)} ({list_names(names)})" for kind, names in named.items()]
@@ -56,7 +58,7 @@ class Changes:
 
 
 def _count(number: int, kind: str) -> str:
-    """`1 segment added`; the n of `1 n changed` has no plural."""
+    """Return `1 segment added`; `1 n changed` has no plural."""
     noun, _, change = kind.rpartition(" ")
     return f"{number} n {change}" if noun == "n" else f"{format_count(number, noun.removesuffix('s'))} {change}"
 
@@ -90,9 +92,9 @@ def compare_readings(before: pa.Table, after: pa.Table) -> Changes:
 
 
 def select_losses(changes: Changes, quarantine: pa.Table) -> Changes:
-    """The changes that lose something: segments, questions, and pairs other than those that too few answered now.
+    """Return the dropped segments, questions and pairs, without pairs that now have too few respondents.
 
-    `quarantine`: that of the later reading.
+    `quarantine` is that of the later reading.
     """
     thin = {_name((row["segment"], row["question_id"])) for row in quarantine.to_pylist() if row["reason"] == "n-below-minimum"}
     return Changes(
@@ -103,7 +105,7 @@ def select_losses(changes: Changes, quarantine: pa.Table) -> Changes:
 
 
 def _compare_other_columns(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], without: Set[str]) -> tuple[str, ...]:
-    """The columns that differ, with the number of rows (before, after) in which they do."""
+    """Return the columns that differ, with the number of differing (before, after) rows."""
     differing = {name: sum(old[name] != new[name] for old, new in rows) for name in COMPARED_COLUMNS if name not in without}
     return tuple(f"{name} ({format_count(count, 'pair')})" for name, count in differing.items() if count)
 
@@ -134,7 +136,7 @@ _COPIED_SHARE = 0.9
 
 
 def is_copy(first: pa.Table, second: pa.Table) -> bool:
-    """Whether two rounds (COPY_COLUMNS) are one survey: nearly all pairs of the smaller one have the same distribution in the other."""
+    """Return whether two rounds (COPY_COLUMNS) are one survey: nearly all pairs of the smaller one have the same distribution in the other."""
     left, right = (
         {(row["segment"], row["question_text"], *row["options"]): row["observed"] for row in table.to_pylist()}
         for table in (first, second)

@@ -1,4 +1,4 @@
-"""The completeness of a survey: parts that its own files list but that are missing stop it, unless this is allowed."""
+"""The completeness of a survey: parts that are missing although its files list them prevent reading, unless this is allowed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OPTION_MAY_BE_MISSING = (
 
 
 def require_whole_survey(survey: Survey, allowances: Collection[str] = ()) -> Survey:
-    """The survey without the questions that lack options, and with warnings about missing parts that are allowed.
+    """Return the survey without the questions that lack options, and with warnings about allowed missing parts.
 
     `allowances`: codes of `ALLOWANCES`. Raises SurveyError for missing parts that are not allowed.
     """
@@ -66,10 +66,10 @@ def require_whole_survey(survey: Survey, allowances: Collection[str] = ()) -> Su
 
 
 def is_lacking_options(distributions: Iterable[tuple[Percentages, int | None]]) -> bool:
-    """Whether the rows of some options are gone, by the percentages and the respondents of each segment.
+    """Return whether the rows of some options are missing, by the percentages and the respondents of each segment.
 
-    The percentages of segments with most of the respondents sum to less than 100, and none to more. Segments in which nobody chose the missing
-    options still sum to 100. If a respondent could choose several options, some sum to more. Fractions do not show it.
+    Then the percentages of segments with most of the respondents sum to less than 100, and none to more. Segments in which nobody chose the
+    missing options still sum to 100. If a respondent could choose several options, some sum to more. Fractions are ignored.
     """
     pairs = [(shares, 1 if n is None else n) for shares, n in distributions if is_readable(shares) and not is_fractions(shares)]
     tolerance = sum_tolerance(shares for shares, _ in pairs)
@@ -79,7 +79,7 @@ def is_lacking_options(distributions: Iterable[tuple[Percentages, int | None]]) 
 
 
 def report_cut_questions(texts: Iterable[str]) -> Finding:
-    """The finding on questions that lack options."""
+    """Return the finding on questions lacking options."""
     message = (
         f"In segments with most of the respondents the percentages of these questions sum to less than {100 - SUM_TOLERANCE:g} %, "
         "so options are missing"
@@ -92,7 +92,7 @@ def _sum(shares: Percentages) -> float:
 
 
 def _find_cut_questions(survey: Survey) -> set[str]:
-    """Ids of the questions that lack options.
+    """Return the ids of questions that lack options.
 
     If no pair of the survey reaches 100, its cells are not percentages, which the quarantine reports.
     """
@@ -109,7 +109,7 @@ def _is_whole(shares: Percentages) -> bool:
 
 
 def _report_incomplete_questions(survey: Survey, cut: Collection[str]) -> list[Finding]:
-    """Questions that nobody answers, and those of the ids `cut`."""
+    """Return findings on questions that nobody answers, and on those with the ids `cut`."""
     answered_ids = {answer.question_id for answer in survey.answers}
     texts = tuple(q.text for q in survey.questions if q.id not in answered_ids)
     findings = [
@@ -120,9 +120,10 @@ def _report_incomplete_questions(survey: Survey, cut: Collection[str]) -> list[F
 
 
 def _report_short_questions(survey: Survey, cut: Collection[str]) -> list[Finding]:
-    """The questions that may lack an option which few chose: only they fall short of 100, in some segments, and none is above it.
+    """Return a finding on questions that may lack an option with few answers: only they sum to less than 100 in some segments, and none to
+    more.
 
-    If as many questions fall short as do not, or some are above, the numbers were rounded or entered this way.
+    If at least half of the questions fall short, or some are above, the numbers were rounded or entered this way.
     """
     shares: dict[str, list[Percentages]] = defaultdict(list)
     for answer in survey.answers:
@@ -144,7 +145,7 @@ def _report_short_questions(survey: Survey, cut: Collection[str]) -> list[Findin
 
 
 def _check_broken_off(survey: Survey) -> list[Finding]:
-    """Whether the file seems to end within its last segment, or its last question, whichever its rows are ordered by."""
+    """Return a finding if the file seems to end within its last segment or question."""
     if not survey.answers:
         return []
     last = survey.answers[-1]
@@ -166,13 +167,13 @@ def _describe_fewest(counts: Counter[str], last: str, name: str, noun: str) -> s
 
 
 def _describe_unread_columns(survey: Survey) -> str:
-    """The columns that nothing is known of, for a message: they may be what is missing."""
+    """Return the unrecognised columns, which may be the missing ones."""
     items = [item for f in survey.findings if f.code in ("unknown-column", "unheard-column") for item in f.items]
     return f"; columns that were not read: {list_names(items)}" if items else ""
 
 
 def _describe_finding(finding: Finding, unread: str) -> str:
-    """`<message>: 68 questions: A?; B?; C? and 65 more; ...`: what is missing, and what to do."""
+    """Return `<message>: 68 questions: A?; B?; C? and 65 more; ...`, with the missing items and the remedy."""
     noun = finding.code.removeprefix("missing-").removesuffix("s")
     named = list_first_names(finding.items, _NAMED_FIRST, "; ")
     return f"{finding.message}: {format_count(len(finding.items), noun)}: {named}{unread}; {_WHAT_TO_DO[finding.code]}"

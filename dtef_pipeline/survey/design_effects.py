@@ -15,13 +15,13 @@ _WITHOUT_N = "these pairs have no ceiling, skill, worth, corrected error or expe
 
 
 def report_design_effect(design_effect: float) -> tuple[Finding, ...]:
-    """The finding of a round whose effective respondents are n / `design_effect`; none if it is 1."""
+    """Return the finding of a round whose effective respondents are n / `design_effect`, or none if it is 1."""
     message = "A design effect is given; ceilings, corrected errors and intervals use n / design effect respondents."
     return (Finding("info", _CODE, message, (f"{design_effect:g}",)),) if design_effect != 1 else ()
 
 
 def load_design_effects(connection: duckdb.DuckDBPyConnection, rounds: Collection[str] = ()) -> dict[str, float]:
-    """The design effects other than 1, by round, from `survey_findings`; `rounds`: only of these; none: of all."""
+    """Return the design effects other than 1, by round, from `survey_findings`, of these `rounds` (empty: all)."""
     if not has_table(connection, "survey_findings"):
         return {}
     rows = connection.execute("SELECT round, items[1]::DOUBLE FROM survey_findings WHERE code = ?", [_CODE]).fetchall()
@@ -30,7 +30,7 @@ def load_design_effects(connection: duckdb.DuckDBPyConnection, rounds: Collectio
 
 
 def describe_design_effects(effects: Mapping[str, float]) -> str:
-    """One line on the design effects of rounds; empty if there are none."""
+    """Return one line on the design effects of rounds, or a blank."""
     rounds = {effect: [name for name, of_round in effects.items() if of_round == effect] for effect in effects.values()}
     effect_text = "; ".join(f"{effect:g} for {', '.join(names)}" for effect, names in rounds.items())
     return (
@@ -41,7 +41,7 @@ def describe_design_effects(effects: Mapping[str, float]) -> str:
 
 
 def describe_n(connection: duckdb.DuckDBPyConnection, rounds: Collection[str] = ()) -> list[str]:
-    """Lines on the n of the `rounds` (none: of all): given design effects, and rounds with an unknown n; empty if there are none."""
+    """Return lines on the n of the `rounds` (empty: all): given design effects, and rounds with an unknown n; empty if there are none."""
     lines = [describe_design_effects(load_design_effects(connection, rounds))]
     if has_table(connection, "survey_findings"):
         rows = connection.execute("SELECT round, items[1] FROM survey_findings WHERE code = 'n-unknown'").fetchall()

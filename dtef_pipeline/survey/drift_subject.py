@@ -25,13 +25,13 @@ _RULED_SEGMENTS = """
 
 
 def describe_way_of_asking(row: Mapping[str, Any]) -> str:
-    """`context 0`; with the condition if it is not the default one."""
+    """Return `context 0`, with the condition unless it is the default."""
     unusual = "" if row["condition"] == _USUAL_CONDITION else f", condition {row['condition']}"
     return f"context {row['context_level']}{unusual}"
 
 
 def load_segment_rulings(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[str, Any]]:
-    """The results of the stage `drift_checks` for each segment."""
+    """Yield the `drift_checks` results of each segment."""
     if has_table(connection, "drift_checks"):
         yield from connection.sql(_RULED_SEGMENTS).to_arrow_table().to_pylist()
 

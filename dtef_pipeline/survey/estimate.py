@@ -17,7 +17,7 @@ _PROMPT_KEY = ["condition", "prompt_id"]
 
 
 def usual_reply_tokens(prompts: pa.Table) -> dict[tuple[str, str], float]:
-    """By condition and prompt id, tokens of a usual response, without tokens of reasoning. `prompts`: blueprints of one segment."""
+    """Return the tokens of a usual response, without reasoning, by condition and prompt id. `prompts`: blueprints of one segment."""
     frame = prompts.select([*_PROMPT_KEY, "context_level", "recipe"]).to_pandas()
     frame["options"] = pc.list_value_length(prompts["options"]).to_numpy()
     by_prompt = frame.groupby(_PROMPT_KEY)
@@ -33,7 +33,7 @@ def usual_reply_tokens(prompts: pa.Table) -> dict[tuple[str, str], float]:
 def _estimate_answer_tokens(
     options: BlueprintOptions, choices: pd.Series[float], questions: pd.Series[float]
 ) -> pd.Series[float]:
-    """Tokens of a response about so many questions with so many options together."""
+    """Return the tokens of a response to `questions` questions with `choices` options."""
     answer = _A_PERCENTAGE * choices + _AN_ARRAY * questions
     if options.task == "synthetic-individuals":
         answer = questions * 0 + _A_LETTER * options.individuals + _AN_ARRAY

@@ -7,7 +7,7 @@
       - {name: reasoned, reasoning: cot, settings: {temperature: 0.7}}
     models: [gpt-4.1-mini]
 
-The first condition is the one that the others are compared with.
+The others are compared with the first condition.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Levels = Annotated[list[str], BeforeValidator(ContextLevel.convert_numbers), Fi
 
 
 class Condition(Part):
-    """One condition, given either as `condition` or by the fields of `BlueprintOptions`."""
+    """A condition, given either as `condition` or by the fields of `BlueprintOptions`."""
 
     name: _Name
     condition: str | None = None
@@ -106,10 +106,10 @@ class ConditionModel:
 
 
 def resolve_asked_models(experiment: Experiment, models: Models, selectors: Sequence[str]) -> tuple[ConditionModel, ...]:
-    """Every model in every condition: model by model, conditions in the order of the file.
+    """Return every model in every condition: model by model, conditions in the order of the file.
 
-    Raises ConfigError if a model is unknown or cannot have a condition's settings, or if a language model (not a baseline) would get the same
-    requests in two conditions.
+    Raises ConfigError if a model is unknown or cannot have a condition's settings, or if a language model (not a baseline) would get the
+    same requests in two conditions.
     """
     condition_models = tuple(_iterate_asked(experiment, models, selectors))
     first: dict[tuple[str, str, str, tuple[str, ...]], str] = {}
@@ -127,7 +127,7 @@ def resolve_asked_models(experiment: Experiment, models: Models, selectors: Sequ
 
 
 def list_each_asked_once(experiment: Experiment, names: Iterable[tuple[Models, str]]) -> list[tuple[ConditionModel, ...]]:
-    """Every model in every condition, each once and under the first of its names. `names`: each with the models that it is one of.
+    """Return every model in every condition, once and under the first of its names. `names`: each with the models to which it belongs.
 
     Models that are no longer known, or cannot have the settings of the conditions, are left out.
     """
@@ -140,7 +140,7 @@ def list_each_asked_once(experiment: Experiment, names: Iterable[tuple[Models, s
 
 
 def _format_effect(options: BlueprintOptions) -> str:
-    """The condition, less what changes no prompt that shows no context."""
+    """Return the condition without the options that have no effect if no context is shown."""
     if set(options.context_levels) != {"0"}:
         return options.condition
     usual = BlueprintOptions()
@@ -173,7 +173,7 @@ def load_experiment(path: Path) -> Experiment:
 
 
 def _check(experiment: Experiment, document: Document) -> None:
-    """Check what the fields cannot: spellings, settings, and that the conditions differ in a way that a run supports."""
+    """Check what fields cannot: spellings, settings, and that the conditions differ in a way that a run supports."""
     names: dict[tuple[str, str, tuple[str, ...]], str] = {}
     for number, condition in enumerate(experiment.conditions):
         place = ("conditions", number)

@@ -10,7 +10,7 @@ from dtef_pipeline.keys import Space
 
 
 def make_question_key(text: str, options: Sequence[str]) -> tuple[str, ...]:
-    """Two questions of equal key are the same question: same text and options, up to `normalize_text` and the mark at the end of the text.
+    """Return a key that is equal for the same question: same text and options, up to `normalize_text` and the final mark.
 
     (GD5 asks one before and after its deliberation, once with a question mark and once with a colon.)
     """
@@ -19,7 +19,7 @@ def make_question_key(text: str, options: Sequence[str]) -> tuple[str, ...]:
 
 
 def make_round_order(round_id: str) -> tuple[str, int, str]:
-    """Sort key of rounds: GD2 before GD10, GD6 before GD6UK; rounds of one series share the first element."""
+    """Return the sort key of a round: GD2 before GD10, GD6 before GD6UK. Rounds of one series share the first element."""
     match = re.fullmatch(r"(.*?)(\d+)(\D*)", round_id)
     return (match[1], int(match[2]), match[3]) if match else (round_id, 0, "")
 

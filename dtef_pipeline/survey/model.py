@@ -1,6 +1,6 @@
 """A survey round after reading: questions, segments, and the answers of each segment, in percent.
 
-Adapters make a `Survey`; `observe` turns it into the tables of the pipeline. This module does not check the numbers.
+Adapters return a `Survey`; `observe` turns it into the tables of the pipeline. This module does not check the numbers.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ Level = Literal["error", "warning", "info"]
 class Question:
     """A question with its options in questionnaire order; `scale`, `battery`, `roles` and `positions` only if the survey states them.
 
-    `roles` and `positions` on the scale are one per option, None if the survey states none; empty: it states none at all.
-
-    `block`: the questionnaire's introduction of the list that the question is an item of; None: it is in no list, or the source does not say.
+    `roles` and `positions` on the scale have one value per option, None if not stated; they are empty if none is stated. `block` is the
+    questionnaire's introduction of the question's list, or None without a known list.
     """
 
     id: str
@@ -34,7 +33,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Segment:
-    """A demographic group; `n` is its stated size, None where the survey states none, `n_effective` its stated effective size.
+    """A demographic group. `n` and `n_effective` are its stated size and effective size, or None.
 
     `parts` are the (attribute, value) pairs that define it: one, or several for a group such as rural women.
     """
@@ -48,18 +47,18 @@ class Segment:
 
 
 class Unreadable(str):
-    """A cell that is not a percentage, as in the file: its pair goes into quarantine, the rest of the survey is used."""
+    """A cell that is not a percentage, as in the file. Its pair goes into quarantine; the rest of the survey is used."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of one segment to one question: percentages in option order, None for a blank cell, `Unreadable` for a cell that is not
-    a number.
+    """The answer of a segment to a question: percentages in option order, None for a blank cell, `Unreadable` for a cell that is not a
+    number.
 
-    `n` is the number of respondents to this question; None: the survey does not state it. `n_effective`: the size of a simple random sample
-    with the same precision (Kish 1965), if the survey states it.
+    `n` is the number of respondents to this question, or None if not stated. `n_effective` is the stated size of a simple random sample
+    with the same precision (Kish 1965), or None.
     """
 
     segment: str
@@ -73,7 +72,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Finding:
-    """A message about the reading of a survey, and the columns, questions or segments concerned."""
+    """A message about the reading of a survey, and the affected columns, questions or segments."""
 
     level: Level
     code: str
@@ -83,7 +82,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Survey:
-    """One round, as read by an adapter. `requires_n`: its layout states n, so a pair without n goes into quarantine."""
+    """One round, as read by an adapter. If its layout states n (`requires_n`), a pair without n goes into quarantine."""
 
     round: str
     name: str

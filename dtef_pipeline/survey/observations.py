@@ -1,4 +1,4 @@
-"""Turns a survey into the tables of the pipeline: observed distributions with their references, quarantine and findings."""
+"""Conversion of a survey into the tables of the pipeline: observed distributions with their references, quarantine and findings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ObservedRound:
 
 @dataclass(frozen=True)
 class _Usable:
-    """An answer that passed: its places in the survey's segments and questions, and its number of respondents, where it is known."""
+    """A valid answer: its places in the survey's segments and questions, and its number of respondents, if known."""
 
     segment: int
     question: int
@@ -64,7 +64,7 @@ class _Usable:
 
 @dataclass(frozen=True)
 class _References:
-    """What is known of one question: for each answering segment the observed and the reference distributions."""
+    """The observed and reference distributions of one question, for each answering segment."""
 
     observed: Floats
     population: Floats | None
@@ -79,11 +79,10 @@ class _References:
 def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED, design_effect: float = 1.0) -> ObservedRound:
     """Check every pair, and give each usable one its reference distributions.
 
-    `population` is the n-weighted mean over all usable segments that answered the question, and None for a single segment, whose own answer
-    it would be; `others` is the same over the other usable segments of the segment's attribute. Both are unweighted if the n of a segment is
-    unknown. `shuffled` is the answer of a random other segment, drawn with `seed`. If the survey states no n_effective, it is
-    n / `design_effect` (Kish 1965; 1 or more); null for a design effect of 1.
-    Rows follow the survey's order of segments, then questions.
+    `population` is the n-weighted mean over all usable segments that answered the question, or None for a single segment, whose answer it
+    would be; `others` is the same over the other usable segments of the segment's attribute. Both are unweighted if the n of a segment is
+    unknown. `shuffled` is the answer of a random other segment, drawn with `seed`. If the survey states no n_effective, it is n /
+    `design_effect` (Kish 1965; 1 or more); null for a design effect of 1. Rows are in the survey's order of segments, then questions.
     """
     usable, quarantine = _split_usable(survey, min_n, design_effect)
     references, places = _compute_all_references(survey, usable, seed)
@@ -97,7 +96,7 @@ def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED, des
 
 
 def _split_usable(survey: Survey, min_n: int, design_effect: float) -> tuple[list[_Usable], list[dict[str, Any]]]:
-    """The usable pairs and the quarantine rows, both in survey order."""
+    """Return the usable pairs and the quarantine rows, both in survey order."""
     places = {q.id: i for i, q in enumerate(survey.questions)}
     by_segment: dict[str, list[Answer]] = defaultdict(list)
     shares: dict[str, list[Percentages]] = defaultdict(list)
@@ -131,7 +130,9 @@ def _split_usable(survey: Survey, min_n: int, design_effect: float) -> tuple[lis
 
 
 def _find_effective_n(segment: Segment, answer: Answer, n: int | None, design_effect: float) -> float | None:
-    """Effective respondents to the question: as stated, else by the design effect of the segment, else by that of the round, unless 1."""
+    """Return the effective respondents to the question: as stated, else by the design effect of the segment, else by that of the round,
+    unless 1.
+    """
     if answer.n_effective is not None:
         return answer.n_effective
     if segment.n_effective is not None:
@@ -140,10 +141,10 @@ def _find_effective_n(segment: Segment, answer: Answer, n: int | None, design_ef
 
 
 def _find_segment_size(segment: Segment, answers: Sequence[Answer]) -> int | None:
-    """Respondents of a segment: what it states, or more where one of its questions has more.
+    """Return the stated respondents of a segment, or more if one of its questions has more.
 
-    None: it states nothing, and neither does a question that it answered. The n of one question says nothing of another, which may have
-    been asked of a part of the segment.
+    None if neither the segment nor, for some answered question, the answer states n. The n of one question does not apply to another, which
+    may have been asked of a part of the segment.
     """
     if segment.n is None and any(a.n is None and any(p is not None for p in a.percentages) for a in answers):
         return None
@@ -169,7 +170,7 @@ def _make_quarantine_row(
 def _compute_all_references(
     survey: Survey, usable: Sequence[_Usable], seed: int
 ) -> tuple[list[_References], list[tuple[int, int]]]:
-    """References of each question, and the index of each usable pair in them: (question, row)."""
+    """Return the references of each question, and the index of each usable pair in them: (question, row)."""
     by_question: list[list[_Usable]] = [[] for _ in survey.questions]
     places = []
     for pair in usable:
@@ -208,14 +209,14 @@ def _compute_references(
 
 
 def _normalise_rows(weights: Floats) -> Floats:
-    """Rows that sum to 1; rows of zeros stay."""
+    """Return rows that sum to 1; rows of zeros are unchanged."""
     total = weights.sum(axis=-1, keepdims=True)
     normalised: Floats = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     return normalised
 
 
 def _draw_other_rows(count: int, rng: np.random.Generator) -> Ints:
-    """For each row another one, all equally likely; the row itself where it is the only one."""
+    """Return for each row another row, all equally likely, or the row itself if it is the only one."""
     if count < 2:
         return np.zeros(count, dtype=np.int64)
     draws = rng.integers(count - 1, size=count)
@@ -223,10 +224,10 @@ def _draw_other_rows(count: int, rng: np.random.Generator) -> Ints:
 
 
 def _is_circular(question: Question, answering: Sequence[Segment], observed: Floats) -> npt.NDArray[np.bool_]:
-    """True for the segments whose own attribute the question defines.
+    """Return (segments,) whether the question defines the segment's attribute.
 
-    Its options name the value of every answering segment of the attribute, and these give their own values at least
-    `CIRCULAR_SHARE` on average. A single segment proves that only for a known attribute: a yes/no question must not be caught.
+    Its options name the value of every answering segment of the attribute, and these give their own values at least `CIRCULAR_SHARE` on
+    average. A single segment proves that only for a known attribute: a yes/no question must not match.
     """
     circular = np.zeros(len(answering), dtype=bool)
     parts: dict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -244,7 +245,7 @@ def _is_circular(question: Question, answering: Sequence[Segment], observed: Flo
 
 
 def _strip_full_stop(text: str) -> str:
-    """Text by which an option is recognised as a segment's value: a full stop behind it does not matter."""
+    """Return the text by which an option is recognised as a segment's value, without punctuation at its end."""
     return normalize_text(text).rstrip(".,;: ")
 
 
@@ -281,7 +282,6 @@ def _build_responses(
 
 
 def _build_draw_frame(columns: Mapping[str, Any]) -> pd.DataFrame:
-    """What `segment_order` goes by."""
     names = ("battery", "question_id", "attribute", "segment")
     put_off = np.array(columns["circular"], dtype=bool) | np.array(columns["non_answer"], dtype=bool)
     return pd.DataFrame({name: pd.Series(columns[name], dtype=str) for name in names}).assign(put_off=put_off)
@@ -299,7 +299,7 @@ def _build_segment_columns(survey: Survey, rows: Sequence[int]) -> dict[str, Any
 
 
 def _list_sizes(survey: Survey, usable: Sequence[_Usable]) -> list[int | None]:
-    """The segment's size beside each pair: as stated, but never below the n of one of its questions; None where nothing is known of it."""
+    """Return the segment's size for each pair: as stated, but never below the n of one of its questions; None if unknown."""
     sizes = [s.n or 0 for s in survey.segments]
     for p in usable:
         sizes[p.segment] = max(sizes[p.segment], p.n or 0)
@@ -307,7 +307,7 @@ def _list_sizes(survey: Survey, usable: Sequence[_Usable]) -> list[int | None]:
 
 
 def _build_question_columns(survey: Survey, references: Sequence[_References], rows: Sequence[int]) -> dict[str, Any]:
-    """What is the same for all segments, made once per question and spread over the rows."""
+    """Return the columns that are the same for all segments, computed once per question and repeated over the rows."""
     questions, named, duplicates = survey.questions, assign_batteries(survey.questions), _find_duplicates(survey.questions)
     scales = [detect_scale(q.options, q.scale, roles=q.roles, positions=q.positions) for q in questions]
     per_question: dict[str, list[Any]] = {
@@ -328,7 +328,7 @@ def _build_question_columns(survey: Survey, references: Sequence[_References], r
 
 
 def _find_duplicates(questions: Sequence[Question]) -> list[str | None]:
-    """For each question the id of the first one of the round with the same text and options."""
+    """Return for each question the id of the round's first one with the same text and options, or None."""
     first: dict[tuple[str, ...], str] = {}
     originals: list[str | None] = []
     for q in questions:
@@ -339,7 +339,6 @@ def _find_duplicates(questions: Sequence[Question]) -> list[str | None]:
 
 
 def _check_own_observations(survey: Survey, responses: pa.Table) -> Iterator[Finding]:
-    """What only the numbers show."""
     texts: Mapping[str, str] = {q.id: q.text for q in survey.questions}
     circular = sorted(set(responses.filter(responses["circular"])["question_id"].to_pylist()))
     duplicates = sorted(q.id for q, d in zip(survey.questions, _find_duplicates(survey.questions), strict=True) if d)

@@ -1,9 +1,11 @@
-"""The panel: the survey prompts that every night repeats. Its keys are at the top of the panel file, next to the sections of other families:
+"""The panel: the survey prompts that every night repeats.
 
-models: [gpt-4.1-mini, "claude-haiku-4.5@max_tokens=512"]
-rounds: [GD4]
-context_levels: [0, all]
-max_cost_usd: 5
+Its keys are at the top of the panel file, next to the sections of other families:
+
+    models: [gpt-4.1-mini, "claude-haiku-4.5@max_tokens=512"]
+    rounds: [GD4]
+    context_levels: [0, all]
+    max_cost_usd: 5
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from dtef_pipeline.survey.settings import SurveySettings, resolve_panel, resolve
 
 
 def load_panel(path: Path) -> SurveySettings:
-    """Read the survey's keys of a panel file. Raises ConfigError with file, line, field, what arrived and what is allowed."""
+    """Read the survey's keys of a panel file. Raises ConfigError with file, line, field, value and allowed values."""
     return load_panel_settings(path, "", SurveySettings) or SurveySettings()
 
 
 def check_named(path: Path, models: Models, keys: Sequence[str]) -> SurveySettings:
-    """Read a panel file, and check all names in it. `keys`: the existing partitions; none: rounds and segments are not checked.
+    """Read a panel file and check all names in it. `keys`: the existing partitions; if empty, rounds and segments are not checked.
 
     Raises ConfigError as `load_panel`, for an unknown model, round or segment, and for a budget of a model that is not in the panel.
     """
@@ -48,7 +50,7 @@ def check_named(path: Path, models: Models, keys: Sequence[str]) -> SurveySettin
 
 @contextmanager
 def _locate_errors(document: Document, place: Place) -> Iterator[None]:
-    """An error inside is one of this place of the document."""
+    """Attribute errors inside the context to this place of the document."""
     try:
         yield
     except ConfigError as error:

@@ -27,7 +27,7 @@ from dtef_pipeline.survey.tables import PREDICTIONS, READING
 
 
 def list_options_in_prompt_order(options: Sequence[str], reading: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The options in the order of the prompt; none where the response is not one distribution over them."""
+    """Return the options in the order of the prompt; none if the response is not one distribution over them."""
     if not is_one_distribution(reading):
         return ()
     order = reading["order"] if reading else None
@@ -45,7 +45,7 @@ CALLS = CallTable(
 
 
 def has_duplicates(survey: pa.Table) -> bool:
-    """Whether the segment's `survey_responses` hold a question twice. Without one, no two of its prompts read the same."""
+    """Return whether the segment's `survey_responses` contain a question twice. Otherwise no two of its prompts have the same text."""
     return bool(survey["duplicate_of"].null_count < len(survey))
 
 
@@ -57,7 +57,7 @@ def select_prompts(
     context_levels: Sequence[str] = (),
     sample: Sample = EVERYTHING,
 ) -> pa.Table:
-    """The blueprints of these conditions and context levels (none given: all), and of the `sample` that is drawn from the round.
+    """Return the blueprints of these conditions and context levels (empty: all), and of the `sample` drawn from the round.
 
     `survey`: the segment's `survey_responses`. Raises ConfigError, with the existing ones, for a condition or level without blueprints.
     """
@@ -82,10 +82,10 @@ def build_baseline_rows(
     previous: Previous,
     answers: RoundAnswers | None = None,
 ) -> pa.Table:
-    """Rows of a baseline; without a prediction the row is `missing`, with the reason.
+    """Return the rows of a baseline. A row without a prediction is `missing`, with the reason.
 
-    `previous` and `answers` (none: no other segment) are for the baselines that need them. Whatever the form of the prompt, a baseline predicts
-    one distribution over the options in the survey's order.
+    Some baselines need `previous` or `answers` (None: no other segment). In any form of prompt, a baseline predicts one distribution over
+    the options in the survey's order.
     """
     rows = CALLS.keys(prompts, model, draws, snapshot)
     if model.model in NEIGHBOUR_BASELINES:

@@ -31,14 +31,14 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Fault:
-    """A reason of `REASONS`, with the value found and the allowed ones."""
+    """A reason of `REASONS`, with the actual and allowed values."""
 
     reason: str
     detail: str
 
 
 def check_whole_segment(n: int | None, has_data: bool, min_n: int) -> Fault | None:
-    """What is wrong with a whole segment of known or unknown size."""
+    """Return the fault of a whole segment of known or unknown size, or None."""
     if n is not None and n < min_n:
         return Fault("segment-too-small", f"{format_count(n, 'respondent')}; at least {min_n} are needed")
     if not has_data:
@@ -47,7 +47,7 @@ def check_whole_segment(n: int | None, has_data: bool, min_n: int) -> Fault | No
 
 
 def make_no_respondents_fault(min_n: int) -> Fault:
-    """The fault of a pair without n in a survey that must state n."""
+    """Return the fault of a pair without n in a survey that must state n."""
     return Fault("n-unknown", f"the number of respondents is unknown, also for the segment; at least {min_n} are needed")
 
 
@@ -58,7 +58,7 @@ def pair_fault(
     min_n: int,
     tolerance: float = SUM_TOLERANCE,
 ) -> Fault | None:
-    """The first fault of one distribution, the number of respondents before the percentages; None: it has no fault.
+    """Return the first fault of a distribution, checking the number of respondents before the percentages, or None.
 
     An unknown n (None) is not a fault. `tolerance`: how far from 100 the percentages may sum, from `sum_tolerance`.
     """

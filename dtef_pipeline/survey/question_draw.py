@@ -28,17 +28,18 @@ DRAW_ORDERS = ("draw_order", "segment_order")
 def draw_order(
     round_id: str, batteries: Sequence[str], duplicate_of: Sequence[str | None], circular: Sequence[npt.NDArray[np.bool_]]
 ) -> list[int]:
-    """The place of each question of a round in the draw, from 0: the first N places are in as many batteries as N questions can cover.
+    """Return the place of each question of a round in the draw, from 0: the first N places are in as many batteries as N questions can
+    cover.
 
     The first question of every battery comes first, in an order of batteries by the hash of their name and the round's; then the second of
-    every battery, and so on. After them come those that no board needs: duplicates, and questions that define the attribute of all segments
+    every battery, and so on. Then come questions that no board needs: duplicates, and questions that define the attribute of all segments
     that answered; last those that no segment answered.
 
     Args:
         round_id: the round's name.
         batteries: the battery of each question, in questionnaire order.
-        duplicate_of: the id of the question that each one repeats; None: it repeats none.
-        circular: of each question, for every segment that answered it, whether it defines the segment's attribute.
+        duplicate_of: for each question, the id of the question that it repeats, or None.
+        circular: for each question, whether it defines the attribute of each segment that answered it.
     """
     put_off = [
         2 if not len(flags) else int(original is not None or bool(flags.all()))
@@ -61,17 +62,18 @@ _QUESTION_STEP, _SEGMENT_STEP = (math.sqrt(5) - 1) / 2, math.sqrt(3) - 1
 
 
 def draw_segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt.NDArray[np.int32]:
-    """(pairs,) the place of the segment in the draw of its question, from 0: `--sample-segments S` takes the first S places.
+    """Return (pairs,) the place of the segment in the draw of its question, from 0: `--sample-segments S` takes the first S places.
 
-    A systematic sample (Madow & Madow 1944). The segments of a question are arranged on a circle, those of one attribute next to each other. The
-    hash of the round's name and the seed gives the start of the first question; the other questions, battery by battery, and the segments of a
-    question follow in steps that are spread evenly over the circle. So a sample has attributes in proportion to their numbers of segments, in
-    the whole round and in each battery, and all segments of a question are equally likely. Pairs that no board needs come last.
+    A systematic sample (Madow & Madow 1944). The segments of a question are arranged on a circle, those of one attribute next to each
+    other. The hash of the round's name and the seed gives the start of the first question; the other questions, battery by battery, and the
+    segments of a question follow in steps that are spread evenly over the circle. So a sample has attributes in proportion to their numbers
+    of segments, in the whole round and in each battery, and all segments of a question are equally likely. Pairs that no board needs come
+    last.
 
     Args:
         round_id: the round's name.
-        pairs: one row per pair in any order: `battery`, `question_id`, `attribute`, `segment`, `put_off` (it comes last).
-        seed: another one is another draw.
+        pairs: one row per pair in any order: `battery`, `question_id`, `attribute`, `segment`, `put_off` (whether it comes last).
+        seed: the seed of the draw.
     """
     batteries, questions = (_draw_places(pairs[name], "draw", round_id) for name in ("battery", "question_id"))
     named = pairs[["battery", "question_id"]].drop_duplicates().itertuples(index=False, name=None)
@@ -92,12 +94,11 @@ def draw_segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt
 
 
 def _draw_places(names: pd.Series[str], *keys: object) -> dict[str, int]:
-    """Places of the distinct names in the order of their hashes."""
     return {name: place for place, name in enumerate(sorted(names.unique(), key=lambda name: digest(*keys, name)))}
 
 
 def _step_around(count: int, first: float) -> npt.NDArray[np.int64]:
-    """(count,) places of a circle in steps that visit each of them once; `first`: where on it they begin, from 0 to 1."""
+    """Return (count,) places of a circle in steps that visit each of them once, starting at `first`, from 0 to 1."""
     step = min(
         (step for step in range(1, count + 1) if math.gcd(step, count) == 1),
         key=lambda step: abs(step - count * _SEGMENT_STEP),
@@ -114,18 +115,18 @@ class Sample(NamedTuple):
 
     @property
     def sql(self) -> str | None:
-        """The condition on rows of `survey_responses`; None: all count."""
+        """The condition on rows of `survey_responses`, or None if all count."""
         limits = zip(DRAW_ORDERS, self, strict=True)
         return " AND ".join(f"{name} < {int(number)}" for name, number in limits if number is not None) or None
 
     @property
     def pairs_sql(self) -> str | None:
-        """As `sql`, on rows of a table of pairs beside `survey_responses`."""
+        """The same condition on rows of another table with pairs of `survey_responses`."""
         pair = "round, segment, question_id"
         return f"({pair}) IN (SELECT {pair} FROM survey_responses WHERE {self.sql})" if self.sql else None
 
     def select_questions(self, survey: pa.Table) -> pa.Array:
-        """Ids of the questions of a segment that are in the sample, given `question_id` and DRAW_ORDERS of its `survey_responses`."""
+        """Return the ids of a segment's questions in the sample, given `question_id` and DRAW_ORDERS of its `survey_responses`."""
         for name, number in zip(DRAW_ORDERS, self, strict=True):
             survey = survey if number is None else survey.filter(pc.less(survey[name], number))
         ids: pa.Array = survey["question_id"].combine_chunks()
@@ -136,12 +137,13 @@ EVERYTHING = Sample()
 
 
 def describe_draw(questions: pd.DataFrame, number: int | None) -> str:
-    """The numbers of questions and batteries in the sample, and whether they suffice for intervals, tests and tiers; else the N that does.
+    """Return the numbers of questions and batteries in the sample, and whether they suffice for intervals, tests and tiers, else the N that
+    does.
 
     Args:
-        questions: one row per question of the rounds: `draw_order` (infinite: a sample asks no segment), `is_target`, and the linked battery
-            `cluster`.
-        number: the number of questions of each round; None: all.
+        questions: one row per question of the rounds: `draw_order` (infinite: asked of no sampled segment), `is_target`, and the linked
+    battery `cluster`.
+        number: the number of questions of each round, or None for all.
     """
     targets, limit = questions[questions["is_target"]], number or np.inf
     places = targets.groupby("cluster")["draw_order"].min().sort_values()
@@ -154,7 +156,7 @@ def describe_draw(questions: pd.DataFrame, number: int | None) -> str:
 
 
 def _describe_power(batteries: int, places: pd.Series[int]) -> str:
-    """`places`: of every battery the place in the draw of its first question, in ascending order."""
+    """Return whether the batteries suffice. `places`: the place in the draw of each battery's first question, ascending."""
     if batteries >= MIN_CLUSTERS:
         return f"enough for intervals, tests and tiers, which need {MIN_CLUSTERS}"
     finite_places = places[np.isfinite(places)]

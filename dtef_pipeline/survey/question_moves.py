@@ -1,4 +1,4 @@
-"""The texts of the questions that changed, by their ids."""
+"""The texts of changed questions, by their ids."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dtef_pipeline.boards.cells import has_table
 
 
 def list_moved_rounds(checks: pa.Table) -> list[str]:
-    """The rounds whose questions are named in `moved`; sorted."""
+    """Return the rounds of the questions in `moved`, sorted."""
     return sorted({round_id for row in checks.to_pylist() for round_id, _ in _list_moved(row)})
 
 
 def add_moved_texts(checks: pa.Table, connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """The rows of DRIFT_CHECKS or DRIFT with `text` filled in `moved`; null for a question whose survey is gone.
+    """Return the rows of DRIFT_CHECKS or DRIFT with `text` filled in `moved`, null for a question whose survey is missing.
 
-    `connection`: with a view `survey_responses` of the rounds of `list_moved_rounds`.
+    `connection` has a view `survey_responses` of the rounds of `list_moved_rounds`.
     """
     rows = checks.to_pylist()
     questions = sorted({question for row in rows for question in _list_moved(row)})
@@ -38,5 +38,5 @@ def add_moved_texts(checks: pa.Table, connection: duckdb.DuckDBPyConnection) -> 
 
 
 def _list_moved(row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Round and id of each question."""
+    """Return round and id of each question."""
     return [tuple(move["item"].split("/", 1)) for move in row["moved"] or ()]

@@ -33,7 +33,7 @@ Drawn = Annotated[int | None, Field(ge=1, le=1_000_000)]
 
 
 def _validate_each(spell: Callable[[str], str]) -> AfterValidator:
-    """Each text of a list in its one spelling; `spell` raises ConfigError for one that is not allowed."""
+    """Return a validator of each text of a list, in its canonical spelling. `spell` raises ConfigError if one is not allowed."""
 
     def spell_all(texts: list[str]) -> list[str]:
         try:
@@ -45,7 +45,6 @@ def _validate_each(spell: Callable[[str], str]) -> AfterValidator:
 
 
 def _spell_condition(text: str) -> str:
-    """As blueprints spell it. The text of an experiment's own system prompt is not known here."""
     return text if "+system=" in text else BlueprintOptions.parse_condition(text).condition
 
 
@@ -134,7 +133,7 @@ SURVEY_STAGE_SETTINGS = {
 
 
 def build_survey_run_config(settings: SurveySettings) -> dict[str, dict[str, Any]]:
-    """Run configuration of the stages that take any: it requests, scores and aggregates one snapshot.
+    """Return the run configuration of the stages with settings, which requests, scores and aggregates one snapshot.
 
     Conditions are listed even if they are the default, so that the configuration of a run shows them.
     """
@@ -146,12 +145,12 @@ def build_survey_run_config(settings: SurveySettings) -> dict[str, dict[str, Any
 
 
 def resolve_panel(panel: SurveySettings, models: Models) -> tuple[ModelSpec, ...]:
-    """The models of a panel or a manifest, at its temperature. Raises ConfigError for an unknown model."""
+    """Return the models of a panel or a manifest, at its temperature. Raises ConfigError for an unknown model."""
     return models.resolve([spec.name for selector in panel.models for spec in _resolve_at_temperature(panel, selector, models)])
 
 
 def resolve_panel_budgets(panel: SurveySettings, models: Models) -> dict[str, Budget]:
-    """Budgets by resolved model name. Raises ConfigError for a budget of a model that is not among the panel's."""
+    """Return budgets by resolved model name. Raises ConfigError for a budget of a model that is not in the panel."""
     specs = {spec.name: spec for spec in resolve_panel(panel, models)}
     budgets: dict[str, Budget] = {}
     for selector, budget in panel.budgets.items():
@@ -164,13 +163,13 @@ def resolve_panel_budgets(panel: SurveySettings, models: Models) -> dict[str, Bu
 
 
 def resolve_panel_models(panel: SurveySettings, models: Models) -> SurveySettings:
-    """The settings with models and budgets under their resolved names. Raises ConfigError as `resolve_panel_budgets`."""
+    """Return the settings with models and budgets under their resolved names. Raises ConfigError as `resolve_panel_budgets`."""
     names = [spec.name for spec in resolve_panel(panel, models)]
     return panel.model_copy(update={"models": names, "budgets": resolve_panel_budgets(panel, models)})
 
 
 def _resolve_at_temperature(panel: SurveySettings, selector: str, models: Models) -> Iterator[ModelSpec]:
-    """The models of a selector, at the panel's temperature unless the selector or the model sets its own or takes none."""
+    """Yield the models of a selector, at the panel's temperature unless the selector or the model sets one or accepts none."""
     says_so = "temperature=" in selector.removeprefix(strip_settings(selector))
     for spec in models.resolve([selector]):
         fixed = spec.is_computed or spec.is_local or spec.temperature is None
@@ -181,7 +180,7 @@ def _resolve_at_temperature(panel: SurveySettings, selector: str, models: Models
 
 
 def select_panel_partitions(panel: SurveySettings, partitions: Sequence[str]) -> list[str]:
-    """The partitions of a panel among these `partitions`, in their order. Raises ConfigError for a missing round or segment."""
+    """Return the partitions of a panel among these `partitions`, in their order. Raises ConfigError for a missing round or segment."""
     rounds = [split_partition_key(key)[0] for key in partitions]
     if absent := sorted(set(panel.rounds) - set(rounds)):
         names = ", ".join(sorted(set(rounds), key=make_round_order)) or "none"
@@ -196,5 +195,5 @@ def select_panel_partitions(panel: SurveySettings, partitions: Sequence[str]) ->
 
 
 def _format_given_names(names: Sequence[str]) -> str:
-    """Names as given; those with unprintable characters, which could reverse the text around them, are escaped."""
+    """Return names as given, except that unprintable characters, which could reverse the text around them, are escaped."""
     return ", ".join(name if name.isprintable() else repr(name) for name in names)

@@ -49,7 +49,7 @@ _FRACTIONS = "All cells are from 0 to 1 and most pairs sum to 1, so the cells we
 
 
 def sum_tolerance(distributions: Iterable[Percentages]) -> float:
-    """How far from 100 the percentages of one question may sum, by its answers: half a rounding unit for each option, and SUM_TOLERANCE.
+    """Return how far from 100 a question's percentages may sum: half a rounding unit for each option, and at least SUM_TOLERANCE.
 
     The unit is that of the cell with most decimals: 6 whole percentages may sum to 97 .. 103.
     """
@@ -65,7 +65,7 @@ def _count_decimals(value: float) -> int:
 
 
 def is_fractions(shares: Percentages) -> bool:
-    """Whether the cells are from 0 to 1 and sum to 1, but for rounding."""
+    """Return whether the cells are from 0 to 1 and sum to 1, except for rounding."""
     if not is_readable(shares):
         return False
     percent = [round(100 * p, 9) for p in _list_numbers(shares)]
@@ -73,7 +73,7 @@ def is_fractions(shares: Percentages) -> bool:
 
 
 def is_readable(shares: Percentages) -> bool:
-    """Whether every cell is a number of 0 or more."""
+    """Return whether every cell is a number of 0 or more."""
     return bool(shares) and len(_list_numbers(shares)) == len(shares) and all(p >= 0 for p in _list_numbers(shares))
 
 
@@ -82,7 +82,7 @@ def _list_numbers(shares: Percentages) -> list[float]:
 
 
 def convert_to_percent(survey: Survey) -> Survey:
-    """The survey, with cells times 100 if none is above 1 and most pairs sum to 1, which percentages never do."""
+    """Return the survey with cells times 100 if none is above 1 and most pairs sum to 1, which percentages never do."""
     rows = [a.percentages for a in survey.answers if any(_list_numbers(a.percentages))]
     if any(max(_list_numbers(shares)) > 1 for shares in rows) or 2 * sum(map(is_fractions, rows)) <= len(rows):
         return survey
@@ -95,9 +95,9 @@ def _multiply_by_100(share: float | Unreadable | None) -> float | Unreadable | N
 
 
 def has_several_answers(text: str, options: Iterable[str] = ()) -> bool:
-    """Whether the text of a question asks for several answers: select all that apply, choose up to three.
+    """Return whether the text of a question asks for several answers: select all that apply, choose up to three.
 
-    Not if its `options` are about one item of the list only: mentioned or not mentioned, yes or no.
+    False if its `options` are about one item only: mentioned or not mentioned, yes or no.
     """
     return _SEVERAL_ANSWERS.search(text) is not None and not _is_of_one_item([option.strip() for option in options])
 
@@ -107,9 +107,11 @@ def _is_of_one_item(options: Sequence[str]) -> bool:
 
 
 def remove_multi_select(survey: Survey) -> Survey:
-    """The survey without questions with several answers per person, which a finding lists. Raises SurveyError if no question is left.
+    """Return the survey without questions with several answers per person, which a finding lists. Raises SurveyError if no question is
+    left.
 
-    The criterion is the text, or one segment above 100 that rounding does not explain. A cell above 100 is another fault and proves nothing.
+    The criterion is the text, or one segment above 100 that rounding does not explain. A cell above 100 is another fault and proves
+    nothing.
     """
     shares: dict[str, list[Percentages]] = defaultdict(list)
     places: dict[tuple[str, int], str] = {}
@@ -139,7 +141,7 @@ def remove_multi_select(survey: Survey) -> Survey:
 
 
 def _find_above_100(of_question: Sequence[Percentages]) -> Iterator[tuple[int, float]]:
-    """(place, sum) of the answers that sum to more than rounding explains."""
+    """Yield (place, sum) of answers whose sum rounding does not explain."""
     most = 100 + sum_tolerance(of_question) + 1e-9
     for place, shares in enumerate(of_question):
         numbers = _list_numbers(shares)

@@ -1,4 +1,4 @@
-"""Stages of the survey family that need nothing but tables and settings: the scores of predictions, and what they come to on a segment."""
+"""Stages of the survey family that need only tables and settings: the scores of predictions, and the results of a segment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
 
 
 def score_segment(inputs: Inputs, settings: SurveySettings) -> Tables:
-    """The scores of a segment's predictions."""
+    """Return the scores of a segment's predictions."""
     survey = inputs.read("survey_responses")
     predictions = inputs.read("predictions") if settings.only_snapshot else inputs.rows("predictions")
     # An older snapshot may hold questions that the survey no longer has: there is nothing left to score them against.
@@ -88,7 +88,7 @@ SCORES_STAGE = Stage(
 
 
 def aggregate_segments(inputs: Sequence[Inputs], settings: SurveySettings) -> Mapping[str, Tables]:
-    """The results of segments by partition. One query for many: it costs as much as one for each."""
+    """Return the results of segments by partition. A single query for many costs as much as one for each."""
     scores = pa.concat_tables([source.read("scores") for source in inputs])
     survey_rows = pa.concat_tables([source.read("survey_responses", list(ASKED)) for source in inputs])
     rows = compute_segment_results(scores, survey_rows)
@@ -104,7 +104,7 @@ def aggregate_segments(inputs: Sequence[Inputs], settings: SurveySettings) -> Ma
 
 
 def aggregate_segment(inputs: Inputs, settings: SurveySettings) -> Tables:
-    """The results of one segment."""
+    """Return the results of one segment."""
     return aggregate_segments([inputs], settings)[inputs.key]
 
 

@@ -1,4 +1,4 @@
-"""The tables of the survey family: the columns of each, and the folders the warehouse keeps it in."""
+"""The tables of the survey family: their columns and their folders in the warehouse."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The tables between the stages of the survey family: names, types and descriptions of their columns.
 
-Distributions are fractions that sum to 1, in the survey's option order. Percentages exist only at the edges
-(files, prompts, reports).
+Distributions are fractions that sum to 1, in the survey's option order. Percentages exist only in files, prompts and reports.
 """
 
 from __future__ import annotations

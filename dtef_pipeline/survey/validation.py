@@ -1,4 +1,4 @@
-"""The rules for every survey file, whatever its layout. Each violation raises SurveyError."""
+"""The rules for survey files of every layout. Each violation raises SurveyError."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_SHOWN = 12  # names listed in a message before it stops
 
 
 def find_round_name(name: str) -> str:
-    """The round of a directory, file or survey id, blank when it makes none: another name can then be given."""
+    """Return the round of a directory, file or survey id, or a blank, so that another name can be given."""
     try:
         return round_id(name, where="")
     except SurveyError:
@@ -27,7 +27,7 @@ def find_round_name(name: str) -> str:
 
 
 def round_id(name: str, *, where: str) -> str:
-    """The round of a directory, file or survey id: `GD4` for gd4 and for global-dialogues-gd4."""
+    """Return the round of a directory, file or survey id: `GD4` for gd4 and for global-dialogues-gd4."""
     text = re.sub(r"^global[-_ ]dialogues[-_ ]", "", name.strip(), flags=re.IGNORECASE)
     if match := re.search(r"(?:^|[-_ ])(gd\d+[a-z]*)\Z", text, flags=re.IGNORECASE):
         text = match[1]
@@ -39,7 +39,7 @@ def round_id(name: str, *, where: str) -> str:
 
 
 def require_columns(columns: Sequence[str], names: Sequence[str], *, where: str) -> None:
-    """Raise when a table lacks a column."""
+    """Raise SurveyError if a table lacks a column."""
     missing = [name for name in names if name not in columns]
     if missing:
         problem = f"missing {'column' if len(missing) == 1 else 'columns'} {list_names(missing)}"
@@ -47,7 +47,7 @@ def require_columns(columns: Sequence[str], names: Sequence[str], *, where: str)
 
 
 def parse_percentage(cell: str) -> float | Unreadable | None:
-    """`34.2%`, `34.2 %` and `34.2` are 34.2; a blank cell is None; `nan` and `-3%` are numbers, checked later."""
+    """Return 34.2 for `34.2%`, `34.2 %` and `34.2`, None for a blank cell; `nan` and `-3%` are numbers, checked later."""
     text = cell.strip().removesuffix("%").strip()
     if not text:
         return None
@@ -59,13 +59,13 @@ def parse_percentage(cell: str) -> float | Unreadable | None:
 
 
 def parse_whole_count(cell: str) -> int | None:
-    """A count of people: `12`, `12.0`; None for a blank cell and for what is no such count (`<NA>`, `-1`, `1.5`)."""
+    """Return a count of people: `12`, `12.0`; None for a blank and for `<NA>`, `-1`, `1.5`."""
     text = cell.strip()
     return parse_people_count(float(text)) if _WRITTEN_NUMBER.fullmatch(text) else None
 
 
 def parse_weighted_count(cell: str) -> float | Unreadable | None:
-    """A count of people that weights may have made a fraction: `12`, `12.5`; a blank is None, `<NA>` and `-1` are `Unreadable`."""
+    """Return a possibly weighted count of people: `12`, `12.5`; a blank is None, `<NA>` and `-1` are `Unreadable`."""
     text = cell.strip()
     if not text:
         return None
@@ -74,19 +74,19 @@ def parse_weighted_count(cell: str) -> float | Unreadable | None:
 
 
 def parse_effective_size(value: object) -> float | None:
-    """The number as an effective number of respondents, None when it is none: 0, negative, broken or infinite."""
+    """Return the value as an effective number of respondents; None if 0, negative, broken or infinite."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 < value <= _MOST_PEOPLE else None
 
 
 def parse_people_count(value: float) -> int | None:
-    """The number as a count of people, None when it is none: negative, broken, infinite or beyond mankind."""
+    """Return the number as a count of people, or None if it is negative, fractional, infinite or too large."""
     return int(value) if 0 <= value <= _MOST_PEOPLE and value == int(value) else None
 
 
 def check_question(question: Question, *, where: str, line: int | None) -> None:
-    """Raise on a question without text or options, or with the same option twice."""
+    """Raise SurveyError for a question without text or options, or with the same option twice."""
     if not question.text:
         raise SurveyError(f"question {question.id} has no text", where=where, line=line)
     if not question.options or not all(question.options):
@@ -102,7 +102,7 @@ def check_question(question: Question, *, where: str, line: int | None) -> None:
 
 
 def parse_role(cell: object, *, where: str, line: int | None) -> Role | None:
-    """The role that a cell states for an option; None where it is blank."""
+    """Return the option's role in a cell; None if blank."""
     text = normalize_text(str(cell)) if cell is not None else ""
     option_role = next((role for role in OPTION_ROLES if role == text), None)
     if text and option_role is None:
@@ -111,7 +111,7 @@ def parse_role(cell: object, *, where: str, line: int | None) -> Role | None:
 
 
 def parse_position(cell: object, *, where: str, line: int | None) -> float | None:
-    """The place on the scale that a cell states for an option; None where it is blank."""
+    """Return the option's position in a cell; None if blank."""
     text = str(cell).strip() if cell is not None else ""
     if text and (isinstance(cell, bool) or not _WRITTEN_NUMBER.fullmatch(text) or not isfinite(float(text))):
         raise SurveyError(
@@ -121,7 +121,7 @@ def parse_position(cell: object, *, where: str, line: int | None) -> float | Non
 
 
 def check_places(question: Question, lines: Sequence[int | None], *, where: str) -> None:
-    """Raise on roles and positions that contradict each other or the scale; `lines` are those of the options."""
+    """Raise SurveyError for roles and positions that contradict each other or the scale. `lines` are those of the options."""
     places = [place for place in question.positions if place is not None]
     if question.scale == "ordinal" and places and len(set(places)) < 2:
         problem = f"all options of question {question.id} have the same position, but its scale is ordinal"
@@ -144,14 +144,14 @@ def check_places(question: Question, lines: Sequence[int | None], *, where: str)
 
 
 def require_questions(questions: Sequence[Question], *, where: str) -> None:
-    """Raise when nothing is left to predict."""
+    """Raise SurveyError if there is no question."""
     if not questions:
         problem = "no question to predict; add a single-select question with at least two options"
         raise SurveyError(problem, where=where)
 
 
 def check_survey(survey: Survey) -> Survey:
-    """The survey. Raises SurveyError without questions or segments, for duplicate keys, and for answers with unknown ones."""
+    """Return the survey. Raises SurveyError without a round, questions or segments, for duplicate keys, and for answers with unknown keys."""
     if not survey.round:
         problem, requirement = (
             "neither its name nor its id can become a round id",
@@ -178,5 +178,5 @@ def check_survey(survey: Survey) -> Survey:
 
 
 def list_names(names: Iterable[object]) -> str:
-    """The names for a message, cut after a dozen."""
+    """Return the names for a message, cut after a dozen."""
     return list_first_names([str(name) for name in names], _MOST_SHOWN)

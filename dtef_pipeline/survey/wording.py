@@ -1,4 +1,4 @@
-"""How similar the wordings of two questions are, for the rule of batteries."""
+"""The similarity of the wordings of two questions, for the rule of batteries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _IN_BRACKETS = re.compile(r"\([^()]*\)")
 
 @dataclass(frozen=True)
 class Wording:
-    """A question reduced to what makes it the same question: words and options without remarks in brackets, punctuation and case."""
+    """A question reduced to words and options, without remarks in brackets, punctuation and case, to identify the same question."""
 
     words: tuple[str, ...]
     numbered: frozenset[tuple[str, int]]
@@ -32,47 +32,51 @@ class Wording:
 
     @classmethod
     def reduce_wording(cls, text: str, options: Sequence[str]) -> Wording:
-        """The wording of a question's text and options."""
+        """Return the wording of a question's text and options."""
         asks = text.rstrip().endswith((":", "…", "...")) or "?" in text
         words = split_words(text)
         return cls(words, number_words(words), _normalise_options(options), asks)
 
     def has_alike_options(self, wording: Wording) -> bool:
-        """Whether at least half of the longer list of options is in both: a scale with another label or a middle more is the same scale."""
+        """Return whether at least half of the longer list of options is in both. Another label or an additional middle does not change a
+        scale.
+        """
         return 2 * len(self.options & wording.options) >= max(len(self.options), len(wording.options))
 
     def has_shared_stem(self, wording: Wording) -> bool:
-        """Whether the texts differ in one part: what opens and ends both is `STEM_WORDS` long, or half of the longer text and no mere `A`."""
+        """Return whether the texts differ in one part: their common beginning and end have `STEM_WORDS` words, or at least three and half
+        of the longer text.
+        """
         enough = min(STEM_WORDS, max(_SHORT_STEM, len(self.words) / 2, len(wording.words) / 2))
         opening = count_common_words([self.words, wording.words])
         ending = count_common_words([self.words[opening:][::-1], wording.words[opening:][::-1]])
         return opening + ending >= enough or self.words == wording.words
 
     def is_same_text(self, wording: Wording) -> bool:
-        """Whether one text is asked again over the same options or regrouped ones, such as `Agree` for `Strongly agree` and `Somewhat agree`.
+        """Return whether the text is repeated with the same options or regrouped ones, such as `Agree` for `Strongly agree` and `Somewhat
+        agree`.
 
         `Which statement comes closer to your view?` over two unlike lists of options is two questions.
         """
         return self.words == wording.words and (self.has_alike_options(wording) or self._is_regrouped(wording))
 
     def is_variant(self, wording: Wording) -> bool:
-        """Whether it is one question in two wordings, over the same options: `SAME_SHARE` of the words are in both."""
+        """Return whether both are wordings of one question, with the same options: `SAME_SHARE` of the words are in both."""
         return self.options == wording.options and compute_word_share(self.numbered, wording.numbered) >= SAME_SHARE
 
     def _is_regrouped(self, wording: Wording) -> bool:
-        """Whether one list of options has no word that the other lacks."""
         words, more = ({word for option in options for word in option.split()} for options in (self.options, wording.options))
         return words <= more or more <= words
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """The words of a text without remarks in brackets; of one that is nothing else, all words."""
+    """Return the words of a text without remarks in brackets, or all words if it has no others."""
     plain = normalize_text(text)
     return tuple(re.findall(r"\w+", _IN_BRACKETS.sub(" ", plain)) or re.findall(r"\w+", plain)) or (plain,)
 
 
 def number_words(words: Sequence[str]) -> frozenset[tuple[str, int]]:
-    """The words, each with how often it came before, so that a set holds those that come twice."""
+    """Return the words with the number of earlier occurrences, so that a set keeps repeated words."""
     before: Counter[str] = Counter()
     pairs = []
     for word in words:
@@ -82,7 +86,7 @@ def number_words(words: Sequence[str]) -> frozenset[tuple[str, int]]:
 
 
 def compute_word_share(first: Set[tuple[str, int]], second: Set[tuple[str, int]]) -> float:
-    """Share of the words (`numbered`) of two texts that are in both, from 0 to 1 (Dice, 1945).
+    """Return the share of the words (from `number_words`) of two texts that are in both, from 0 to 1 (Dice, 1945).
 
     0 for texts that are too short, or too unlike in length for `SAME_SHARE`.
     """
@@ -93,11 +97,11 @@ def compute_word_share(first: Set[tuple[str, int]], second: Set[tuple[str, int]]
 
 
 def _normalise_options(options: Sequence[str]) -> frozenset[str]:
-    """The options in the form for comparison; with their remarks if they differ only in these."""
+    """Return the options in the form for comparison, with their remarks if they differ only in these."""
     bare = [" ".join(split_words(option)) for option in options]
     return frozenset(bare if len({*bare}) == len(bare) else map(normalize_text, options))
 
 
 def count_common_words(texts: Sequence[Sequence[str]]) -> int:
-    """How many words at the beginning are the same in all texts."""
+    """Return the number of equal words at the beginning of all texts."""
     return sum(1 for _ in takewhile(lambda words: len({*words}) == 1, zip(*texts, strict=False)))

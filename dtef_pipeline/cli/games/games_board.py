@@ -1,4 +1,4 @@
-"""`dtef games board`, and what games bring to the commands that take `--family`."""
+"""`dtef games board`, and games' record for commands that take `--family`."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def show(
 
 
 def _load_results(warehouse: Warehouse, snapshot: str | None) -> pd.DataFrame:
-    """The rows of `persona_results`, or made anew of one snapshot."""
+    """Return `persona_results`, or compute it for one snapshot."""
     if snapshot is None:
         return whole_frame(warehouse.rows("persona_results"))
     if lacking := [name for name in GAME_RESULTS_READS if not warehouse.tables([name])]:
@@ -134,7 +134,7 @@ def _load_results(warehouse: Warehouse, snapshot: str | None) -> pd.DataFrame:
 
 
 def _find_uniform_columns(frame: pd.DataFrame) -> list[str]:
-    """Columns that say the same of all rows, for which a table has no room."""
+    """Return the columns with equal values in all rows, for which a table has no room."""
     alike = {
         PLAYED_COVERAGE: not (frame[PLAYED_COVERAGE] < 1).any(),
         PERSONA_STATUS: frame[PERSONA_STATUS].isin(["", APPROVED]).all(),
@@ -144,7 +144,7 @@ def _find_uniform_columns(frame: pd.DataFrame) -> list[str]:
 
 
 def _select_games(warehouse: Warehouse, frame: pd.DataFrame, games: str, snapshot: str | None) -> pd.DataFrame:
-    """The rows with `coverage`, or of the games alone that all players have in common; and what is said of those that were not played."""
+    """Return the rows with `coverage` and notes on games not played. `--games shared`: only games that all players have in common."""
     frame = _add_coverage(warehouse, frame, games, snapshot)
     if not warehouse.tables(UNPLAYED_READS):
         return clear_unplayed_note(frame)
@@ -166,7 +166,7 @@ def _add_coverage(warehouse: Warehouse, frame: pd.DataFrame, games: str, snapsho
 
 
 def _describe_games(selection: pd.DataFrame, frame: pd.DataFrame, games: str) -> Iterator[str]:
-    """Whether the players are compared on the same games, and on all that they were to play."""
+    """Yield whether the players are compared on the same games, and whether games were not played."""
     if (frame[UNPLAYED_NOTE] != "").any():
         yield "a budget tends to end long episodes, so the mean of the others may be biased"
     if games == OWN_GAMES:
@@ -185,19 +185,18 @@ def _add_player_names(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _filter_players(frame: pd.DataFrame, players: Sequence[str]) -> pd.DataFrame:
-    """The rows of the players whose names fit."""
     return fitting_rows(_add_player_names(frame), "player", players, "--player")
 
 
 def _build_notes(frame: pd.DataFrame) -> list[str]:
-    """What is to be known of each row: why it has no interval, what was not played, and that nobody approved its persona."""
+    """Return the note of each row: why it has no interval, what was not played, and whether its persona is unapproved."""
     marks = [f"a {mark}" if mark else "" for mark in map(mark_unapproved, frame[PERSONA_STATUS])]
     parts = zip(frame["reason"].fillna(""), frame[UNPLAYED_NOTE], frame[GAMES_NOTE].fillna(""), marks, strict=True)
     return ["; ".join(filter(None, notes)) for notes in parts]
 
 
 def _filter_scenarios(frame: pd.DataFrame, leagues: Sequence[str], scenarios: Sequence[str]) -> pd.DataFrame:
-    """The rows of each scenario that is meant, of one version of it."""
+    """Return the rows of the selected scenarios, one version of each."""
     frame = fitting_rows(frame, "league", leagues, "--league")
     ids = sorted((frame["league"] + "/" + frame["scenario"]).unique())
     selection = filter_by_patterns(ids, [pattern if "/" in pattern else f"*/{pattern}" for pattern in scenarios], "--scenario")
@@ -215,7 +214,7 @@ def _filter_metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def _describe_moved_baselines(warehouse: Warehouse) -> list[str]:
-    """What baselines say of the games themselves."""
+    """Return a line on moved baselines, which show that games changed."""
     baselines = warehouse.query(lambda connection: list(find_moved_baselines(connection)), only=["episode_scores"])
     if not baselines:
         return []

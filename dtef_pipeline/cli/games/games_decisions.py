@@ -1,4 +1,4 @@
-"""`dtef games run --decisions`: asks, estimates and shows whole strategies."""
+"""`dtef games run --decisions`: run, estimate and show whole strategies."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _STRATEGIES_VIEW = TableView(
 
 @reads_tables
 def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], output: str) -> None:
-    """The strategies that are known in the scenarios and the snapshot of the plans, the least exploitable first."""
+    """Print the stored strategies in the scenarios and snapshot of the plans, the least exploitable first."""
     players = _group_players([row for key, plan in plans.items() for row in _read_strategy_rows(warehouse, key, plan)])
     if not players:
         raise WarehouseError("nothing to show: `dtef games run --decisions --player NAME` asks a model")
@@ -75,7 +75,7 @@ def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], output: str) -
 
 
 def _read_strategy_rows(warehouse: Warehouse, key: str, plan: DecisionPlan) -> Iterator[dict[str, Any]]:
-    """The rows of `strategy_values` of the scenario's present version, with the name of the player."""
+    """Yield the rows of `strategy_values` of the scenario's current version, with player names."""
     rows = warehouse.rows("strategy_values", **LEAGUE_SPACE.levels(key), snapshot=plan.snapshot).to_pylist()
     for row in rows:
         if row["version"] == plan.pack.manifest.version:
@@ -83,7 +83,7 @@ def _read_strategy_rows(warehouse: Warehouse, key: str, plan: DecisionPlan) -> I
 
 
 def _build_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """The rows with numbers as numbers, also where none is known."""
+    """Return the rows with numeric columns, even if all values are unknown."""
     frame = pd.DataFrame(rows)
     integers = {name: "Int64" for name in ("draws", "points", "of_points", "missing", "filled") if name in frame}
     real = {name: "float64" for name in ("exploitability", "low", "high", "of_random", "as_drawn") if name in frame}
@@ -91,7 +91,6 @@ def _build_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def _group_players(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row per scenario and player."""
     players = []
     most = {row["scenario"]: row["n_points"] for row in rows if row["model"].startswith(BASELINE_PREFIX)}
     of_player: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
@@ -115,13 +114,13 @@ def _group_players(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _sort_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The least exploitable first within a scenario; behind them strategies that a baseline plays a part of, and those without a value last."""
+    """Sort by scenario, then the least exploitable first; then strategies partly played by a baseline, then those without a value."""
     value = row["exploitability"] if row["exploitability"] is not None else row["as_drawn"]
     return row["league"], row["scenario"], value is None, row["status"] == PARTIAL_STRATEGY, value or 0.0, row["player"]
 
 
 def _describe_values(row: Mapping[str, Any], most: int) -> str:
-    """What is to be known of a player's values. `most`: decision points that there are."""
+    """Return notes on a player's values. `most`: all decision points of the game."""
     if row["model"].startswith(BASELINE_PREFIX):
         return ""
     notes = [row["reason"]] if row["reason"] else []
@@ -136,7 +135,7 @@ def _describe_values(row: Mapping[str, Any], most: int) -> str:
 
 
 def run_or_estimate(settings: Mapping[str, Any], flags: RunFlags, *, is_estimate: bool, output: str) -> None:
-    """What `dtef games run --decisions` does. `settings`: as its options are called; the players are the models to ask."""
+    """Do what `dtef games run --decisions` does. `settings`: by option names; the players are the models to call."""
     options = DECISIONS_RUN.settings({"models" if name == "players" else name: value for name, value in settings.items()})
     if is_estimate:
         estimate(DECISIONS_RUN, options, flags, output)
@@ -145,7 +144,7 @@ def run_or_estimate(settings: Mapping[str, Any], flags: RunFlags, *, is_estimate
 
 
 def run(options: DecisionSettings, beside: RunFlags, output: str) -> int:
-    """The exit code: 1 where a scenario failed or a file was left out."""
+    """Return the exit code: 1 if a scenario failed or a file was skipped."""
     context = open_run(DECISIONS_RUN, options, beside)
     plans = build_decision_plans(options, context.environment, context.models)
     _require_answers(context.warehouse, options)
@@ -164,7 +163,7 @@ def _build_selection(plans: Mapping[str, DecisionPlan]) -> RunSelection:
 
 
 def _require_answers(warehouse: Warehouse, options: DecisionSettings) -> None:
-    """Raises WarehouseError where no model is to be asked and none was asked before: there is nothing to value."""
+    """Raise WarehouseError if no model is given and no answers are stored."""
     if options.models:
         return
     if not warehouse.tables(["decision_answers"]):
@@ -173,9 +172,9 @@ def _require_answers(warehouse: Warehouse, options: DecisionSettings) -> None:
 
 
 def build_decision_plans(options: DecisionSettings, settings: Settings, models: Models) -> dict[str, DecisionPlan]:
-    """By scenario, what is to be asked: of those that are meant, the ones that have decision points.
+    """Return the plans of the selected scenarios that have decision points.
 
-    Raises ConfigError where none of them has, and for a scenario, model, persona, baseline or sample that is not known.
+    Raises ConfigError if none has, or if a scenario, model, persona, baseline or sample is unknown.
     """
     manifests, personas = load_known_scenarios(settings), load_known_personas(settings)
     keys = choose_scenarios(manifests, options.leagues, options.scenarios)

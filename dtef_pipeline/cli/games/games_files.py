@@ -1,4 +1,4 @@
-"""What games know of their files, personas and scenarios: for `dtef games add`, `check`, `list` and `remove`, and `dtef export`."""
+"""The files, personas and scenarios of games: for `dtef games add`, `check`, `list` and `remove`, and `dtef export`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def export_scenarios(file: Path) -> None:
 
 
 def _export(kind: LineKind, documents: Collection[LineDocument], file: Path) -> None:
-    """Write all of them; a file that ends in .gz is compressed, without the time of writing."""
+    """Write all documents. A file that ends in .gz is compressed, without a timestamp."""
     data = write_document_lines(kind, documents).encode()
     try:
         file.write_bytes(gzip.compress(data, mtime=0) if file.suffix == ".gz" else data)
@@ -123,7 +123,7 @@ def _read(warehouse: Warehouse, file: Path, who: str | None) -> list[AddedParts]
 
 
 def _add_scenarios(file: Path, data: bytes, who: str | None) -> str:
-    """Add those of a file to the response store: all that are not there yet, or none; what came of it."""
+    """Add the new scenarios of a file to the response store, all or none. Returns a summary."""
     # These bring the web framework and pandas.
     from dtef_pipeline.api.documents.document_history import import_documents
     from dtef_pipeline.api.documents.document_kinds import SCENARIOS
@@ -139,7 +139,7 @@ def _add_scenarios(file: Path, data: bytes, who: str | None) -> str:
 
 
 def _add_personas(file: Path, data: bytes) -> str:
-    """What came of it. Everything is read and checked before anything is written."""
+    """Write the new personas of a file, and return a summary. Everything is checked before anything is written."""
     settings = Settings.read_environment()
     folder = settings.personas
     if folder is None:
@@ -165,7 +165,7 @@ def _add_personas(file: Path, data: bytes) -> str:
 
 
 def _write(files: dict[Path, LineDocument]) -> None:
-    """All files or, where one cannot be written, none."""
+    """Write all files, or none if one cannot be written."""
     drafts = {path.with_suffix(".draft"): path for path in files}
     try:
         for draft, path in drafts.items():

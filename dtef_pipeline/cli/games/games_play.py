@@ -43,7 +43,7 @@ from resources.settings import Settings
 
 
 def print_trace(game: GameInPlay, names: Sequence[str]) -> None:
-    """Print each move with its player's plan, why a text was not a move, or the game's answer; then the whole state with its hidden parts."""
+    """Print each move with its plan and the game's answer, or why a text was no move; then the whole state with its hidden parts."""
     trace_hash = hash_trace(game.trace())
     if game.seat in game.patient:
         game.messages(game.seat)  # adds the game's answer to the last command, although no reply follows
@@ -55,9 +55,9 @@ def print_trace(game: GameInPlay, names: Sequence[str]) -> None:
 
 
 def print_end(game: GameInPlay, names: Sequence[str], *, tells_all: bool) -> None:
-    """How the episode ended: what all seats learn, each seat's outcome, and how many texts were no moves.
+    """Print the end of the episode: what all seats learn, each seat's outcome, and the number of texts that were no moves.
 
-    `tells_all`: also what no player is shown, marked as such.
+    `tells_all`: also print what players are not shown, marked as such.
     """
     seats, result, ending, trace = game.pack.manifest.seats, game.result, game.ending, game.trace()
     if result is None or ending is None:
@@ -93,7 +93,7 @@ _QUOTED_PART = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def split_commands(text: str) -> list[str]:
-    """The commands in a list with semicolons. A semicolon within braces or double quotes parts nothing: it belongs to JSON or to words."""
+    """Return the commands of a list separated by semicolons. Semicolons within braces or double quotes do not separate."""
     commands, depth = [""], 0
     for part in _split_parts(text):
         depth = max(0, depth + (part == "{") - (part == "}"))
@@ -105,7 +105,7 @@ def split_commands(text: str) -> list[str]:
 
 
 def _split_parts(text: str) -> Iterator[str]:
-    """The text in parts: what stands in double quotes, braces, semicolons, and the rest. A quote that nothing closes is a mark like others."""
+    """Yield the parts of the text: quoted strings, braces, semicolons, and the rest. An unclosed quote is an ordinary character."""
     place, closes = 0, True
     while match := _PART_OF_LINE.match(text, place):
         if match[0] == '"' and closes:
@@ -116,14 +116,14 @@ def _split_parts(text: str) -> Iterator[str]:
 
 
 def format_command_text(line: str, scenario: Scenario[object]) -> str:
-    """The text that a command from outside stands for: a message as it was written where moves are messages, else an `ACTION:`."""
+    """Return the text of a scripted command: unchanged if moves are messages, else an `ACTION:`."""
     return line if isinstance(scenario, SpokenScenario) or ACTION_WORD in line.casefold() else f"ACTION: {line}"
 
 
 def parse_typed_line(line: str, scenario: Scenario[object], legal: Sequence[str]) -> str:
-    """The text that a person's line stands for: a choice by its number or as the list shows it, else what `format_command_text` says.
+    """Return the text of a person's line: a choice by number or as listed, else see `format_command_text`.
 
-    Where moves are messages, `WORDS => CHOICE` is both. Raises ConfigError for a number or a choice that the list does not have.
+    If moves are messages, `WORDS => CHOICE` gives both. Raises ConfigError if the list lacks the number or choice.
     """
     is_spoken = isinstance(scenario, SpokenScenario)
     words, mark, choice = line.rpartition(_WITH_A_CHOICE) if is_spoken else ("", "", line)
@@ -139,12 +139,12 @@ def parse_typed_line(line: str, scenario: Scenario[object], legal: Sequence[str]
 
 
 def describe_free_commands(commands: Sequence[str]) -> list[str]:
-    """A line on the commands that may be given in every turn; none where there are none."""
+    """Return a line on the commands allowed in every turn, or no line without any."""
     return [f"  and in every turn: {', '.join(commands)}"] if commands else []
 
 
 def format_choices(scenario: Scenario[object], legal: Sequence[str]) -> list[str]:
-    """The choices for people, one per line and numbered; numbers in a row as one range, without a number in front."""
+    """Return the choices for people, one numbered choice per line. Runs of numbers become ranges, without line numbers."""
     if not _is_numbered(legal):
         return [f"  {move}" for move in _collapse_ranges(legal)]
     width = len(str(min(len(legal), _MOST_NUMBERED)))
@@ -159,7 +159,7 @@ def format_choices(scenario: Scenario[object], legal: Sequence[str]) -> list[str
 
 
 def describe_input(scenario: Scenario[object]) -> str:
-    """The explanation, for a person who plays, of the lines that can be entered."""
+    """Return the explanation of the lines that a person can enter."""
     if isinstance(scenario, SpokenScenario):
         return (
             "A line is your message, in words. ? lists the offers and answers: a number plays one without words,\n"
@@ -190,12 +190,12 @@ def _format_words(scenario: Scenario[object], command: str) -> str:
 
 
 def _is_numbered(legal: Sequence[str]) -> bool:
-    """Whether choices have numbers: not where they are numbers themselves, and a person's number is one of those."""
+    """Return whether choices are numbered: not if they contain ranges of numbers, so that an entered number is unambiguous."""
     return len(_collapse_ranges(legal)) == len(legal)
 
 
 def _collapse_ranges(legal: Sequence[str]) -> list[str]:
-    """The commands, with `bid 0 .. bid 100` for those that differ only in a number at their end, which goes up by 1."""
+    """Return the commands, with `bid 0 .. bid 100` for commands that differ only in a final number that goes up by 1."""
     return [
         line for key, run in groupby(enumerate(legal), _parse_range_place) for line in _format_range([move for _, move in run])
     ]
@@ -218,11 +218,11 @@ _ASKS_FOR_COMMANDS, _STOPS_PLAYING = "?", ("quit", "exit")
 
 
 class PlayerQuit(Exception):
-    """The person has had enough."""
+    """The person has quit the game."""
 
 
 def ask_person(game: GameInPlay, seat: int, *, to_stderr: bool) -> str:
-    """Show a person what the seat may see, and return the command entered. Raises PlayerQuit at `quit` and at the end of the input."""
+    """Show a person what the seat may see, and return the text of the entered line. Raises PlayerQuit at `quit` and at the end of input."""
     manifest, scenario, messages = game.pack.manifest, game.pack.scenario, game.messages(seat)
     if len(messages) == 2:
         _print_text(f"{manifest.rules.strip()}\n\n{manifest.reply_format.strip()}\n\n{describe_input(scenario)}\n", to_stderr)
@@ -259,11 +259,11 @@ def _print_text(text: str, to_stderr: bool) -> None:
 
 
 class NoResponse(DtefError):
-    """A model gave no response, so that the episode cannot go on."""
+    """A model gave no response, so the episode cannot continue."""
 
 
 class ModelSeats:
-    """What models write when it is their turn. The response store is opened when the first model is asked."""
+    """The models at the seats of a game. The response store is opened at the first call."""
 
     def __init__(self, settings: Settings, draw: int, snapshot: str, budget: Budget) -> None:
         self._settings, self._draw, self._snapshot, self._budget = settings, draw, snapshot, budget
@@ -277,7 +277,7 @@ class ModelSeats:
             self._gateway.store.close()
 
     def text(self, game: GameInPlay, seat: int, player: Player) -> str:
-        """What the model of a player writes. Raises NoResponse where it does not respond, and what the gateway raises."""
+        """Return the text that a player's model writes. Raises NoResponse if it fails, and the gateway's errors."""
         assert player.model is not None
         messages = game.messages(seat, player.persona)
         request = Request.build_request(messages, player.model, self._draw, self._snapshot)
@@ -314,19 +314,19 @@ class PlayOptions:
 
 @dataclass(frozen=True, slots=True)
 class Seating:
-    """Who sits at each seat: a player, or None for a person or for the commands that were given."""
+    """The occupant of each seat: a player, or None for a person or scripted commands."""
 
     names: tuple[str, ...]
     players: tuple[Player | None, ...]
 
     @property
     def written(self) -> frozenset[int]:
-        """Seats of a person or of given commands, which may write as many texts in a turn as they like."""
+        """Seats of a person or of scripted commands, which may write any number of texts in a turn."""
         return frozenset(seat for seat, player in enumerate(self.players) if player is None)
 
 
 def play(options: PlayOptions) -> int:
-    """The exit code: 1 where a model gave no response."""
+    """Play an episode, and return the exit code: 1 if a model gave no response."""
     require_safe(options.snapshot)
     settings = Settings.read_environment()
     manifests = load_known_scenarios(settings)
@@ -351,13 +351,13 @@ def play(options: PlayOptions) -> int:
 
 
 def resolve_scenario_id(name: str, manifests: Mapping[str, ScenarioManifest]) -> str:
-    """The scenario's id: as it was given, or the one that has this name behind its league."""
+    """Return the scenario's id: the one with this name behind its league if it is unique, else the name as given."""
     fitting = [manifest.id for manifest in manifests.values() if manifest.scenario == name]
     return fitting[0] if name not in manifests and len(fitting) == 1 else name
 
 
 def format_outcome(game: GameInPlay) -> dict[str, Any]:
-    """What came of an episode, as JSON has it."""
+    """Return the outcome of an episode for JSON."""
     trace, seat, scenario = game.trace(), game.seat, game.pack.scenario
     reasons = [move.illegal.reason for move in trace.moves if move.illegal]
     return {
@@ -400,7 +400,7 @@ def _assign_seats(scenario_pack: Pack, options: PlayOptions, settings: Settings)
 
 
 def _play(game: GameInPlay, seating: Seating, options: PlayOptions, settings: Settings) -> None:
-    """Play until the game is over, the commands are used up, or the person has had enough."""
+    """Play until the game ends or the commands are used up. Raises PlayerQuit if the person quits."""
     commands = iter(split_commands(options.commands or ""))
     rngs = [make_baseline_rng(options.seed, seat) for seat in range(len(seating.names))]
     with ModelSeats(settings, options.draw, options.snapshot, Budget(max_cost_usd=options.max_cost_usd)) as models:

@@ -39,9 +39,9 @@ OR_UNAPPROVED = ", or any with --unapproved"
 
 
 def build_league_plans(options: GamesSettings, settings: Settings, models: Models) -> dict[str, LeaguePlan]:
-    """By scenario, what is to be played: a baseline plays where there is one of that name, and a line says where not.
+    """Return the plan of each scenario. Prints which players a scenario lacks.
 
-    Raises ConfigError for a scenario, player, persona, opponent or seeds that are not known, and for a persona that is not approved.
+    Raises ConfigError if a scenario, player, persona, opponent or seed is unknown, or a persona is not approved.
     """
     manifests, personas = load_known_scenarios(settings), load_known_personas(settings)
     packs = {key: pack(key, manifests) for key in choose_scenarios(manifests, options.leagues, options.scenarios)}
@@ -69,7 +69,7 @@ def build_league_plans(options: GamesSettings, settings: Settings, models: Model
 def _warn_useless_opponents(
     options: GamesSettings, packs: Mapping[str, Pack], manifests: Mapping[str, ScenarioManifest]
 ) -> None:
-    """A warning per scenario of one seat where opponents were named. Raises ConfigError where no scenario has a seat for them."""
+    """Warn of scenarios with one seat if opponents were given. Raises ConfigError if no scenario has a seat for them."""
     alone = list_solo_scenarios(packs) if options.opponents else []
     if alone and len(alone) == len(packs):
         where = [key for key, manifest in manifests.items() if len(manifest.seats) > 1]
@@ -82,9 +82,9 @@ def _warn_useless_opponents(
 
 
 def choose_scenarios(manifests: Mapping[str, ScenarioManifest], leagues: Sequence[str], scenarios: Sequence[str]) -> list[str]:
-    """The scenarios of the leagues that fit any of the patterns, `kuhn` or `poker/*`; without any, all but retired ones.
+    """Return the scenarios of the leagues that match any of the patterns, `kuhn` or `poker/*`; without patterns all but retired ones.
 
-    Raises ConfigError for a pattern that fits none.
+    Raises ConfigError if a pattern matches nothing.
     """
     if not manifests:
         raise ConfigError("no scenario is known: DTEF_SCENARIOS names a folder with <league>/<scenario>.yaml")

@@ -1,4 +1,4 @@
-"""The commands of families that other packages bring: `dtef NAME add, check, list, remove, run, board`, made when they are first looked at."""
+"""The commands of plugin families: `dtef NAME add, check, list, remove, run, board`, built on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class MainCommands(Commands):
-    """A group that has the groups of plugin families behind its own commands. They are loaded when they are used, not when they are named."""
+    """A group with the groups of plugin families after its own commands. Plugins are loaded when used, not when listed."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         with shorten_usage_errors():
@@ -69,7 +69,7 @@ def _load(name: str) -> Any:
 
 
 def plugin_group(family: Family) -> click.Group:
-    """The commands of the family."""
+    """Return the family's commands."""
     from dtef_pipeline.cli.plugin.plugin_records import views_of
     from dtef_pipeline.text.quantity_words import format_plural
 
@@ -109,7 +109,6 @@ def plugin_group(family: Family) -> click.Group:
 
 
 def _run(family: Family) -> click.Command:
-    """The command that runs its stages."""
     help = f"""Ask models the items of {family.part}s, score the answers, and update the boards.
 
     Stored responses are reused, and only missing ones are requested. When a budget is reached, finished work is kept; repeat the command to

@@ -1,4 +1,4 @@
-"""The records of a plugin family: its files, its runs, and what commands read of its tables."""
+"""The records of a plugin family: its files, its runs, and its boards."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def plugin_files(family: Family) -> FamilyFiles:
-    """The record of the verbs."""
+    """Return the record of its files."""
     return FamilyFiles(
         noun=family.part,
         adds=f"dtef {family.name} add PATH",
@@ -89,7 +89,7 @@ def _list_parts(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[
 
 
 def plugin_run(family: Family) -> FamilyRun:
-    """The record of its runs."""
+    """Return the record of its runs."""
     return FamilyRun(
         family.name,
         family.part,
@@ -109,13 +109,13 @@ def _stages(family: Family) -> Sequence[Stage]:
 
 
 def _choose(context: RunContextOfCommand) -> RunSelection:
-    """The partitions that fit the patterns of the settings. Raises ConfigError for a pattern that fits none."""
+    """Return the partitions that match the settings' patterns. Raises ConfigError if a pattern matches nothing."""
     every = choose_all(context)
     return every._replace(keys=filter_by_patterns(every.keys, context.options.parts, "--part"))
 
 
 def _steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
-    """All stages; the first, which loads the files, where the run begins with it."""
+    """Return all stages; the first, which loads files, only if the run begins with it."""
     return [(stage, keys) for stage in (stages if context.beside.first == "ingest" else stages[1:])]
 
 
@@ -124,7 +124,7 @@ _HIDDEN_FIRST = ("coverage", "n_clusters", "rank_low", "rank_high", "parse_rate"
 
 
 def views_of(family: Family) -> tuple[BoardView, ...]:
-    """What `board --by` shows."""
+    """Return the views of `board --by`."""
     asks = f"`dtef {family.name} run --model MODEL` asks and scores"
 
     def ranked(name: str, shows: str, *levels: str) -> BoardView:
@@ -148,5 +148,5 @@ def views_of(family: Family) -> tuple[BoardView, ...]:
 
 
 def plugin_commands(family: Family) -> CommandFamily:
-    """Its record for `dtef costs`, `drift` and its board."""
+    """Return its record for `dtef costs`, `drift` and its board."""
     return CommandFamily(family.name, item_subject(family), views_of(family), list_cuts(family.space))

@@ -309,7 +309,7 @@ def compare(
 
 
 def _collect_metrics(warehouse: Warehouse, family: str, partition: str, scores: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """All that preference can be compared with in a partition; of people's also that of judges."""
+    """Return the metrics to compare preference with in a partition; for people also the judges' preference."""
     # Loads every family, which the board of a file of votes does not need.
     from dtef_pipeline.families import FAMILIES
 
@@ -325,14 +325,13 @@ def _filter_metrics(metrics: pd.DataFrame, pattern: str) -> pd.DataFrame:
 
 
 def _describe_missing_tau(rows: pd.DataFrame) -> Iterator[str]:
-    """How many metrics cannot be compared, for which reason."""
+    """Yield the number of metrics without comparison, by reason."""
     for reason, group in rows.drop_duplicates(_EACH_AGREEMENT).groupby("reason", sort=True):
         metrics = format_count(group["metric"].nunique(), "metric")
         yield f"not shown: {metrics}, as there is {reason}; --csv names {'it' if metrics.startswith('1 ') else 'them'}"
 
 
 def _describe_agreement(frame: pd.DataFrame) -> Iterator[str]:
-    """The agreement of each two orders."""
     for group, rows in frame.groupby(_EACH_AGREEMENT, sort=False, dropna=False):
         row = rows.iloc[0]
         line = f"{format_group_label(group)}: {format_count(int(row['n_players']), 'player')}"
@@ -347,7 +346,7 @@ _GROUPED_BY = ["family", "partition", "reviewer_kind", "judge"]
 
 
 def refresh() -> int:
-    """The exit code: 1 where the roll-up failed."""
+    """Refresh the board. Returns 1 if the roll-up failed."""
     settings = Settings.read_environment()
     votes, warehouse = _read_current_votes(), open_warehouse(new=True)
     _check_votes(warehouse, votes, tuple(vote_settings(settings).items))
@@ -378,7 +377,7 @@ def show(
 
 
 def load_score_frame(warehouse: Warehouse) -> pd.DataFrame:
-    """The rows of `preference_scores`; says so where there are votes that they are made without. Raises WarehouseError where there are none."""
+    """Return `preference_scores`, noting changed votes. Raises WarehouseError without a table, NothingToShowError without rows."""
     if not warehouse.tables(["preference_scores"]):
         raise WarehouseError(
             f"no preference_scores in {warehouse.root} yet: `dtef preference board --refresh` makes them of votes"
@@ -399,7 +398,7 @@ def _score_rows(warehouse: Warehouse) -> pd.DataFrame:
 
 
 def choose_partition(frame: pd.DataFrame, partition: str) -> str:
-    """The partition as it was given. Raises ConfigError for one that no votes are on."""
+    """Return the partition unchanged. Raises ConfigError if it has no votes."""
     partitions = sorted(frame["partition"].unique())
     if partition not in partitions:
         raise ConfigError(f"--partition {partition}: no votes; allowed: {list_nearest(partition, partitions)}")
@@ -407,7 +406,7 @@ def choose_partition(frame: pd.DataFrame, partition: str) -> str:
 
 
 def filter_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[str, ...]) -> pd.DataFrame:
-    """The rows of this kind of reviewers, and of judges that fit a pattern or have the name. Raises WarehouseError where there are none."""
+    """Return the rows of this kind of reviewers, and of judges that match a pattern or name. Raises WarehouseError if none is left."""
     voters = sorted({judge for judge in frame["judge"] if isinstance(judge, str)})
     if judges:
         judges = resolve_judges(judges, voters)
@@ -422,7 +421,7 @@ def filter_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tup
 
 
 def format_group_label(group: Iterable[Any]) -> str:
-    """The parts of a group that are there; people's votes have no judge."""
+    """Return the non-null parts of a group. People's votes have no judge."""
     return ", ".join(str(part) for part in group if not pd.isna(part))
 
 
@@ -435,14 +434,12 @@ def _filter_family(frame: pd.DataFrame, family: str | None) -> pd.DataFrame:
 
 
 def _describe_fits(frame: pd.DataFrame) -> Iterator[str]:
-    """What holds of each fit as a whole."""
     for group, rows in frame.groupby(_GROUPED_BY, sort=False, dropna=False):
         yield f"{format_group_label(group)}: {'; '.join(describe_fit(rows.iloc[0].to_dict()))}"
     yield from _describe_limited_intervals(frame)
 
 
 def _describe_limited_intervals(frame: pd.DataFrame) -> Iterator[str]:
-    """Which fits have intervals with a limit."""
     notes = frame.dropna(subset="note").drop_duplicates(_GROUPED_BY)
     for row in notes.head(_NOTES_SHOWN).to_dict("records"):
         yield f"note: {format_group_label(row[name] for name in _GROUPED_BY)}: {row['note']}"
@@ -455,7 +452,7 @@ def _read_current_votes() -> list[PlayersVote]:
 
 
 def _check_votes(warehouse: Warehouse, votes: list[PlayersVote], items: tuple[str, ...]) -> None:
-    """Raises WarehouseError where there is nothing to make a table of, nor one to empty; ConfigError where no vote fits `items`."""
+    """Raise WarehouseError if there are no votes and no table to empty, and ConfigError if no vote matches `items`."""
     if not votes and not warehouse.tables(["preference_scores"]):
         raise WarehouseError(
             "no votes yet: `dtef preference vote` asks a person for some, `dtef preference vote --judge MODEL` a model"

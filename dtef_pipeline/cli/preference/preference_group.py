@@ -25,7 +25,7 @@ from dtef_pipeline.cli.store_commands import of_admin
 
 
 def vote_family_option(help: str) -> Option:
-    """`--family` of a command about votes: of which some are on responses that other tools stored."""
+    """Return the option `--family` for votes, some of which are on responses stored by other tools."""
     return family_option(None, help, extras=("elsewhere",))
 
 

@@ -1,4 +1,4 @@
-"""`dtef preference vote --judge MODEL`: has models vote on pairs in both orders of the texts."""
+"""`dtef preference vote --judge MODEL`: models vote on pairs, with the texts in both orders."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PAIRS_JUDGED_TOGETHER = 500
 
 @dataclass(slots=True)
 class _Tally:
-    """What a judge's looks came to in this run."""
+    """Counts of a judge's verdicts in this run."""
 
     votes: int = 0
     ties: int = 0
@@ -59,7 +59,7 @@ def judge(
     max_cost_usd: Sequence[str],
     max_calls: Sequence[str],
 ) -> int:
-    """The exit code: 1 where some pair got no vote."""
+    """Judge pairs. Returns 1 if a pair got no vote."""
     settings = Settings.read_environment()
     no_own_judge = vote_settings(settings).no_own_judge
     catalog = load_known_models(settings, COMPUTED_MODELS)
@@ -82,8 +82,10 @@ def judge(
 def _find_waiting_pairs(
     spec: ModelSpec, store: VoteStore, family: str | None, most: int | None, own_servers: Collection[str], no_own_judge: bool
 ) -> list[str]:
-    """The pairs that are judged; says how many are, or are not, for holding a response of the judge's own maker, and how many are not because
-    somebody voted in the judge's name."""
+    """Return the pairs to judge.
+
+    Prints how many contain a response of the judge's own maker or were left out for it, or because a person used the judge's id.
+    """
     reviewer_id = judge_reviewer_id(spec)
     every = store.waiting(reviewer_id, len(store.pairs(family)), family)
     if n_impersonated := count_impersonated_pairs(store, reviewer_id, family):
@@ -102,7 +104,7 @@ def _find_waiting_pairs(
 
 
 def _judge_pairs(spec: ModelSpec, gateway: Gateway, store: VoteStore, waiting: Sequence[str]) -> int:
-    """How many pairs got no vote."""
+    """Judge the pairs, and return how many got no vote."""
     reviewer_id = judge_reviewer_id(spec)
     if not waiting:
         click.echo(f"{spec.name}: there is no pair left to judge; `dtef preference pairs` makes pairs of stored responses")
@@ -134,7 +136,7 @@ def _take(
     store: VoteStore,
     tally: _Tally,
 ) -> None:
-    """Ask about the pairs in both orders, and store the votes."""
+    """Judge the pairs in both orders, and store the votes."""
     names = store.hidden_names()
     pairs = [store.reviewer_view(pair_id, names) for pair_id in pair_ids]
     outcomes = play([PairLook(pair, spec, order) for pair in pairs for order in PAIR_ORDERS], ask, gateway.store.responses)

@@ -1,4 +1,4 @@
-"""What the commands about pairs and votes do."""
+"""The commands about pairs and votes."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
 
 
 def _lay_out_pairs(store: VoteStore, pairs: Sequence[BlindedPair]) -> list[BlindedPair]:
-    """The pairs as their families lay them out for people."""
+    """Return the pairs in their families' layout for people."""
     family_of = {entry.pair_id: entry.family for entry in store.pairs()}
     return [prepare_for_people(family_of[pair.pair_id], pair) for pair in pairs]
 
@@ -185,7 +185,7 @@ def _print_table(
 
 
 def _require_person(store: VoteStore, reviewer: str) -> None:
-    """Raises ConfigError for what is not an id of a person."""
+    """Raise ConfigError if it is not the id of a person."""
     if not is_id(reviewer):
         raise ConfigError(f"--reviewer: got {format_value(reviewer)}; allowed: {ID_IN_WORDS}")
     try:
@@ -195,7 +195,7 @@ def _require_person(store: VoteStore, reviewer: str) -> None:
 
 
 def get_user_name() -> str:
-    """Of the user of this computer, for the record of actions."""
+    """Return the name of this computer's user, for the record of actions."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

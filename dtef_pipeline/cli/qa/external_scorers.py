@@ -1,4 +1,4 @@
-"""The scorers of `dtef score --family qa` that need more than a text and its reference: a sandbox, or the documents that are quoted."""
+"""The scorers of `dtef score --family qa` that need a sandbox or the quoted documents in addition to a text and its reference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TASK_PARTS = ("prompt", "entry_point", "test")
 
 
 def build_outside_scorers(tasks: Path | None, trust_answers: bool) -> dict[str, MakeScoreWritten]:
-    """By name. `tasks`: a file of HumanEval's layout, whose programs lines name by `task`."""
+    """Return the scorers by name. `tasks`: a file in HumanEval's layout, whose programs lines name by `task`."""
     known_tasks = _load_tasks(tasks)
     return {
         CODE_SCORER: lambda line: _make_test_scorer(
@@ -40,7 +40,7 @@ def _load_tasks(file: Path | None) -> dict[str, Mapping[str, str]]:
 
 
 def _find_task(line: Mapping[str, Any], tasks: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    """The task of a line: its reference, or the one that it names."""
+    """Return a line's task: its reference, or the named one."""
     reference = line.get("reference")
     if isinstance(reference, Mapping):
         if missing := [name for name in _TASK_PARTS if not isinstance(reference.get(name), str)]:
@@ -72,7 +72,6 @@ def _make_test_scorer(task: Mapping[str, str], timeout_s: float, trust_answers: 
 
 
 def _convert_check_result(result: CheckResult) -> ItemScore:
-    """The verdict is the status here."""
     value = None if result.status in UNDECIDED_CHECKS else float(result.status == PASSED_CHECK)
     details = {"level": result.level, "python": result.python}
     return ItemScore(result.status, value, None, result.flags, details, result.detail or None)

@@ -1,4 +1,4 @@
-"""What questions bring to the commands that read their tables: the views of `dtef qa board`, and what is watched for drift."""
+"""The record of questions for commands that read their tables: the views of `dtef qa board`, and the drift subject."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _rows(warehouse: Warehouse, family: CommandFamily, view: BoardView, suites: 
 
 
 def _list_exposed_suites(warehouse: Warehouse, view: BoardView, frame: pd.DataFrame, suites: Sequence[str]) -> Iterator[str]:
-    """Of which suites the answers may be in the training data."""
+    """Yield the suites whose answers may be in training data."""
     if "exposure" in frame:
         public = frame[frame["exposure"].fillna("") != ""].drop_duplicates("suite")
         yield from (f"{suite}: {why}" for suite, why in zip(public["suite"], public["exposure"], strict=True))

@@ -1,4 +1,4 @@
-"""What questions with expected answers know of their files: for `dtef qa add`, `check`, `list` and `remove`."""
+"""The files of questions with expected answers: for `dtef qa add`, `check`, `list` and `remove`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OF_FILES = ("qa_items", "qa_findings")
 
 @dataclass(frozen=True, slots=True)
 class ItemLoss:
-    """The items of a part that a file of another place has not."""
+    """The items of a part that a file from another path lacks."""
 
     source: QaSource
     """The part as it would be."""
@@ -51,7 +51,7 @@ class ItemLoss:
 
 
 def refuse_replacing(losses: Sequence[ItemLoss], spec: SuiteSpec) -> None:
-    """Raises ConfigError where items would be lost."""
+    """Raise ConfigError if items would be lost."""
     if not losses:
         return
     another = "--part NAME gives it another name" if spec.layout == INTERVIEW_LAYOUT else "--suites gives it a suite of its own"
@@ -61,7 +61,7 @@ def refuse_replacing(losses: Sequence[ItemLoss], spec: SuiteSpec) -> None:
 
 
 def remove_lost_items(warehouse: Warehouse, losses: Sequence[ItemLoss]) -> None:
-    """Take the rows of the items out of all tables of their parts, so that no board has them. Stored responses stay."""
+    """Remove the rows of the items from all tables of their parts, and so from boards. Stored responses stay."""
     for loss in losses:
         at, item_ids = QA_SPACE.levels(loss.source.key), pa.array(loss.items, pa.string())
         for table, spec in QA_TABLES.items():
@@ -73,7 +73,7 @@ def remove_lost_items(warehouse: Warehouse, losses: Sequence[ItemLoss]) -> None:
 
 
 def _remove_rows(warehouse: Warehouse, table: str, levels: Mapping[str, str], items: pa.Array) -> None:
-    """What cannot be read stays for the command that makes it anew."""
+    """Remove the rows of the items from a table. Unreadable tables stay until the command that makes them runs again."""
     rows = warehouse.rows(table, **levels)
     remainder = rows.filter(pc.invert(pc.is_in(rows["item_id"], items)))
     if not len(rows) or len(remainder) == len(rows):
@@ -85,9 +85,9 @@ def _remove_rows(warehouse: Warehouse, table: str, levels: Mapping[str, str], it
 
 
 def find_lost_items(warehouse: Warehouse, files: AddedFiles, sources: Sequence[QaSource]) -> Iterator[ItemLoss]:
-    """By part what would be lost to a file of another place, where something would.
+    """Yield the items of each part that a file from another path would remove.
 
-    A changed file at its place, and a file that was moved, take the place of the earlier one as they always do.
+    A changed file at the same path, or a moved file, replaces the earlier one as usual.
     """
     new = {(item.part, item.item_id, item.text, truth_id(item)) for item in files.loaded.items}
     for source in sources:
@@ -102,7 +102,7 @@ def find_lost_items(warehouse: Warehouse, files: AddedFiles, sources: Sequence[Q
 
 
 def _read_known_source(warehouse: Warehouse, key: str) -> QaSource | None:
-    """None also where the note cannot be read: adding writes it again."""
+    """Return the noted source, or None if there is no note or it cannot be read; adding rewrites it."""
     try:
         return ITEM_NOTES.read(warehouse, key)
     except WarehouseError:
@@ -110,7 +110,7 @@ def _read_known_source(warehouse: Warehouse, key: str) -> QaSource | None:
 
 
 def _is_one_place(old: Path, new: Path) -> bool:
-    """Whether two paths are the same, or one is a folder with the other in it."""
+    """Return whether one path equals or contains the other."""
     old, new = old.resolve(), new.resolve()
     return old.is_relative_to(new) or new.is_relative_to(old)
 
@@ -150,7 +150,7 @@ def _read(
     part: str | None,
     replace: bool,
 ) -> list[AddedParts]:
-    """`part`: the name of the part, of a file that is one; `replace`: whether a part may be lost to a file of another place."""
+    """Read the files of `add`. `part`: name of the part that a file is; `replace`: whether a file from another path may replace a part."""
     spec, files = read_files(suite, path, corpus, suites, part=part, strict=strict)
     if corpus is None and spec.layout == INTERVIEW_LAYOUT:
         raise ConfigError(
@@ -191,7 +191,7 @@ def _list_all_parts(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
 def read_files(
     suite: str, path: Path, corpus: Path | None, suites: Path | None, *, part: str | None = None, strict: bool = False
 ) -> tuple[SuiteSpec, AddedFiles]:
-    """The suite, and what is at the path. Raises ConfigError for an unknown suite, ItemError where nothing can be read."""
+    """Return the suite and the contents of the path. Raises ConfigError for an unknown suite, ItemError if nothing can be read."""
     from assets.qa.suite_catalog import load_known_suites
 
     spec = load_known_suites(str(suites) if suites else None).route(suite)
@@ -217,7 +217,7 @@ def _summarize_added(files: AddedFiles) -> str:
 
 
 def _describe_left_out(findings: Sequence[ItemFinding]) -> Iterator[str]:
-    """A line per finding, errors first, and how many more there are."""
+    """Yield a line per finding, errors first, and the number of further ones."""
     groups = list(_group_findings(sorted(findings, key=lambda finding: finding.level != ERROR_LEVEL)))
     for finding, alike in groups[:_FINDINGS_NAMED]:
         level = "left out" if finding.level == ERROR_LEVEL else "warning"
@@ -229,7 +229,7 @@ def _describe_left_out(findings: Sequence[ItemFinding]) -> Iterator[str]:
 
 
 def _group_findings(findings: Sequence[ItemFinding]) -> Iterator[tuple[ItemFinding, int]]:
-    """The first findings of each kind, in order, and with the last of them how many more are like it: a wrong file has one per row."""
+    """Yield the first findings of each kind, in order, the last with the number of further ones: a wrong file has one per row."""
     kinds = [(finding.level, finding.code, finding.text, finding.allowed) for finding in findings]
     total, counts = Counter(kinds), Counter[tuple[str, str, str, str | None]]()
     for finding, kind in zip(findings, kinds, strict=True):
@@ -258,7 +258,7 @@ def _build_row(warehouse: Warehouse, key: str, suites: Callable[[str | None], Su
 
 
 def _find_public_date(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites]) -> str | None:
-    """None also where the file of the user's suites, or the note of where it is, cannot be read: what is known is listed all the same."""
+    """Return the date, or None if there is none or if the note or the user's suites file cannot be read, so that listing works."""
     try:
         source = ITEM_NOTES.read(warehouse, key)
         return suites(source.suites if source else None).route(QA_SPACE.split(key)[0]).public_since

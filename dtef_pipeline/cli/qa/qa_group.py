@@ -32,7 +32,7 @@ of_named_part = options(
 
 
 def resolve_documented_models(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of models, `provider:name` among them, as this project has them."""
+    """Return model names, including `provider:name`, in this project's spelling."""
     if not any(":" in name for name in names):
         return names
     from dtef_pipeline.cli.models import resolve_model_names

@@ -39,7 +39,7 @@ _REASONS_NAMED = 3
 
 
 def list_failed_look_ups(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> Iterator[str]:
-    """A line where a server found nothing for questions of these parts, because it failed, with its most frequent reasons."""
+    """Yield a line if a server's look-ups for questions of these parts failed, with the most frequent reasons."""
     if how.retriever != REMOTE:
         return
     condition, reasons, total = how.condition((), about_documents=True), Counter[str](), 0
@@ -59,9 +59,9 @@ def list_failed_look_ups(warehouse: Warehouse, keys: Sequence[str], how: AskSett
 
 
 def describe_nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str, names: Sequence[str]) -> Iterator[str]:
-    """A line where parts have no responses in a snapshot, so that there was nothing to judge or score.
+    """Yield a line if the parts have no responses in a snapshot, so that nothing was judged or scored.
 
-    `names`: names of models whose responses were imported in the snapshot: only a run that names them takes them over.
+    `names`: models whose responses were imported in the snapshot; only a run that names them uses these.
     """
     for key in keys:
         at = {**QA_SPACE.levels(key), "snapshot": snapshot}
@@ -85,9 +85,9 @@ def warn_extra_judgements(
     arbiter: Arbiter | None,
     rejudge: str | None,
 ) -> None:
-    """One line on standard error where models are named, and stored responses of others are judged too.
+    """Print a line to standard error if models are named and stored responses of others are judged too.
 
-    `read`: rows of a table, given its name, the columns and the levels.
+    `read`: returns rows of a table, given its name, columns and levels.
     """
     if arbiter is None or not specs:
         return
@@ -105,7 +105,7 @@ def warn_extra_judgements(
 
 
 def refuse_empty_filter(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> None:
-    """Raises ConfigError where the filter leaves no document of any of the parts; warns of each where others have some."""
+    """Raise ConfigError if the filter leaves no document in any part. Warns of each such part if others have some."""
     faults = filter_faults(
         keys, how, lambda key, columns: warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key))
     )
@@ -118,14 +118,15 @@ _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
 
 
 def _list_imported_models(settings: Settings, snapshot: str) -> list[str]:
-    """The names of the models whose responses were imported in a snapshot."""
     with ResponseStore(settings.responses_url) as store:
         return [model.name for model in store.models(snapshot) if model.variant.startswith(IMPORTED)]
 
 
 def _refuse(context: RunContextOfCommand, selection: RunSelection) -> None:
-    """Raises ConfigError or GatewayError for a way of asking that no part allows, a server that is not named, and a judge without a key, or
-    without a price under a budget of the day."""
+    """Raise ConfigError or GatewayError for a run that cannot succeed.
+
+    Causes: no part allows the settings, the server is not configured, or the judge has no key, or no price under a daily budget.
+    """
     options, arbiter = context.options, resolve_run_arbiter(context.models, context.options)
     is_judged = require_askable_parts(context.warehouse, selection.keys, options.how, context.environment)
     if arbiter is not None and is_judged:
@@ -139,7 +140,7 @@ def _refuse(context: RunContextOfCommand, selection: RunSelection) -> None:
 
 
 def chosen_parts(warehouse: Warehouse, suites: Sequence[str], parts: Sequence[str]) -> list[str]:
-    """The parts of the suites that fit any of the patterns, as of `fitting_parts`. Raises ConfigError for a pattern that fits none."""
+    """Return the parts of the suites that match any pattern (see `fitting_parts`). Raises ConfigError if a pattern matches nothing."""
     keys = list_stored_keys(warehouse, FAMILY_BY_NAME["qa"])
     if not keys:
         raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")

@@ -1,4 +1,4 @@
-"""`dtef score --corpus`: scores answers about interviews, and writes results and bar charts."""
+"""`dtef score --corpus`: score answers about interviews, and write results and bar charts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _MOST_OF_A_TITLE, _MOST_OF_A_FILE_NAME = 26, 80
 
 
 class SocioscopeInput(NamedTuple):
-    """What the command is given beside the options of asking."""
+    """The command's input besides the run settings."""
 
     questions: Path
     corpus: Path
@@ -73,12 +73,12 @@ class SocioscopeInput(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key of the partition, of what is asked."""
+        """The key of the questions' partition."""
         return QA_SPACE.key(_SUITE, self.part or self.questions.stem)
 
 
 def socioscope(source: SocioscopeInput, options: QaSettings) -> int:
-    """The exit code: 1 if a question was left out or the run failed. `options`: of the run; without models the file's answers are scored."""
+    """Score. Returns 1 if a question was left out or the run failed. `options`: of the run; without models the answers are scored."""
     questions, corpus = source.questions, source.corpus
     specs = _check_models(options)
     how = _build_how(options)  # a filter that cannot be read, or leaves nothing, is reported before anything is added
@@ -100,7 +100,7 @@ def socioscope(source: SocioscopeInput, options: QaSettings) -> int:
 
 
 def _check_models(options: QaSettings) -> tuple[ModelSpec, ...]:
-    """The models that are asked. Raises ConfigError for what asking would stumble over, before anything is added."""
+    """Return the models to call. Raises ConfigError for problems of a run before anything is added."""
     if not options.models:
         refuse_others(
             ("corpus", "part", "out"),
@@ -117,7 +117,7 @@ def _check_models(options: QaSettings) -> tuple[ModelSpec, ...]:
 
 
 def _ask_questions(source: SocioscopeInput, options: QaSettings, specs: Sequence[ModelSpec], files: AddedFiles) -> int:
-    """The exit code; results are written for each model that answered, and for none where the run failed."""
+    """Return the exit code. Results are written for each model that answered, or for none if the run failed."""
     code = family_verbs.add_files(
         "qa",
         "table",
@@ -154,7 +154,7 @@ def _describe_how(how: AskSettings) -> dict[str, Any]:
 
 
 def _read_stored_answers(part: str, snapshot: str, condition: str, items: Sequence[QaItem]) -> list[tuple[str, ScoredAnswer]]:
-    """The answers of all models as they are stored, each with the variant of its model."""
+    """Return the stored answers of all models, each with its model's variant."""
     warehouse, at = open_warehouse(), {**QA_SPACE.levels(part), "snapshot": snapshot}
     responses = warehouse.rows("qa_responses", **at)
     scores = group_by_response(warehouse.rows("qa_scores", **at))
@@ -175,7 +175,7 @@ def _read_stored_answers(part: str, snapshot: str, condition: str, items: Sequen
 
 
 def _convert_citation(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A citation of the store, in the types of one of a file."""
+    """Return a stored citation in the types of one from a file."""
     try:
         index = json.loads(row["source_index"])
     except ValueError:  # also of a number with more digits than Python reads
@@ -194,7 +194,7 @@ def _parse_item_score(row: dict[str, Any] | None) -> ItemScore:
 
 
 def _write(results: SocioscopeResults, files: AddedFiles, source: SocioscopeInput, facts: Mapping[str, Any]) -> None:
-    """The results of what the file holds, or of one model, which `facts` name."""
+    """Write the results of the file's answers, or of the model in `facts`."""
     source.out.mkdir(parents=True, exist_ok=True)
     now, model = datetime.now(UTC), facts.get("model")
     path = _choose_file_name(source.out, now, model)
@@ -211,7 +211,7 @@ def _write(results: SocioscopeResults, files: AddedFiles, source: SocioscopeInpu
 
 
 def _choose_file_name(out: Path, now: datetime, model: str | None) -> Path:
-    """A name that is not taken, with that of the model: of two runs in one second the later one has a number behind it."""
+    """Return an unused file name with the model's name. A later run in the same second gets a number."""
     whose = f"-{_NO_FILE_NAME.sub('-', model)[:_MOST_OF_A_FILE_NAME]}" if model else ""
     stem = f"results-{now:%Y%m%dT%H%M%SZ}{whose}"
     names = (out / f"{stem}{f'-{again}' if again else ''}.json" for again in range(1_000))

@@ -1,4 +1,4 @@
-"""What rubrics bring to the commands that read their tables: the views of `dtef rubric board`, and what is watched for drift."""
+"""The record of rubrics for commands that read their tables: the views of `dtef rubric board`, and the drift subject."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _read_rows(warehouse: Warehouse, family: CommandFamily, view: BoardView, blu
 
 
 def _read_corrected_board(warehouse: Warehouse, blueprints: Sequence[str]) -> pd.DataFrame:
-    """The board as people's labels correct it; each blueprint that fits by itself, or all together."""
+    """Return the board corrected by people's labels: the matching blueprints separately, or all together without patterns."""
     frame: pd.DataFrame = warehouse.rows("rubric_corrected").to_pandas()
     if frame.empty:
         raise NothingToShowError(
@@ -83,7 +83,7 @@ def _read_corrected_board(warehouse: Warehouse, blueprints: Sequence[str]) -> pd
 
 
 def _compare_models(warehouse: Warehouse, patterns: Sequence[str]) -> pd.DataFrame:
-    """Over the blueprints that fit; without a pattern over all that are no tests, as on the board."""
+    """Compare models over the matching blueprints; without patterns over all but tests, as on the board."""
     require_table(warehouse, "rubric_scores", "`dtef rubric run` makes it")
 
     def compute_frame(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
@@ -96,14 +96,13 @@ def _compare_models(warehouse: Warehouse, patterns: Sequence[str]) -> pd.DataFra
 
 
 def _choose_blueprints(connection: duckdb.DuckDBPyConnection, names: Sequence[str], patterns: Sequence[str]) -> Sequence[str]:
-    """The blueprints that fit; without a pattern all that are no tests."""
+    """Return the matching blueprints; without patterns all but tests."""
     tagged_blueprints = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
     tests = {blueprint for blueprint, tags in tagged_blueprints if TEST_TAG in (tags or ())}
     return filter_by_patterns(names, patterns, "--blueprint") if patterns else [name for name in names if name not in tests]
 
 
 def _describe_view(warehouse: Warehouse, view: BoardView, frame: pd.DataFrame, blueprints: Sequence[str]) -> Iterator[str]:
-    """What is to be known of a whole view."""
     if view.name == "agreement":
         n = len(warehouse.rows("rubric_disagreed", columns=["blueprint"]))
         if n:
@@ -116,7 +115,7 @@ def _describe_view(warehouse: Warehouse, view: BoardView, frame: pd.DataFrame, b
 
 
 def _average_runs(warehouse: Warehouse, view: BoardView, patterns: Sequence[str]) -> pd.DataFrame:
-    """The latest run of each blueprint that the rows are of."""
+    """Return the latest run of each blueprint in the rows."""
 
     def compute_frame(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level = 'model'").df()

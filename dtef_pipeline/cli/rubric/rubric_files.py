@@ -1,4 +1,4 @@
-"""What rubrics know of the files of blueprints: for `dtef rubric add`, `check`, `list` and `remove`."""
+"""The blueprint files of rubrics: for `dtef rubric add`, `check`, `list` and `remove`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PARTS_NAMED, _GONE_NAMED = 5, 10
 
 
 def warn_of_gone_files(warehouse: Warehouse, folders: Sequence[Path], files: Sequence[RubricFile] = ()) -> Iterator[str]:
-    """A line per blueprint whose file was in one of the folders and is gone, with the file in `files` of the same content, if any."""
+    """Yield a line per blueprint whose file is missing from one of the folders, with a file in `files` of the same content, if any."""
     missing_files = find_missing_below(warehouse, folders) if folders else []
     by_hash = {file.content_hash: file for file in files}
     for file in missing_files[:_GONE_NAMED]:
@@ -46,7 +46,7 @@ def warn_of_gone_files(warehouse: Warehouse, folders: Sequence[Path], files: Seq
 
 
 def warn_of_gone_in_check(folders: Sequence[Path]) -> Iterator[str]:
-    """The lines on blueprints whose files are gone, if there is a warehouse with notes of blueprints; else none."""
+    """Yield the lines on missing blueprint files, if there is a warehouse with notes of blueprints."""
     place = Settings.read_environment().warehouse
     if not folders or ("://" not in place and not (Path(place) / NOTES_FOLDER).is_dir()):
         return
@@ -58,7 +58,7 @@ def warn_of_gone_in_check(folders: Sequence[Path]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """A blueprint file and what was found in it."""
+    """A blueprint file and its findings."""
 
     file: Path
     path: str
@@ -68,7 +68,6 @@ class CheckedFile:
 
 
 def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) -> CheckReport:
-    """What was found in the files."""
     collections = read_collections(models_dir) if models_dir is not None else None
     functions = load_plugin_functions()
     pairs = dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root))
@@ -88,7 +87,7 @@ def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) ->
 
 
 def blueprint_files(path: Path, root: Path | None) -> Iterator[tuple[Path, str]]:
-    """Each blueprint file of a path, with its path below the folder that ids are counted from, in the order of these."""
+    """Yield each blueprint file of a path, with its path below the folder that ids are relative to, sorted by file."""
     if not path.is_dir():
         yield path, _below(path, root or path.parent)
         return
@@ -107,7 +106,7 @@ def _below(file: Path, root: Path) -> str:
 
 
 def _find_shared_ids(files: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """By path, what is wrong with files whose ids are equal (a.yml and a.json): their results would be mixed. `files`: ids and paths."""
+    """Return errors of files with equal ids (a.yml and a.json), whose results would be mixed, by path. `files`: ids and paths."""
     of_id = defaultdict(list)
     for key, path in files:
         of_id[key].append(path)
@@ -125,7 +124,7 @@ def _add_finding(file: CheckedFile, text: str) -> CheckedFile:
 
 
 def _lines(files: Sequence[CheckedFile]) -> Iterator[str]:
-    """`safety/a.yml:12: prompt 3 should[0]: error bad-point: ...`"""
+    """Yield `safety/a.yml:12: prompt 3 should[0]: error bad-point: ...`."""
     for file in files:
         for finding in file.read.findings:
             where = f"{file.file}:{finding.line}" if finding.line is not None else f"{file.file}"
@@ -185,7 +184,7 @@ def _read_files(paths: Sequence[Path], models_dir: Path | None, root: Path | Non
 
 
 def _find_broken(files: Sequence[RubricFile]) -> dict[str, str]:
-    """By path: why a file cannot be run, in one line."""
+    """Return why a file cannot be run, in one line, by path."""
     from assets.rubric.files import read
 
     faults = {}
@@ -198,7 +197,7 @@ def _find_broken(files: Sequence[RubricFile]) -> dict[str, str]:
 
 
 def _describe_broken(files: Sequence[RubricFile], broken: Mapping[str, str], blueprints: set[str]) -> Iterator[str]:
-    """A line per broken file, and one that says what to do."""
+    """Yield a line per broken file, and a line on what to do."""
     yield from (f"error: {line}" for line in broken.values())
     if not broken:
         return
@@ -209,7 +208,7 @@ def _describe_broken(files: Sequence[RubricFile], broken: Mapping[str, str], blu
 
 
 def _describe_left_out_parts(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
-    """A line per blueprint of which broken parts were left out, and one for those of which it is not known whom they ask."""
+    """Yield a line per blueprint whose broken parts were left out, and a line for those whose models are unknown."""
     nobody = []
     for key in keys:
         rows = warehouse.read_or_empty("rubric_findings", columns=["level", "code", "place"], blueprint=key).to_pylist()

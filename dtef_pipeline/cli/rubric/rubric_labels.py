@@ -1,4 +1,4 @@
-"""Labels of rubrics: draws prompts for people to label, reads their sheets, and shows how judges do on them."""
+"""Labels of rubrics: draws prompts for people to label, reads their sheets, and compares judges with them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def sample(
     per_model: int | None,
     show_names: bool,
 ) -> None:
-    """Raises ConfigError where the file exists already, and where there is nothing to label."""
+    """Draw prompts and write a sheet. Raises ConfigError if it exists or nothing can be labelled."""
     if out.exists():
         raise ConfigError(f"{out} exists already and may be filled in; allowed: a new file")
     if len(snapshots) > 1:
@@ -88,7 +88,7 @@ def sample(
 
 
 def import_sheet(sheet: Path, author: str | None) -> None:
-    """Raises SourceError for a faulty row: then nothing is kept of the sheet."""
+    """Store a sheet's labels. Raises SourceError for a faulty row; then none is stored."""
     from dtef_pipeline.rubric.labels.human_labels import list_named_draws, read_labels
     from dtef_pipeline.rubric.labels.label_sheet import find_draws, mark_imported, merge_label_rows
 
@@ -149,7 +149,6 @@ def show(warehouse: Warehouse, output: str) -> None:
 def _load_material(
     connection: duckdb.DuckDBPyConnection, blueprints: Sequence[str], snapshot: str | None
 ) -> dict[str, pd.DataFrame]:
-    """Responses, criteria and prompts that can be labelled."""
     from dtef_pipeline.rubric.labels.label_corrections import list_test_blueprints, load_board_runs, load_label_material
 
     if snapshot is None:
@@ -170,7 +169,7 @@ def _load_material(
 
 
 def _read_known_classes(warehouse: Warehouse, labels: pd.DataFrame) -> pd.DataFrame:
-    """As of the last roll-up; nothing where there was none since the first import."""
+    """Return the rows of the last roll-up, or none before the first."""
     rows = pd.DataFrame(warehouse.rows("rubric_known_classes").to_pandas())
     if len(labels) and rows.empty:
         say("the judges' agreement with these is shown after `dtef rubric board --refresh`")
@@ -178,7 +177,6 @@ def _read_known_classes(warehouse: Warehouse, labels: pd.DataFrame) -> pd.DataFr
 
 
 def _draw_lines(draws: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> Iterator[str]:
-    """A line per draw, then one per author."""
     labelled_items = set(labels["item"])
     of_draw = items.drop_duplicates(["draw_id", "item"]).assign(has=lambda rows: rows["item"].isin(labelled_items))
     sizes, counts = of_draw.groupby("draw_id")["has"].size(), of_draw.groupby("draw_id")["has"].sum()
@@ -197,7 +195,7 @@ def _draw_lines(draws: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) 
 
 
 def _describe_needed_labels(corrected: pd.DataFrame) -> Iterator[str]:
-    """How many labels make an interval of +-.03 for every model of the board."""
+    """Yield how many labels give every model an interval of +-.03."""
     rows = corrected[corrected["blueprint"].isna()]
     counts = rows["labels_needed"].dropna()
     if len(counts):
@@ -223,7 +221,7 @@ def _list_short_classes() -> list[str]:
 
 @contextmanager
 def _lock_labels() -> Iterator[None]:
-    """No other command changes draws or labels meanwhile."""
+    """Lock draws and labels against other commands."""
     from resources.responses.claims import Claims
     from resources.responses.store import ResponseStore
 

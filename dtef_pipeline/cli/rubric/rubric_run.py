@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
-    """A line per model with responses that are blank, and per judge with many unreadable replies."""
+    """Yield warnings of blank responses per model, missing key points, and many unreadable replies per judge."""
     responses = _read_snapshot_rows(warehouse, "rubric_responses", ["model", "status"], keys, snapshot)
     for model, status in responses.groupby("model")["status"]:
         if empty := int((status == "empty").sum()):
@@ -54,7 +54,7 @@ def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> It
 
 
 def describe_removed_summaries(keys: Sequence[str]) -> Iterator[str]:
-    """A line on the blueprints, if any, that lost their summaries and grades because no analyst was named. `keys`: their ids."""
+    """Yield a line on blueprints, if any, whose summaries and grades were removed because no analyst was named. `keys`: their ids."""
     if keys:
         yield (
             f"warning: the summaries and grades of {format_count(len(keys), 'blueprint')} "
@@ -77,7 +77,7 @@ _BLUEPRINTS_NAMED = 5
 
 
 def with_panel(options: Mapping[str, Any]) -> RubricSettings:
-    """The settings that options give, with what the panel file alone says of judging and scoring."""
+    """Return the settings of the options and the panel file. Raises ConfigError for unknown models in the panel."""
     environment = Settings.read_environment()
     panel = load_family_panel(environment, RUBRIC_PANEL_SECTION, RubricSettings)
     if panel is not None:
@@ -89,7 +89,7 @@ def with_panel(options: Mapping[str, Any]) -> RubricSettings:
 
 
 def _require_known(environment: Settings, key: str, choose: Callable[[], object]) -> None:
-    """Raises ConfigError with the line of the panel file where a model of this key cannot be chosen."""
+    """Raise ConfigError with the panel file's line if a model of this key cannot be chosen."""
     try:
         choose()
     except ConfigError as error:
@@ -99,7 +99,7 @@ def _require_known(environment: Settings, key: str, choose: Callable[[], object]
 
 
 def choose_answered_blueprints(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> list[str]:
-    """The blueprints with responses in the snapshot; the others are named. Raises ConfigError where none has any."""
+    """Return the blueprints with responses in the snapshot, and warn of others. Raises ConfigError without any."""
     snapshots = {key: warehouse.values("rubric_responses", "snapshot", blueprint=key) for key in keys}
     answered_keys = [key for key in keys if snapshot in snapshots[key]]
     lacking = list_first_names([key for key in keys if key not in answered_keys], _BLUEPRINTS_NAMED)
@@ -112,13 +112,13 @@ def choose_answered_blueprints(warehouse: Warehouse, keys: Sequence[str], snapsh
 
 
 def _list_with_key_points(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
-    """The blueprints with criteria that a model extracted in an earlier run: a run without the switch takes them out."""
+    """Return the blueprints with criteria extracted in an earlier run. A run without the setting removes them."""
     sources = {key: warehouse.rows("rubric_criteria", columns=["source"], blueprint=key)["source"] for key in keys}
     return [key for key, column in sources.items() if EXTRACTED in column.to_pylist()]
 
 
 def _collect_model_names(context: RunContextOfCommand, keys: Sequence[str]) -> set[str]:
-    """The models that a run may ask. Raises ConfigError for a model or a judge that cannot be."""
+    """Return the models that a run may call. Raises ConfigError if a model or judge cannot be called."""
     options, models, warehouse, is_ingest = context.options, context.models, context.warehouse, context.beside.first == "ingest"
     names = {*Candidates(models, options.models).names, *(models.specs if is_ingest else ())}
     of_files: set[str] = set()
@@ -141,7 +141,7 @@ def _collect_model_names(context: RunContextOfCommand, keys: Sequence[str]) -> s
 
 
 def choose_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
-    """The blueprints that fit any of the patterns (`compass__*`); all without one. Raises ConfigError for a pattern that fits none."""
+    """Return the matching blueprints (`compass__*`), or all without patterns. Raises ConfigError if a pattern matches nothing."""
     blueprints = warehouse.values("rubric_blueprints", "blueprint")
     if not blueprints:
         raise ConfigError(f"no blueprint in {warehouse.root} yet: `dtef rubric add PATH` adds some")
@@ -156,7 +156,7 @@ def _choose(context: RunContextOfCommand) -> RunSelection:
 
 
 def _list_steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
-    """Files are read again where that is asked for, or key points come into the criteria or go out of them."""
+    """Return the stages with their blueprints. Files are read again on request, or if key points are added or removed."""
     again = context.beside.first == "ingest" or context.options.extract_points
     read = keys if again else _list_with_key_points(context.warehouse, keys)
     later_stages = stages[2:] if context.beside.first == "judge" else stages[1:]

@@ -1,4 +1,4 @@
-"""`dtef rubric show`: stored runs of a blueprint, one or two that are compared."""
+"""`dtef rubric show`: one stored run of a blueprint, or a comparison of two."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ORDER_OF_JUDGEMENTS = ("prompt", "model", "model_variant", "temperature", "syst
 
 
 def require_blueprint(warehouse: Warehouse, blueprint: str) -> None:
-    """Raises where the blueprint has no scores, with the nearest that have."""
+    """Raise an error, with the nearest names, if the blueprint has no scores."""
     names = warehouse.values("rubric_scores", "blueprint")
     if not names:
         raise WarehouseError(f"no rubric_scores in {warehouse.root} yet: `dtef rubric run` makes them")
@@ -53,7 +53,7 @@ def require_blueprint(warehouse: Warehouse, blueprint: str) -> None:
 
 
 def list_scored_snapshots(warehouse: Warehouse, blueprint: str) -> list[str]:
-    """The snapshots in which a blueprint is scored, the earliest first."""
+    """Return the blueprint's scored snapshots, the earliest first."""
     times: dict[str, Any] = {}
     for snapshot in warehouse.values("rubric_scores", "snapshot", blueprint=blueprint):
         rows = warehouse.rows("rubric_responses", columns=["answered_at"], blueprint=blueprint, snapshot=snapshot)
@@ -62,7 +62,7 @@ def list_scored_snapshots(warehouse: Warehouse, blueprint: str) -> list[str]:
 
 
 def choose_snapshot(blueprint: str, snapshot: str | None, snapshots: Sequence[str]) -> str:
-    """The snapshot that was named, else the latest. Raises ConfigError for one that has no scores of the blueprint."""
+    """Return the given snapshot, by default the latest. Raises ConfigError if it has no scores of the blueprint."""
     if snapshot is None:
         return snapshots[-1]
     if snapshot not in snapshots:
@@ -71,7 +71,7 @@ def choose_snapshot(blueprint: str, snapshot: str | None, snapshots: Sequence[st
 
 
 def load_stored_run(warehouse: Warehouse, blueprint: str, snapshot: str | None) -> BlueprintRun:
-    """Everything that is kept of a blueprint in a snapshot, by default its latest. Raises ConfigError for a name that is not known."""
+    """Return all stored data of a blueprint in a snapshot, by default its latest. Raises ConfigError for an unknown name."""
     require_blueprint(warehouse, blueprint)
     label = choose_snapshot(blueprint, snapshot, list_scored_snapshots(warehouse, blueprint))
     run: BlueprintRun = warehouse.query(
@@ -81,21 +81,21 @@ def load_stored_run(warehouse: Warehouse, blueprint: str, snapshot: str | None) 
 
 
 def read_full_judgements(warehouse: Warehouse, blueprint: str, snapshot: str) -> ByPrompt:
-    """Every judgement of a run, with the replies as they came."""
+    """Return every judgement of a run, with unchanged replies."""
     rows = warehouse.rows("rubric_judgements", blueprint=blueprint, snapshot=snapshot)
     order = [(name, "ascending") for name in (*_ORDER_OF_JUDGEMENTS, "judge", "judge_draw")]
     return ByPrompt(rows.take(pc.sort_indices(rows, order)))
 
 
 def require_models(models: Sequence[str], names: Sequence[str]) -> None:
-    """Raises ConfigError for a model that has no response."""
+    """Raise ConfigError for a model without a response."""
     for model in models:
         if model not in names:
             raise ConfigError(f"--model {model!r}: no response of it; known: {list_nearest(model, names)}")
 
 
 def escape_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows with texts that a terminal can be shown."""
+    """Return the rows with texts that are safe on a terminal."""
     texts = frame.map(lambda value: escape_terminal(value) if isinstance(value, str) else value)
     return texts.set_axis([escape_terminal(str(name)) for name in frame], axis=1)
 
@@ -150,7 +150,7 @@ def compare(
     fail_on: str | None,
     output: str,
 ) -> int:
-    """The exit code."""
+    """Print the comparison of two runs, and return the exit code."""
     require_blueprint(warehouse, blueprint)
     snapshots = list_scored_snapshots(warehouse, blueprint)
     first, second = _pair(warehouse, blueprint, snapshots, before, after, drift)
@@ -168,7 +168,7 @@ def compare(
 
 
 def _describe_unchecked_models(models: pd.DataFrame, fail_on: str) -> Iterator[str]:
-    """Of which models `--fail-on` says nothing, however much worse they are."""
+    """Yield models that `--fail-on` cannot cover, however much worse they are."""
     if not len(models):
         yield f"--fail-on {fail_on} has no effect: no model has a score for the same prompt in both runs"
         return
@@ -183,7 +183,7 @@ def _describe_unchecked_models(models: pd.DataFrame, fail_on: str) -> Iterator[s
 def _pair(
     warehouse: Warehouse, blueprint: str, snapshots: Sequence[str], before: str | None, after: str | None, drift: str | None
 ) -> tuple[str, str]:
-    """The two snapshots, the one that counts as before first."""
+    """Return the two snapshots, the baseline first."""
     if drift is not None:
         if before is not None or after is not None:
             raise ConfigError("--drift names the two runs: allowed is either a model with --drift, or --before and --after")
@@ -199,7 +199,7 @@ def _pair(
 
 
 def _find_drifted_pair(warehouse: Warehouse, blueprint: str, snapshots: Sequence[str], model: str) -> tuple[str, str]:
-    """The lowest and the highest run of the variant of the model with the largest gap, the earlier one first."""
+    """Return the lowest and the highest run of the model's variant with the largest gap, the earlier one first."""
     rows = warehouse.query(
         lambda connection: build_rule_table(connection, WATCHED).to_pylist(), only=WATCHED.reads, first=[blueprint]
     )
@@ -241,7 +241,7 @@ def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: 
 
 
 def _describe_other_differences(warehouse: Warehouse, blueprint: str, pair: tuple[str, str]) -> Iterator[str]:
-    """What else than the responses is another one in the two runs, so that a difference need not be the models'."""
+    """Yield which other inputs differ between the runs, so that a difference may not come from the models."""
     rows: list[list[dict[str, Any]]] = [
         warehouse.rows("rubric_runs", blueprint=blueprint, snapshot=label).to_pylist() for label in pair
     ]
@@ -323,7 +323,7 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
 
 
 def _collect_responses(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[dict[str, Any]]:
-    """One mapping per response, the best model first: what was written, its scores, and every criterion with every judgement."""
+    """Return one mapping per response, the best model first: its text, its scores, and every criterion with every judgement."""
     criteria, judgements = (
         run.criteria.list_rows_of_prompt(prompt),
         group_judgements(run.points.list_rows_of_prompt(prompt), run.judgements.list_rows_of_prompt(prompt)),
@@ -362,7 +362,7 @@ def _format_block(name: str, text: str) -> Iterator[str]:
 
 
 def _format_response(response: Mapping[str, Any], systems: int) -> Iterator[str]:
-    """The lines of a response. `systems`: with how many system prompts the prompt is asked."""
+    """Yield the lines of a response. `systems`: number of system prompts of the prompt."""
     draw = f", draw {response['draw']}" if response["draw"] else ""
     name = display_id(response["model"], response["temperature"], response["system_index"], systems)
     scores = ", ".join(f"{kind} {_format_number(response[kind])}" for kind in _SCORES_SHOWN if response[kind] is not None)
@@ -399,7 +399,7 @@ def _format_number(value: float | None) -> str:
 
 
 def _flatten_responses(responses: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """One row per criterion of a response; a response without any has a row of its own."""
+    """Yield one row per criterion of a response, or one for a response without criteria."""
     for response in responses:
         base = {name: value for name, value in response.items() if name != "criteria"}
         for criterion in response["criteria"] or [{}]:

@@ -1,4 +1,4 @@
-"""The command `dtef api`: opens the stores, and serves until it receives a signal to stop."""
+"""The command `dtef api`: opens the stores, and serves until a stop signal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _IN_THE_CLEAR = "other computers can reach this address, and tokens are sent une
 
 
 class _AnnouncingServer(uvicorn.Server):
-    """Says when it takes requests."""
+    """A server that announces its start."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
@@ -48,10 +48,10 @@ class _AnnouncingServer(uvicorn.Server):
 
 
 def serve(host: str, port: int, *, is_open: bool) -> int:
-    """Serve until a signal says to stop; the exit code.
+    """Serve until a stop signal, and return the exit code.
 
-    `is_open`: everybody may do everything. Raises ConfigError where the API would be open to others or closed to all, where the address cannot
-    be had, and for faults of the settings; StoreError.
+    `is_open`: every client has all rights. Raises ConfigError if the API would be open to other computers or closed to all, if the address
+    is unavailable, and for invalid settings; StoreError.
     """
     settings = Settings.read_environment()
     is_near = is_loopback(host)
@@ -80,14 +80,14 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
 
 
 def _announce(settings: Settings, address: str, is_open: bool) -> None:
-    """Print how to log in, and load what submissions need while other requests are answered."""
+    """Print how to log in, and import the packages of submissions in the background."""
     click.echo(_describe_login(address, settings.api_tokens, is_open))
     # A daemon thread: Ctrl-C does not wait for it.
     threading.Thread(target=load_slow_packages, args=[settings], name="packages of submissions", daemon=True).start()
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this computer reaches the address."""
+    """Return whether only this computer reaches the address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -121,7 +121,7 @@ def _make_app(services: Services) -> FastAPI:
 
 
 class _LoopbackNames:
-    """ASGI middleware: a request under another name than those of this computer is a problem."""
+    """ASGI middleware that rejects requests whose Host is not a name of this computer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -135,7 +135,7 @@ class _LoopbackNames:
             await self.app(scope, receive, send)
 
         async def drop_message(_: Message) -> None:
-            """The framework's own words are no problem+json."""
+            """Drop the framework's response, which is no problem+json."""
 
         await TrustedHostMiddleware(send_as_problem, list(LOOPBACK_HOSTS), www_redirect=False)(scope, receive, drop_message)
         if not is_own:

@@ -29,7 +29,7 @@ PLACES_IN_THE_UI = {
 
 
 def _report_written(settings: Settings) -> dict[str, str]:
-    """The address of the report in a warehouse on this computer; nothing where there is none."""
+    """Return the address of the report in a local warehouse; empty if there is none."""
     page = Path(settings.warehouse).absolute() / SITE_FOLDER / FRONT_PAGE
     return {"the report": page.as_uri()} if page.is_file() else {}
 

@@ -1,4 +1,4 @@
-"""What `dtef tokens` does, and what `dtef doctor` says of the file of tokens."""
+"""The command `dtef tokens`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TOKEN_FILE_HEAD = "# Who may use the HTTP API: written by `dtef tokens`. A toke
 
 
 def add(name: str, role: str) -> None:
-    """Store the hash of a new token and print the token. Raises ConfigError for a name that is taken or cannot be one, or a file with faults."""
+    """Store the hash of a new token and print the token. Raises ConfigError for a taken or invalid name, or a faulty file."""
     token = new_token()
     with _lock_token_file() as path:
         holders = _read_tokens_if_any(path)
@@ -36,14 +36,14 @@ def add(name: str, role: str) -> None:
 
 
 def show(output: str) -> None:
-    """Print who holds a token. Raises ConfigError."""
+    """Print the names with tokens. Raises ConfigError without a readable file."""
     holders = read_tokens(_require_token_file())
     rows = [(holder.name, holder.role) for holder in holders]
     click.echo(render(pd.DataFrame(rows, columns=["name", "role"]), output))
 
 
 def remove(name: str) -> None:
-    """Take a token out. Raises ConfigError where nobody of the name holds one."""
+    """Remove a token. Raises ConfigError if the name has none."""
     with _lock_token_file() as path:
         holders = read_tokens(path)
         remainder = [holder for holder in holders if holder.name != name]
@@ -77,7 +77,7 @@ def _make_holder(name: str, role: str, token: str) -> HeldToken:
 
 @contextmanager
 def _lock_token_file() -> Iterator[Path]:
-    """The file, while nobody else changes it."""
+    """Yield the file's path, locked against other commands."""
     path = Path(os.path.realpath(_require_token_file()))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def _lock_token_file() -> Iterator[Path]:
 
 
 def _write(path: Path, holders: Sequence[HeldToken]) -> None:
-    """The whole file at once, under the rights that it has but for those of others; a new one is its owner's alone."""
+    """Replace the file atomically, keeping its owner and permissions except those of others. A new file is readable by its owner only."""
     text = _TOKEN_FILE_HEAD + yaml.safe_dump({"tokens": [item.model_dump() for item in holders]}, sort_keys=False, width=200)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     before = path.stat() if path.exists() else None

@@ -1,4 +1,4 @@
-"""The views of `dtef board` as tables for people: what they are over, why rows lack a rank or an interval, what columns mean."""
+"""The views of `dtef board` as tables for people: their scope, why rows lack a rank or an interval, and the meaning of columns."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from resources.warehouse import Warehouse
 
 
 def describe_board_scope(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions, level: str) -> str:
-    """What the board of a context level is over: rounds, segments, questions, the level, snapshots."""
+    """Describe the scope of a context level's board: rounds, segments, questions, level, snapshots."""
     counted_responses = f"snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
     part = _describe_part(connection, options)
     return f"all models on {', '.join(options.rounds)}: {part}; context {level}; {counted_responses}"
 
 
 def describe_samples(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> Iterator[str]:
-    """A line for each round of which language models were asked a sample: its pairs, and the smallest draw that holds all their scores."""
+    """Yield a line for each round of which language models got a sample: its pairs, and the smallest draw with all their scores."""
     if not has_table(connection, "survey_responses") or not {*DRAW_ORDERS} <= {*connection.table("survey_responses").columns}:
         return
     samples = connection.execute(
@@ -70,12 +70,11 @@ def describe_samples(connection: duckdb.DuckDBPyConnection, options: SurveyBoard
 
 
 def _describe_part(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
-    """The segments and questions of a board."""
     return f"{_describe_segments(connection, options)}; {_describe_questions(connection, options)}"
 
 
 def _describe_segments(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
-    """The segments of a board, and how many of each round a sample draws for each question. A round may have fewer."""
+    """Describe the segments of a board, and how many a sample draws for each question. A round may have fewer."""
     named, sample = ", ".join(options.segments), options.sample_segments
     n_segments = _count_places_drawn(connection, "segment_order", options)
     if sample is None or n_segments is None or n_segments <= sample:
@@ -84,7 +83,7 @@ def _describe_segments(connection: duckdb.DuckDBPyConnection, options: SurveyBoa
 
 
 def _count_places_drawn(connection: duckdb.DuckDBPyConnection, column: str, options: SurveyBoardOptions) -> int | None:
-    """The most questions of a round, or segments of a question, that can be drawn; None: nothing is known of the rounds."""
+    """Return the most questions of a round, or segments of a question, that can be drawn, or None if nothing is known of the rounds."""
     ((count,),) = connection.execute(
         f"SELECT max({column}) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
     ).fetchall()
@@ -92,7 +91,7 @@ def _count_places_drawn(connection: duckdb.DuckDBPyConnection, column: str, opti
 
 
 def _describe_questions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
-    """The questions of a board. A round may have fewer than were asked for."""
+    """Describe a board's questions. A round may have fewer than requested."""
     sample = options.questions
     if sample is None:
         return "all questions"
@@ -109,7 +108,7 @@ _OF_CEILINGS = {"ceiling", "skill", "deviation", "segment_sd_expected"}
 
 
 def format_design_effect_lines(warehouse: Warehouse, frame: pd.DataFrame, rounds: Sequence[str]) -> str:
-    """Lines on the design effects and unknown n of `rounds` (none: of all); empty without any, and of a view whose numbers none bears on."""
+    """Return lines on the design effects and unknown n of `rounds` (empty: all); empty if there are none, or none affects the view."""
     if not _OF_CEILINGS & {*frame.columns}:
         return ""
     lines = warehouse.query(lambda connection: describe_n(connection, rounds), only=["survey_findings"], first=rounds)
@@ -120,13 +119,13 @@ _MOST_PLACES = 3
 
 
 def find_interval_reason(texts: Iterable[str]) -> str:
-    """The reason that all intervals give in place of numbers; empty where they differ."""
+    """Return the reason that all intervals give in place of numbers; empty if they differ."""
     reasons = {words for words in texts if words}
     return reasons.pop() if len(reasons) == 1 and next(iter(reasons)).endswith("needed") else ""
 
 
 def describe_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
-    """How many segments of people who gave no answer a board leaves out; empty where it leaves out none."""
+    """Return how many segments of non-respondents a board leaves out; empty if none."""
     if options.of_answers is None:
         return ""
     left_out = [
@@ -150,17 +149,19 @@ _DRIFT_FIRST_OUT = ("odds needed", "first_snapshot", "snapshots", "lowest_snapsh
 
 
 def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:
-    """A view as a table for people: each model under a name of its own, intervals in one column, without columns that show nothing.
+    """Return a view as a table for people: each model under one name, intervals in one column, without uninformative columns.
 
-    `how`: says how to see the columns that are not shown.
+    `how`: text on how to see hidden columns.
     """
     table = _prepare_frame(by, frame)
     return render(table, "table", columns=_choose_columns(by, table), ends=ENDS, fit=_fit(by, how))
 
 
 def describe_view_columns(by: str, *frames: pd.DataFrame) -> str:
-    """Lines after the tables of a view: notes without a column, other findings from readable responses, why there is no interval, and where the
-    columns are explained."""
+    """Return the lines after the tables of a view.
+
+    These are notes without a column, other findings from readable responses, why there is no interval, and where columns are explained.
+    """
     fit = _fit(by)
     tables = [(table, _choose_columns(by, table)) for table in (_prepare_frame(by, frame) for frame in frames)]
     columns = {name for _, names in tables for name in names}
@@ -174,7 +175,7 @@ def describe_view_columns(by: str, *frames: pd.DataFrame) -> str:
 def find_reasons_without_score(
     connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions
 ) -> Mapping[tuple[str, ...], str]:
-    """The most frequent reason why a model's responses have no score, by model variant, context level and condition."""
+    """Return the most frequent reason why a model's responses have no score, by model variant, context level and condition."""
     rows = connection.execute(
         "SELECT model_variant, context_level, condition, mode(reason) FROM scores "
         "WHERE reason <> '' AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2) GROUP BY ALL",
@@ -184,7 +185,7 @@ def find_reasons_without_score(
 
 
 def describe_unranked(frame: pd.DataFrame, without_score: Mapping[tuple[str, ...], str]) -> str:
-    """Why models of an overall board have no rank, a line for each reason; empty where all have one. `without_score`: see above."""
+    """Return why models of an overall board have no rank, a line per reason. `without_score`: see `find_reasons_without_score`."""
     rows = rename_variants(frame)[frame["rank"].isna()]
     models: dict[str, dict[str, None]] = {}
     for row in rows.to_dict("records"):
@@ -199,7 +200,7 @@ def describe_unranked(frame: pd.DataFrame, without_score: Mapping[tuple[str, ...
 
 
 def _describe_readable_only(frame: pd.DataFrame) -> str:
-    """Where readable responses alone say something else than the published policy, a line for each of the first; empty where nowhere."""
+    """Return where readable responses alone differ from the published policy, a line for each of the first; empty if nowhere."""
     if "parsed_note" not in frame:
         return ""
     column_meanings = rename_variants(frame[frame["parsed_note"].fillna("") != ""])
@@ -210,7 +211,7 @@ def _describe_readable_only(frame: pd.DataFrame) -> str:
 
 
 def _build_notes(table: pd.DataFrame, column: str) -> str:
-    """What is to be known of rows, where the table has no room for it: each note once, with the rows that it is about."""
+    """Return the notes of a column that does not fit the table: each note once, with its rows."""
     rows = table[table[column].fillna("") != ""]
     of_note: dict[str, dict[str, None]] = {}
     for who, note in zip(_who(rows), rows[column], strict=True):
@@ -235,7 +236,7 @@ def _format_list(title: str, lines: Sequence[str]) -> str:
 
 
 def render_drift(checks: pa.Table, subject: Subject) -> str:
-    """What `dtef drift` prints."""
+    """Return the output of `dtef drift`."""
     verdicts, keys = build_verdict_frame(checks, subject), subject.keys
     whose = ("verdict", "night", *keys.space, "model", "way", "shift")
     fit = compute_terminal_fit([name for name in whose if name in verdicts], _DRIFT_FIRST_OUT)
@@ -259,13 +260,13 @@ def _prepare_frame(by: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _count_questions(frame: pd.DataFrame) -> list[str]:
-    """`43 (13)`: the different questions of each row, and their batteries."""
+    """Return `43 (13)`: the different questions of each row, and their batteries."""
     both = zip(frame["n_questions"], frame["n_batteries"], strict=True)
     return [f"{questions:,} ({batteries:,})" for questions, batteries in both]
 
 
 def _choose_columns(by: str, table: pd.DataFrame) -> list[str]:
-    """Columns of a view as a table; with `condition` when it is not the usual one throughout."""
+    """Return the columns of a view's table, with `condition` if any row has an unusual one."""
     columns = [name for name in view_columns(by) if name in table and _is_informative(name, table)]
     if set(table["condition"]) <= {BlueprintOptions().condition}:
         return columns

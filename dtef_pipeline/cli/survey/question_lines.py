@@ -1,4 +1,4 @@
-"""What the questions of a run can tell: how many there are, and how small a difference they can show."""
+"""What a run's questions can show: their number, and the smallest detectable difference."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LEAST_READ = 0.5
 
 
 class _Spread(NamedTuple):
-    """Variance components, and what they are from."""
+    """Variance components and their source."""
 
     score: Components
     difference: Components
@@ -44,7 +44,7 @@ class _Spread(NamedTuple):
 
 
 def question_lines(warehouse: Warehouse, settings: SurveySettings) -> Iterator[str]:
-    """Lines for each round, and for all where there are several. None where surveys cannot be read: whoever asks them says so."""
+    """Yield lines for each round, and for all if there are several. Yields none if surveys cannot be read; another step reports that."""
     tables = [name for name in _TABLES_OF_PAIRS if warehouse.values(name, "round")]
     if not tables:
         return
@@ -85,7 +85,7 @@ def _lines(name: str, pairs: pd.DataFrame, settings: SurveySettings, spread: _Sp
 
 
 def _pairs(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
-    """One row per pair of the chosen rounds and segments: `round`, `question_id`, `draw_order`, `is_target`, `is_sampled`."""
+    """Return one row per pair of the chosen rounds and segments: `round`, `question_id`, `draw_order`, `is_target`, `is_sampled`."""
     counts = SurveyBoardOptions(segments=tuple(settings.segments)).of_answers or "true"
     return connection.execute(
         f"""SELECT {", ".join(KEYS.shared_item)}, draw_order, NOT circular AS is_target, segment_order < $3 AS is_sampled
@@ -96,7 +96,7 @@ def _pairs(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> p
 
 
 def _spread(connection: duckdb.DuckDBPyConnection, settings: SurveySettings, clusters: pd.DataFrame) -> _Spread | None:
-    """By what language models scored when asked so, where that is enough; else by baselines. None: there are too few batteries of either."""
+    """Return the spread of language models' scores under these settings, else of baselines, or None if these have too few batteries."""
     baselines = _add_batteries(_baselines(connection, settings), clusters)
     score, difference = _components(baselines.assign(score=baselines["typical"])), _components(baselines)
     if score is None or difference is None:
@@ -109,7 +109,7 @@ def _spread(connection: duckdb.DuckDBPyConnection, settings: SurveySettings, clu
 
 
 def _baselines(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
-    """The leave-one-out marginal's score of each pair as `typical`, and its lead over the uniform baseline as `score`."""
+    """Return the leave-one-out marginal's score of each pair as `typical`, and its lead over the uniform baseline as `score`."""
     metric = SurveyBoardOptions().metric
     return connection.execute(
         f"""SELECT {", ".join(KEYS.pair)}, '' AS way, '' AS model_variant,
@@ -121,7 +121,7 @@ def _baselines(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) 
 
 
 def _model_scores(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
-    """Mean scores of language models by pair, of the ways of asking that are chosen, where enough of a model's responses could be read."""
+    """Return models' mean scores by pair under the chosen conditions and context levels, for models with enough readable responses."""
     if not has_table(connection, "scores"):
         return pd.DataFrame(columns=[*KEYS.pair, *_SERIES_OF_SCORES, "score"])
     score = policy_sql(SurveyBoardOptions())
@@ -136,7 +136,7 @@ def _model_scores(connection: duckdb.DuckDBPyConnection, settings: SurveySetting
 
 
 def _components(scores: pd.DataFrame) -> Components | None:
-    """Means over the models of their variance components; None where no model has scores in enough batteries, and several of a question."""
+    """Return the mean of the models' variance components, or None if no model has enough batteries and several scores of a question."""
     series = [
         group
         for _, group in scores.groupby(_SERIES_OF_SCORES)
@@ -146,6 +146,6 @@ def _components(scores: pd.DataFrame) -> Components | None:
 
 
 def _add_batteries(rows: pd.DataFrame, clusters: pd.DataFrame) -> pd.DataFrame:
-    """With `cluster`, and `question`, one name for round and id."""
+    """Return the rows with `cluster`, and with `question`, which joins round and id."""
     frame = rows.merge(clusters, on=list(KEYS.shared_item))
     return frame.assign(question=frame["round"] + "/" + frame["question_id"])

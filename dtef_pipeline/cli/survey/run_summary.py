@@ -1,4 +1,4 @@
-"""What follows a run: its boards, costs and warnings; `dtef board --experiment`. Loads no Dagster."""
+"""Output after a run: boards, costs and warnings; `dtef board --experiment`. Loads no Dagster."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _OF_MODELS = f"NOT {COMPUTED_SQL} AND list_contains($1, round) AND list_contains
 def run_warnings(
     connection: duckdb.DuckDBPyConnection, snapshot: str, rounds: Sequence[str], variants: Sequence[str]
 ) -> Iterator[str]:
-    """A line for each thing to warn of; `connection` has `scores`, in the order of all snapshots (see `snapshot_order`)."""
+    """Yield the warnings after a run. `connection` has `scores`, in the order of all snapshots (see `snapshot_order`)."""
     parameters = [list(rounds), list(variants)]
     yield from _describe_unread(connection, snapshot, parameters)
     yield from list_mixed_served(connection, "predictions", snapshot)
@@ -65,7 +65,7 @@ def run_warnings(
 
 
 def _describe_unread(connection: duckdb.DuckDBPyConnection, snapshot: str, parameters: list[list[str]]) -> Iterator[str]:
-    """Models of which fewer than READ_ENOUGH of the responses could be read."""
+    """Yield a line per model with less than READ_ENOUGH of its responses readable."""
     rows = connection.execute(
         "SELECT model, count(*) AS answered, count(*) FILTER (status <> 'ok') AS unread, mode(reason) FILTER (status <> 'ok') "
         f"FROM scores WHERE {_OF_MODELS} AND snapshot = $3 AND list_contains($4, status) "
@@ -90,7 +90,7 @@ def _describe_unread(connection: duckdb.DuckDBPyConnection, snapshot: str, param
 
 
 def _describe_order_problem(connection: duckdb.DuckDBPyConnection, snapshot: str, parameters: list[list[str]]) -> Iterator[str]:
-    """That another snapshot of these models counts as the later one, so that boards over all snapshots do not show this one."""
+    """Yield a warning if another snapshot of these models counts as later, so that boards over all snapshots do not show this one."""
     rows = connection.execute(
         f"SELECT DISTINCT snapshot::VARCHAR FROM scores WHERE {_OF_MODELS} AND list_contains($3, status)",
         [*parameters, list(ANSWERED)],
@@ -124,10 +124,7 @@ _HOW_AFTER_RUN = "`dtef board --wide` shows them"
 
 
 def report_after_run(context: RunContextOfCommand) -> bool:
-    """Counts by status, what the run's models cost so far, the snapshot's board for each context level; of an experiment, its comparison.
-
-    True: every language model of the run has answered something.
-    """
+    """Print counts by status, the models' costs so far, the snapshot's boards by context level, and the comparison of an experiment."""
     warehouse, settings, metric = context.warehouse, context.options, context.options.metric
     if not warehouse.values("scores", "round"):
         return True
@@ -183,14 +180,14 @@ def report_after_run(context: RunContextOfCommand) -> bool:
 
 
 def describe_calls(gateway: Gateway | None) -> Iterator[str]:
-    """What this command itself asked, apart from the responses that were stored before."""
+    """Yield this command's own calls by model, without responses stored before."""
     for model in gateway.models if gateway else ():
         cost = format_cost(model.spent.known_usd, model.spent.unpriced, model.spent.most_usd)
         yield f"  {model.spec.name}: {format_count(model.answered, 'new response')}, {cost}"
 
 
 def _format_costs(frame: pd.DataFrame) -> Iterator[str]:
-    """Of each language model: responses, tokens, cost, and what failed or was not asked, with the first reason."""
+    """Yield per language model its responses, tokens, cost, and failed or skipped calls with the first reason."""
     for row in frame.sort_values(["model", *(["purpose"] if "purpose" in frame else [])]).to_dict("records"):
         who = f"  {row['model']}, {row['purpose']}" if "purpose" in row else f"  {row['model']}"
         tokens = row["prompt_tokens"] + row["completion_tokens"]
@@ -244,7 +241,7 @@ def compare_ways(
 
 
 def _format_ask_command(experiment: Experiment, name: str, snapshot: str) -> str:
-    """The command that asks an experiment; capitals stand for what its file does not say."""
+    """Return the command that runs an experiment, with capitals for what its file does not set."""
     parts = ["dtef run --experiment", name, *([] if experiment.rounds else ["--round ROUND"])]
     parts += [
         *([] if experiment.models else ["--model MODEL"]),
@@ -256,7 +253,7 @@ def _format_ask_command(experiment: Experiment, name: str, snapshot: str) -> str
 def _find_scored_models(
     experiment: Experiment, catalog: Models, warehouse: Warehouse, options: SurveyBoardOptions
 ) -> tuple[ConditionModel, ...]:
-    """The language models with scores in the snapshot, in every condition; a model once, under its shortest name."""
+    """Return the language models with scores in the snapshot, in every condition; each model once, under its shortest name."""
     query = f"SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND NOT {COMPUTED_SQL}"
     rows = warehouse.query(
         lambda connection: connection.execute(query, [options.snapshot]).fetchall(), only=["scores"], first=options.rounds
@@ -275,7 +272,7 @@ def _compute_comparison(
     margin: float,
     segments: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """The comparison; of these segments only, if any are named."""
+    """Return the comparison, limited to the segments if any are given."""
     return warehouse.query(
         lambda connection: compare_conditions(connection, ways, options, margin=margin, segments=segments),
         only=["scores", "predictions", "survey_responses", "reference_scores"],
@@ -293,7 +290,7 @@ def _format_headline(experiment: Experiment, margin: float) -> str:
 
 
 def _print_comparison(experiment: Experiment, frame: pd.DataFrame) -> None:
-    """A table for each context level, under a heading that names it."""
+    """Print a table for each context level, under a heading with its name."""
     apart = bool((frame["parsed_note"].fillna("") != "").any())
     needless = {*(() if experiment.compares_contexts else ("context_level",)), *(() if apart else ("parsed_decision",))}
     columns = [name for name in _COMPARED if name not in needless]
@@ -305,7 +302,7 @@ def _print_comparison(experiment: Experiment, frame: pd.DataFrame) -> None:
 
 
 def _split_by_level(experiment: Experiment, frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The rows that were compared with each other, and their context level; levels, where the conditions differ in it."""
+    """Yield the rows compared with each other, with their context level, or levels if conditions differ in it."""
     levels = {condition.name: experiment.options(condition).context_levels for condition in experiment.conditions}
     places = [levels[name].index(level) for name, level in zip(frame["condition"], frame["context_level"], strict=True)]
     for place in sorted(set(places)):

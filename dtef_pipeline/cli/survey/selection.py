@@ -1,4 +1,4 @@
-"""The settings of `dtef run`: which models are asked what, and how, by the options of the command or an experiment."""
+"""The settings of `dtef run`: models, conditions and prompts, from options or an experiment."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -17,16 +17,16 @@ from resources.settings import Settings, find_shipped
 
 
 class SurveyRunSettings(SurveySettings):
-    """With every model and limit under the name of a model, and every condition spelled."""
+    """Survey settings with resolved model names in `models` and `limits`, and conditions spelled in full."""
 
     experiment: Annotated[Experiment | None, Setting(doors=())] = None
     """With the models that it is asked of, and at the context levels of the run."""
 
 
 def survey_settings(values: Mapping[str, Any]) -> SurveyRunSettings:
-    """The settings that options give. `limits`: MODEL=N each; `experiment`: a file, or the name of a shipped one.
+    """Return the settings that options give. `limits`: MODEL=N each; `experiment`: a file, or the name of a shipped one.
 
-    Raises ConfigError for options that exclude each other, and for what is not known: a model, a condition, an experiment.
+    Raises ConfigError for conflicting options, and for an unknown model, condition or experiment.
     """
     models, options = load_known_models(Settings.read_environment(), COMPUTED_MODELS), dict(values)
     limits, name = options.pop("limits", ()), options.pop("experiment", None)
@@ -44,7 +44,7 @@ def find_shipped_experiments() -> dict[str, Path]:
 
 
 def list_shipped_experiments() -> list[dict[str, str]]:
-    """The experiments that are shipped: name, hypothesis and conditions of each."""
+    """Return the name, hypothesis and conditions of each shipped experiment."""
     experiments = [load_experiment(path) for path in find_shipped_experiments().values()]
     return [
         {"experiment": item.name, "hypothesis": item.hypothesis, "conditions": ", ".join(c.name for c in item.conditions)}
@@ -53,7 +53,7 @@ def list_shipped_experiments() -> list[dict[str, str]]:
 
 
 def find_experiment(name: str) -> Experiment:
-    """The experiment of a file, or a shipped one by its name. Raises ConfigError naming those that are shipped."""
+    """Return the experiment of a file, or a shipped one by name. Raises ConfigError listing the shipped ones."""
     paths = find_shipped_experiments()
     if name in paths:
         return load_experiment(paths[name])
@@ -63,7 +63,7 @@ def find_experiment(name: str) -> Experiment:
 
 
 def set_context_levels(experiment: Experiment, context_levels: Sequence[str]) -> Experiment:
-    """The experiment at other context levels, if any are given."""
+    """Return the experiment at other context levels, if any are given. Raises ConfigError if it sets levels itself."""
     if not context_levels:
         return experiment
     if experiment.compares_contexts:
@@ -75,7 +75,7 @@ def set_context_levels(experiment: Experiment, context_levels: Sequence[str]) ->
 
 
 def _select_from_options(values: Mapping[str, Any], models: Models) -> SurveyRunSettings:
-    """From the store, only what is named; otherwise baselines and prompts without context questions are as usual."""
+    """Return the options' settings. With `from_store` only named models and conditions; else baselines and context level 0 are defaults."""
     usual = {"models": [], "conditions": []} if values.get("from_store") else {"context_levels": ["0"]}
     settings = build_settings(SurveyRunSettings, {**usual, **values})
     levels = list(dict.fromkeys(settings.context_levels or ["0"])) if settings.conditions else []
@@ -86,7 +86,7 @@ def _select_from_options(values: Mapping[str, Any], models: Models) -> SurveyRun
 
 
 def _select_from_experiment(values: Mapping[str, Any], experiment: Experiment, models: Models) -> SurveyRunSettings:
-    """What an experiment asks; options of the command line take the place of its own."""
+    """Return the settings of an experiment; command-line options override them."""
     if values.get("conditions"):
         raise ConfigError(
             "--condition with --experiment: its conditions say how questions are asked; allowed: one or the other"
@@ -110,7 +110,7 @@ def _select_from_experiment(values: Mapping[str, Any], experiment: Experiment, m
 
 
 def _list_models_by_condition(ways: Sequence[ConditionModel], every: Sequence[ModelSpec]) -> dict[str, list[str]]:
-    """By condition the names of the models asked in it; nothing where all are asked in all."""
+    """Return model names by condition; empty if all models have all conditions."""
     variants: dict[str, set[str]] = {}
     for way in ways:
         variants.setdefault(way.options.condition, set()).add(way.spec.variant)

@@ -1,4 +1,4 @@
-"""`dtef board`: the views of surveys, and the ways of asking of an experiment."""
+"""`dtef board`: the views of surveys, and the comparison of an experiment's conditions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MOST_ROWS = 60
 
 
 def show(by: str, output: str, experiment: str | None, margin: float, **options: Any) -> None:
-    """A view, or with `experiment` the ways of asking of it. Raises ConfigError for options of the other."""
+    """Print a view, or with `experiment` the comparison of its conditions. Raises ConfigError for options of the other."""
     if experiment is None:
         refuse_others({*options, "by"}, "a board without --experiment", apart=("refresh",))
         _show_view(by, output, **options)
@@ -102,7 +102,7 @@ def _load_view(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBo
 
 
 def _explain_empty(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> str:
-    """What a view without rows lacks, and which of the options may have left it out."""
+    """Describe what a view without rows lacks, and which options may have excluded it."""
     filters = {
         "--round": ", ".join(options.rounds),
         "--context": ", ".join(options.context_levels),

@@ -1,4 +1,4 @@
-"""What surveys know of the files of rounds: for `dtef add`, `check`, `list` and `remove`."""
+"""The files of survey rounds: for `dtef add`, `check`, `list` and `remove`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _READ_BACK = [
 
 
 class ReadRound(NamedTuple):
-    """The tables of a round, as they are stored or would be."""
+    """The tables of a round, stored or to be stored."""
 
     round: str
     responses: pa.Table
@@ -64,7 +64,7 @@ def read_stored_round(warehouse: Warehouse, round_id: str) -> ReadRound:
 
 
 def summary(result: ReadRound, seconds: float) -> Iterator[str]:
-    """Counts, what is in quarantine and why, what was taken for a scale, and what there is to know about the round."""
+    """Yield counts, quarantine with reasons, detected scales and batteries, and findings of the round."""
     rows, round_id = result.responses, result.round
     quarantine = result.quarantine.to_pylist()
     pairs, segments = ([row for row in quarantine if (row["question_id"] is None) == is_whole] for is_whole in (False, True))
@@ -91,13 +91,13 @@ def summary(result: ReadRound, seconds: float) -> Iterator[str]:
 
 
 def _describe_quarantine(pairs: int, segments: int) -> str:
-    """`1 pair and 5 whole segments in quarantine`, or that there is nothing in it."""
+    """Return `1 pair and 5 whole segments in quarantine`, or `nothing in quarantine`."""
     counts = [format_count(number, noun) for number, noun in ((pairs, "pair"), (segments, "whole segment")) if number]
     return f"{' and '.join(counts) or 'nothing'} in quarantine"
 
 
 def design_effect(before: float, now: float, value: float | None) -> Iterator[str]:
-    """What the design effect of a round is where it is not 1, and whether it was `value` now or `before`; empty where it is and was 1."""
+    """Yield the round's design effect, unless it is and was 1. `before`: of the last ingest; `value`: as given, or None if kept."""
     if now != 1:
         counts = f"each respondent counts as 1/{now:g} of a respondent of a simple random sample"
         note = "" if value is not None else "; kept from an earlier ingest of the round; --design-effect 1 resets it"
@@ -108,7 +108,7 @@ def design_effect(before: float, now: float, value: float | None) -> Iterator[st
 
 
 def faults(result: ReadRound) -> list[str]:
-    """Lines on what of the file was not read; empty when all was."""
+    """Return lines on parts of the file that were not read; empty if everything was."""
     errors = [_format_finding(finding) for finding in result.findings if finding["level"] == "error"]
     return [*errors, f"all else of {result.round} is stored"] if errors else []
 
@@ -127,7 +127,7 @@ def _format_reasons(rows: Sequence[dict[str, Any]], noun: str) -> str:
 
 
 def _choose_examples(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first pair of each reason that is about numbers in the file; that too few answered says all there is to say."""
+    """Return the first pair of each reason about numbers in the file. Reasons about too few respondents need no example."""
     first: dict[str, dict[str, Any]] = {}
     for row in pairs:
         if row["reason"] not in ("n-below-minimum", "n-unknown", "no-data"):
@@ -141,7 +141,7 @@ def _format_place(row: dict[str, Any]) -> str:
 
 
 def _describe_scales(round_id: str, questions: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """How many questions are on a scale, and which of several options are not."""
+    """Yield how many questions have a scale, and which with several options have none."""
     kinds = Counter(row["scale"] for row in questions)
     aside = sum(any(row["dont_know"]) for row in questions)
     yield f"  scales: {kinds['ordinal']} ordinal, {kinds['nominal']} nominal; {aside} with a don't-know option"
@@ -155,7 +155,6 @@ def _describe_scales(round_id: str, questions: Sequence[dict[str, Any]]) -> Iter
 
 
 def _describe_batteries(round_id: str, names: Sequence[str]) -> Iterator[str]:
-    """How many batteries the questions were asked in."""
     sizes = Counter(names)
     several = [size for size in sizes.values() if size > 1]
     largest = f"{len(several)} with 2 or more questions (at most {max(several)})" if several else "each with 1 question"
@@ -165,7 +164,7 @@ def _describe_batteries(round_id: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _format_names(texts: Sequence[str]) -> str:
-    """The first texts, shortened; those that are then the same once, with their number."""
+    """Return the first texts, shortened; equal ones once, with their number."""
     counts = Counter(map(shorten_to_line, texts))
     examples = dict(list(counts.items())[:_SHOWN])
     more = f" and {len(texts) - sum(examples.values())} more" if len(counts) > _SHOWN else ""
@@ -174,7 +173,7 @@ def _format_names(texts: Sequence[str]) -> str:
 
 @dataclass
 class _Round:
-    """A round as it was read; what is known after it was registered stands below `options`."""
+    """A round from a file; fields below `options` are set by registration."""
 
     warehouse: Warehouse
     survey: Survey
@@ -223,7 +222,6 @@ def _build_options(
     allow_missing_attributes: bool,
     replace: bool,
 ) -> dict[str, Any]:
-    """What registering a round takes."""
     from dtef_pipeline.survey.observations import MIN_N
 
     flags = {MISSING_QUESTIONS: allow_missing_questions, MISSING_ATTRIBUTES: allow_missing_attributes}
@@ -239,7 +237,7 @@ def _open_sources(warehouse: Warehouse) -> Sources[Survey]:
 
 
 def _read_surveys(paths: Sequence[Path], round_id: str | None) -> list[tuple[Path, Survey]]:
-    """The rounds at the paths. Raises ConfigError for one that is in more than one of them."""
+    """Return the rounds at the paths. Raises ConfigError if a round is in several paths."""
     from dtef_pipeline.survey.adapters import read_surveys
 
     if round_id and len(paths) > 1:
@@ -252,7 +250,7 @@ def _read_surveys(paths: Sequence[Path], round_id: str | None) -> list[tuple[Pat
 
 
 def _read(warehouse: Warehouse, paths: Sequence[Path], round_id: str | None, **flags: Any) -> list[_Round]:
-    """A fault of any round leaves all as they were."""
+    """Read the rounds. If one of several is faulty, none is stored."""
     from assets.survey.rounds import check_round
 
     surveys, options = _read_surveys(paths, round_id), _build_options(**flags)
@@ -285,7 +283,7 @@ def _check(paths: Sequence[Path], round_id: str | None, **flags: Any) -> CheckRe
 
 
 def _count_rows(round_id: str, responses: pa.Table, quarantine: pa.Table) -> dict[str, Any]:
-    """`quarantine`: of which the column `question_id` is null in rows about a whole segment."""
+    """Count the rows. `question_id` in `quarantine` is null in rows about a whole segment."""
     n_segments = quarantine["question_id"].null_count
     return {
         "round": round_id,

@@ -1,4 +1,4 @@
-"""The commands of surveys, which need no name of a family before them. Heavy packages are imported inside them, as in `dtef.py`."""
+"""The commands of surveys, which need no family name. Heavy packages are imported inside them, as in `dtef.py`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _convert_to_upper(context: click.Context, parameter: click.Parameter, rounds
 
 
 def _split_levels(context: click.Context, parameter: click.Parameter, levels: tuple[str, ...]) -> tuple[str, ...]:
-    """Levels that were given together, as in 0,5."""
+    """Split levels given together, such as 0,5."""
     return tuple(level for text in levels for level in text.replace(",", " ").split())
 
 

@@ -34,7 +34,7 @@ _UNKNOWN_LENGTHS_NAMED = 5
 
 
 def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: Sequence[str]) -> list[str]:
-    """The partitions of the rounds, or of their segments that are named. Raises ConfigError for a round or a segment that is not there."""
+    """Return the partitions of the rounds, or of the given segments. Raises ConfigError if a round or segment does not exist."""
     by_round = {round_id: warehouse.values("survey_responses", "segment", round=round_id) for round_id in rounds}
     for round_id, names in by_round.items():
         if not names:
@@ -62,14 +62,17 @@ def _choose(context: RunContextOfCommand) -> RunSelection:
 
 
 def _steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
-    """Without conditions, later stages are made only of the partitions that have prompts: of others there is nothing to make."""
+    """Return the stages and their partitions.
+
+    If files are read again and no condition is given, later stages run only for partitions with prompts.
+    """
     is_ingest = context.beside.first == "ingest"
     later = with_blueprints(context.warehouse, keys) if is_ingest and not context.options.conditions else keys
     return [*([(stages[0], keys)] if is_ingest else []), *((stage, later) for stage in stages[1:])]
 
 
 def _refuse(context: RunContextOfCommand, selection: RunSelection) -> None:
-    """Raises ConfigError for a fault in the files and addresses that stages and roll-ups read at their end."""
+    """Raise ConfigError for a fault in files and addresses that stages and roll-ups need later."""
     load_checked_panel(context.environment, check_settings(context.environment), context.warehouse)
 
 

@@ -23,15 +23,15 @@ _BUILT_IN = ("global-dialogues", "dtef-json", "long-table")
 
 @runtime_checkable
 class Adapter(Protocol):
-    """The interface of an adapter. An optional text `accepts` describes what it reads."""
+    """The interface of an adapter. An optional text `accepts` describes the paths that it reads."""
 
     name: str
 
     def recognises(self, path: Path) -> bool:
-        """Whether the path has this layout; must not raise and should read only the beginning."""
+        """Return whether the path has this layout. Must not raise, and should read only the beginning."""
 
     def read(self, path: Path) -> Survey:
-        """The survey at the path. Raises SurveyError."""
+        """Return the survey at the path. Raises SurveyError."""
 
 
 @runtime_checkable
@@ -39,11 +39,11 @@ class RoundsAdapter(Adapter, Protocol):
     """An adapter of a layout in which one file may hold several rounds."""
 
     def read_rounds(self, path: Path) -> list[Survey]:
-        """All rounds at the path."""
+        """Return all rounds at the path."""
 
 
 def adapters() -> list[Adapter]:
-    """All installed adapters, those of other packages first, so that they take precedence over the built-in ones."""
+    """Return all installed adapters. Adapters of other packages come first, so that they take precedence."""
     instances: list[Adapter] = []
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name):
         try:
@@ -55,7 +55,7 @@ def adapters() -> list[Adapter]:
 
 
 def find_adapter(path: Path, among: Sequence[Adapter] | None = None) -> Adapter:
-    """The first adapter that recognises the path."""
+    """Return the first adapter that recognises the path. Raises SurveyError if none does."""
     if not path.exists():
         raise SurveyError("the file or directory does not exist", where=str(path))
     candidates = adapters() if among is None else among
@@ -72,7 +72,7 @@ def find_adapter(path: Path, among: Sequence[Adapter] | None = None) -> Adapter:
 
 
 def read_surveys(path: Path | str, round_id: str | None = None) -> list[Survey]:
-    """All rounds at a path, or only `round_id`; in a layout with a single round, `round_id` becomes its name."""
+    """Return all rounds at a path, or only `round_id`. In a layout with a single round, `round_id` becomes its name."""
     place = Path(path)
     adapter = find_adapter(place)
     if isinstance(adapter, RoundsAdapter):
@@ -99,7 +99,7 @@ def _read(adapter: Adapter, read: Callable[[Path], T], path: Path) -> T:
 
 
 def read_survey(path: Path | str, round_id: str | None = None) -> Survey:
-    """The one survey at a path; a file of several rounds needs `round_id`."""
+    """Return the only survey at a path. A file with several rounds needs `round_id`."""
     surveys = read_surveys(path, round_id)
     if len(surveys) != 1:
         rounds = [s.round for s in surveys]
@@ -123,7 +123,6 @@ def _choose_round(surveys: list[Survey], name: str | None, path: Path) -> list[S
 
 
 def _describe_contents(path: Path) -> str:
-    """A short description of what is at a path, for an error message."""
     if path.is_dir():
         names = sorted(f.name for f in path.iterdir())
         return f"a directory with {list_names(names)}" if names else "an empty directory"

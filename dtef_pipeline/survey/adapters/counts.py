@@ -23,7 +23,7 @@ DERIVED_COLUMN = re.compile(r".* - (?:Weighted Score|Rank \d+ Count)")
 
 @dataclass(frozen=True)
 class SegmentColumn:
-    """A segment's column: its place in the aggregate file and its name there."""
+    """A segment's column, with its index and name in the aggregate file."""
 
     index: int
     name: str
@@ -45,28 +45,28 @@ class Counts:
         return {_make_value_key(name): name for name in self.columns}
 
     def column(self, name: str) -> str | None:
-        """The counts file's name of an aggregate column: it may say Turkey where the aggregate says Türkiye."""
+        """Return the counts file's name of an aggregate column, such as Turkey for Türkiye."""
         return name if name in self.columns else self._name_by_value.get(_make_value_key(name))
 
     def n(self, question_id: str, name: str) -> int | None:
         return self.rows.get(question_id, {}).get(self.column(name) or "")
 
     def most(self, name: str) -> int | None:
-        """Respondents of a segment: of its largest question."""
+        """Return the respondents of a segment to its largest question."""
         column = self.column(name) or ""
         return max((n for row in self.rows.values() if (n := row.get(column)) is not None), default=None)
 
     def share(self, name: str) -> str:
-        """`684 of 1,058 respondents, 65 %` of a segment, blank where the file does not say."""
+        """Return a segment's share as `684 of 1,058 respondents, 65 %`, or a blank if unknown."""
         n, everyone = self.most(name), self.most("All")
         return "" if n is None or not everyone else f"{n:,} of {format_count(everyone, 'respondent')}, {n / everyone:.0%}"
 
     def add_share(self, name: str) -> str:
-        """The column with its share of the respondents, where the file tells."""
+        """Return the column with its share, if known."""
         return f"{name} ({share})" if (share := self.share(name)) else name
 
     def findings(self, questions: Sequence[Question], names: Sequence[str]) -> Iterator[Finding]:
-        """What the file does not tell, though it is there."""
+        """Yield findings on segments and questions that the file lacks."""
         if absent := tuple(name for name in names if self.column(name) is None):
             yield Finding("error", "no-counts-column", "The counts file has no column for these segments.", absent)
         if missing := tuple(q.text for q in questions if q.id not in self.rows):
@@ -74,9 +74,9 @@ class Counts:
             yield Finding("error", MISSING_QUESTIONS, message, missing)
 
     def find_lost_segments(self, columns: Sequence[str], keys: Collection[str]) -> dict[str, str | None]:
-        """The segments with respondents that the aggregate's `columns` lack: column -> its attribute, if known.
+        """Return the segments with respondents that the aggregate's `columns` lack: column -> its attribute, if known.
 
-        `keys`: of the segments that the aggregate has; an attribute that was asked twice may have its columns once.
+        `keys` are those of the aggregate's segments. An attribute that was asked twice may have its columns once.
         """
         value_keys = {_make_value_key(name) for name in columns}
         values = {

@@ -30,7 +30,7 @@ REQUIRED = ("Question ID", "Question Type", "Question", "Response")
 
 @dataclass
 class Poll:
-    """The rows of one question: first line, text, options and the rows' cells."""
+    """The rows of a question: first line, text, options and cells."""
 
     id: str
     text: str
@@ -42,7 +42,7 @@ class Poll:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """The single-select polls in file order, the column names, what was left out, and the other questions (id -> text)."""
+    """The single-select polls in file order, the column names, findings on omitted rows, and the other questions (id -> text)."""
 
     polls: list[Poll]
     columns: list[str]
@@ -51,13 +51,13 @@ class Aggregate:
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """Question id -> text of all its questions."""
+        """Question id -> text of all questions."""
         return {poll.id: poll.text for poll in self.polls} | {**self.others}
 
 
 @dataclass(frozen=True)
 class GuideItem:
-    """An entry of the discussion guide. `kind`: its type in lower case, blank where the guide has no such column."""
+    """An entry of the discussion guide. `kind` is its type in lower case, blank if the guide has no such column."""
 
     kind: str
     text: str
@@ -65,12 +65,12 @@ class GuideItem:
 
     @property
     def is_poll(self) -> bool:
-        """Whether it is asked as a single-select poll, which the aggregate has rows of."""
+        """Whether the entry is a single-select poll, which the aggregate file should contain."""
         return bool(_ASKED_AS_POLL.fullmatch(self.kind))
 
 
 def _open_table(path: Path, names: Sequence[str]) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """Cleaned column names and the rows below them, each as long as the header."""
+    """Return the cleaned column names, and an iterator over the rows, which must be as long as the header."""
     rows = iterate_text_rows(path)
     _, header = next(rows, (0, []))
     if not header:
@@ -92,7 +92,7 @@ def _iterate_full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where:
 
 
 def read_aggregate(path: Path) -> Aggregate:
-    """The aggregate file."""
+    """Read the aggregate file."""
     columns, rows = _open_table(path, REQUIRED)
     id_, type_, text, response = (columns.index(name) for name in REQUIRED)
     polls: dict[str, Poll] = {}
@@ -121,7 +121,6 @@ def read_aggregate(path: Path) -> Aggregate:
 
 
 def _clean_question_text(text: str) -> str:
-    """The text without stray blanks; line breaks are the author's and stay."""
     return "\n".join(clean(line) for line in text.strip().splitlines())
 
 
@@ -133,7 +132,7 @@ def _report_left_out(kind: str, texts: Mapping[str, str]) -> Finding:
 
 
 def read_counts(path: Path) -> Counts:
-    """The counts file; empty when there is none."""
+    """Read the counts file. The result is empty if there is no such file."""
     if not path.is_file():
         return Counts()
     columns, rows = _open_table(path, ("Question ID",))
@@ -152,7 +151,7 @@ def read_counts(path: Path) -> Counts:
 
 
 def read_mapping(path: Path) -> dict[str, str]:
-    """Id -> text of the questions in the mapping file; empty when there is none, or none that names both."""
+    """Return id -> text of the questions in the mapping file; empty if the file or one of its columns is missing."""
     if not path.is_file():
         return {}
     (_, header), *rows = [*iterate_text_rows(path)] or [(0, [])]
@@ -163,7 +162,7 @@ def read_mapping(path: Path) -> dict[str, str]:
 
 
 def read_guide(path: Path) -> list[GuideItem]:
-    """The entries of the discussion guide in file order; empty without a guide."""
+    """Return the entries of the discussion guide in file order; empty without a guide."""
     if not path.is_file():
         return []
     rows = (row for _, row in iterate_text_rows(path))
@@ -185,7 +184,7 @@ def read_guide(path: Path) -> list[GuideItem]:
 
 
 def collect_guide_orders(guide: Sequence[GuideItem]) -> dict[str, list[list[str]]]:
-    """Normalized question text -> its normalized options, for each time the discussion guide asks it."""
+    """Return normalized question text -> its normalized options, for each time the discussion guide asks it."""
     orders: dict[str, list[list[str]]] = defaultdict(list)
     for item in guide:
         if item.options:
@@ -194,10 +193,10 @@ def collect_guide_orders(guide: Sequence[GuideItem]) -> dict[str, list[list[str]
 
 
 def collect_guide_blocks(guide: Sequence[GuideItem]) -> dict[str, str]:
-    """Normalized question text -> the introduction of the list that it is an item of, for polls directly below an introduction.
+    """Return normalized question text -> the introduction of its list, for polls directly below an introduction.
 
-    An introduction is a spoken text above the polls that ends with a colon or refers to what follows. A question that occurs in several places
-    is left out.
+    An introduction is a spoken text above the polls that ends with a colon or refers to the following items. A question that occurs in
+    several places is left out.
     """
     blocks: dict[str, list[str | None]] = defaultdict(list)
     introduction: str | None = None
@@ -212,6 +211,6 @@ def collect_guide_blocks(guide: Sequence[GuideItem]) -> dict[str, str]:
 
 
 def _extract_introduction(text: str) -> str | None:
-    """The last sentence of a spoken text, if it announces a list; else None."""
+    """Return the last sentence of a spoken text if it announces a list, else None."""
     last = clean(re.split(r"[.!?]\s+|\n", text.strip())[-1])
     return last if last.endswith(":") or _ANNOUNCES.search(last) else None

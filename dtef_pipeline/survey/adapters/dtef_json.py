@@ -37,17 +37,17 @@ _TOP_LEVEL_FIELDS = ("surveyId", "questions", "segments")
 
 
 class DtefJson:
-    """Reads the published `DTEFSurveyData` form."""
+    """An adapter of the published `DTEFSurveyData` form."""
 
     name = "dtef-json"
     accepts = f"a .json file in the DTEFSurveyData form: an object with {', '.join(_TOP_LEVEL_FIELDS)}"
 
     def recognises(self, path: Path) -> bool:
-        """True for a .json file; what it holds is for `read` to judge, so that a fault is named precisely."""
+        """Return whether the path is a .json file. Its contents are only checked by `read`, whose errors are precise."""
         return path.is_file() and path.suffix.lower() == ".json"
 
     def read(self, path: Path) -> Survey:
-        """The survey of the file; its round is taken from the survey id (global-dialogues-gd4 is GD4)."""
+        """Read the survey of the file. Its round is taken from the survey id (global-dialogues-gd4 is GD4)."""
         source = JsonText.read_json_text(path)
         data = source.parse_survey_object()
         survey_id = source.field(data, "surveyId", str, "the survey", None)
@@ -67,21 +67,21 @@ class DtefJson:
 
 
 class JsonText:
-    """The text of a JSON file, for strict reading and for the line numbers of errors."""
+    """The text of a JSON file, for strict parsing and for the line numbers of errors."""
 
     def __init__(self, text: str, where: str) -> None:
         self.text, self.where = text, where
 
     @classmethod
     def read_json_text(cls, path: Path) -> JsonText:
-        """The text of the file, which must be UTF-8."""
+        """Read a file, which must be UTF-8."""
         try:
             return cls(path.read_text(encoding="utf-8-sig"), str(path))
         except UnicodeDecodeError:
             raise make_utf8_error(path, "JSON") from None
 
     def parse_survey_object(self) -> dict[str, Any]:
-        """The object of the file with its three fields."""
+        """Return the object of the file, which has the three top-level fields."""
         if not self.text.strip():
             raise SurveyError("the file is empty", where=self.where, allowed=DtefJson.accepts)
         try:
@@ -104,7 +104,7 @@ class JsonText:
         return data
 
     def _make_not_json_error(self, error: json.JSONDecodeError) -> SurveyError:
-        """The error for invalid JSON; if the text ends too early, it points to the end."""
+        """Return the error for invalid JSON. If the text ends too early, it points to the end."""
         text = self.text.rstrip()
         if error.pos < len(text) and not error.msg.startswith("Unterminated string"):
             return SurveyError("not JSON", where=self.where, line=error.lineno, arrived=error.msg)
@@ -113,7 +113,7 @@ class JsonText:
         return SurveyError("not JSON", where=self.where, line=line, arrived=error.msg, allowed=requirement)
 
     def field(self, owner: Mapping[str, Any], name: str, kind: type, of: str, line: int | None) -> Any:
-        """`owner[name]`. Raises SurveyError if it is missing or of another kind."""
+        """Return `owner[name]`. Raises SurveyError if it is missing or of another type."""
         value = owner.get(name)
         if not isinstance(value, kind):
             problem = f"{name} of {of} is {'not usable' if name in owner else 'missing'}"
@@ -121,12 +121,12 @@ class JsonText:
         return value
 
     def line(self, pattern: str, occurrence: int = 0) -> int | None:
-        """The line of the n-th match of a pattern in the text; -1 is the last."""
+        """Return the line of the n-th match of a pattern in the text (-1 is the last), or None without such a match."""
         starts = [m.start() for m in re.finditer(pattern, self.text)]
         return self._find_line_at(starts[occurrence]) if -len(starts) <= occurrence < len(starts) else None
 
     def lines(self, pattern: str) -> list[int]:
-        """The lines of all matches of a pattern."""
+        """Return the lines of all matches of a pattern."""
         return [self._find_line_at(m.start()) for m in re.finditer(pattern, self.text)]
 
     def _find_line_at(self, position: int) -> int:
@@ -157,7 +157,7 @@ _TYPE_NAMES: dict[type, str] = {
 
 
 def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question], list[Finding]]:
-    """The single-select questions in file order; other types and one-option questions are left out."""
+    """Return the questions in file order, without other types and one-option questions, and findings on these."""
     questions: list[Question] = []
     single: list[Question] = []
     other_types: list[str] = []
@@ -199,7 +199,6 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
 
 
 def _read_battery(source: JsonText, entry: Mapping[str, Any], of: str, line: int | None) -> str | None:
-    """The battery that the question states; None: none."""
     if entry.get("battery") is None:
         return None
     return clean(source.field(entry, "battery", str, of, line)) or None
@@ -208,7 +207,7 @@ def _read_battery(source: JsonText, entry: Mapping[str, Any], of: str, line: int
 def _read_places(
     source: JsonText, entry: Mapping[str, Any], k: int, of: str, line: int | None
 ) -> tuple[tuple[Role | None, ...], tuple[float | None, ...]]:
-    """The roles and positions of the k options that the question states, None where it states none."""
+    """Return the stated roles and positions of the k options, None where they are missing."""
     lists: dict[str, list[Any]] = {}
     for name in ("role", "position"):
         values = [None] * k if entry.get(name) is None else source.field(entry, name, list, of, line)
@@ -224,12 +223,12 @@ def _read_places(
 
 
 def clean_text(text: str) -> str:
-    """The text without stray blanks; line breaks are the author's and stay."""
+    """Return the text without stray blanks, but with its line breaks."""
     return "\n".join(clean(line) for line in text.strip().splitlines())
 
 
 def _read_segments(source: JsonText, data: Mapping[str, Any], keys: set[str]) -> tuple[list[Segment], list[Answer]]:
-    """All segments and their answers to the questions in use."""
+    """Return all segments and their answers to the used questions."""
     response_lines = iter(source.lines(r'"questionId"\s*:'))
     segments: list[Segment] = []
     answers: list[Answer] = []
@@ -309,7 +308,6 @@ def _read_json_percentage(value: object) -> float | Unreadable | None:
 
 
 def _read_effective_size(source: JsonText, entry: Mapping[str, Any], of: str, line: int | None) -> float | None:
-    """The effective number of respondents that a segment or a response states; None: none."""
     value = entry.get("n_effective")
     size = parse_effective_size(value)
     if value is not None and size is None:

@@ -1,6 +1,6 @@
-"""Global Dialogues: a directory with `<ROUND>_aggregate_standardized.csv` and, when present, the counts file and the discussion guide.
+"""Global Dialogues: a directory with `<ROUND>_aggregate_standardized.csv` and, if present, the counts file and the discussion guide.
 
-Segment columns read `O<k>: <value>`. What O<k> stands for differs from round to round, so each column is classified by its value.
+Segment columns read `O<k>: <value>`. The meaning of O<k> differs from round to round, so each column is classified by its value.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ _DESCRIPTIVE = {*REQUIRED, *_ABOUT_OPEN_ANSWERS, "All"}
 
 
 class GlobalDialogues:
-    """Reads one round of Global Dialogues from its published directory."""
+    """An adapter of the published directory of one round of Global Dialogues."""
 
     name = "global-dialogues"
     accepts = f"a directory with a file <ROUND>{AGGREGATE}, or that file"
 
     def recognises(self, path: Path) -> bool:
-        """True for a round's directory and for its aggregate file."""
+        """Return whether the path is a round's directory or its aggregate file."""
         return bool(_find_aggregates(path))
 
     def read(self, path: Path) -> Survey:
-        """The round as published; its id is the name of the directory."""
+        """Read the published round. Its id is the directory's name."""
         files = _find_aggregates(path)
         if len(files) != 1:
             names = [f.name for f in files]
@@ -126,7 +126,7 @@ def _find_aggregates(path: Path) -> list[Path]:
 def _select_segment_columns(
     columns: Sequence[str], polls: Sequence[Poll], counts: Counts, where: str
 ) -> tuple[list[SegmentColumn], list[str], list[Finding]]:
-    """The columns that are segments, one for each key; those that may be and are not known; and findings on all the others."""
+    """Return the columns of segments, one per key, the unknown columns, and findings on others."""
     matches: list[tuple[int, int, str]] = []
     derived_names: list[str] = []
     plain: list[str] = []
@@ -180,7 +180,7 @@ def _classify_columns(
 
 
 def _remove_repeated_columns(columns: Sequence[SegmentColumn]) -> tuple[list[SegmentColumn], list[str]]:
-    """Columns of the lowest O-number for each key; a group that mostly repeats lower ones is a repeat as a whole."""
+    """Return the columns of the lowest O-number for each key, and the other names. A group that mostly repeats lower ones is removed."""
     home: dict[str, int] = {}
     for c in columns:
         home.setdefault(c.segment.key, c.group)
@@ -194,7 +194,7 @@ def _remove_repeated_columns(columns: Sequence[SegmentColumn]) -> tuple[list[Seg
 
 
 def _keep_one_column_per_key(columns: Sequence[SegmentColumn], polls: Sequence[Poll], where: str) -> list[SegmentColumn]:
-    """Without the empty ones among columns of one key (Turkey beside Türkiye); two filled ones are a fault."""
+    """Remove empty columns with the key of another (Turkey beside Türkiye). Raises SurveyError if two have data."""
     by_key: dict[str, list[SegmentColumn]] = defaultdict(list)
     for c in columns:
         by_key[c.segment.key].append(c)
@@ -215,7 +215,7 @@ def _has_data(column: SegmentColumn, polls: Sequence[Poll]) -> bool:
 def _select_questions(
     polls: Sequence[Poll], columns: Sequence[SegmentColumn], guide: Sequence[GuideItem], where: str
 ) -> tuple[list[tuple[Question, Poll]], list[Finding]]:
-    """The questions to predict with their rows in questionnaire order; profile and one-option questions are left out."""
+    """Return the questions to predict with their rows in questionnaire order, and findings on omitted profile and one-option questions."""
     values: dict[str, list[str]] = defaultdict(list)
     for c in columns:
         if c.segment.n or c.segment.n is None:
@@ -250,9 +250,9 @@ def _read_percentages(poll: Poll, column: int) -> tuple[float | Unreadable | Non
 
 
 def _is_answering_itself(poll: Poll, columns: Sequence[SegmentColumn]) -> bool:
-    """Whether the attribute's segments mostly give their own value, as far as their cells say.
+    """Return whether the attribute's segments mostly choose their own value, if they have shares for it.
 
-    "Where would you rather live?" has the options of a profile question, and is none.
+    "Where would you rather live?" has the options of a profile question, but is not one.
     """
     shares = []
     for c in columns:
@@ -264,7 +264,7 @@ def _is_answering_itself(poll: Poll, columns: Sequence[SegmentColumn]) -> bool:
 
 
 def _order_by_guide(question: Question, poll: Poll, orders: Sequence[Sequence[str]]) -> tuple[Question, Poll]:
-    """Options as the questionnaire lists them; those it adds by a setting (Other) stay behind, in file order.
+    """Order the options as in the questionnaire, then options that it adds by a setting (Other), in file order.
 
     A guide entry with an option that the question lacks is another question of the same text.
     """
@@ -278,7 +278,7 @@ def _order_by_guide(question: Question, poll: Poll, orders: Sequence[Sequence[st
 def _iterate_column_answers(
     questions: Sequence[tuple[Question, Poll]], columns: Sequence[SegmentColumn], counts: Counts, where: str
 ) -> Iterator[Answer]:
-    """One answer for each segment and question, but none for segments without any data."""
+    """Yield an answer for each segment and question, except for segments without data."""
     for column in columns:
         key, cells = column.segment.key, [_read_percentages(poll, column.index) for _, poll in questions]
         if all(cell is None for question in cells for cell in question):

@@ -1,6 +1,6 @@
 """Long table: a CSV, TSV or Parquet file with one row per round, question, option and segment (attribute, value).
 
-The columns are listed in `LONG_COLUMNS`; a `count` column makes the percentages, and their sum is the number of respondents.
+`LONG_COLUMNS` lists the columns. With a `count` column, percentages are computed from counts, and their sum is the number of respondents.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ Row = Mapping[str, str]
 
 
 class LongTable:
-    """Reads one row per round, question, option and segment."""
+    """An adapter of tables with one row per round, question, option and segment."""
 
     name = "long-table"
     accepts = f"a .csv, .tsv or .parquet file with columns {', '.join(_REQUIRED_COLUMNS)}, and percent or count"
 
     def recognises(self, path: Path) -> bool:
-        """Whether the table has most of the required columns, so that `read` can name a missing one."""
+        """Return whether the table has most of the required columns. `read` then names a missing one."""
         try:
             header = _read_table_header(path)
             separator = detect_other_separator(header, path)
@@ -83,7 +83,7 @@ class LongTable:
             return False
 
     def read(self, path: Path, round_id: str | None = None) -> Survey:
-        """The requested round, or the only one of the file."""
+        """Return the requested round, or the only round of the file."""
         surveys = self.read_rounds(path)
         matches = [s for s in surveys if round_id is None or s.round == _normalise_round(round_id, str(path))]
         if len(matches) != 1:
@@ -94,7 +94,7 @@ class LongTable:
         return matches[0]
 
     def read_rounds(self, path: Path) -> list[Survey]:
-        """All rounds of the file, in order of appearance."""
+        """Return all rounds of the file, in order of appearance."""
         where = str(path)
         columns = _read_table_header(path)
         require_separator(columns, path)
@@ -115,7 +115,7 @@ def _normalise_round(name: str, where: str) -> str:
 
 
 def _read_table_header(path: Path) -> list[str]:
-    """Column names in lower case; empty when the path is no such table."""
+    """Return the column names in lower case; empty if the path is not a table."""
     if not path.is_file() or path.suffix.lower() not in _TABLE_SUFFIXES:
         return []
     try:
@@ -127,7 +127,7 @@ def _read_table_header(path: Path) -> list[str]:
 
 
 def _iterate_table_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """(line, row) with cells as text; blank where a cell is missing. A Parquet file's lines are its rows, from 1."""
+    """Yield (line, row) with cells as text, blank if missing. The lines of a Parquet file are its rows, from 1."""
     columns = _read_table_header(path)
     if path.suffix.lower() == ".parquet":
         table = pq.read_table(path).rename_columns(columns)
@@ -170,8 +170,6 @@ class _Question:
 
 
 class _Round:
-    """Collects the rows of one round."""
-
     def __init__(self, name: str, where: str) -> None:
         self.name, self.where = name, where
         self.questions: dict[str, _Question] = {}
@@ -179,7 +177,7 @@ class _Round:
         self.cells: dict[tuple[str, str], OptionCells] = {}
 
     def add(self, row: Row, line: int) -> None:
-        """Add one row. Raises SurveyError if it contradicts an earlier one."""
+        """Add a row. Raises SurveyError if it contradicts an earlier one."""
         question_id = self._add_question(row, line)
         option = self._add_option(row, line, question_id)
         key = self._add_segment(row, line)
@@ -197,7 +195,6 @@ class _Round:
         cells.shares[option] = self._read_share(row)
 
     def build_survey(self) -> Survey:
-        """The round as a survey."""
         questions = {q_id: self._build_question(q_id, q) for q_id, q in self.questions.items()}
         lone = {q_id: q.text for q_id, q in questions.items() if len(q.options) < 2}
         shares = {q_id: [(c.readable, c.n) for (_, of), c in self.cells.items() if of == q_id] for q_id in lone}
@@ -314,7 +311,7 @@ class _Round:
         return has_weighted_counts(self.cells.values(), self.where)
 
     def _build_answer(self, key: str, question: Question, cells: OptionCells) -> Answer:
-        """An option without a row gets 0, as chosen by nobody; if rows are missing, the sum of counts falls short of n."""
+        """Return the answer. An option without a row gets 0, as chosen by nobody; if rows are missing, counts may sum to less than n."""
         shares = [cells.shares.get(normalize_text(option), 0.0) for option in question.options]
         total, n = cells.total, cells.n
         if total is not None:
@@ -343,7 +340,7 @@ _COUNTS_ABOVE_N = (
 
 @dataclass
 class OptionCells:
-    """The rows of one (segment, question): option -> share or count, with the line of each."""
+    """The rows of a (segment, question): option -> share or count, and option -> line."""
 
     line: int
     n: int | None
@@ -354,29 +351,29 @@ class OptionCells:
 
     @property
     def readable(self) -> tuple[float | Unreadable | None, ...]:
-        """The percentages; counts are divided by n if it is stated."""
+        """The percentages; counts are divided by n, or None without n."""
         if not self.counted:
             return tuple(self.shares.values())
         return tuple(100 * s / self.n if isinstance(s, float | int) and self.n else None for s in self.shares.values())
 
     @property
     def counts(self) -> list[float]:
-        """Its cells that hold a number."""
+        """The cells that hold a number."""
         return [s for s in self.shares.values() if isinstance(s, float)]
 
     @property
     def total(self) -> float | None:
-        """The sum of its counts; None if it has percentages or a cell that is not a count."""
+        """The sum of the counts, or None if the cells are percentages or one is not a count."""
         return sum(self.counts) if self.counted and len(self.counts) == len(self.shares) else None
 
     @property
     def is_weighted(self) -> bool:
-        """Whether the counts must be weighted: there is a fraction, or they sum to more than n."""
+        """Whether the counts must be weighted: one is a fraction or exceeds n."""
         return self.counted and any(s != int(s) or (self.n is not None and s > self.n) for s in self.counts)
 
 
 def has_weighted_counts(cells: Iterable[OptionCells], where: str) -> bool:
-    """Whether a round has weighted counts. Raises SurveyError if it has, and a pair does not state the number of respondents."""
+    """Return whether a round has weighted counts. Raises SurveyError if it has, and a pair does not state its number of respondents."""
     with_counts = [cell for cell in cells if cell.counted]
     weighted = next((cell for cell in with_counts if cell.is_weighted), None)
     if weighted is None:
@@ -390,7 +387,10 @@ def has_weighted_counts(cells: Iterable[OptionCells], where: str) -> bool:
 
 
 def count_findings(cells: Mapping[tuple[str, str], OptionCells], *, weighted: bool) -> Iterator[Finding]:
-    """Findings on counts that do not sum to n: one per question, pairs above n first. `cells`: (segment, question) -> its cells."""
+    """Yield findings on counts that do not sum to n, by question; pairs above n come first.
+
+    `cells` maps (segment, question) to its cells.
+    """
     off = [
         (key, cell.total, cell.n)
         for key, cell in cells.items()

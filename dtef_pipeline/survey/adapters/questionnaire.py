@@ -1,4 +1,6 @@
-"""What the other files of a Global Dialogues folder list but the aggregate file lacks, because it was truncated or has new names."""
+"""Questions, options and segments that other files of a Global Dialogues folder list but the aggregate file lacks, because it was truncated
+or has new names.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ _BRANCH = re.compile(r"branch \w+ - ")
 
 @dataclass(frozen=True)
 class Questionnaire:
-    """The files next to the aggregate, each empty if it is missing: counts, mapping (id -> text) and discussion guide.
+    """The files next to the aggregate file, each empty if missing: counts, mapping (id -> text) and discussion guide.
 
     `prefix` is the GD4 of `GD4_aggregate_standardized.csv`.
     """
@@ -48,15 +50,15 @@ class Questionnaire:
 
     @classmethod
     def read_questionnaire_files(cls, aggregate: Path) -> Questionnaire:
-        """The files next to an aggregate file."""
+        """Read the files next to an aggregate file."""
         prefix = aggregate.name.removesuffix(AGGREGATE)
         counts, mapping, guide = (aggregate.with_name(prefix + name) for name in (COUNTS_FILE, MAPPING, GUIDE))
         return cls(prefix, read_counts(counts), read_mapping(mapping), read_guide(guide))
 
     def findings(self, aggregate: Aggregate, columns: Sequence[SegmentColumn], unknown: Sequence[str]) -> Iterator[Finding]:
-        """Questions and options without rows, and attributes and segments without columns.
+        """Yield findings on questions and options without rows, and on attributes and segments without columns.
 
-        `columns`: those that are segments. `unknown`: those that look like segments and were not read.
+        `columns` are segments; `unknown` columns look like segments and were not read.
         """
         lacking, guide = self.prefix + AGGREGATE, self.prefix + GUIDE
         if missing := self._find_missing_questions(aggregate):
@@ -99,12 +101,11 @@ class Questionnaire:
         yield from check_coverage(columns, [*unknown, *lost_columns], on_respondent, self.counts, f"{lacking} and {counts}")
 
     def _name_files(self, files: Sequence[str], verb: str) -> str:
-        """`GD4_a.csv and GD4_b.csv name`, or `GD4_a.csv names`."""
         *most, last = [self.prefix + file for file in files]
         return f"{', '.join(most)} and {last} {verb}" if most else f"{last} {verb}s"
 
     def _find_missing_questions(self, aggregate: Aggregate) -> dict[str, list[str]]:
-        """Text (or id) -> the files that list it. Open questions, and entries that are not questions in the guide, need no rows."""
+        """Return text (or id) -> the files that list it. Open questions, and guide entries that are not questions, need no rows."""
         ids, texts = {*aggregate.texts}, {_normalise_wording(text) for text in aggregate.texts.values()}
         kinds = {_normalise_wording(item.text): item for item in self.guide if item.kind}
         missing: dict[str, list[str]] = defaultdict(list)
@@ -121,7 +122,7 @@ class Questionnaire:
         return _merge_wordings(missing)
 
     def _find_lost_options(self, poll: Poll) -> list[str]:
-        """Options of the guide that a question lacks; none if it has as many options that the guide lacks, which are other spellings."""
+        """Return the guide's options that a question lacks; none if the guide lacks as many of its options, as these are other spellings."""
         wordings = {_normalise_wording(option) for option in poll.options}
         entries = [
             item.options
@@ -136,13 +137,13 @@ class Questionnaire:
         return missing_options if len(missing_options) > len(extras) else []
 
     def _list_profile_attributes(self, aggregate: Aggregate) -> dict[str, str]:
-        """Attribute -> the question that asks for it, among the guide's questions on the respondent, or the polls without a guide."""
+        """Return attribute -> its question, among the guide's questions about the respondent, or among the polls without a guide."""
         asking = GUIDE if self.guide else AGGREGATE
         questions = (q for q in self._iterate_profile_questions(aggregate) if q.file == self.prefix + asking)
         return {question.attribute: question.text for question in questions}
 
     def _iterate_profile_questions(self, aggregate: Aggregate) -> Iterator[ProfileQuestion]:
-        """The questions about the respondent, those of the guide first."""
+        """Yield the questions about the respondent, first those of the guide."""
         n = self._count_respondents(aggregate)
         guide = [
             (find_attribute(item.options), item.text, item.options, GUIDE)
@@ -155,7 +156,7 @@ class Questionnaire:
                 yield ProfileQuestion(attribute, clean(text), options, self.prefix + file, n.get(_normalise_wording(text)))
 
     def _count_respondents(self, aggregate: Aggregate) -> dict[str, int]:
-        """Wording -> the largest number of people who were asked it."""
+        """Return wording -> the largest number of people who were asked it."""
         sizes: dict[str, int] = {}
         for question_id, text in (*aggregate.texts.items(), *self.counts.texts.items()):
             n = self.counts.n(question_id, "All")
@@ -165,17 +166,16 @@ class Questionnaire:
 
 
 def _normalise_wording(text: str) -> str:
-    """A wording in the form that files share: without blanks, punctuation, case and the branch of the questionnaire."""
+    """Return a wording in a form that files share: without blanks, punctuation, case and the branch of the questionnaire."""
     return re.sub(r"[\W_]+", "", _BRANCH.sub("", normalize_text(clean(text))))
 
 
 def _strip_stray_quote(text: str) -> str:
-    """The text without the unpaired quotation mark that some files have after it."""
+    """Return the text without the unpaired quotation mark that some files add."""
     return text.strip('"') if text.count('"') == 1 else text
 
 
 def _merge_wordings(missing: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """Each wording once, with the files of all its spellings."""
     first: dict[str, str] = {}
     by_text: dict[str, list[str]] = defaultdict(list)
     for text, files in missing.items():
@@ -206,10 +206,11 @@ def check_coverage(
     counts: Counts,
     where: str,
 ) -> Iterator[Finding]:
-    """An error if a question lists values without a column, a warning if respondents are missing and no question lists their value.
+    """Yield an error if a question lists values without a column, and a warning if respondents are missing but no question lists their
+    value.
 
-    Respondents are in exactly one column of each attribute. A listed value without a column is not a fault by itself: if the other columns
-    have all respondents, nobody chose it. `unread`: columns in other findings. `where`: the files, for the message.
+    Respondents are in exactly one column of each attribute. A listed value without a column is not an error by itself: if the other columns
+    have all respondents, nobody chose it. `unread` columns are in other findings. `where` names the files in the message.
     """
     keys = {column.segment.key for column in columns}
     lines, files, nameless = list[str](), list[str](), list[str]()
@@ -246,7 +247,9 @@ def _group_by_attribute(columns: Sequence[SegmentColumn]) -> dict[str, list[Segm
 
 
 def _count_in_no_column(columns: Sequence[SegmentColumn], unread: Sequence[str], counts: Counts, n_asked: int) -> int:
-    """Number of people asked who are in no column of the attribute and in no unread one that may belong to it; 0 if n is unknown."""
+    """Return the number of people asked who are in no column of the attribute and in no unread column that may belong to it; 0 if n is
+    unknown.
+    """
     sizes = [column.segment.n for column in columns]
     if None in sizes:
         return 0

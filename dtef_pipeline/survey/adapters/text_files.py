@@ -1,4 +1,4 @@
-"""Text files of survey tools: CSV rows with their lines, and the place where a file is not UTF-8."""
+"""Text files of survey tools: CSV rows with their lines, and errors that locate invalid UTF-8."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dtef_pipeline.errors import SurveyError
 
 
 def iterate_text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(line, cells) of a CSV file in UTF-8, or of a tab-separated `.tsv` file; the line is where the row ends.
+    """Yield (line, cells) of a CSV file in UTF-8, or of a tab-separated `.tsv` file. The line is where the row ends.
 
     Raises SurveyError, with the line, if the file is not UTF-8 or not CSV.
     """
@@ -27,7 +27,7 @@ def iterate_text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def read_csv_header(path: Path) -> list[str]:
-    """The first row of a CSV file, even if it is not UTF-8, which later rows then report. Raises SurveyError if it is not CSV."""
+    """Return the first row of a CSV file, even if it is not UTF-8. Raises SurveyError if it is not CSV."""
     with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
         try:
             return next(csv.reader(file, delimiter=choose_separator(path)), [])
@@ -36,7 +36,7 @@ def read_csv_header(path: Path) -> list[str]:
 
 
 def make_utf8_error(path: Path, kind: str) -> SurveyError:
-    """The error of a file that is not UTF-8 (`kind`: what it should be): its first such byte, with line and place, from 1."""
+    """Return the error of a file that is not `kind` in UTF-8, with the line and position (from 1) of its first invalid byte."""
     problem, before = f"not {kind} in UTF-8", 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -50,12 +50,12 @@ def make_utf8_error(path: Path, kind: str) -> SurveyError:
 
 
 def choose_separator(path: Path) -> str:
-    """The separator of a file with that name: a tab for `.tsv`, else a comma."""
+    """Return the separator implied by the file's name: a tab for `.tsv`, else a comma."""
     return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
 def detect_other_separator(header: Sequence[str], path: Path) -> str | None:
-    """The separator of the column names if it differs from the one that the file's name implies; else None."""
+    """Return the separator of the column names if it differs from the one that the file's name implies, else None."""
     separators = (sep for sep in _SEPARATORS if sep != choose_separator(path))
     return next((sep for sep in separators if len(header) == 1 and header[0].count(sep) > 1), None)
 

@@ -1,7 +1,7 @@
 """Batteries: questions of a survey that were asked as one block, and batteries that are the same in several rounds.
 
-Results of the questions of a battery are correlated, so an interval must treat the battery, not its questions, as one observation
-(Cameron, Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2023). docs/explanation/batteries.md explains the rule and its errors.
+Results of the questions of a battery are correlated, so an interval must treat the battery, not its questions, as one observation (Cameron,
+Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2023). docs/explanation/batteries.md explains the rule and its errors.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ BY_RULE, BY_SURVEY = "rule:", "given:"
 
 
 class _Links:
-    """Union-find: things that were linked have one root."""
+    """Union-find: linked nodes have the same root."""
 
     def __init__(self) -> None:
         self._above: dict[Hashable, Hashable] = {}
 
     def root(self, node: Hashable) -> Hashable:
-        """The same for all that are linked, directly or not."""
+        """Return the node's root, which is the same for all nodes linked directly or indirectly."""
         while (above := self._above.setdefault(node, node)) != node:
             self._above[node] = node = self._above[above]
         return node
 
     def link(self, first: Hashable, second: Hashable) -> None:
-        """Make two things one, with all that they are linked to."""
+        """Link two nodes, and all nodes linked to them."""
         self._above[self.root(first)] = self.root(second)
 
 
 def assign_batteries(questions: Sequence[Question]) -> list[str]:
-    """The battery of each question of one round; the questions are in questionnaire order.
+    """Return the battery of each question of one round. The questions must be in questionnaire order.
 
     Neighbours with similar options are in one battery if they share a stem, are in one block of the questionnaire, or are items of a list
-    whose introduction the source lacks. A question that is repeated later in the round is in the same battery. A battery that the survey
-    names takes precedence. A question that nothing links is a battery of its own.
+    whose introduction the source lacks. A question that is repeated later in the round is in the same battery. A battery named by the
+    survey takes precedence. A question without links is its own battery.
     """
     wordings = [Wording.reduce_wording(q.text, q.options) for q in questions]
     in_block = [
@@ -65,7 +65,6 @@ def assign_batteries(questions: Sequence[Question]) -> list[str]:
 
 
 def _is_one_block(first: Question, second: Question, of_one: Wording, of_other: Wording) -> bool:
-    """Whether two neighbours were asked as one block."""
     if not of_one.has_alike_options(of_other):
         return False
     if first.block == second.block and (first.block is not None or not (of_one.asks or of_other.asks)):
@@ -74,7 +73,7 @@ def _is_one_block(first: Question, second: Question, of_one: Wording, of_other: 
 
 
 def _is_repeat(a: Wording, b: Wording, one_in_block: Set[tuple[str, int]], other_in_block: Set[tuple[str, int]]) -> bool:
-    """Whether the second question is the first in other words, or the first with its introduction written out."""
+    """Return whether the second question is a rewording of the first, or the first with its introduction written out."""
     if a.is_same_text(b) or a.is_variant(b):
         return True
     if a.options != b.options:
@@ -83,16 +82,16 @@ def _is_repeat(a: Wording, b: Wording, one_in_block: Set[tuple[str, int]], other
 
 
 def link_batteries(questions: pd.DataFrame) -> pd.Series[str]:
-    """The battery of each question over all rounds: questions with equal names are in one battery.
+    """Return the battery of each question over all rounds. Questions with equal names are in one battery.
 
-    It links the questions of one battery of a round, the same question in several rounds (same text and options; remarks in brackets are
-    ignored and options may be regrouped), and two wordings of one question.
+    Links join the questions of one battery of a round, the same question in several rounds (same text and options, except for remarks in
+    brackets and regrouped options), and two wordings of one question.
 
     Args:
-        questions: one row per (round, question_id), with `round`, `battery` (as `assign_batteries` names them), `question_text` and `options`.
+        questions: one row per (round, question_id), with `round`, `battery` (see `assign_batteries`), `question_text` and `options`.
 
     Returns:
-        For each row a name: the smallest hash of the `make_question_key`s of the battery, which does not depend on the order of rows.
+        A name for each row: the smallest hash of the battery's `make_question_key`s, which does not depend on the order of rows.
     """
     pairs = list(zip(questions["question_text"], map(tuple, questions["options"]), strict=True))
     key_of = {pair: digest(*make_question_key(*pair)) for pair in dict.fromkeys(pairs)}
@@ -107,7 +106,7 @@ def link_batteries(questions: pd.DataFrame) -> pd.Series[str]:
 
 
 def _link_questions(wordings: Mapping[str, Wording], rows: Sequence[tuple[str, str, str]]) -> _Links:
-    """All links between keys of questions. `rows`: key, round and battery of each question of a round."""
+    """Return all links between keys of questions. `rows`: key, round and battery of each question of a round."""
     links = _link_same_questions(wordings)
     for key, round_id, battery in rows:
         links.link(key, (round_id, battery))
@@ -117,7 +116,7 @@ def _link_questions(wordings: Mapping[str, Wording], rows: Sequence[tuple[str, s
 
 
 def _link_same_questions(wordings: Mapping[str, Wording]) -> _Links:
-    """Keys of one question over all rounds: equal words, over regrouped options too."""
+    """Link the keys of the same question in all rounds: equal words, even if options were regrouped."""
     of_words: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for key, wording in wordings.items():
         of_words[wording.words].append(key)
@@ -130,7 +129,7 @@ def _link_same_questions(wordings: Mapping[str, Wording]) -> _Links:
 
 
 def _find_variants(wordings: Mapping[str, Wording]) -> Iterator[tuple[str, str]]:
-    """Pairs of keys that are one question in two wordings."""
+    """Yield pairs of keys that are two wordings of one question."""
     of_options: dict[frozenset[str], list[str]] = defaultdict(list)
     for key, wording in wordings.items():
         of_options[wording.options].append(key)

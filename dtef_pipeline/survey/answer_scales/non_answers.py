@@ -1,4 +1,4 @@
-"""Answer options that do not answer the question: don't know, refused, not applicable, and what only the interviewer notes down.
+"""Answer options that do not answer the question: don't know, refused, not applicable, and codes that only the interviewer records.
 
 They have no position on a scale. Some phrases are answers among certain others (`not sure` below `very sure`): `find_word_of_degree`
 returns the word that shows this.
@@ -124,19 +124,21 @@ _OTHER_LANGUAGES = re.compile(
 
 
 def is_non_answer(text: str) -> bool:
-    """Whether an option, taken by itself, is no answer: `DK/Refused`, `Missing; Not available`, `Other (VOL)`, `No sabe / No contesta`."""
+    """Return whether an option by itself is a non-answer: `DK/Refused`, `Missing; Not available`, `Other (VOL)`, `No sabe / No contesta`."""
     plain = _strip_label_code(text)
     return bool(_MARK_OF_NOT_READ.search(plain)) or _is_phrase(plain)
 
 
 def can_be_middle(text: str) -> bool:
-    """Whether a non-answer says that someone is between two answers, as `not sure` and `hard to say` do, and not that none is given."""
+    """Return whether a non-answer may mean a position between two answers, such as `not sure` and `hard to say`, rather than no answer."""
     plain = _strip_label_code(text)
     return not _MARK_OF_NOT_READ.search(plain) and bool(_UNSURE.fullmatch(plain))
 
 
 def find_word_of_degree(text: str) -> re.Pattern[str] | None:
-    """The word by which a non-answer is an answer where other options have it too: `sure` of `not sure`; None: it is none in any list."""
+    """Return the word that makes a non-answer an answer if other options contain it, such as `sure` of `not sure`, or None without such a
+    word.
+    """
     plain = _strip_label_code(text)
     return next((word or None for pattern, word in _COMPILED if pattern.fullmatch(plain)), None)
 

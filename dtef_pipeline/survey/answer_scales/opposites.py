@@ -1,4 +1,4 @@
-"""Opposites on an answer scale: two poles with degrees between them, and which of two things is more."""
+"""Opposites on an answer scale: two poles with degrees between them, and comparisons of two things."""
 
 from __future__ import annotations
 
@@ -139,9 +139,9 @@ _UNBALANCED = (
 
 
 def place_comparison(head: str) -> float | None:
-    """`more excited than concerned`, `risks far outweigh benefits`, `risks and benefits are equal`.
+    """Return the signed intensity of `more excited than concerned`, `risks far outweigh benefits`, `risks and benefits are equal`.
 
-    The side that comes first in the alphabet counts as +: the sign only has to be the same for all options of a list.
+    The alphabetically first side counts as +: the sign only has to be the same for all options of a list.
     """
     if _BALANCED.fullmatch(head):
         return 0.0
@@ -156,7 +156,7 @@ def _rate_intensity(text: str) -> float:
 
 
 def find_pole_family(heads: Sequence[str]) -> str | None:
-    """The family of opposites whose signed intensities put all options in order."""
+    """Return the family of opposites whose signed intensities put all options in order."""
     for name, positive, negative in (*_POLES, *_find_negated_words(heads)):
         places = [_sign_intensity(h, positive, negative) for h in heads]
         signs = [p for p in places if p is not None]
@@ -167,7 +167,7 @@ def find_pole_family(heads: Sequence[str]) -> str | None:
 
 
 def _find_negated_words(heads: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Poles that the words of the options make: `effective` and `ineffective`, `stricter` and `less strict`."""
+    """Yield poles made from the words of the options: `effective` and `ineffective`, `stricter` and `less strict`."""
     words = {word for head in heads for word in re.findall(r"[a-z]+", head)}
     for word in sorted(words):
         opposite = next((word[len(p) :] for p in ("un", "in", "im", "ir", "il", "dis", "non") if word.startswith(p)), "")
@@ -178,7 +178,7 @@ def _find_negated_words(heads: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def detect_two_subjects(heads: Sequence[str]) -> str | None:
-    """`definitely A`, `probably A`, `probably B`, `definitely B`: degrees of the one, then of the other of two things."""
+    """Detect degrees of one, then the other of two things: `definitely A`, `probably A`, `probably B`, `definitely B`."""
     subjects = [_DEGREE_WORDS.sub(" ", head).split() for head in heads]
     named = [" ".join(words) for words, head in zip(subjects, heads, strict=True) if not is_between(head)]
     if len(set(named)) != 2 or min(map(named.count, set(named))) < 2 or "" in named:
@@ -240,14 +240,15 @@ _SHORT = 6
 
 @lru_cache(maxsize=1000)
 def is_between(head: str) -> bool:
-    """Whether an option says that it is neither or both of two others: `about the same`, `no impact either way`."""
+    """Return whether an option means neither or both of two others: `about the same`, `no impact either way`."""
     return bool(_BETWEEN_OPPOSITES.search(head))
 
 
 def can_have_shares(middle: str, first: str, second: str) -> bool:
-    """Whether an option gives two statements equal shares: `both are treated equally` beside `A are treated unfairly`, `B are treated unfairly`.
+    """Return whether an option gives two statements equal shares: `both are treated equally` beside `A are treated unfairly`, `B are
+    treated unfairly`.
 
-    Two names that are no opposites (`Doctors`, `Nurses`, `About the same`) have no order. Opposites are `find_opposite_objects`: men and
+    Two names that are not opposites (`Doctors`, `Nurses`, `About the same`) have no order. Opposites are `find_opposite_objects`: men and
     women, Democrats and Republicans.
     """
     if middle.startswith("do "):  # `do both equally` is beside two actions
@@ -259,7 +260,7 @@ def can_have_shares(middle: str, first: str, second: str) -> bool:
 
 
 def find_opposite_objects(first: str, second: str) -> Iterator[tuple[str, str]]:
-    """What two options say beside words that are opposite: `taxes` and `spending` of `raise taxes` and `cut spending`."""
+    """Yield two options without opposite words: `taxes` and `spending` of `raise taxes` and `cut spending`."""
     poles = [
         (plus, minus)
         for name, plus, minus in (*_POLES, *_find_negated_words([first, second]))
@@ -272,26 +273,26 @@ def find_opposite_objects(first: str, second: str) -> Iterator[tuple[str, str]]:
 
 
 def is_negated(first: str, second: str) -> bool:
-    """`A than B` and `B than A`, `has` and `has not`."""
+    """Return whether two texts differ only in negations or word order: `A than B` and `B than A`, `has` and `has not`."""
     only_first, only_second = _compare_words(first, second)
     return first != second and only_first | only_second <= _NEGATIONS
 
 
 def _remove_pole(text: str, positive: str, negative: str) -> tuple[str, int]:
-    """A text without the words of the one pole that it names, and 1 or -1; 0 where it names none or both."""
+    """Return a text without the words of its pole, and 1 or -1, or 0 if it has neither or both."""
     remainder, negatives = re.subn(rf"\b(?:{negative})\b", " ", text)
     remainder, positives = re.subn(rf"\b(?:{positive})\b", " ", remainder)
     return remainder, bool(positives) - bool(negatives)
 
 
 def _is_comparable(first: str, second: str) -> bool:
-    """Two short texts, or two statements that say one thing of two subjects."""
+    """Return whether two texts are short, or differ in at most two words."""
     only_first, only_second = _compare_words(first, second)
     return max(len(first.split()), len(second.split())) <= _SHORT or max(len(only_first), len(only_second)) <= 2
 
 
 def _is_statement_pair(first: str, second: str) -> bool:
-    """Two long texts, or two that share a word of meaning, and not two names."""
+    """Return whether two texts are long or share a word of meaning."""
     shared = set(first.split()) & set(second.split()) - {"the", "a", "an", "of", "and", "in", "on", "for", "to"}
     return bool(shared) or min(len(first.split()), len(second.split())) > _SHORT
 
@@ -307,12 +308,11 @@ def is_monotonic(places: Sequence[float]) -> bool:
 
 
 def is_known_and_monotonic(places: Sequence[float | None]) -> bool:
-    """Whether all places are known and rise, or fall."""
+    """Return whether all places are known and rise or fall."""
     known_places = [p for p in places if p is not None]
     return len(known_places) == len(places) and is_monotonic(known_places)
 
 
 def list_word_patterns() -> list[str]:
-    """The patterns of poles, middles and degrees."""
     poles = [pattern for _, *pair in _POLES for pattern in pair]
     return [*poles, *(words for _, words in _INTENSITY), _MIDDLE.pattern, _BETWEEN_OPPOSITES.pattern]

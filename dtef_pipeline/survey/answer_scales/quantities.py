@@ -1,4 +1,4 @@
-"""Options that are numbers, amounts of money, ages or lengths of time: the place of each by its size."""
+"""Options that are numbers, amounts of money, ages or durations, and their places by size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBER_WRITTEN = re.compile(
 
 
 def place_number(head: str) -> float | None:
-    """The place of `3`, `none`, `three or more`, `18-25`, `$1,000 to less than $2,000`, `under 5`, `more than 7`, `65+`, `2 hours`."""
+    """Return the place of `3`, `none`, `three or more`, `18-25`, `$1,000 to less than $2,000`, `under 5`, `more than 7`, `65+`, `2 hours`."""
     head = re.sub(r"^no (?=[a-z]+(?:s\b|\Z))", "0 ", head)
     match = _NUMBER_WRITTEN.fullmatch(_replace_words(head, _NUMERALS))
     if match is None:
@@ -63,7 +63,7 @@ _PLACES_OF_RATES = ((0.01, 1.0), (1, 2.0), (12, 3.0), (52, 4.0), (208, 5.0), (36
 
 
 def place_rate(head: str) -> float | None:
-    """The place of `once a week`, `2-3 times a month`, `every few days`, `daily`, `less than monthly` among words of frequency."""
+    """Return the place of `once a week`, `2-3 times a month`, `every few days`, `less than monthly` among words of frequency."""
     units = {adverb: f"every {unit}" for adverb, unit in _ADVERBS_OF_RATE.items()}
     match = _RATE.fullmatch(_replace_words(head, _NUMERALS | units))
     if match is None:
@@ -97,7 +97,7 @@ _DURATION = re.compile(
 
 
 def place_durations(heads: Sequence[str]) -> list[float | None]:
-    """The places of `less than a month`, `1 to 6 months`, `within the past year`, `more than 5 years ago`; `never` is longest ago."""
+    """Return the places of `less than a month`, `1 to 6 months`, `within the past year`, `more than 5 years ago`; `never` is longest ago."""
     is_past = any(re.search(r"\b(?:ago|past|last)\b", head) for head in heads)
     is_until = any(re.match(r"(?:with)?in \S", head) for head in heads)
     none = float("inf") if is_past or is_until else 0.0
@@ -110,7 +110,7 @@ def place_durations(heads: Sequence[str]) -> list[float | None]:
 
 
 def place_times(heads: Sequence[str]) -> list[float | None]:
-    """The places of `never`, `once`, `2 to 5 times`, `6 or more times`; nothing where no option counts times."""
+    """Return the places of `never`, `once`, `2 to 5 times`, `6 or more times`; `[None]` if no option counts times."""
     if not any(re.search(r"\d.* times\b", head) for head in heads):
         return [None]
     numbers = {"never": "0", "not at all": "0", "once": "1", "only once": "1", "twice": "2"}

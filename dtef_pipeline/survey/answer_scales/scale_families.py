@@ -1,4 +1,4 @@
-"""Families of words that make a list of options a scale: frequency, agreement, extent, and others; which of them a list is of."""
+"""Families of words that make a list of options a scale, such as frequency, agreement and extent, and their detection."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _VERBS = r"(?:know|trust|like|care|worry|support|follow|believe|agree|rely|depen
 
 
 def find_scale_family(heads: Sequence[str]) -> str | None:
-    """The family of words whose places put all options in order, by themselves or by what they do not share."""
+    """Return the family whose places put all options in order, with or without shared words."""
     name = "numbers between labelled ends" if _has_labelled_ends(heads) else _find_first_in_order(_WHOLE_OPTIONS, heads)
     if not name and len(heads) == 3 and is_between(heads[1]):
         return "two opposites with a middle" if is_middle_of(heads[1], heads[0], heads[2]) else None
@@ -83,12 +83,11 @@ _NO = re.compile(r"^no(?:,? (?:never|none|not at all))?\Z")
 
 
 def _find_first_in_order(families: Families, heads: Sequence[str]) -> str | None:
-    """The first family that knows a place of every option and has them in order."""
+    """Return the first family that has a place for every option, in order."""
     return next((name for name, place in families if is_known_and_monotonic([place(h) for h in heads])), None)
 
 
 def _find_degree_family(heads: Sequence[str]) -> str | None:
-    """The family by words that modify others: `a little help`."""
     name = _find_first_in_order(_PARTS_OF_OPTIONS, heads)
     if name:
         return name
@@ -102,7 +101,7 @@ def _find_degree_family(heads: Sequence[str]) -> str | None:
 
 
 def is_middle_of(middle: str, first: str, second: str) -> bool:
-    """Whether an option is both, neither or about the same beside two opposites of one object, or beside two that are compared."""
+    """Return whether an option is both, neither or about the same, beside opposites of one object or two compared statements."""
     if not is_between(middle) or is_between(first) or is_between(second):
         return False
     objects = list(find_opposite_objects(first, second))
@@ -112,7 +111,7 @@ def is_middle_of(middle: str, first: str, second: str) -> bool:
 
 
 def _has_labelled_ends(heads: Sequence[str]) -> bool:
-    """`Very bad | 2 | 3 | 4 | Very good`: consecutive numbers whose ends have words."""
+    """Return whether the options are consecutive numbers with words at the ends: `Very bad | 2 | 3 | 4 | Very good`."""
     inner = [place_number(h) for h in heads[1:-1]]
     if (
         place_number(heads[0]) is not None
@@ -126,7 +125,7 @@ def _has_labelled_ends(heads: Sequence[str]) -> bool:
 
 
 def _add_plain_degree(heads: Sequence[str]) -> list[str]:
-    """`close` beside `very close` and `not close at all` is moderately so."""
+    """Replace `close` beside `very close` and `not close at all` by `moderately close`."""
     return [
         f"moderately {h}" if " " not in h and any(re.search(rf" {re.escape(h)}(?: at all)?\Z", o) for o in heads) else h
         for h in heads
@@ -144,7 +143,7 @@ _place_of_extent = _make_lookup(
 
 
 def _place_extent(head: str) -> float | None:
-    """`very much`, `trust completely`, `do not trust at all`."""
+    """Return the place of `very much`, `trust completely`, `do not trust at all`."""
     head = re.sub(r"^(?:i )?(?:do not|don['’]?t|have not|haven['’]?t) \w+ anything\b", "nothing", head)
     text = re.sub(rf"^(?:i )?(?:do not|don['’]?t) {_VERBS}(?: (?:it|them))?(?= |\Z)", "not", head)
     return _place_of_extent(re.sub(rf"^(?:i )?(?:{_VERBS}|bothered|heard)(?: (?:it|them))? (?=\w)", "", text))
@@ -159,7 +158,7 @@ _NOT_BARE = re.compile(
 
 
 def _extract_bare_degree(text: str) -> str:
-    """What is left of an option without the words that options share: `not too of a` is `not too`, nothing is the plain degree."""
+    """Return the degree of an option without shared words: `not too of a` is `not too`, a blank is the plain degree."""
     text = re.sub(r"^(?:do|does|did)(?: not|n['’]?t)\b", "not", re.sub(r",? but .*", "", text))
     text = _ARTICLE.sub("", f"{text} ").strip(" .,;")
     while (shorter := _NOT_BARE.sub("", text)) != text:
@@ -171,7 +170,7 @@ _place_of_frequency = _make_lookup(FREQUENCY)
 
 
 def _place_frequency(head: str) -> float | None:
-    """`often`, `yes, sometimes`, `weekly or more often`."""
+    """Return the place of `often`, `yes, sometimes`, `weekly or more often`."""
     bare = re.sub(r"^yes,? | or more(?: often)?\Z", "", head)
     places = (find(text) for text in (head, bare) for find in (_place_of_frequency, place_rate))
     return next((place for place in places if place is not None), None)

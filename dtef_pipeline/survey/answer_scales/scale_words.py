@@ -1,6 +1,6 @@
-"""Words of answer scales: for each family the place of an option on the scale, and the pattern of what it says.
+"""Words of answer scales: for each family the place of an option on the scale, and the pattern of its text.
 
-Places only have to be in order within a family. An option of one word list is looked up from its first entry to its last.
+Places only have to be in order within a family. An option of a word list is looked up from the first entry to the last.
 """
 
 from __future__ import annotations
@@ -277,6 +277,6 @@ RECENCY: Words = (
 
 
 def patterns() -> list[str]:
-    """The patterns of the families whose words stand beside others: `a little help`."""
+    """Return the patterns of the families whose words modify others: `a little help`."""
     tables = (FREQUENCY, SHARE_OF_TIME, SEVERITY, LEVEL, CLASS, WORKING, KEPT, ACTION, SUFFICIENCY, EVER, RATING, EXTENT)
     return [pattern for table in tables for _, pattern in table]

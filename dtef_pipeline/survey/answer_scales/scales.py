@@ -1,7 +1,7 @@
 """Whether a question's list of options is an ordered scale, and which options are off it (don't know, prefer not to say).
 
-Order matters to the earth mover's distance, so a list counts as ordinal only when every option on it is recognised and the
-options stand in order, rising or falling. Everything else is nominal.
+Order matters to the earth mover's distance, so a list is only ordinal if every option on it is recognised and the options are in order,
+rising or falling. Everything else is nominal.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True)
 class Scale:
-    """The verdict on one list of options; `dont_know` marks those set aside before judging the rest.
+    """The classification of a list of options; `dont_know` marks the options that were set aside first.
 
-    `positions` are places on the scale, one per option and None for those set aside; None: nominal. Only their order counts.
+    `positions` has a place on the scale for each option, None if set aside; the field is None if nominal. Only their order counts.
     """
 
     kind: Kind
@@ -50,7 +50,7 @@ _LONGEST_OPTION = 300
 
 
 class _Verdict(NamedTuple):
-    """Kind, reason, the options (k,) that are off the scale, and the positions of the others; None: those of the list."""
+    """Kind, reason, the options (k,) off the scale, and the positions of the others, or None for 1, 2, ..."""
 
     kind: Kind
     reason: str
@@ -71,10 +71,10 @@ def detect_scale(
     roles: Sequence[Role | None] = (),
     positions: Sequence[float | None] = (),
 ) -> Scale:
-    """Ordinal or nominal, with the reason; what the survey states itself is taken as stated.
+    """Return whether the options are ordinal or nominal, with the reason. A scale stated by the survey is not checked.
 
-    `roles` and `positions` are one per option, None where the survey states none. Where it states a position of any option, the options
-    without one are off the scale.
+    `roles` and `positions` have one value per option, None if not stated. If any position is stated, the options without one are off the
+    scale.
     """
     texts = [normalize_text(o)[:_LONGEST_OPTION] for o in options]
     of_roles = tuple(roles) or (None,) * len(options)
@@ -91,7 +91,7 @@ def detect_scale(
 
 
 def _judge_positions(positions: Sequence[float | None]) -> _Verdict:
-    """The verdict on a list whose positions the survey states."""
+    """Return the verdict on a list with positions stated by the survey."""
     off = tuple(place is None for place in positions)
     places = tuple(place for place in positions if place is not None)
     if len(set(places)) < 2:
@@ -100,7 +100,6 @@ def _judge_positions(positions: Sequence[float | None]) -> _Verdict:
 
 
 def _judge_options(options: Sequence[str], roles: Sequence[Role | None], is_ordinal: bool) -> _Verdict:
-    """The verdict on the options; `is_ordinal` where the survey says that they are a scale."""
     off = tuple(role != "substantive" if role else is_non_answer(t) for t, role in zip(options, roles, strict=True))
     texts = [
         "" if is_off and role else t for t, role, is_off in zip(options, roles, off, strict=True)
@@ -122,7 +121,7 @@ _NEUTRAL = "neutral"
 
 
 def _keep_degrees(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:
-    """`off` without non-answers that name what the other options are degrees of: `not sure` below `very sure`."""
+    """Return `off` without non-answers whose word other options have in other degrees: `not sure` below `very sure`."""
 
     answers = [t for t, is_off in zip(texts, off, strict=True) if not is_off]
 
@@ -137,7 +136,7 @@ _VERB_OF_KNOWING = re.compile(r"^i (?:have )?(?:heard|know|used?|tried|have)(?: 
 
 
 def _strip_shared_bottom(answers: list[str], is_bottom: Sequence[bool]) -> list[str]:
-    """The answers without the words of knowing or use that they share, and `none` for the bottom: `I have never heard of it`."""
+    """Return the answers without shared words of knowing or use, and `none` for the bottom: `I have never heard of it`."""
     tops = [_VERB_OF_KNOWING.sub("", t) for t, bottom in zip(answers, is_bottom, strict=True) if not bottom]
     if not any(map(find_scale_family, (tops, bare := remove_common_ends(tops)))):
         return answers
@@ -146,7 +145,7 @@ def _strip_shared_bottom(answers: list[str], is_bottom: Sequence[bool]) -> list[
 
 
 def _keep_middle(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:
-    """`off` without an option such as not sure in the middle of the answers: between `maybe won't` and `maybe will`."""
+    """Return `off` without an option such as not sure in the middle of the answers: between `maybe won't` and `maybe will`."""
     answers = [place for place, is_off in enumerate(off) if not is_off]
     half = len(answers) // 2
     if len(answers) < 2 or len(answers) % 2 or {_extract_head(texts[place]) for place in answers} <= {"yes", "no"}:
@@ -156,7 +155,7 @@ def _keep_middle(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...
 
 
 def _judge_without_unconcerned(texts: Sequence[str], off: tuple[bool, ...], keep: Set[int]) -> _Verdict | None:
-    """The verdict on a list that is a scale without its first or last option, by which someone is not concerned; not those to `keep`."""
+    """Return the verdict on a list that is a scale without its first or last option, for unconcerned people, unless in `keep`."""
     core = [i for i, is_off in enumerate(off) if not is_off]
     for pattern in (_HAS_NONE, _DOES_NOT):
         ends = (
@@ -173,7 +172,7 @@ def _judge_without_unconcerned(texts: Sequence[str], off: tuple[bool, ...], keep
 
 
 class _WordVerdict(NamedTuple):
-    """What the words of the options on the scale say; `places` are their positions, None: those of the list."""
+    """The verdict by the words of the options on the scale. `places` are their positions, or None for 1, 2, ..."""
 
     kind: Kind
     reason: str
@@ -195,7 +194,7 @@ def _judge(texts: list[str]) -> _WordVerdict:
 
 
 def _judge_middle_last(heads: Sequence[str]) -> _WordVerdict | None:
-    """The verdict on a scale whose middle is listed last: `Too much`, `Not enough`, `About right`."""
+    """Return the verdict on a scale whose middle is listed last: `Too much`, `Not enough`, `About right`."""
     *ends, middle = heads
     half = len(ends) // 2
     if len(ends) < 2 or len(ends) % 2 or not is_between(middle) or any(map(is_between, ends)):
@@ -209,7 +208,7 @@ def _judge_middle_last(heads: Sequence[str]) -> _WordVerdict | None:
 
 
 def _extract_head(text: str) -> str:
-    """The part of an option that carries its place: before a dash, a colon, a bracket or `than one year ago`."""
+    """Return the part of an option that determines its place: before a dash, a colon, a bracket or `than one year ago`."""
     head = re.split(
         r"\s[–—-]\s|\s?[(:]|\be\.g\.|(?<!more)(?<!less)(?<!longer) (?:now )?(?:than|as(?! \w+ as\b)) .*(?:ago|before)\Z",
         text,

@@ -1,4 +1,4 @@
-"""Words that the options of a list share, such as `priority` in `top priority`, `some priority`, `no priority`, and those they do not."""
+"""Words that the options of a list share, such as `priority` in `top priority`, `some priority`, `no priority`, and their other words."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OTHER_OPTION = re.compile(
 
 
 def remove_shared_words(heads: Sequence[str]) -> list[str]:
-    """The heads without those words that two of them or more have, but for words of degree."""
+    """Return the heads without words that two or more of them contain, except for words of degree."""
     all_words = {word for head in heads for word in _split_option_words(head)}
     plain = [re.sub(r"\b(?:un|in|im|dis)(\w+)", lambda m: f"not {m[1]}" if m[1] in all_words else m[0], head) for head in heads]
     words = [_split_option_words(head) for head in plain]
@@ -52,7 +52,7 @@ def remove_shared_words(heads: Sequence[str]) -> list[str]:
 
 
 def remove_common_ends(heads: Sequence[str]) -> list[str]:
-    """The heads without the words with which all of them begin or end; as they are where nothing would be left of one."""
+    """Return the heads without the words with which all begin or end; unchanged if one would become empty."""
     words = [head.split() for head in heads]
     begin, end = (
         sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*word_lists, strict=False)))
@@ -63,7 +63,7 @@ def remove_common_ends(heads: Sequence[str]) -> list[str]:
 
 
 def is_about_one_thing(heads: Sequence[str]) -> bool:
-    """Whether no two options speak of things of their own, as `a little help` and `some money` do, and none is `other`."""
+    """Return whether at most one option has a topic of its own, unlike `a little help` and `some money`, and none is `other`."""
     topics = [_find_things(head) for head in heads]
     counts = Counter(topic for of_head in topics for topic in of_head)
     n_own = sum(any(counts[topic] < 2 for topic in of_head) for of_head in topics)
@@ -71,7 +71,7 @@ def is_about_one_thing(heads: Sequence[str]) -> bool:
 
 
 def has_same_object(first: str, second: str) -> bool:
-    """Whether two options without their opposite words speak of the same, as `raise taxes` and `cut taxes` do and `cut spending` does not."""
+    """Return whether two options, without opposite words, have the same object: `raise taxes` and `cut taxes`, not `cut spending`."""
     first_stems, second_stems = (
         {_strip_word_ending(word) for word in _split_option_words(text)} - _STEMS_OF_DEGREE for text in (first, second)
     )

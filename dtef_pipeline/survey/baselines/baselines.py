@@ -1,4 +1,4 @@
-"""Baseline predictors: models computed from the survey. They answer in the same form as a language model and are scored by the same code."""
+"""Baseline predictors: models computed from the survey. They respond in the form of a language model and are scored by the same code."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ PREVIOUS_COLUMNS = ("round", "question_order", "question_text", "options", "obse
 
 
 def load_previous_answers(earlier: pa.Table, round_id: str) -> dict[tuple[str, ...], list[float]]:
-    """Each question's answer in the latest earlier round of the same series, by `make_question_key`.
+    """Return each question's answer in the latest earlier round of the series, by `make_question_key`.
 
-    `earlier`: `survey_responses` rows of the same segment in any rounds. The first of several duplicates within a round counts.
+    `earlier` has `survey_responses` rows of the same segment in any rounds. The first of duplicates within a round counts.
     """
     series = make_round_order(round_id)[0]
     rows = [
@@ -55,7 +55,7 @@ def load_previous_answers(earlier: pa.Table, round_id: str) -> dict[tuple[str, .
 
 
 def predict_distribution(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float] | None:
-    """The baseline's prediction for one `survey_responses` row, as fractions; None if it has no prediction.
+    """Return the baseline's prediction for a `survey_responses` row, as fractions, or None if it has no prediction.
 
     None leads to the status `missing`, never to a score of 0. NEIGHBOUR_BASELINES predict prompts, not rows; see `predict_from_neighbours`.
     Raises ConfigError for an unknown baseline.
@@ -66,7 +66,7 @@ def predict_distribution(model: ModelSpec, row: Row, draw: int, previous: Previo
 
 
 def format_as_response(distribution: Sequence[float]) -> str:
-    """The distribution in the form that prompts require, at full precision."""
+    """Return the distribution in the form required by prompts, at full precision."""
     total = sum(distribution)
     if not total > 0:
         raise DtefError(f"a baseline produced {list(distribution)}, which is not a distribution")
@@ -76,9 +76,9 @@ def format_as_response(distribution: Sequence[float]) -> str:
 def predict_from_neighbours(
     model: ModelSpec, prompts: Sequence[Prompt], survey: pa.Table, answers: RoundAnswers
 ) -> list[Prediction]:
-    """The predictions of one of the NEIGHBOUR_BASELINES for each prompt, as fractions; None if it has no prediction.
+    """Return the predictions of one of the NEIGHBOUR_BASELINES for each prompt, as fractions, or None without a prediction.
 
-    `survey`: the segment's own `survey_responses`; `answers`: those of the round's segments. Equal prompts are computed once.
+    `survey` has the segment's `survey_responses`, `answers` those of the round's segments. Equal prompts are computed once.
     """
     neighbours = answers.select_neighbours(survey)
     predict = neighbours.nearest if model.model == NEAREST_SEGMENTS else neighbours.predict_shrunken
@@ -91,7 +91,7 @@ def predict_from_neighbours(
 
 
 def explain_missing_prediction(model: ModelSpec, *, context: bool = True) -> str:
-    """Why a baseline has no prediction, for the row's `error`. `context`: whether the prompt shows context questions."""
+    """Return why a baseline has no prediction. `context`: whether the prompt shows context questions."""
     if model.model == NEAREST_SEGMENTS and not context:
         return NO_CONTEXT
     return _WHY_MISSING.get(model.model, "this baseline needs nothing and never misses")

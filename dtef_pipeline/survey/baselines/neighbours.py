@@ -1,7 +1,7 @@
 """Baselines that predict from the segments whose answers to the context questions of a prompt are most similar.
 
-They use only segments of the same attribute. Nobody is in two of these, so a prediction contains no respondent of the target segment;
-segments of other attributes contain its own respondents (the women of Kenya are in both `country:kenya` and `gender:female`) and would
+They use only segments of the same attribute. Nobody is in two of these, so a prediction contains no respondent of the target segment.
+Segments of other attributes contain some of its respondents (the women of Kenya are in both `country:kenya` and `gender:female`) and would
 reveal its answer.
 """
 
@@ -39,10 +39,10 @@ _DECIMALS = 12
 
 @dataclass(frozen=True)
 class RoundAnswers:
-    """What the segments of a round answered, as arrays.
+    """The answers of the segments of a round, as arrays.
 
-    `shares` (segments, questions, options) are fractions, 0 beyond a question's own options; `n` (segments, questions) are respondents, 0
-    where a segment has no answer; 1 in each segment of an attribute where the n of one of them is unknown.
+    `shares` (segments, questions, options) are fractions, 0 beyond a question's number of options. `n` (segments, questions) are
+    respondents, 0 without an answer; 1 in all segments of an attribute if n of one of them is unknown.
     """
 
     segments: npt.NDArray[np.object_]
@@ -53,7 +53,7 @@ class RoundAnswers:
 
     @classmethod
     def build_arrays(cls, survey: pa.Table) -> RoundAnswers:
-        """`survey`: the COLUMNS of `survey_responses` rows of one round, of any segments."""
+        """Build the arrays from the COLUMNS of `survey_responses` rows of one round, of any segments."""
         columns = {name: survey[name].to_pylist() for name in ("segment", "attribute", "question_id")}
         attribute = dict(zip(columns["segment"], columns["attribute"], strict=True))
         segments = {segment: place for place, segment in enumerate(sorted(attribute))}
@@ -71,7 +71,7 @@ class RoundAnswers:
         return cls(np.array(list(segments), dtype=object), attributes, questions, shares, n)
 
     def select_neighbours(self, survey: pa.Table) -> Neighbours:
-        """The other segments of the attribute. `survey`: the segment's own `survey_responses`."""
+        """Return the other segments of the attribute. `survey` has the segment's `survey_responses`."""
         segment, attribute = survey["segment"][0].as_py(), survey["attribute"][0].as_py()
         neighbours = np.flatnonzero((self.attributes == attribute) & (self.segments != segment))
         question_ids = survey["question_id"].to_pylist()
@@ -89,7 +89,7 @@ class RoundAnswers:
 
 
 def _pad_distributions(column: pa.ChunkedArray) -> Floats:
-    """Distributions as one array, 0 beyond their own lengths; all 0 where there is none."""
+    """Return distributions as one array, 0 beyond their lengths; all 0 for null."""
     lists = column.combine_chunks()
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
     option = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -104,10 +104,10 @@ def _pad_options(shares: Floats, options: int) -> Floats:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """A segment and the other segments of its attribute, on the questions that it answered itself.
+    """A segment and the other segments of its attribute, on the questions that the segment answered.
 
-    `observed`, `others` (questions, options): its own answers and the leave-one-out marginal of the attribute, 0 where there is none;
-    `shares` (neighbours, questions, options) and `n` (neighbours, questions) as in RoundAnswers. `questions` are their places, `sizes`
+    `observed` and `others` (questions, options) are its answers and the leave-one-out marginal of the attribute, 0 if there is none.
+    `shares` (neighbours, questions, options) and `n` (neighbours, questions) are as in RoundAnswers. `questions` are their indices, `sizes`
     their numbers of options.
     """
 
@@ -119,19 +119,19 @@ class Neighbours:
     n: Ints
 
     def nearest(self, prompts: Sequence[Prompt]) -> list[Prediction]:
-        """For each prompt the answer of the NEAREST segments that answered its target; None where there is none.
+        """Return for each prompt the answer of the NEAREST segments that answered its target, or None if there are none.
 
-        Nearness is the mean `js` similarity over the context questions that both answered; the answers are weighted by their respondents.
-        The segment's own answer to the target is not used.
+        Nearness is the mean `js` similarity over the context questions that both answered. Answers are weighted by their respondents. The
+        segment's answer to the target is not used.
         """
         context = _Context.build_arrays(prompts, self.questions)
         return self._split_shares(context.targets, self._average_answers(context.targets, *self._sum_similarities(context)))
 
     def predict_shrunken(self, prompts: Sequence[Prompt]) -> list[Prediction]:
-        """For each prompt `others + w (nearest - others)`, `others` being the leave-one-out marginal of the attribute; None without it.
+        """Return for each prompt `others + w (nearest - others)`, or None without `others`, the leave-one-out marginal of the attribute.
 
-        w, in 0..1, is the best weight on the context questions of the prompt: the least-squares slope of the segment's own answers minus
-        `others` on `nearest` minus `others`, over all of their options. `nearest` to a context question is found from the other context
+        w, in 0..1, is the best weight on the context questions of the prompt: the least-squares slope of the segment's answers minus
+        `others` on `nearest` minus `others`, over all of their options. For a context question, `nearest` is found from the other context
         questions only. w is 0 with fewer than two context questions.
         """
         context = _Context.build_arrays(prompts, self.questions)
@@ -143,12 +143,12 @@ class Neighbours:
 
     @cached_property
     def _has_both_answers(self) -> npt.NDArray[np.bool_]:
-        """(questions, neighbours): the neighbour answered too."""
+        """(questions, neighbours): whether the neighbour answered too."""
         return self.n.T > 0
 
     @cached_property
     def _similarity(self) -> Floats:
-        """(questions, neighbours): `js` of the segment's answer and the neighbour's, 0 where the neighbour has none."""
+        """(questions, neighbours): `js` of the segment's and the neighbour's answers, 0 if the neighbour has none."""
         question, neighbour = np.nonzero(self._has_both_answers)
         similarity = np.zeros(self._has_both_answers.shape)
         if len(question):
@@ -156,7 +156,7 @@ class Neighbours:
         return similarity
 
     def _sum_similarities(self, context: _Context) -> tuple[Floats, Ints]:
-        """(prompts, neighbours): the sum of similarities over the context questions that both answered, and how many these are."""
+        """Return (prompts, neighbours): the sum of similarities over the context questions that both answered, and their number."""
         shape = (len(context.targets), len(self.n))
         sums, counts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
         np.add.at(sums, context.prompt, self._similarity[context.question])
@@ -164,9 +164,9 @@ class Neighbours:
         return sums, counts
 
     def _average_answers(self, questions: Ints, sums: Floats, counts: Ints) -> Floats:
-        """(rows, options): the mean answer to the questions `questions` of the nearest that answered, weighted by n; NaN where none did.
+        """Return (rows, options): the mean answer to `questions` of the nearest segments that answered, weighted by n; NaN if none did.
 
-        `sums`, `counts` (rows, neighbours): similarity over, and number of, the questions that tell how near a neighbour is to each row.
+        `sums` and `counts` (rows, neighbours) are the sum of similarities over, and the number of, the questions that determine nearness.
         """
         usable = (counts > 0) & self._has_both_answers[questions]
         mean = np.divide(sums, counts, out=np.full(sums.shape, -1.0), where=usable)
@@ -177,7 +177,7 @@ class Neighbours:
         return np.asarray(np.divide(total, respondents, out=np.full(total.shape, np.nan), where=respondents > 0))
 
     def _compute_weights(self, context: _Context) -> Floats:
-        """(prompts,): w of each prompt, 0..1, from its context questions."""
+        """Return (prompts,): w of each prompt, 0..1, from its context questions."""
         sums, counts = self._sum_similarities(context)
         without = sums[context.prompt] - self._similarity[context.question]
         near = self._average_answers(
@@ -192,7 +192,7 @@ class Neighbours:
         return np.asarray(np.clip(np.divide(product, square, out=np.zeros(prompts), where=square > 0), 0, 1))
 
     def _split_shares(self, questions: Ints, shares: Floats) -> list[Prediction]:
-        """The shares of each question's own options; None where there is no answer."""
+        """Return the shares of each question's options, or None without an answer."""
         rows = zip(shares.tolist(), self.sizes[questions].tolist(), np.isnan(shares[:, 0]).tolist(), strict=True)
         return [None if absent else row[:size] for row, size, absent in rows]
 
@@ -203,7 +203,7 @@ def _is_there(distributions: Floats) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class _Context:
-    """The context questions of prompts, as indices: one pair of `prompt` and `question` for each."""
+    """The context questions of prompts, as pairs of the indices `prompt` and `question`."""
 
     targets: Ints
     prompt: Ints

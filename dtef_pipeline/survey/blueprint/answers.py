@@ -1,6 +1,6 @@
 """The form of the answer that a prompt requires: in its user text, in the default system prompt, and as a JSON schema.
 
-The three agree for each task, with and without reasoning, structured or not; `dtef_pipeline.survey.reading` reads these forms.
+The three agree for each task, with and without reasoning, structured or not. `dtef_pipeline.survey.reading` reads these forms.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OTHER_NUMBERS = [55.2, 30.3, 14.5]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What an answer to one task consists of, for the default system prompt."""
+    """The parts of an answer to a task, for the default system prompt."""
 
     marker: str
     """Begins the last line after free reasoning."""
@@ -66,12 +66,12 @@ _QUESTIONS: Mapping[str, str] = {
 
 
 def is_one_distribution(reading: Mapping[str, Any] | None) -> bool:
-    """Whether this form of answer (`tables.READING`) is one distribution over the options of one question."""
+    """Return whether this form of answer (`tables.READING`) is a single distribution over the options of one question."""
     return reading is None or (reading["task"] == "distribution" and reading["place"] is None)
 
 
 def describe_form_for_system(options: BlueprintOptions) -> str:
-    """The sentences of the default system prompt on the form of the answer."""
+    """Return the sentences of the default system prompt on the form of the answer."""
     form, thinks = _FORMS[options.task], options.reasoning == "cot"
     holds = f"{form.value}: {form.each}"
     if options.structured:
@@ -89,9 +89,9 @@ def describe_form_for_system(options: BlueprintOptions) -> str:
 
 
 def describe_form_for_user(options: BlueprintOptions, sizes: Sequence[int]) -> str:
-    """The last paragraph of the user text: the task and the form of the answer.
+    """Return the last paragraph of the user text: the task and the form of the answer.
 
-    `sizes`: the number of options of each question; more than one number only for batches.
+    `sizes` is the number of options of each question; batches have several.
     """
     value, request, who = _describe_value(options, sizes), _format_request(options), people(options.profile).name
     form, thinks = _FORMS[options.task], options.reasoning == "cot"
@@ -123,7 +123,6 @@ def _format_request(options: BlueprintOptions) -> str:
 
 
 def _describe_value(options: BlueprintOptions, sizes: Sequence[int]) -> str:
-    """The answer itself, without the text around it."""
     if options.task == "batch":
         return _describe_batch_object(sizes)
     if options.task == "synthetic-individuals":
@@ -142,7 +141,7 @@ def _describe_batch_object(sizes: Sequence[int], thinking: str = "") -> str:
 
 
 def build_response_schema(options: BlueprintOptions, sizes: Sequence[int]) -> str | None:
-    """The JSON schema of the answer, as JSON text; None for free text.
+    """Return the JSON schema of the answer, as JSON text, or None for free text.
 
     The schema does not fix lengths, because several providers refuse that. `reasoning` comes first, because the model writes it first.
     """

@@ -25,10 +25,10 @@ Row = Mapping[str, Any]
 
 
 def write_weval_yaml(blueprints: pa.Table, survey: pa.Table) -> str:
-    """One segment's blueprints as a YAML document; expected distributions in percent, in the order in which the prompt lists the options.
+    """Return the blueprints of one segment as a YAML document, with expected distributions in percent, in the prompt's order of options.
 
-    `blueprints` and `survey`: rows of one (round, segment). Conditions of `list_not_for_weval` are left out and listed in the description.
-    Raises DtefError if nothing is left.
+    `blueprints` and `survey` are rows of one (round, segment). Conditions of `list_not_for_weval` are omitted and listed in the
+    description. Raises DtefError if nothing is left.
     """
     rows = survey.to_pylist()
     by_question = {row["question_id"]: row for row in rows}
@@ -56,13 +56,13 @@ def write_weval_yaml(blueprints: pa.Table, survey: pa.Table) -> str:
 
 
 def list_not_for_weval(blueprints: pa.Table) -> list[str]:
-    """The conditions whose answers are not one distribution, sorted."""
+    """Return the sorted conditions whose answers are not one distribution."""
     rows = blueprints.select(["condition", "reading"]).to_pylist()
     return sorted({row["condition"] for row in rows if not is_one_distribution(row["reading"])})
 
 
 def _make_system_key(prompt: Row | None) -> dict[str, str]:
-    """The key `system`; no key if there is no system prompt, because an empty one could mean that none was given."""
+    """Return the key `system`, or none without a system prompt, because an empty value could mean that none was given."""
     return {"system": prompt["system"]} if prompt and prompt["system"] else {}
 
 

@@ -1,7 +1,7 @@
-"""How a group answered a question, and how it differs from all respondents, in sentences made by rule.
+"""Rule-based sentences on how a group answered a question, and how it differs from all respondents.
 
-Words are chosen by the percentages as they are written, with one decimal, so that no sentence contradicts its own figures.
-docs/explanation/prompts.md lists the rules and the thresholds.
+Words depend on the percentages as written, with one decimal, so that no sentence contradicts its figures. docs/explanation/prompts.md lists
+the rules and the thresholds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAJORITIES = ((900, "Almost all"), (667, "A large majority"), (501, "A majority
 
 
 class _Share(NamedTuple):
-    """One option: the share of the group and of all respondents, in tenths of a percent as written."""
+    """The shares of an option in the group and among all respondents, in tenths of a percent as written."""
 
     option: str
     group: int
@@ -32,9 +32,9 @@ class _Share(NamedTuple):
 def write_narrative(
     options: Sequence[str], observed: Sequence[float], population: Sequence[float] | None, people: People = GROUP
 ) -> str:
-    """A paragraph on one question; nothing about how people differ from all respondents where `population` is None.
+    """Return a paragraph on one question. Differences from all respondents are omitted if `population` is None.
 
-    `observed`, `population`: fractions that sum to 1, in the order of the options. `people`: what those who answered are called.
+    `observed` and `population` are fractions that sum to 1, in the order of the options. `people` names the respondents.
     """
     shares = [
         _Share(f"“{option}”", _round_to_tenths(share), _round_to_tenths(everyone), share == 0)
@@ -53,7 +53,7 @@ def _format_tenths(tenths: int) -> str:
 
 
 def _iterate_level_sentences(shares: Sequence[_Share], people: People) -> Iterator[str]:
-    """What they chose, from the most to the least common."""
+    """Yield sentences on the chosen options, most common first."""
     choices = sorted((s for s in shares if not s.nobody), key=lambda s: -s.group)
     ranks = [list(ties) for _, ties in groupby(choices, key=lambda s: s.group)]
     first, later = ranks[0], ranks[1:]
@@ -82,7 +82,7 @@ def _write_first_sentence(first: Sequence[_Share], people: People, *, alone: boo
 
 
 def _format_tied(ties: Sequence[_Share]) -> str:
-    """Options of one share: `“B” (20.0%)`, or `“B” and “C” (20.0% each)`."""
+    """Return options of one share: `“B” (20.0%)`, or `“B” and “C” (20.0% each)`."""
     suffix = " each" if len(ties) > 1 else ""
     return f"{join_words([s.option for s in ties])} ({_format_tenths(ties[0].group)}{suffix})"
 
@@ -98,7 +98,7 @@ def _join_with_or(names: Sequence[str]) -> str:
 
 
 def _iterate_difference_sentences(shares: Sequence[_Share]) -> Iterator[str]:
-    """How the group differs from all respondents, the largest differences first."""
+    """Yield sentences on how the group differs from all respondents, the largest differences first."""
     by_size = sorted(shares, key=lambda s: -abs(s.group - s.everyone))
     largest = abs(by_size[0].group - by_size[0].everyone)
     notable = [s for s in by_size if abs(s.group - s.everyone) >= _NOTABLE]

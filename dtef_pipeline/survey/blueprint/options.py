@@ -1,4 +1,4 @@
-"""The options of prompts, and their allowed values."""
+"""The options of prompts and their allowed values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORDS = re.compile(r"[a-z][a-z0-9-]*")
 
 
 class ContextLevel(str):
-    """The number of context questions of a prompt: a whole number, or `all` that fit. Raises ConfigError for anything else."""
+    """The number of context questions of a prompt: a whole number, or `all` that fit. Raises ConfigError for other texts."""
 
     __slots__ = ()
     ORDER_SQL = "CASE context_level WHEN 'all' THEN 'infinity'::DOUBLE ELSE context_level::DOUBLE END"
@@ -43,7 +43,7 @@ class ContextLevel(str):
 
     @property
     def order(self) -> float:
-        """Sort key of levels: 0, 5, 10, all."""
+        """The sort key of levels: 0, 5, 10, all."""
         return float("inf") if self == "all" else float(self)
 
     @property
@@ -55,7 +55,7 @@ class ContextLevel(str):
 
     @staticmethod
     def convert_numbers(levels: Any) -> Any:
-        """Levels with the numbers of YAML as texts. A value that is not a list is unchanged, so that validation refuses it."""
+        """Return levels with the numbers of YAML as texts. A value that is not a list is unchanged, so that validation refuses it."""
         if not isinstance(levels, list):
             return levels
         return [str(level) if isinstance(level, int | float) else level for level in levels]
@@ -65,11 +65,11 @@ class ContextLevel(str):
 class BlueprintOptions:
     """Options of blueprints. Raises ConfigError with the option, its value and the allowed values.
 
-    `context_levels`: numbers of context questions, or `all`. `token_budget`: tokens of prompt and response together; `answer_reserve` tokens
-    are kept for the response (None: as many as the task and the reasoning need). `seed` applies only to the `random` selection, `batch_size`
-    to the task `batch`, `individuals` to `synthetic-individuals`. `option_order`: `given`, `reversed`, or `rotated-2`: the list begins with
-    the third option. `profile`: whose answers are predicted, the segment's or those of all respondents of the survey (`population`).
-    `system`: id of a system prompt; one that is not shipped has its text in `system_text`.
+    `context_levels`: numbers of context questions, or `all`. `token_budget`: tokens of prompt and response together; `answer_reserve`
+    tokens are kept for the response (None: enough for the task and the reasoning). `seed` applies only to the `random` selection,
+    `batch_size` to the task `batch`, `individuals` to `synthetic-individuals`. `option_order`: `given`, `reversed`, or `rotated-2`: the
+    list begins with the third option. `profile`: predict the answers of the `segment` or of all respondents of the survey (`population`).
+    `system`: id of a system prompt; if it is not shipped, its text is `system_text`.
     """
 
     context_levels: tuple[str, ...] = ("0",)
@@ -133,11 +133,11 @@ class BlueprintOptions:
 
     @property
     def answer_tokens(self) -> int | None:
-        """Smallest token limit that the response needs; None: the model's own setting is enough."""
+        """The smallest token limit that the response needs, or None if the model's setting is enough."""
         return self.reserve if self.reserve > _STANDARD_RESERVE else None
 
     def order_of(self, count: int) -> list[int]:
-        """For each place of the list, the place in the survey of its option, one of `count`."""
+        """Return the survey's index of the option at each place of the list of `count` options."""
         if self.option_order == "reversed":
             return list(range(count))[::-1]
         turn = 0 if self.option_order == "given" else int(self.option_order.removeprefix("rotated-"))
@@ -145,9 +145,9 @@ class BlueprintOptions:
 
     @property
     def condition(self) -> str:
-        """These options but the context levels, in short: `distribution/attribute-label`, `batch=3/narrative+cot+reversed`.
+        """These options without the context levels, in short: `distribution/attribute-label`, `batch=3/narrative+cot+reversed`.
 
-        `parse_condition` reads it back. Defaults are left out, except the task and the format.
+        `parse_condition` reads it back. Defaults are omitted, except the task and the format.
         """
         numbers = {"batch": self.batch_size, "synthetic-individuals": self.individuals}
         task = f"{self.task}={numbers[self.task]}" if self.task in numbers else self.task
@@ -168,7 +168,7 @@ class BlueprintOptions:
 
     @property
     def recipe(self) -> str:
-        """All options except the context levels, as JSON, so that a level can be made again."""
+        """All options except the context levels, as JSON, from which a level can be built again."""
         return json.dumps({name: value for name, value in asdict(self).items() if name != "context_levels"}, sort_keys=True)
 
     @classmethod
@@ -179,9 +179,9 @@ class BlueprintOptions:
     def parse_condition(
         cls, condition: str, context_levels: Iterable[str] = ("0",), system_prompts: Mapping[str, str] | None = None
     ) -> BlueprintOptions:
-        """The options of a condition. `system_prompts`: texts of system prompts that are not shipped, by id.
+        """Return the options of a condition. `system_prompts`: texts of system prompts that are not shipped, by id.
 
-        The format may be left out (`shift+cot`), and so may the task's number (`batch`). Raises ConfigError for a word that is unknown, has
+        The format may be omitted (`shift+cot`), and so may the task's number (`batch`). Raises ConfigError for a word that is unknown, has
         no effect or contradicts another.
         """
         head, *flags = condition.strip().split("+")
@@ -223,7 +223,7 @@ ONLY_WITH: Mapping[str, tuple[str, str]] = {
 
 
 def _hash_wording(words: str) -> str:
-    """A suffix that identifies the text of a user's system prompt; empty for shipped prompts, whose text is fixed."""
+    """Return a suffix that identifies the text of a user's system prompt; empty for shipped prompts, whose text is fixed."""
     return f"~{digest(words)[:6]}" if words else ""
 
 

@@ -32,7 +32,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question of the segment, with its text as context and what that costs."""
+    """A question of the segment, with its text as context and the tokens of this text."""
 
     row: Row
     kind: str  # the same for a question and its duplicates
@@ -46,7 +46,7 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """The prompt of some targets before it has context."""
+    """A prompt with its targets but without context."""
 
     targets: Sequence[_Question]
     head: str
@@ -57,11 +57,11 @@ class _Draft:
 
 
 def build_blueprints(survey: pa.Table, *options: BlueprintOptions) -> pa.Table:
-    """Blueprints of one segment, by question, context level and condition.
+    """Return the blueprints of one segment, by question, context level and condition.
 
-    `survey`: `survey_responses` rows of one (round, segment). `options`: one per condition, or several if the context levels of a condition
-    are made in several ways. Every question is a target, including circular and duplicate ones (they have flags), except those of
-    `list_left_out`. The context never contains a question of the prompt, a duplicate of one, or a circular question. Raises DtefError if no
+    `survey` has `survey_responses` rows of one (round, segment). `options` has one item per condition, or several if its context levels are
+    made in several ways. Every question is a target, including circular and duplicate ones (which are flagged), except those of
+    `list_left_out`. The context never contains a question of the prompt, its duplicate, or a circular question. Raises DtefError if no
     prompt is possible.
     """
     rows = sorted(survey.to_pylist(), key=lambda row: row["question_order"])
@@ -80,9 +80,10 @@ def build_blueprints(survey: pa.Table, *options: BlueprintOptions) -> pa.Table:
 
 
 def list_left_out(survey: pa.Table, blueprints: pa.Table, options: Sequence[BlueprintOptions]) -> dict[str, list[str]]:
-    """By condition, the ids of the questions without a prompt, in survey order; only conditions that lack one.
+    """Return the ids of the questions without a prompt, by condition, in survey order. Complete conditions are omitted.
 
-    A question is left out if it exceeds the token budget even without context, or if the task `shift` lacks the answers of all respondents.
+    A question has no prompt if it exceeds the token budget even without context, or if the task `shift` lacks the answers of all
+    respondents.
     """
     pairs = set(zip(blueprints["condition"].to_pylist(), blueprints["question_id"].to_pylist(), strict=True))
     questions = survey.sort_by("question_order")["question_id"].to_pylist()
@@ -100,7 +101,7 @@ def _explain_no_prompt(rows: Sequence[Row], options: Sequence[BlueprintOptions])
 
 
 def _context_key(options: BlueprintOptions) -> tuple[str, bool, str]:
-    """What the text of a context question depends on."""
+    """Return the options on which the text of a context question depends."""
     return options.format, options.show_n, options.profile
 
 
@@ -113,13 +114,13 @@ def _make_context_question(row: Row, options: BlueprintOptions) -> _Question:
 
 
 def _replace_by_population(row: Row) -> Row:
-    """The row with all respondents instead of the segment: its own answers and size are removed, so no prompt can show them."""
+    """Return the row with all respondents instead of the segment, whose answers and size are removed, so no prompt can show them."""
     return {**row, "observed": row["population"], "n": row["population_n"], "population": None}
 
 
 @dataclass(frozen=True)
 class _Asking:
-    """All questions of one segment asked in one condition."""
+    """All questions of one segment in one condition."""
 
     questions: Sequence[_Question]
     options: BlueprintOptions
@@ -151,13 +152,13 @@ class _Asking:
         }
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Rows of `blueprints`, with `question_order` besides."""
+        """Yield rows of `blueprints`, plus `question_order`."""
         levels = sorted(set(self.options.context_levels), key=lambda level: ContextLevel(level).order)
         for draft in self._iterate_drafts():
             yield from self._iterate_prompts_of(draft, levels)
 
     def _iterate_drafts(self) -> Iterator[_Draft]:
-        """The prompts that fit the budget at least without context."""
+        """Yield the prompts that fit the budget at least without context."""
         drafts = (self._make_draft([question]) for question in self.questions if self._can_ask(question))
         fitting = (draft for draft in drafts if draft.room >= 0)
         if self.options.task != "batch":
@@ -171,7 +172,7 @@ class _Asking:
         return self.options.task != "shift" or bool(question.row["population"])
 
     def _split(self, targets: Sequence[_Question]) -> Iterator[_Draft]:
-        """One prompt of all targets, or, where that does not fit, prompts of half of them."""
+        """Yield one prompt of all targets or, if it does not fit, prompts of half of them."""
         draft = self._make_draft(targets)
         if draft.room >= 0:
             yield draft
@@ -186,13 +187,12 @@ class _Asking:
         return _Draft(targets, head, tail, tokens, self.options.token_budget - self.options.reserve - tokens)
 
     def _write_head(self, row: Row) -> str:
-        """Who is asked about."""
         if self.options.profile == "population":
             return wording.write_population_profile()
         return wording.profile(row["attribute"], row["value"])
 
     def _write_tail(self, targets: Sequence[_Question]) -> str:
-        """The part after the context: the question or questions, and the form of the answer."""
+        """Return the part after the context: the question or questions, and the form of the answer."""
         row, task = targets[0].row, self.options.task
         form = describe_form_for_user(self.options, [len(target.row["options"]) for target in targets])
         if task == "batch":
@@ -207,7 +207,7 @@ class _Asking:
         return f"{question}\n\n{form}"
 
     def _list_in_prompt_order(self, row: Row, column: str) -> list[Any]:
-        """The values of a column that has one per option, in the order in which the prompt lists the options."""
+        """Return the values of a column with one value per option, in the prompt's order of options."""
         values = row[column]
         return [values[place] for place in self.options.order_of(len(values))]
 
@@ -244,7 +244,7 @@ class _Asking:
         return prompt_id(self.system, user, targets[0].id, targets[0].row["options"], **limits)
 
     def _make_reading(self, draft: _Draft, place: int) -> dict[str, Any] | None:
-        """How the answer to the target at this place is read; None where it is one distribution in the survey's order."""
+        """Return how to read the answer to the target at this place; None for one distribution in the survey's order."""
         options, count = self.options, len(draft.targets[place].row["options"])
         order = options.order_of(count)
         individual, together = options.task == "synthetic-individuals", options.task == "batch"
@@ -270,11 +270,11 @@ class _Asking:
 
 
 def split_question_batches(kinds: Sequence[str], size: int) -> list[list[int]]:
-    """Places of the questions of each batch, each question in one of them.
+    """Return the indices of the questions of each batch. Each question is in exactly one batch.
 
-    `kinds`: of each question, in survey order, a name that it shares with its duplicates; a batch holds no kind twice. Batches are of
-    consecutive questions and of nearly equal lengths up to `size`; for pairs of an odd number the first three are together, so that none
-    is single. Duplicates of each other move to the nearest batches with room.
+    `kinds` has for each question, in survey order, a name that it shares with its duplicates; a batch has no kind twice. Batches are of
+    consecutive questions and of nearly equal lengths up to `size`; for pairs of an odd number the first three are together, so that none is
+    single. Duplicates move to the nearest batches with room.
     """
     lengths = _choose_lengths(len(kinds), size, max(Counter(kinds).values(), default=0))
     home = [batch for batch, length in enumerate(lengths) for _ in range(length)]
@@ -296,7 +296,7 @@ def split_question_batches(kinds: Sequence[str], size: int) -> list[list[int]]:
 
 
 def _choose_lengths(questions: int, size: int, most_repeated: int) -> list[int]:
-    """Lengths of the batches: as few as `size` allows, none of one question if that can be, and as many as there are duplicates."""
+    """Return the lengths of the batches: as few as `size` allows, none of one question if possible, and at least one per duplicate."""
     count = max(min(-(-questions // size), max(questions // 2, 1)), most_repeated)
     shortest, longer = divmod(questions, count) if count else (0, 0)
     return [shortest + (batch < longer) for batch in range(count)]
@@ -310,13 +310,13 @@ _BESIDE_EVERYONE: Mapping[str, str] = {
 
 
 def write_context_heading(form: str, people: People, *, population_known: bool) -> str:
-    """The heading above the context questions; it compares with all respondents only where their answers are known beside the group's."""
+    """Return the heading above the context questions. It mentions all respondents only if their answers are known."""
     beside = _BESIDE_EVERYONE[form] if population_known else ""
     return f"How {people.name} answered other questions of the same survey{beside}"
 
 
 def write_context_question(row: Mapping[str, Any], form: str, people: People, *, show_n: bool) -> str:
-    """One context question with the people's answers; `row`: its `survey_responses` row."""
+    """Return a context question with the people's answers. `row` is its `survey_responses` row."""
     question = f"Question: {row['question_text']}" + (f" ({row['n']} respondents)" if show_n and row["n"] is not None else "")
     return f"{question}\n{_format_answers(row, form, people)}"
 

@@ -1,6 +1,6 @@
 """System prompts by id.
 
-`default` describes the task and the form of the answer; the others leave the form to the user text, which always describes it.
+`default` describes the task and the form of the answer. The others leave the form to the user text, which always describes it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ SHIPPED = ("default", *_FIXED)
 
 
 def check_system(system: str, own_text: str) -> None:
-    """Raises ConfigError for an id that is not shipped and has no text, and for a shipped id with another text."""
+    """Raise ConfigError for an id that is not shipped and has no text, and for a shipped id with another text."""
     if system in SHIPPED and own_text:
         raise ConfigError(
             f"system prompt {system!r} is shipped and cannot be changed: give your own an id other than {', '.join(SHIPPED)}"
@@ -67,7 +67,7 @@ def check_system(system: str, own_text: str) -> None:
 
 
 def choose_system_prompt(system: str, own_text: str, task: str, answer_form: str, profile: str = "segment") -> str:
-    """The system text; empty for `none`. `answer_form`: how `default` says what an answer to this prompt looks like."""
+    """Return the system text; empty for `none`. `answer_form` is the description of the answer in the `default` prompt."""
     everyone = profile == "population"
     if system == "default":
         return f"{(_POPULATION_BY_TASK if everyone else _DEFAULT_BY_TASK)[task]} {answer_form}"

@@ -1,4 +1,4 @@
-"""The words of a prompt that do not depend on the form of the answer: profile, lists of options, target questions."""
+"""Texts of a prompt that do not depend on the form of the answer: profile, lists of options, target questions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RESPONDENTS = People("the respondents", "a respondent", "respondents", "Every re
 
 
 def people(profile: str) -> People:
-    """The names for a prompt's profile, `segment` or `population`."""
+    """Return the names for a profile, `segment` or `population`."""
     return RESPONDENTS if profile == "population" else GROUP
 
 
@@ -41,29 +41,29 @@ ATTRIBUTE_LABELS = {
 
 
 def format_option_letter(index: int) -> str:
-    """a, b, ..., z, aa, ab, ..."""
+    """Return a, b, ..., z, aa, ab, ..."""
     first, last = divmod(index, 26)
     return (string.ascii_lowercase[first - 1] if first else "") + string.ascii_lowercase[last]
 
 
 def format_attribute(attribute: str) -> str:
-    """`ageGroup` as people read it; an attribute of another survey is split at its capitals."""
+    """Return `ageGroup` as a label. An attribute of another survey is split at its capitals."""
     return ATTRIBUTE_LABELS.get(attribute) or re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]+", " ", attribute).capitalize()
 
 
 def format_percent(share: float) -> str:
-    """A fraction as prompts write it: 0.4521 is `45.2%`."""
+    """Return a fraction as prompts write it: 0.4521 is `45.2%`."""
     return f"{100 * share:.1f}%"
 
 
 def join_words(items: Sequence[str]) -> str:
-    """`x`, `x and y`, `x, y and z`."""
+    """Return `x`, `x and y`, or `x, y and z`."""
     *first, last = items
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def profile(attribute: str, value: str) -> str:
-    """The demographic profile; a segment of several attributes (`ageGroup+country`, `18-25, Kenya`) has a line each."""
+    """Return the demographic profile. A segment of several attributes (`ageGroup+country`, `18-25, Kenya`) has a line for each."""
     attributes = attribute.split("+")
     values = value.split(", ") if len(attributes) > 1 else [value]
     lines = [f"{format_attribute(a)}: {v}" for a, v in zip(attributes, values, strict=True)]
@@ -71,27 +71,26 @@ def profile(attribute: str, value: str) -> str:
 
 
 def write_population_profile() -> str:
-    """The replacement of the demographic profile in prompts about all respondents."""
+    """Return the profile for prompts about all respondents."""
     return "Respondents\nAll respondents of the survey"
 
 
 def list_lettered_options(options: Sequence[str]) -> str:
-    """One line per option, with its letter."""
     return "\n".join(f"{format_option_letter(i)}. {option}" for i, option in enumerate(options))
 
 
 def list_lettered_shares(options: Sequence[str], shares: Sequence[float]) -> str:
-    """One line per option, with its letter and its share in percent."""
+    """Return one line per option, with its letter and its share in percent."""
     return list_lettered_options([f"{option}: {format_percent(share)}" for option, share in zip(options, shares, strict=True)])
 
 
 def write_target_question(text: str, options: Sequence[str]) -> str:
-    """The one question of a prompt, with its options."""
+    """Return the only question of a prompt, with its options."""
     return f"Question to predict\n{text}\n{list_lettered_options(options)}"
 
 
 def write_target_questions(questions: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """The questions of a batch (text and options of each), named Q1, Q2, ..."""
+    """Return the questions of a batch (text and options of each), named Q1, Q2, ..."""
     blocks = [
         f"{make_batch_key(place)}. {text}\n{list_lettered_options(options)}" for place, (text, options) in enumerate(questions)
     ]
@@ -99,10 +98,10 @@ def write_target_questions(questions: Sequence[tuple[str, Sequence[str]]]) -> st
 
 
 def make_batch_key(place: int) -> str:
-    """The name of a question within its batch: `Q1` at place 0."""
+    """Return a question's name in its batch: `Q1` at place 0."""
     return f"Q{place + 1}"
 
 
 def write_population_answer(options: Sequence[str], population: Sequence[float]) -> str:
-    """How all respondents answered the target question, for the task `shift`."""
+    """Return how all respondents answered the target question, for the task `shift`."""
     return f"How all respondents of the survey answered the question to predict\n{list_lettered_shares(options, population)}"

@@ -19,7 +19,7 @@ _MOST_CHARTED_MODELS, _MOST_CHARTED_SEGMENTS = 40, 60
 
 
 def make_board_chart(frame: pd.DataFrame) -> Chart:
-    """The models of a leaderboard with the marginals and the ceiling as lines: of the first condition at the level of most context."""
+    """Return a leaderboard's models for the first condition at its highest context level, with marginals and ceiling as lines."""
     rows = _select_comparable(frame)
     models = [_make_interval_row(row) for row in convert_to_rows(rows) if not is_computed(row["model_variant"])]
     bars = models or [_make_interval_row(row) for row in convert_to_rows(rows)]
@@ -29,7 +29,7 @@ def make_board_chart(frame: pd.DataFrame) -> Chart:
 
 
 def make_segment_heat_map(frame: pd.DataFrame) -> Chart:
-    """Segments down, models across. Takes rows of the breakdown by segment."""
+    """Return a heat map of segments (rows) and models (columns), from the breakdown by segment."""
     rows = _select_comparable(frame)
     means = rows.groupby("segment", observed=True)["score"].mean().sort_values()
     worst = rows[rows["segment"].isin(means.index[:_MOST_CHARTED_SEGMENTS])].sort_values(["attribute", "segment", "model"])
@@ -40,7 +40,7 @@ def make_segment_heat_map(frame: pd.DataFrame) -> Chart:
 
 
 def make_context_curves(frame: pd.DataFrame) -> Chart:
-    """Mean score of each model over the context levels of the first condition, if it changes. Takes rows of `restrict_to_shared_pairs`."""
+    """Return models' mean scores over the context levels of the first condition, if they change, from `restrict_to_shared_pairs`."""
     rows = frame[(frame["condition"] == frame["condition"].astype(str).min()) & frame["score"].notna()]
     spread = rows.groupby("model_variant", observed=True)["score"].agg(lambda scores: scores.max() - scores.min())
     moving = rows[rows["model_variant"].isin(spread[spread > _SAME_SCORE].index)]
@@ -55,7 +55,7 @@ def make_context_curves(frame: pd.DataFrame) -> Chart:
 
 
 def _select_comparable(frame: pd.DataFrame) -> pd.DataFrame:
-    """The scored rows of the first condition with most context, because others cannot be compared with them."""
+    """Return the scored rows of the first condition at its highest context level."""
     scored_rows = frame[frame["score"].notna()]
     if not len(scored_rows):
         return scored_rows
@@ -67,7 +67,7 @@ def _select_comparable(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _make_reference_lines(rows: pd.DataFrame) -> list[Mapping[str, Any]]:
-    """The best possible score, and the scores of knowing nothing about the group."""
+    """Return the best possible score, and the scores of baselines."""
     scores = dict(zip(rows["model"], rows["score"], strict=True))
     ceilings = rows["ceiling"].dropna() if "ceiling" in rows else pd.Series(dtype=float)
     best = [{"label": "ceiling", "value": float(ceilings.median())}] if len(ceilings) else []

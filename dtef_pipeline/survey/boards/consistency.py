@@ -1,7 +1,7 @@
 """How much a model's accuracy truly differs between segments: a variance component instead of a raw standard deviation.
 
-The standard deviation of segment means grows with the noise of small samples and depends on which questions a segment answered. So the model
-is that the segments' deviations from each other (see `estimate_segment_deviations`) are normal around effects with the standard deviation
+The standard deviation of segment means grows with the noise of small samples and depends on which questions a segment answered. So the
+segments' deviations from each other (see `estimate_segment_deviations`) are modelled as normal around effects with the standard deviation
 `segment_sd_true`, which is 0 if segments do not differ.
 """
 
@@ -35,7 +35,7 @@ _CANNOT_TELL = "too few segments and shared questions to separate segments from 
 
 
 def build_consistency_board(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
-    """How evenly a model does over the segments: the spread of its segment means, smallest first."""
+    """Return the spread of each model's segment means, smallest first."""
     names = [*KEYS.space, *KEYS.asked, *MODEL]
     series = ", ".join(KEYS.series)
     # Categories would be ordered as they were found.
@@ -61,9 +61,9 @@ def build_consistency_board(cells: pd.DataFrame, options: BoardOptions) -> pd.Da
 
 
 def rank_by_spread(frame: pd.DataFrame, spread: str) -> pd.DataFrame:
-    """Rows of a consistency board with their `rank` by a column of spreads, the smallest first, and in its order.
+    """Return the rows of a consistency board, sorted and with their `rank` by the column `spread`, smallest first.
 
-    Rows of the same condition and context level are adjacent and ranked together; a row whose spread is null has no rank and comes last.
+    Rows of the same condition and context level are adjacent and ranked together. A row whose spread is null has no rank and comes last.
     """
     group = frame.groupby(list(KEYS.asked), sort=False).ngroup()
     rank = pd.Series(rank_numbers(frame[spread], group, highest_first=False), index=frame.index).astype("Int64")
@@ -72,7 +72,7 @@ def rank_by_spread(frame: pd.DataFrame, spread: str) -> pd.DataFrame:
 
 
 def add_segment_cautions(frame: pd.DataFrame) -> pd.Series:
-    """The notes of a consistency board, with a caution if another model has scores in more segments under the same conditions."""
+    """Return the notes of a consistency board, with a caution if another model has scores in more segments under the same conditions."""
     most = frame.groupby(list(KEYS.asked), sort=False)["n_segments"].transform("max")
     cautions = [
         f"only {n} of {n_most} segments: do not compare its spread with models that have other segments" if n < n_most else ""
@@ -85,15 +85,14 @@ def add_segment_cautions(frame: pd.DataFrame) -> pd.Series:
 
 
 def estimate_consistency(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None = None) -> pd.DataFrame:
-    """One row per (model, model_variant, context_level, condition), over its scored `cells` (from `load_cells`).
+    """Return one row per (model, model_variant, context_level, condition), over its scored `cells` (from `load_cells`).
 
-    `segment_sd_expected`: standard deviation that segment means would have without any segment effect, given sample sizes, the questions
-    that each answered and noise. `segment_sd_true`: standard deviation of the segment effects, 0 or more, in units of the score; 0 = equally
+    `segment_sd_expected`: standard deviation that segment means would have without any segment effect, given sample sizes, answered
+    questions and noise. `segment_sd_true`: standard deviation of the segment effects, 0 or more, in units of the score; 0 = equally
     accurate everywhere. `segment_sd_low`, `segment_sd_high`: its 95 % interval. `segment_p`: p of the hypothesis that it is 0 (F test).
-    `consistency_note`: why something is null, or that ceilings are unknown and scores are not adjusted for sample size. A baseline that
-    contains the segments' own answers has only `segment_sd_expected`.
-
-    Each segment is compared with all others of its round; `noise` (cells, replicates) from `estimate_sampling_noise`.
+    `consistency_note`: why a value is null, or that ceilings are unknown and scores are not adjusted for sample size. A baseline that
+    contains the segments' own answers has only `segment_sd_expected`. Each segment is compared with all others of its round. `noise`:
+    (cells, replicates) from `estimate_sampling_noise`.
     """
     scored_cells = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
     rows = [
@@ -133,14 +132,14 @@ def _estimate_spread_components(cells: pd.DataFrame, options: BoardOptions, nois
 
 
 def _split_spread(deviations: Estimates, means: Floats, rounds: int) -> dict[str, object]:
-    """The components, from the deviation of each segment from the others of its round, and from `means` (segments,)."""
+    """Return the components, from the deviation of each segment from the others of its round, and from `means` (segments,)."""
     # The deviation of a segment from the mean of all, including itself, is this share of its deviation from the others.
     share = (len(means) - rounds) / len(means)
     effects, variance = share * deviations.value, share * deviations.se**2
     residual = float(variance.mean())
 
     def statistic(ratio: float) -> float:
-        """Mean square of the effects over its expectation: F at the true ratio of the component to the residual (Wald 1947)."""
+        """Return the mean square of the effects over its expectation: F at the true ratio of the component to the residual (Wald 1947)."""
         weight = 1 / (variance + ratio * residual)
         off = effects - weight @ effects / weight.sum()
         return float(weight @ off**2 / (len(means) - rounds))

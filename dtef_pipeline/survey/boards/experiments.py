@@ -1,8 +1,8 @@
 """Comparing the conditions of an experiment: every model in every condition, paired with the same model in the first condition.
 
 Cells are those of `boards`: (round, segment, question) at a context level, draws averaged. Each context level is compared separately. If
-the conditions differ in the context that they show, their context levels are paired in order. The interval and the decision on a difference
-are by whole batteries of questions (see `differences`).
+the conditions show different context, their context levels are paired in order. The interval and the decision on a difference are by whole
+batteries of questions (see `differences`).
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _STATISTICS = [*_DECIDED_BY[:-2], "margin", "decision", "note", *_READ_IN_BOTH.v
 def load_paired_cells(
     connection: duckdb.DuckDBPyConnection, cases: Sequence[ConditionModel], options: SurveyBoardOptions
 ) -> pd.DataFrame:
-    """The scored and unscored cells of an experiment, each with the scores of the same cell of the same model in the first condition.
+    """Return the scored and unscored cells of an experiment, each with the scores of the same model's cell in the first condition.
 
-    `connection` has a `scores` view; `options.snapshot` is set, because responses of different snapshots cannot be compared. Columns:
+    `connection` has a `scores` view. `options.snapshot` is set, because responses of different snapshots cannot be compared. Columns:
     `model`, `condition` (the name in the experiment), `condition_place` (0: the first), `round`, `segment`, `question_id`, `context_level`,
-    `context_place` (of the level among those of the condition), `same_item` and `cluster` (as in `load_cells`), `score` (0-1; null: unscored),
-    `parsed_score` (of parsed predictions only), `first_score`, `first_parsed`, `n_total`, `n_ok`, `n_answered` (predictions).
+    `context_place` (of the level among those of the condition), `same_item` and `cluster` (as in `load_cells`), `score` (0-1; null:
+    unscored), `parsed_score` (of parsed predictions only), `first_score`, `first_parsed`, `n_total`, `n_ok`, `n_answered` (predictions).
     """
     connection.execute("SET threads = 1")
     connection.register("asked", _build_asked_frame(cases))
@@ -90,9 +90,10 @@ def compare_conditions(
     margin: float = MARGIN,
     segments: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """`compare_paired_cells` for the models with two or more conditions at a level; `segments`: only of these, if any are given.
+    """Return `compare_paired_cells` for the models with two or more conditions at a level, and only for `segments` if any are given.
 
-    `connection`: see `load_paired_cells`; without `predictions` there are no tokens and costs. No rows: nothing can be compared.
+    `connection`: see `load_paired_cells`; without `predictions` there are no tokens and costs. The result is empty if nothing can be
+    compared.
     """
     cells = load_paired_cells(connection, cases, options)
     cells = cells[cells["segment"].isin(segments)] if segments else cells
@@ -106,17 +107,15 @@ def compare_conditions(
 
 
 def compare_paired_cells(cells: pd.DataFrame, usage: pd.DataFrame, *, margin: float = MARGIN) -> pd.DataFrame:
-    """Each model in each condition against the first condition, over the cells that have a score in both and a response in every condition.
+    """Compare each model in each condition with the first condition, over the cells with a score in both and a response in every condition.
 
-    Each context level is compared separately; its rows are adjacent, levels in their order.
-
-    `cells` from `load_paired_cells`, `usage` from `load_condition_usage`. Columns: `model`, `condition`, `context_level`, `n_pairs`,
-    `score` and `first_score` (means over the pairs), `difference` (their difference; null in the first condition), `low` and `high` (95 %
-    interval), `p` (t test by whole batteries), `p_adjusted` (Holm, over the rows of the level), `n_questions`, `n_batteries`, `margin`,
-    `decision`, `note`, the same as `parsed_...` for the pairs with readable responses in both conditions (`n_parsed_pairs`), `n_total`
-    (predictions), `parse_rate`, and the columns of `usage`. `decision`: `better` or `worse` (p_adjusted < .05), else `equivalent` (the 90 %
-    interval is within +-`margin`), else `undecided`. `parsed_note` says if readable responses only lead to another decision. Raises
-    ConfigError for a margin that is not above 0 and below 1.
+    Each context level is compared separately; its rows are adjacent, and levels are in order. `cells` are from `load_paired_cells`, `usage`
+    from `load_condition_usage`. Columns: `model`, `condition`, `context_level`, `n_pairs`, `score` and `first_score` (means over the
+    pairs), `difference` (null in the first condition), `low` and `high` (95 % interval), `p` (t test by whole batteries), `p_adjusted`
+    (Holm, over the rows of the level), `n_questions`, `n_batteries`, `margin`, `decision`, `note`, the same as `parsed_...` for the pairs
+    with readable responses in both conditions (`n_parsed_pairs`), `n_total` (predictions), `parse_rate`, and the columns of `usage`.
+    `decision`: `better` or `worse` (p_adjusted < .05), else `equivalent` (the 90 % interval is within +-`margin`), else `undecided`.
+    `parsed_note` says if readable responses only lead to another decision. Raises ConfigError for a margin that is not above 0 and below 1.
     """
     if not 0 < margin < 1:
         raise ConfigError(f"margin {margin}: allowed: a difference of scores above 0 and below 1, such as {MARGIN}")
@@ -134,7 +133,7 @@ def compare_paired_cells(cells: pd.DataFrame, usage: pd.DataFrame, *, margin: fl
 
 
 def _compare_at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float) -> pd.DataFrame:
-    """The rows of one context level; `cells` and `usage` are its own."""
+    """Return the rows of one context level, from its `cells` and `usage`."""
     paired = _remove_pair_rounding(cells[cells["score"].notna() & cells["first_score"].notna()])
     means = paired.groupby(_COMPARED_BY)[["score", "first_score"]].mean().assign(n_pairs=paired.groupby(_COMPARED_BY).size())
     table = cells.groupby(_COMPARED_BY, sort=False)[["context_level", "condition_place", "n_total", "n_ok", "n_answered"]].agg(
@@ -153,7 +152,7 @@ def _compare_at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float) -
 
 
 def _add_decisions(table: pd.DataFrame, paired: pd.DataFrame, margin: float) -> pd.DataFrame:
-    """`table` with the decisions from `paired`, by the policy and by parsed scores only, and why there is none."""
+    """Add to `table` the decisions from `paired`, by the policy and by parsed scores only, or why there are none."""
     decisions = _decide(paired, margin).set_index(_COMPARED_BY)
     readable = paired.assign(score=paired["parsed_score"], first_score=paired["first_parsed"])
     if not readable.equals(paired):
@@ -176,19 +175,18 @@ def _add_decisions(table: pd.DataFrame, paired: pd.DataFrame, margin: float) -> 
 
 
 def _remove_pair_rounding(paired: pd.DataFrame) -> pd.DataFrame:
-    """The pairs, with exactly equal scores where they differ only by rounding, so that the difference is exactly 0."""
+    """Return the pairs with exactly equal scores if they differ only by rounding, so that the difference is exactly 0."""
     apart = remove_rounding((paired["score"] - paired["first_score"]).to_numpy(), paired["score"].to_numpy())
     return paired.assign(score=np.where(apart == 0, paired["first_score"], paired["score"]))
 
 
 def _take_first_condition(table: pd.DataFrame, name: str) -> pd.Series:
-    """A column's value in the first condition of each row's model."""
+    """Return a column's value in the first condition of each row's model."""
     first = table[name].where(table["condition_place"] == 0)
     return first.groupby(level="model").transform("first")
 
 
 def _decide(paired: pd.DataFrame, margin: float) -> pd.DataFrame:
-    """Interval, test and decision of each model and condition that has pairs."""
     column, rows = places(paired, _COMPARED_BY)
     cluster, clusters = places(paired, ["cluster"])
     shape = (len(clusters), len(rows))
@@ -208,7 +206,7 @@ def _decide(paired: pd.DataFrame, margin: float) -> pd.DataFrame:
 
 
 def filter_asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells of `load_paired_cells` that a model has in all of its conditions of the level; others cannot be compared."""
+    """Return the cells of `load_paired_cells` that a model has in all of its conditions of the level; others cannot be compared."""
     cell = [*_AT_LEVEL, *KEYS.pair]
     in_conditions = cells.groupby(cell)["condition"].transform("nunique")
     return cells[in_conditions == cells.groupby(_AT_LEVEL)["condition"].transform("nunique")]
@@ -217,12 +215,11 @@ def filter_asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
 def load_condition_usage(
     connection: duckdb.DuckDBPyConnection, cases: Sequence[ConditionModel], options: SurveyBoardOptions, cells: pd.DataFrame
 ) -> pd.DataFrame:
-    """Tokens and dollars of each model in each condition at each context level, for the requests of the compared cells.
+    """Return tokens and dollars of each model in each condition at each context level, for the requests of the compared cells.
 
-    `cells` from `load_paired_cells`; cells with only one condition do not count. Columns: `model`, `condition`, `context_place`,
-    `prompt_tokens`, `completion_tokens`, `cost_usd` (null: no known price), `unpriced` (responses).
-
-    `connection` has a `predictions` view. A request that two conditions share counts in one of them, as everywhere. Baselines have no rows.
+    `cells` are from `load_paired_cells`; cells with only one condition do not count. Columns: `model`, `condition`, `context_place`,
+    `prompt_tokens`, `completion_tokens`, `cost_usd` (null: no known price), `unpriced` (responses). `connection` has a `predictions` view.
+    A request that two conditions share counts in one of them. Baselines have no rows.
     """
     place = [*_COMPARED_BY, *KEYS.pair, "context_place"]
     connection.register("asked", _build_asked_frame(cases))
@@ -253,7 +250,7 @@ def load_condition_usage(
 
 
 def _build_asked_frame(cases: Sequence[ConditionModel]) -> pd.DataFrame:
-    """One row per (model, condition, context level), with their places in the experiment."""
+    """Return one row per (model, condition, context level), with their places in the experiment."""
     models = {name: place for place, name in enumerate(dict.fromkeys(case.model for case in cases))}
     names = {name: place for place, name in enumerate(dict.fromkeys(case.name for case in cases))}
     rows = [

@@ -1,6 +1,6 @@
-"""The columns that each view shows: their names, their meanings, and which are the ends of an interval.
+"""The columns that each view shows: their names, meanings and interval ends.
 
-The schemas of the tables describe their columns; this module describes the columns of views that are not tables.
+The schemas of tables describe their columns; this module describes the columns of other views.
 """
 
 from __future__ import annotations
@@ -94,13 +94,13 @@ DRIFT_HEADINGS: Mapping[str, str] = {
 
 
 def view_columns(by: str) -> tuple[str, ...]:
-    """The columns that a view shows, if it has them, in their order."""
+    """Return the columns that a view shows, if it has them, in order."""
     more = _COMMON_COLUMNS if by in GROUPED else METRICS if _is_by_metric(by) else ()
     return (*BY_NAME[by].columns, *more)
 
 
 def list_subject_columns(by: str) -> tuple[str, ...]:
-    """The columns of `view_columns` that even a narrow terminal shows."""
+    """Return the columns of `view_columns` that even a narrow terminal shows."""
     return (*BY_NAME[by].kept, *(METRICS if _is_by_metric(by) else ()))
 
 
@@ -109,7 +109,7 @@ def _is_by_metric(by: str) -> bool:
 
 
 def list_meanings(by: str) -> Mapping[str, str]:
-    """The meanings of the shown columns of a view, one line each."""
+    """Return the meanings of the shown columns of a view, one line each."""
     table = BY_NAME[by].table
     texts = dict(MEANINGS[table]) if table in MEANINGS else {field.name: description(field) for field in TESTS[table]}
     lower = next((texts[low] for low, _ in SHOWN_INTERVALS if low in texts), BOARD_COLUMNS["score_low"])
@@ -122,7 +122,7 @@ def list_meanings(by: str) -> Mapping[str, str]:
 
 
 def _describe_interval(lower: str) -> str:
-    """The meaning of an interval, from that of its lower end."""
+    """Return the meaning of an interval, from that of its lower end."""
     return lower.removeprefix("Lower end of the ").partition(";")[0]
 
 

@@ -1,11 +1,11 @@
 """How much scores would change with another sample of respondents.
 
 An observed distribution is a sample of n people (n_effective for weighted answers). Samples of the same size are drawn from it (parametric
-bootstrap: Efron & Tibshirani 1993, ch. 6.5), one set per pair (round, segment, question) for all models, contexts and conditions. The same
-people make up the countries, ages and genders, so if a sample of one attribute has an answer too often, the samples of the other attributes
-have it too often as well. Every prediction and every reference is scored against these samples; predictions that are computed from the same
-answers (the population marginal and the leave-one-out mean) change with them. The deviation of each score from the mean over samples is the
-noise that is due to the choice of respondents.
+bootstrap: Efron & Tibshirani 1993, ch. 6.5), one set per pair (round, segment, question) for all models, contexts and conditions.
+Countries, ages and genders consist of the same people, so if a sample of one attribute has an answer too often, the samples of the other
+attributes do too. Every prediction and every reference is scored against these samples; predictions computed from the same answers (the
+population marginal and the leave-one-out mean) change with them. The deviation of each score from the mean over samples is the noise due to
+the choice of respondents.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _PREDICTIONS_AT_ONCE = 1_000
 class SamplingNoise:
     """Deviations of scores from their mean over samples of the answers, float32, 0 on average and 0 for unscored cells.
 
-    Those of cells are aligned with the rows of `load_cells`, those of references with pairs; `pair` is the pair of each cell; for an unknown
-    one it is the last, whose deviations are 0. The variance is corrected for subtracting the mean.
+    Deviations of cells are aligned with the rows of `load_cells`, those of references with pairs. `pair` is the pair of each cell; for an
+    unknown pair it is the last, whose deviations are 0. The variance is corrected for subtracting the mean.
     """
 
     score: Deviations  # (rows, replicates)
@@ -64,16 +64,17 @@ class SamplingNoise:
     others: Deviations  # (pairs + 1, replicates) of the leave-one-out mean
 
     def select_cells(self, rows: Places) -> SamplingNoise:
-        """That of some of the cells."""
+        """Return the noise of some of the cells."""
         return replace(self, score=self.score[rows], pair=self.pair[rows])
 
 
 def estimate_sampling_noise(
     connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions
 ) -> SamplingNoise | None:
-    """The noise of `cells` (from `load_cells`) under the board's metric; None without a table `survey_responses`.
+    """Return the noise of `cells` (from `load_cells`) under the board's metric, or None without a table `survey_responses`.
 
-    `connection` also has `scores`. A cell's deviation is the mean over its scored draws; an unparseable draw has a fixed score, so it adds 0.
+    `connection` also has `scores`. A cell's deviation is the mean over its scored draws; an unparseable draw has a fixed score, so it adds
+    0.
     """
     if not has_table(connection, "survey_responses"):
         return None
@@ -90,7 +91,7 @@ def estimate_sampling_noise(
 
 
 class Predictions(NamedTuple):
-    """Parsed predictions, each of a cell, and the cells."""
+    """Parsed predictions with their cells."""
 
     model: pd.Series  # (cells,)
     pair: Places  # (cells,): the survey's row, -1 where it has none
@@ -99,14 +100,14 @@ class Predictions(NamedTuple):
 
 
 class SummedDraws(NamedTuple):
-    """What is added up over the draws of each cell."""
+    """Sums over the draws of each cell."""
 
     score: Deviations  # (cells, replicates)
     draws: Floats  # (cells,) with a score
 
 
 def score_anew(samples: Iterable[AnswerSamples], predictions: Predictions, metric: str) -> SummedDraws:
-    """Deviations of the predictions' scores under the metric from their mean over the samples."""
+    """Return deviations of the predictions' scores under the metric from their mean over the samples."""
     shape = (len(predictions.pair), REPLICATES)
     sums = SummedDraws(np.zeros(shape, dtype=np.float32), np.zeros(shape[0]))
     moving = [np.asarray(predictions.model == name, dtype=bool) for name in (POPULATION_MARGINAL, LEAVE_ONE_OUT)]
@@ -116,14 +117,14 @@ def score_anew(samples: Iterable[AnswerSamples], predictions: Predictions, metri
 
 
 def _find_survey_rows(survey: pa.Table, cells: pd.DataFrame) -> Places:
-    """The survey's row of each cell, -1 where it has none."""
+    """Return the survey's row of each cell, or -1 without a row."""
     index = pd.MultiIndex.from_frame(survey.select(list(KEYS.pair)).to_pandas())
     back, pairs = identify(cells, KEYS.pair)
     return np.asarray(index.get_indexer(pd.MultiIndex.from_frame(pairs.astype(str))).astype(np.int64)[back])
 
 
 def _load_predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> tuple[Places, pa.Array]:
-    """Parsed predictions behind the cells: the cell of each, in their order, and the distributions."""
+    """Return the cell of each parsed prediction, in order, and the distributions."""
     noise_rows = cells[list(KEYS.row)].assign(row=np.arange(len(cells)))
     connection.register("noise_cells", noise_rows)
     try:
@@ -139,7 +140,7 @@ def _load_predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame
 def _score_draws(
     sample: AnswerSamples, predictions: Predictions, moving: Sequence[npt.NDArray[np.bool_]], metric: str, sums: SummedDraws
 ) -> None:
-    """Adds the deviations of the predictions of k options to their cells, and counts those that have a score."""
+    """Add the deviations of the predictions of k options to their cells, and count the scored ones."""
     _, pair, row, predicted = predictions
     place = np.where(pair[row] >= 0, sample.place[pair[row]], -1)
     usable = np.flatnonzero(place >= 0)
@@ -157,12 +158,12 @@ def _score_draws(
 
 
 def _move_predictions(predicted: Floats, shifts: Floats) -> Floats:
-    """Predictions (rows, k) as rows for each replicate, (rows x replicates, k), each with what it `shifts` (rows, replicates, k)."""
+    """Return predictions (rows, k) as rows for each replicate, (rows x replicates, k), moved by `shifts` (rows, replicates, k)."""
     return np.maximum(predicted[:, None] + shifts, 0).reshape(-1, predicted.shape[1])
 
 
 def _score_samples(metric: str, predicted: Floats, sample: AnswerSamples, places: Places) -> Floats:
-    """Similarities (places x replicates,), NaN where the metric has no value."""
+    """Return similarities (places x replicates,), NaN if the metric has no value."""
     answers = sample.rows(places)
     values = getattr(metrics, metric)(predicted, answers)
     if metric == "emd_normalized":
@@ -173,20 +174,20 @@ def _score_samples(metric: str, predicted: Floats, sample: AnswerSamples, places
 
 
 def _iterate_other_orders(sample: AnswerSamples, places: Places) -> Iterator[tuple[Places, npt.NDArray[np.bool_]]]:
-    """All ranks (k,) of options on a scale but the listed order, and which rows (places x replicates,) have them."""
+    """Yield all ranks (k,) of options on a scale except the listed order, and the rows (places x replicates,) that have them."""
     ranks = sample.ranks[places]
     for order in np.unique(ranks[~has_listed_order(ranks)], axis=0):
         yield order, np.repeat((ranks == order).all(axis=1), REPLICATES)
 
 
 def _compute_deviations(values: Floats) -> Deviations:
-    """(rows, replicates) from the rows' means, with the variance that one of many replicates would have; 0 where there is no value."""
+    """Return deviations (rows, replicates) from the rows' means, with the variance for infinitely many replicates; 0 without a value."""
     deviations = values - values.mean(axis=1, keepdims=True)
     return np.where(np.isfinite(deviations), deviations * np.sqrt(REPLICATES / (REPLICATES - 1)), 0).astype(np.float32)
 
 
 def _compute_marginal_deviations(survey: pa.Table, samples: list[AnswerSamples], metric: str) -> Deviations:
-    """Deviations (pairs + 1, replicates) of the leave-one-out distribution."""
+    """Return deviations (pairs + 1, replicates) of the leave-one-out distribution."""
     deviations = np.zeros((len(survey) + 1, REPLICATES), dtype=np.float32)
     lists = survey["others"].combine_chunks()
     has_others = lists.is_valid().to_numpy(zero_copy_only=False)
@@ -200,7 +201,7 @@ def _compute_marginal_deviations(survey: pa.Table, samples: list[AnswerSamples],
 
 
 def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
-    """Deviations (scores, replicates) of each of a segment's `scores` under its own metric, 0 on average.
+    """Return deviations (scores, replicates) of each of a segment's `scores` under its metric, 0 on average.
 
     `survey`: the columns NEEDED of the segment. A deviation is 0 if the response is unreadable, if the survey has no such question with as
     many options, or if its n is unknown.
@@ -225,7 +226,7 @@ def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
 
 
 def _select_other_people(survey: pa.Table) -> pa.Table:
-    """DRAWN_FROM for people outside the segment: the others of its attribute, or all if its attribute has no other segment."""
+    """Return DRAWN_FROM for people outside the segment: the others of its attribute, or all if its attribute has no other segment."""
     answers = pc.coalesce(survey["others"], survey["population"])
     people = pc.if_else(
         pc.is_valid(survey["others"]), survey["others_n"], pc.subtract(survey["population_n"], survey["n"].cast(pa.int64()))
@@ -239,7 +240,7 @@ def _select_other_people(survey: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSamples:
-    """The pairs of k options: samples of their answers."""
+    """Samples of the answers of the pairs with k options."""
 
     k: int
     pairs: Places  # (pairs,) rows of the survey
@@ -253,11 +254,11 @@ class AnswerSamples:
     groups: _Groups
 
     def rows(self, places: Places) -> Floats:
-        """The samples of some pairs as rows, (pairs x replicates, k)."""
+        """Return the samples of some pairs as rows, (pairs x replicates, k)."""
         return self.answers[places].reshape(-1, self.k)
 
     def others(self, places: Places) -> Floats:
-        """(places, replicates, k): how far the mean answer of the attribute's other segments moves; 0 where there is none."""
+        """Return (places, replicates, k): the shift of the mean answer of the attribute's other segments, 0 without any."""
         group, n = self.groups.of[places], self.n[places]
         n_others = self.groups.size[group] - n
         own_moves = n[:, None, None] * (self.answers[places] - self.observed[places, None])
@@ -265,14 +266,14 @@ class AnswerSamples:
         return np.where(n_others[:, None, None] > 0, moves, 0)
 
     def population(self, places: Places) -> Floats:
-        """(places, replicates, k): how far the mean answer of all people moves, as the attribute with most of them says."""
+        """Return (places, replicates, k): the shift of the mean answer of all people, according to the attribute with most of them."""
         main = self.groups.main[self.groups.of[places]]
         return np.asarray(self.groups.moved[main] / self.groups.size[main, None, None])
 
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """The segments of one attribute that answered one question."""
+    """The segments of an attribute that answered the same question."""
 
     of: Places  # (pairs,)
     main: Places  # (groups,) the group of the same question with most respondents
@@ -281,17 +282,20 @@ class _Groups:
 
 
 def effective_n_sql(connection: duckdb.DuckDBPyConnection) -> str:
-    """SQL: the effective n of `survey_responses`, null in tables of earlier versions."""
+    """Return SQL for the effective n of `survey_responses`, null in tables of earlier versions."""
     return EFFECTIVE if EFFECTIVE in connection.table("survey_responses").columns else f"NULL::DOUBLE AS {EFFECTIVE}"
 
 
 def filter_with_size(survey: pa.Table) -> pa.Table:
-    """The rows whose answers are a sample of known size."""
+    """Return the rows whose answers are a sample of known size."""
     return survey.filter(pa.array(sample_sizes(survey) > 0))
 
 
 def draw_answers(survey: pa.Table, rows: Places, rng: np.random.Generator) -> Iterator[AnswerSamples]:
-    """Samples by number of options. `survey`: DRAWN_FROM, from `filter_with_size`; `rows`: rows whose questions are drawn, in every segment."""
+    """Yield samples by number of options.
+
+    `survey`: DRAWN_FROM, from `filter_with_size`. `rows`: rows whose questions are drawn, in every segment.
+    """
     lists = {name: survey[name].combine_chunks() for name in ("observed", "dont_know", "positions")}
     sizes = np.diff(lists["observed"].offsets.to_numpy())
     n_drawn = np.maximum(np.rint(sample_sizes(survey)), 1).astype(np.int64)
@@ -316,7 +320,7 @@ def draw_answers(survey: pa.Table, rows: Places, rng: np.random.Generator) -> It
 
 
 def _number_rows(survey: pa.Table, names: tuple[str, ...]) -> Places:
-    """Which of the distinct combinations each row has, in order. (Not by pandas: it takes longer over a segment than the samples do.)"""
+    """Return the index of each row's distinct combination, in order. (Pandas would take longer over a segment than the samples.)"""
     code = np.zeros(len(survey), dtype=np.int64)
     for name in names:
         categories = survey[name].combine_chunks().dictionary_encode()
@@ -335,7 +339,7 @@ def _build_groups(group: Places, question: Places, n: Floats, moves: Floats) -> 
 
 
 def _find_largest_groups(question: Places, size: Floats) -> Places:
-    """For each group, the largest group of the same question; the first of several."""
+    """Return for each group the largest group of the same question; the first if there are several."""
     order = np.lexsort((-size, question))
     _, first, of = np.unique(question[order], return_index=True, return_inverse=True)
     largest = np.empty(len(order), dtype=np.int64)
@@ -344,11 +348,11 @@ def _find_largest_groups(question: Places, size: Floats) -> Places:
 
 
 def _share_moves(answers: Floats, groups: _Groups) -> Floats:
-    """The samples of each attribute, shifted so that all of its people together answer as those of the question's largest attribute.
+    """Return the samples of each attribute, shifted so that all of its people together answer as those of the question's largest attribute.
 
-    If A and B are the mean shifts of two attributes with N and M <= N of the same people, B is replaced by A + sqrt(1 - M / N) B: its variance
-    is unchanged, and its covariance with A is that of M of the N people. So the overlap of two segments is as large as if attributes were
-    independent.
+    If A and B are the mean shifts of two attributes with N and M <= N of the same people, B is replaced by A + sqrt(1 - M / N) B: its
+    variance is unchanged, and its covariance with A is that of M of the N people. So the overlap of two segments is as large as if
+    attributes were independent.
     """
     mean = groups.moved / groups.size[:, None, None]
     weight = np.sqrt(1 - groups.size / groups.size[groups.main])[:, None, None]

@@ -22,11 +22,10 @@ _SHARED_WORDS = 3
 
 
 def load_question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """`cluster`, the linked battery, of each (round, question_id) of `survey_responses`; no rows without that table.
+    """Return `cluster`, the linked battery, of each (round, question_id) of `survey_responses`; no rows without that table.
 
-    If `take_links` was called, its links are used: for a connection to some of the rounds, because the other rounds link batteries, too.
-
-    Raises WarehouseError for a survey that was ingested by a version without batteries.
+    After `take_links`, its links are used: for a connection to some of the rounds, because the other rounds link batteries, too. Raises
+    WarehouseError for a survey that was ingested by a version without batteries.
     """
     if has_table(connection, _GIVEN):
         return pd.DataFrame(connection.table(_GIVEN).df())
@@ -36,12 +35,12 @@ def load_question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFram
 
 
 def take_links(connection: duckdb.DuckDBPyConnection, clusters: pd.DataFrame) -> None:
-    """Make `load_question_clusters` return these links of all rounds, whichever rounds the connection has."""
+    """Make `load_question_clusters` return these links, regardless of the connection's rounds."""
     connection.register(_GIVEN, clusters)
 
 
 def load_linked_questions(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """One row per question of a round of `survey_responses`: its battery, text and options, and its linked battery as `cluster`.
+    """Return one row per question of a round of `survey_responses`: its battery, text and options, and its linked battery as `cluster`.
 
     Raises WarehouseError for a survey that was ingested by a version without batteries.
     """
@@ -56,7 +55,7 @@ def load_linked_questions(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame
 
 
 def load_questionnaires(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """`load_linked_questions` in the order of rounds and questionnaires; `same_item` is equal if text and options are equal."""
+    """Return `load_linked_questions` in the order of rounds and questionnaires; `same_item` is equal if text and options are equal."""
     places = connection.execute(
         "SELECT round, question_id, min(question_order) AS place FROM survey_responses GROUP BY ALL"
     ).df()
@@ -67,7 +66,7 @@ def load_questionnaires(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 
 
 def build_question_batteries(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """One row of schema QUESTION_BATTERIES per question of a round; no rows without `survey_responses`.
+    """Return one row of schema QUESTION_BATTERIES per question of a round; no rows without `survey_responses`.
 
     Raises WarehouseError for a survey that was ingested by a version without batteries.
     """
@@ -80,7 +79,9 @@ def build_question_batteries(connection: duckdb.DuckDBPyConnection) -> pa.Table:
 
 
 def explain_link(questions: pd.DataFrame) -> str:
-    """Why the questions of one linked battery are together; empty for a single question. `questions`: its rows of `load_questionnaires`."""
+    """Return why the questions of a linked battery are together; empty for a single question. `questions` are rows of
+    `load_questionnaires`.
+    """
     return "; ".join(dict.fromkeys(_list_link_reasons(questions)))
 
 
@@ -99,7 +100,7 @@ def _list_link_reasons(questions: pd.DataFrame) -> Iterator[str]:
 
 
 def _describe_shared_wording(texts: Sequence[str], options: Sequence[Sequence[str]]) -> str:
-    """What the questions of one block have in common, in words."""
+    """Return the common wording or scale of a block's questions."""
     words = [question.split() for question in texts]
     opening, ending = count_common_words(words), count_common_words([[*reversed(word_list)] for word_list in words])
     if opening >= _SHARED_WORDS:

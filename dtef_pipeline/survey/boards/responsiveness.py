@@ -1,4 +1,4 @@
-"""Context responsiveness: whether a model's scores rise with the answers of the group that it is shown.
+"""Context responsiveness: whether a model's scores rise if it is shown answers of the group.
 
 Scores are paired within a (segment, question) of one model variant under one condition, at several context levels. So the difficulty of
 questions and the size of segments, which are the same at every level, cancel.
@@ -47,7 +47,7 @@ _REACTIONS = ("evidence-adapting", "hurt by context", "stereotype-holding", "und
 
 
 class _Rows(NamedTuple):
-    """The scored cells of pairs with two levels or more, as columns; the highest and lowest level are those of the cell's group."""
+    """The scored cells of pairs with two levels or more, as columns."""
 
     group: Codes
     cluster: Codes
@@ -64,7 +64,7 @@ class _Rows(NamedTuple):
 
 
 def load_context_shown(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """How many context questions the prompts of each (round, segment, question_id, context_level, condition) really show.
+    """Return how many context questions the prompts of each (round, segment, question_id, context_level, condition) really show.
 
     Columns: these and `context_included` (the mean, if a question is in several prompts). Empty without a `blueprints` view.
     """
@@ -80,16 +80,15 @@ def load_context_shown(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 def compute_responsiveness(
     cells: pd.DataFrame, contexts: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None
 ) -> pd.DataFrame:
-    """How each model variant's score changes with context, one row per condition, as RESPONSIVENESS.
+    """Return the change of each model variant's score with context, one row per condition, as RESPONSIVENESS.
 
-    `cells` from `load_cells` (and `noise` aligned with them, as in `comparisons`), `contexts` from `load_context_shown`.
-
-    `slope`: change of score per context question shown, sum (x - mean x)(score - mean score) / sum (x - mean x)^2, with means within pairs
-    with two levels or more; null if the numbers shown are unknown or equal. `difference`: score at the highest level minus that at the
-    lowest, mean over the pairs with both; `p` is from its t test by whole batteries, `p_adjusted` (Holm) over the language models of the
-    same condition. Verdict: evidence-adapting or hurt by context (p_adjusted < .05), stereotype-holding (the 90 % interval of the difference
-    is within +-0.01), else undecided, also if a level has no readable response; null for a baseline. Columns that begin with `parsed` are
-    the same for the pairs with readable responses at both levels. A model without two context levels has no row.
+    `cells` are from `load_cells` (and `noise` aligned with them, as in `comparisons`), `contexts` from `load_context_shown`. `slope`:
+    change of score per context question shown, sum (x - mean x)(score - mean score) / sum (x - mean x)^2, with means within pairs with two
+    levels or more; null if the numbers shown are unknown or equal. `difference`: score at the highest level minus that at the lowest, mean
+    over the pairs with both; `p` is from its t test by whole batteries, `p_adjusted` (Holm) over the language models of the same condition.
+    Verdict: evidence-adapting or hurt by context (p_adjusted < .05), stereotype-holding (the 90 % interval of the difference is within
+    +-0.01), else undecided, also if a level has no readable response; null for a baseline. Columns that begin with `parsed` are the same
+    for the pairs with readable responses at both levels. A model without two context levels has no row.
     """
     where, rows, groups, clusters = _select_paired(cells, contexts, options, noise)
     if not len(groups):
@@ -111,14 +110,14 @@ def compute_responsiveness(
 
 
 def _judge(change: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
-    """The statistics of each group with `p_adjusted` and `verdict`, both null for a baseline, which sees no context."""
+    """Return the statistics of each group with `p_adjusted` and `verdict`, both null for a baseline, which sees no context."""
     is_asked = ~groups["model_variant"].map(is_computed).astype(bool)
     statistics = change.assign(p_adjusted=change["p"].where(is_asked).groupby(groups["condition"]).transform(lambda p: holm(p)))
     return statistics.assign(verdict=verdicts(statistics, _REACTIONS, MARGIN).where(is_asked, None))
 
 
 def _select_readable(rows: _Rows) -> _Rows:
-    """The rows with parsed responses only; their noise is undiluted, because unparseable responses have fixed scores."""
+    """Return the rows with the scores of parsed responses only, and undiluted noise, because unparseable responses have fixed scores."""
     noise = None if rows.noise is None else rows.noise * rows.answered[:, None].astype(np.float32)
     return rows._replace(score=rows.parsed, noise=noise)
 
@@ -126,7 +125,9 @@ def _select_readable(rows: _Rows) -> _Rows:
 def _select_paired(
     cells: pd.DataFrame, contexts: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None
 ) -> tuple[npt.NDArray[np.intp], _Rows, pd.DataFrame, int]:
-    """Places in `cells` of the scored rows whose pair has another level, the rows as columns, their groups, and the number of clusters."""
+    """Return the places in `cells` of the scored rows whose pair has another level, the rows as columns, their groups, and the number of
+    clusters.
+    """
     pair = cells.groupby(_AT_LEVELS, observed=True, sort=False).ngroup().to_numpy()
     has_score = cells["score"].notna().to_numpy()
     where = np.flatnonzero(has_score & (np.bincount(pair, weights=has_score)[pair] > 1))
@@ -153,7 +154,7 @@ def _count_context_shown(cells: pd.DataFrame, contexts: pd.DataFrame) -> Floats:
 
 
 def _test_change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
-    """Highest level against lowest, on the pairs that have a score at both: each group's statistics."""
+    """Return each group's statistics of the highest level against the lowest, on the pairs with a score at both."""
     highest, lowest = np.full(shape[1], -np.inf), np.full(shape[1], np.inf)
     np.maximum.at(highest, rows.group, rows.size)
     np.minimum.at(lowest, rows.group, rows.size)
@@ -177,7 +178,7 @@ def _test_change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
 
 
 def _fit_slope(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
-    """Regression of score on context questions shown, with an intercept of its own for each pair."""
+    """Return the regression of score on context questions shown, with a separate intercept for each pair."""
     is_known = ~np.isnan(rows.shown)
     pairs = np.bincount(rows.pair, weights=is_known)
     means = np.bincount(rows.pair, weights=np.where(is_known, rows.shown, 0.0)) / np.maximum(pairs, 1)
@@ -192,13 +193,16 @@ def _fit_slope(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
 
 
 def _sum_contrast(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> Floats:
-    """Sums of contrast x score: 0, and not what rounding leaves, where a score does not change."""
+    """Return sums of contrast x score: 0, without rounding errors, if a score does not change."""
     sums = sum_by_cluster(rows.cluster, rows.group, contrast * rows.score, shape)
     return remove_rounding(sums, sum_by_cluster(rows.cluster, rows.group, np.abs(contrast) * rows.score, shape))
 
 
 def _estimate_variance_of_people(rows: _Rows, contrast: Floats, total: Floats) -> Floats:
-    """(groups,) variance that the same people give the sums of contrast x score over `total`; a part is a question to the same people."""
+    """Return (groups,) the variance of the sums of contrast x score over `total` that is due to the same people.
+
+    A part is a question to the same people.
+    """
     if rows.noise is None:
         return np.zeros(len(total))
     place = rows.group * (rows.asked.max() + 1) + rows.asked
@@ -209,7 +213,7 @@ def _estimate_variance_of_people(rows: _Rows, contrast: Floats, total: Floats) -
 
 
 def _describe_unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:
-    """A note on the levels of each group without a readable response, because scores of unreadable responses say nothing about context."""
+    """Return a note on the levels of each group without a readable response, whose scores say nothing about context."""
     level = cells["context_level"].astype(str)
     read = cells["n_ok"].groupby([group, level.to_numpy()], sort=False).sum()
     none = sorted(read.index[read == 0], key=lambda at: _order(at[1]))
@@ -220,7 +224,6 @@ def _describe_unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Serie
 
 
 def _name_levels(level: npt.NDArray[np.object_], group: Codes, groups: int) -> list[str]:
-    """The levels of each group, from the smallest: `0, 5, all`."""
     level_rows = pd.DataFrame({"group": group, "level": level}).drop_duplicates()
     level_rows = level_rows.sort_values("level", key=lambda levels: levels.map(_order))
     names = level_rows.groupby("group")["level"].agg(", ".join)

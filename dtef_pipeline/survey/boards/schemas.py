@@ -1,8 +1,8 @@
 """The published tables of boards and statistics: context responsiveness, gaps between segments, reliability.
 
-All are computed from **cells** (see `boards`), mix context levels or conditions only to compare them, and have rows for both `targets`, clean
-and all. `low` and `high` are the ends of a 95 % interval, null if there is none; `note` then says why. `p` is from a two-sided test unless
-stated otherwise. Columns that begin with `parsed` use readable responses only; the others use the published policy.
+All are computed from **cells** (see `boards`), mix context levels or conditions only to compare them, and have rows for both `targets`,
+clean and all. `low` and `high` are the ends of a 95 % interval, null if there is none; `note` then says why. `p` is from a two-sided test
+unless stated otherwise. Columns that begin with `parsed` use readable responses only; the others use the published policy.
 """
 
 from __future__ import annotations
@@ -130,7 +130,6 @@ RELIABILITY = pa.schema(
 
 
 def _describe_ends(of: str, name: str) -> dict[str, str]:
-    """Descriptions of the two columns that end the interval of `of`."""
     return {
         f"{of}_{end}": f"{which} end of the 95 % interval of {name}; null: none"
         for end, which in (("low", "Lower"), ("high", "Upper"))

@@ -29,10 +29,10 @@ _DIGITS = 12
 
 
 def add_levels(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The scored cells of one model under one condition, with `level` and `parsed_level`: score and parsed score for a very large sample.
+    """Add `level` and `parsed_level` to the scored cells of one model and condition: score and parsed score for a very large sample.
 
-    `read` is the share of the scored draws that were parsed; the others do not change with the answers. If no cell has a ceiling, the levels
-    are the scores; otherwise a cell without one has no level.
+    `read` is the share of the scored draws that were parsed; the others do not change with the answers. If no cell has a ceiling, the
+    levels are the scores; otherwise a cell without one has no level.
     """
     read = cells["n_ok"] / cells["n_answered"].where(cells["n_answered"] > 0, 1)
     short, distance = 1 - cells["ceiling"].astype(np.float64), 1 - cells["parsed_score"].astype(np.float64)
@@ -44,9 +44,9 @@ def add_levels(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def select_comparable_cells(cells: pd.DataFrame, level: str, within: Sequence[str] = ()) -> pd.DataFrame:
-    """The cells with a `level` whose question has a level in another segment, too; a question of two rounds is two questions.
+    """Return the cells with a `level` whose question also has one in another segment. A question of two rounds is two questions.
 
-    `within`: columns in which the other segments must have the same value; none: all cells are compared.
+    `within`: columns in which the other segments must have the same value.
     """
     level_cells = cells[cells[level].notna()]
     together = level_cells.groupby([*within, *KEYS.shared_item], observed=True, sort=False)[level].transform("size")
@@ -54,7 +54,7 @@ def select_comparable_cells(cells: pd.DataFrame, level: str, within: Sequence[st
 
 
 def number_groups(cells: pd.DataFrame, by: Sequence[str]) -> Codes:
-    """(cells,) the group of each cell, from 0 in order of appearance. No name may be missing."""
+    """Return (cells,) the group of each cell, from 0 in order of appearance. No name may be missing."""
     key = np.zeros(len(cells), dtype=np.int64)
     for name in by:
         codes = pd.factorize(cells[name])[0]
@@ -65,15 +65,14 @@ def number_groups(cells: pd.DataFrame, by: Sequence[str]) -> Codes:
 def estimate_segment_deviations(
     cells: pd.DataFrame, level: str, segment: Codes, noise: Draws | None, subject: BoardSubject
 ) -> Estimates:
-    """Mean `level` of each segment minus that of the other segments on the same questions, (segments,) each.
+    """Return the mean `level` of each segment minus that of the other segments on the same questions, (segments,) each.
 
-    `cells`: from `select_comparable_cells`, one or more, with `segment` (cells,) from 0 and `place`, the row of `noise` (cells, replicates),
-    the change of the score with other respondents; None: unknown.
-
-    The variance is a + b + c. a: the scatter of batteries, by the jackknife of whole batteries, minus b. A segment has few batteries, so a is
-    pooled over segments in proportion to 1 / effective batteries, and so are the degrees of freedom (analysis of means: Nelson, Wludyka &
-    Copeland 2005). b: the sampling variance of a segment's own respondents, which differs between segments (a known sampling variance next to
-    a pooled one: Fay & Herriot 1979). c: the part that the same respondents contribute to all batteries (`shared_variance`).
+    `cells`: one or more from `select_comparable_cells`, with `segment` (cells,) from 0 and `place`, the row of `noise` (cells, replicates),
+    the change of the score with other respondents, or None if unknown. The variance is a + b + c. a: the scatter of batteries, by the
+    jackknife of whole batteries, minus b. A segment has few batteries, so a is pooled over segments in proportion to 1 / effective
+    batteries, and so are the degrees of freedom (analysis of means: Nelson, Wludyka & Copeland 2005). b: the sampling variance of a
+    segment's own respondents, which differs between segments (a known sampling variance next to a pooled one: Fay & Herriot 1979). c: the
+    part that the same respondents contribute to all batteries (`shared_variance`).
     """
     item, cluster, people = (number_groups(cells, by) for by in (KEYS.shared_item, [KEYS.cluster], ["round"]))
     shape = (int(cluster.max()) + 1, int(segment.max()) + 1)
@@ -91,7 +90,7 @@ def estimate_segment_deviations(
 
 
 def _pool_scatter(estimates: Estimates, batteries: Floats, sample: Floats, shared: Floats) -> Estimates:
-    """The estimates with a scatter of batteries that is pooled over segments, plus the known variance of each."""
+    """Return the estimates with a scatter of batteries pooled over segments, plus each known variance."""
     degrees = np.where(estimates.n_clusters > 1, estimates.degrees, 0)
     variances = np.nan_to_num(estimates.se**2) * batteries
     if not (degrees * variances).any():
@@ -103,12 +102,11 @@ def _pool_scatter(estimates: Estimates, batteries: Floats, sample: Floats, share
 
 
 def _subtract_others(values: Floats, item: Codes) -> Floats:
-    """Values (cells,) minus the mean of the other cells of the same item."""
+    """Return values (cells,) minus the mean of the other cells of the same item."""
     count = np.bincount(item)[item]
     return np.asarray((values - np.bincount(item, values)[item] / count) * count / (count - 1))
 
 
 def _sum_by_cluster_and_segment(cluster: Codes, segment: Codes, values: Floats, shape: tuple[int, int]) -> Floats:
-    """(clusters, segments)."""
     flat = np.bincount(cluster * shape[1] + segment, values, minlength=shape[0] * shape[1])
     return np.asarray(flat.reshape(shape), dtype=np.float64)

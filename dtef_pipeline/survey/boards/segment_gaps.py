@@ -29,14 +29,14 @@ _NO_COMMON_QUESTION = "not tested: no other segment of the attribute was asked t
 
 
 def compute_segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None = None) -> pd.DataFrame:
-    """The table `segment_gaps` (schema SEGMENT_GAPS): a row per model, condition, attribute and segment, the worst predicted segment first.
+    """Return the table `segment_gaps` (schema SEGMENT_GAPS): a row per model, condition, attribute and segment, the worst predicted first.
 
-    `cells` from `load_cells`, `noise` (cells, replicates) from `estimate_sampling_noise`. `deviation` is the mean score minus `expected`, the
-    mean that the attribute's other segments would have on the same questions with as many people. Its interval and two-sided `p` are from a t
-    test by whole batteries (see `estimate_segment_deviations`). `p_adjusted` (Holm) is over the segments of the model's attribute: the
-    probability of any false finding among them is at most 5 %. `parsed_deviation` and `parsed_verdict` use parsed responses only. Attributes
-    of one segment have no rows; segments that share no question with another one of their attribute have no deviation. `note` says why a row
-    has no interval or no verdict.
+    `cells` are from `load_cells`, `noise` (cells, replicates) from `estimate_sampling_noise`. `deviation` is the mean score minus
+    `expected`, the mean that the attribute's other segments would have on the same questions with as many people. Its interval and
+    two-sided `p` are from a t test by whole batteries (see `estimate_segment_deviations`). `p_adjusted` (Holm) is over the segments of the
+    model's attribute: the probability of any false finding among them is at most 5 %. `parsed_deviation` and `parsed_verdict` use parsed
+    responses only. Attributes of one segment have no rows; segments that share no question with another one of their attribute have no
+    deviation. `note` says why a row has no interval or no verdict.
     """
     frame = _select_cells_of_groups(cells, options.metric)
     rows = _judge(frame, "level", options, noise)
@@ -58,7 +58,9 @@ def compute_segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draw
 
 
 def _select_cells_of_groups(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The scored cells, with levels, of attributes of several segments. A `group` is one model's attribute; groups are consecutive."""
+    """Return the scored cells, with levels, of attributes with several segments. A `group` is one model's attribute; groups are
+    consecutive.
+    """
     scored_cells = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
     models = [
         add_levels(model_cells, metric) for _, model_cells in scored_cells.groupby(list(KEYS.series), observed=True, sort=False)
@@ -71,20 +73,19 @@ def _select_cells_of_groups(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def _list_uncompared_segments(cells: pd.DataFrame, compared_rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each segment of a group that is not among the `compared_rows` ones."""
+    """Return a row for each segment of a group that is not among the `compared_rows`."""
     rows = _average_by_segment(cells)
     rows = rows[~rows.index.isin(compared_rows.index)]
     return rows.assign(verdict=UNTESTED, parsed_verdict=UNTESTED, note=_NO_COMMON_QUESTION)
 
 
 def _average_by_segment(cells: pd.DataFrame) -> pd.DataFrame:
-    """By group and segment in the order of the cells: respondents, pairs and mean score."""
     by_segment = cells.groupby(["group", "segment"], sort=False)
     return by_segment.agg(n=("n", "median"), n_pairs=("score", "size"), score=("score", "mean"))
 
 
 def _judge(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws | None) -> pd.DataFrame:
-    """A row per group and segment, by the `level` of the cells; no rows where there is nothing to compare."""
+    """Return a row per group and segment, by the `level` of the cells; no rows if there is nothing to compare."""
     comparable_cells = select_comparable_cells(cells, level, within=["group"])
     tests = [_test(group, level, options, noise) for _, group in comparable_cells.groupby("group", sort=False)]
     columns = {name: np.concatenate([test[name] for test in tests] or [[]]) for name in _TESTED}
@@ -94,7 +95,7 @@ def _judge(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws 
 
 
 def _test(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws | None) -> dict[str, npt.ArrayLike]:
-    """The results of each segment of one group, by the names of _TESTED; segments in the order of the cells."""
+    """Return the results of each segment of one group, by the names of _TESTED, with segments in the order of the cells."""
     deviations = estimate_segment_deviations(cells, level, number_groups(cells, ["segment"]), noise, options.subject)
     p = deviations.p()
     # The deviations of two segments have the same size, so they are one test.
@@ -120,5 +121,5 @@ def _explain_untested(cells: pd.DataFrame, segments: int, options: BoardOptions)
 
 
 def sort_by_significance(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `segment_gaps` in the order of their adjusted p, smallest first, then the worst predicted first."""
+    """Return rows of `segment_gaps` sorted by adjusted p, smallest first, then the worst predicted first."""
     return rows.sort_values(["p_adjusted", "deviation", "attribute", "model"], kind="stable", na_position="last")

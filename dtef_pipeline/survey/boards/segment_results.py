@@ -1,4 +1,4 @@
-"""One row per (segment, model variant, context level, snapshot): counts, means and per-question scores."""
+"""The table of segment results, one row per (segment, model variant, context level, snapshot): counts, means and per-question scores."""
 
 from __future__ import annotations
 
@@ -66,12 +66,11 @@ ASKED = (*NEEDED, "battery")
 def compute_segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
     """Aggregate `scores` rows (any number of segments and snapshots) into `segment_results` rows.
 
-    `survey`: the columns ASKED of their `survey_responses`; a question without a row is a battery of its own with unknown respondents.
-
-    Means are over predictions, including draws; metric means are over parsed predictions only, `score` is over the predictions that the
-    published policy scores. Context levels, conditions and snapshots are never mixed. Every group occurs twice, for `targets` clean and all.
-    The interval is that of boards: for other batteries of this kind and other respondents, who answer all questions. It does not depend on
-    the rows of other segments.
+    `survey`: the columns ASKED of their `survey_responses`; a question without a row is its own battery, with unknown respondents. Means
+    are over predictions, including draws; metric means are over parsed predictions only, `score` is over the predictions that the published
+    policy scores. Context levels, conditions and snapshots are never mixed. Every group occurs twice, for `targets` clean and all. The
+    interval is that of boards: for other batteries of this kind and other respondents, who answer all questions. It does not depend on the
+    rows of other segments.
     """
     # One thread: sums of several are added in any order, and equal scores are to give equal digits.
     with duckdb.connect(config={"threads": 1}) as connection:
@@ -84,7 +83,7 @@ def compute_segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
 
 
 def _compute_segment_intervals(rows: pa.Table, scores: pa.Table, survey: pa.Table) -> tuple[npt.NDArray[Any], ...]:
-    """Ends of the interval of each row's score; those of a segment are made together, and apart from other segments."""
+    """Return the interval ends of each row's score, by segment."""
     low, high = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     score_rows, survey_rows = scores.select(SCORED_AGAIN).combine_chunks(), survey.select(ASKED).combine_chunks()
     score_places, survey_places = _group_by_segment(scores), _group_by_segment(survey)
@@ -99,13 +98,13 @@ def _compute_segment_intervals(rows: pa.Table, scores: pa.Table, survey: pa.Tabl
 
 
 def _group_by_segment(table: pa.Table) -> Mapping[tuple[str, str], npt.NDArray[np.intp]]:
-    """Places of the rows of each (round, segment)."""
+    """Return the row places of each (round, segment)."""
     frame = table.select(list(KEYS.space)).to_pandas()
     return dict(frame.groupby(list(KEYS.space), sort=True).indices)
 
 
 def _average_segment(rows: pa.Table, survey: pa.Table, noise: Deviations, place: Codes) -> Estimates:
-    """The mean score of each row of a segment; `noise` of the scores that its `answers` are, each at its `place`."""
+    """Return the mean score of each row of a segment. `noise` is that of the scores in the rows' `answers`, each at its `place`."""
     lists = rows["questions"].combine_chunks()
     flat, answers = lists.flatten(), rows["answers"].combine_chunks().flatten()
     cluster, clusters = _number_batteries(flat.field("question_id"), survey)
@@ -124,7 +123,7 @@ def _average_segment(rows: pa.Table, survey: pa.Table, noise: Deviations, place:
 
 
 def _number_batteries(questions: pa.Array, survey: pa.Table) -> tuple[Codes, int]:
-    """For each question the index of its battery among those of the segment, in order of their names, and the number of batteries."""
+    """Return for each question the index of its battery among those of the segment, in order of their names, and the number of batteries."""
     batteries = survey["battery"].take(pc.index_in(questions, survey[KEYS.item].combine_chunks())).combine_chunks()
     categories = pc.coalesce(batteries, questions).dictionary_encode()
     order = np.argsort(np.argsort(categories.dictionary.to_numpy(zero_copy_only=False)))

@@ -1,4 +1,4 @@
-"""Scores over the context levels that can be drawn as a curve, because every level has the same pairs."""
+"""Scores over the context levels for a curve, in which every level has the same pairs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ _CURVE = ["model_variant", "condition"]
 
 
 def restrict_to_shared_pairs(connection: duckdb.DuckDBPyConnection, board: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the overall board, each `score` (0-1, higher is better) over the pairs that its model has a score for at all of its levels.
+    """Return the overall board with each `score` (0-1, higher is better) over the pairs that its model has a score for at all of its
+    levels.
 
-    `n_pairs` is their number. If a model has the same pairs at every level, its rows are unchanged; otherwise they have no interval, because
-    that of the board is for other pairs. If no pair has a score at every level, the score is null.
+    `n_pairs` is their number. If a model has the same pairs at every level, its rows are unchanged; otherwise they have no interval,
+    because that of the board is for other pairs. If no pair has a score at every level, the score is null.
     """
     if not len(board):
         return board

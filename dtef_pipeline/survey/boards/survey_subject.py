@@ -44,11 +44,11 @@ ADDED = (
 
 
 def compute_measures(grid: Grid) -> Measures:
-    """`ceiling`, `skill` with its interval, and `worth` of the rows of a board.
+    """Return `ceiling`, `skill` with its interval, and `worth` of the rows of a board.
 
-    `ceiling`: mean ceiling of the scored cells. `skill` = (score - others) / (ceiling - others) of means over the cells with all three: 0 = the
-    leave-one-out marginal, 1 = as good as the samples allow, below 0 = worse than the marginal; null if the room between both is less than
-    MIN_ROOM, and without interval if the room is too uncertain (ROOM_WIDTH, ROOM_SHARE, SURE_CLUSTERS). `worth` = sum gini / sum
+    `ceiling`: mean ceiling of the scored cells. `skill` = (score - others) / (ceiling - others) of means over the cells with all three: 0 =
+    the leave-one-out marginal, 1 = as good as the samples allow, below 0 = worse than the marginal; null if the room between both is less
+    than MIN_ROOM, and without interval if the room is too uncertain (ROOM_WIDTH, ROOM_SHARE, SURE_CLUSTERS). `worth` = sum gini / sum
     l2_corrected: the size of a real sample that would predict as well; null if the error is not above 0, and for the population marginal,
     which contains the answers that it is scored against.
     """
@@ -65,7 +65,7 @@ def compute_measures(grid: Grid) -> Measures:
 
 
 def _compute_skill(grid: Grid) -> dict[str, Floats]:
-    """`skill`, `skill_low` and `skill_high`; other answers change the score and the marginal, but not the ceiling."""
+    """Return `skill`, `skill_low` and `skill_high`. Other answers change the score and the marginal, but not the ceiling."""
     score, below, ceiling = (grid.column(name) for name in ("score", "others", "ceiling"))
     top, bottom = _subtract_or_zero(score, below), np.where(np.isfinite(score), ceiling - below, np.nan)
     is_known = np.isfinite(top) & np.isfinite(bottom)
@@ -106,14 +106,14 @@ def _compute_skill(grid: Grid) -> dict[str, Floats]:
 
 
 def _subtract_or_zero(first: Floats, second: Floats) -> Floats:
-    """The difference, or exactly 0 if it is due to rounding."""
+    """Return the difference, or exactly 0 if it is due to rounding."""
     difference = first - second
     difference[np.abs(difference) < _EQUAL_SCORES] = 0
     return difference
 
 
 def _subtract_noise(noise: SamplingNoise, difference: Floats) -> Deviations:
-    """Noise of a score minus that of the marginal; exactly 0 if both are equal except for rounding."""
+    """Return the noise of a score minus that of the marginal; exactly 0 if both are equal except for rounding."""
     moves = noise.score - noise.others[noise.pair]
     equal = np.flatnonzero(difference == 0)
     moves[equal] = np.where(np.abs(moves[equal]) < _EQUAL_NOISE, 0, moves[equal])
@@ -121,7 +121,8 @@ def _subtract_noise(noise: SamplingNoise, difference: Floats) -> Deviations:
 
 
 def _widen_interval(low: Floats, high: Floats, room: Floats, low_room: Floats) -> tuple[Floats, Floats]:
-    """The ends of skill under the ceiling and the lowered ceiling: with the `room` to the first, and that to the second, MIN_ROOM or more.
+    """Return an interval of skill that covers the ceiling, with `room` below it, and the lowered ceiling, with `low_room`, at least
+    MIN_ROOM.
 
     If other questions and people could leave much less room, the ratio to it is unbounded (Fieller 1954).
     """
@@ -131,7 +132,7 @@ def _widen_interval(low: Floats, high: Floats, room: Floats, low_room: Floats) -
 
 
 def _count_unknown(grid: Grid) -> tuple[Floats, Floats]:
-    """For each row, the number of scored cells with references but an unknown n, and of all scored cells."""
+    """Return for each row the number of scored cells with references but an unknown n, and of all scored cells."""
     has_score = np.isfinite(grid.column("score"))
     unknown = has_score & np.isfinite(grid.column("uniform")) & np.isnan(grid.column("gini")) & np.isnan(grid.column("ceiling"))
     weights = np.ones(len(has_score))
@@ -141,9 +142,9 @@ def _count_unknown(grid: Grid) -> tuple[Floats, Floats]:
 def _write_skill_notes(
     columns: Mapping[str, Floats], error: Floats, of_marginal: Chosen, no_end: Chosen, unknown: Floats, n_scored: Floats
 ) -> list[list[str]]:
-    """Why a row has no skill, no worth or no interval of skill, in words; empty if it has all.
+    """Return the reasons why a row has no skill, worth or interval of skill; empty if it has all.
 
-    `no_end`: rows that have skill without an interval; `unknown`: the number of the `n_scored` pairs with an unknown n.
+    `no_end`: rows with skill but no interval. `unknown`: the number of the `n_scored` pairs with an unknown n.
     """
     why: list[list[str]] = [[] for _ in error]
     no_ceiling, no_skill = np.isnan(columns["ceiling"]), np.isnan(columns["skill"])
@@ -165,7 +166,6 @@ def _write_skill_notes(
 
 
 def _describe_unknown(unknown: int, n_scored: int) -> str:
-    """What a row lacks if the n of some or all of its scored pairs is unknown."""
     if unknown == n_scored:
         return (
             "the number of respondents is unknown: no ceiling, skill or worth, and intervals ignore the choice of respondents"
@@ -199,10 +199,10 @@ SCORED = BoardSubject(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyBoardOptions(BoardOptions):
-    """The scores of a board: of these rounds, segments and context levels (none: all), under one condition (None: each).
+    """The scores of a board: of these rounds, segments and context levels (empty: all), under one condition (None: each).
 
-    `questions`: only the first so many drawn questions of each round; `sample_segments`: only the first so many drawn segments of each
-    question; None: all. `non_answers`: include segments of people who did not answer; segments in `segments` always count.
+    `questions`: only the first so many drawn questions of each round. `sample_segments`: only the first so many drawn segments of each
+    question. None: all. `non_answers`: include segments of people who did not answer; segments in `segments` always count.
     """
 
     subject: BoardSubject = SCORED
@@ -221,7 +221,7 @@ class SurveyBoardOptions(BoardOptions):
 
     @property
     def people(self) -> list[str]:
-        """The keys of rows with the same people: those of a round, or with sampled segments those of a round and segment."""
+        """The keys of rows with the same people: those of a round or, with sampled segments, of a round and segment."""
         return list(self.subject.keys.space[: 1 if self.sample_segments is None else 2])
 
     @property
@@ -230,12 +230,12 @@ class SurveyBoardOptions(BoardOptions):
 
     @property
     def of_answers(self) -> str | None:
-        """SQL: excludes segments of people who did not answer; None: all count."""
+        """SQL that excludes segments of people who did not answer, or None if all count."""
         return None if self.non_answers or self.segments else f"NOT {NON_ANSWER_SQL}"
 
     @property
     def chosen(self) -> Mapping[str, Sequence[object]]:
-        """The values of key columns that count, by column; none: all."""
+        """The included values of key columns, by column; empty for all."""
         return {
             "round": self.rounds,
             "segment": self.segments,

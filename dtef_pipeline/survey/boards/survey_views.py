@@ -1,4 +1,4 @@
-"""The views of the scores: the name, table and shown columns of each. Imports nothing heavy."""
+"""The views of the scores, with name, table and shown columns. Imports nothing heavy."""
 
 from __future__ import annotations
 

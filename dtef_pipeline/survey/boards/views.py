@@ -48,11 +48,11 @@ LEADERBOARD = (
 
 
 def view(connection: Connection, by: str, options: BoardOptions, evidence: BoardEvidence | None = None) -> pd.DataFrame:
-    """The rows of a view under the options; `evidence` is the result of `load_evidence` for the same options, if it exists already.
+    """Return the rows of a view. `evidence` is the result of `load_evidence` for the same options, if it exists already.
 
     Boards are those of `boards.board`, and `consistency`, ranked by its variance component; `schemas` has the others. `overall` has each
-    model's `tier` and the range of its ranks. Without `options.intervals` boards have no intervals, tiers and components. Raises ConfigError
-    for an unknown view.
+    model's `tier` and the range of its ranks. Without `options.intervals` boards have no intervals, tiers and components. Raises
+    ConfigError for an unknown view.
     """
     if by not in BY_NAME:
         raise ConfigError(f"view {by!r}: allowed: {', '.join(BY_NAME)}")
@@ -78,7 +78,7 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Board
 def build_published_tables(
     tables: Sequence[str], connection: Connection, options: BoardOptions, evidence: BoardEvidence | None = None
 ) -> dict[str, pd.DataFrame]:
-    """Published tables, by name, of the views that they store."""
+    """Return published tables, by name, of the views that they store."""
     frames = [(entry, view(connection, entry.name, options, evidence)) for entry in PUBLISHED if entry.table in tables]
     cuts = [frame.assign(cut=entry.name) for entry, frame in frames if entry.table == BREAKDOWNS]
     by_table = {entry.table: frame for entry, frame in frames if entry.table != BREAKDOWNS}

@@ -1,4 +1,4 @@
-"""Rows of one context level and condition, which no page and no chart mixes."""
+"""Rows of one context level and condition, which are never mixed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Way(NamedTuple):
     condition: str
 
     def rows_of(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of this context level and condition; an empty frame may lack these columns."""
+        """Return the rows of this context level and condition. An empty frame may lack these columns."""
         if not len(frame):
             return frame
         rows: pd.DataFrame = frame[(frame["context_level"] == self.level) & (frame["condition"] == self.condition)]
@@ -25,7 +25,7 @@ class Way(NamedTuple):
 
 
 def group_by_way(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tuple[Way, pd.DataFrame]]:
-    """The rows of each context level and condition, most context first; numbers of different groups cannot be compared.
+    """Yield the rows of each context level and condition, most context first. Numbers of different groups cannot be compared.
 
     `richest`: only the level with most context of each condition.
     """

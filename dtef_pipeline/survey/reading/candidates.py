@@ -1,7 +1,7 @@
 """Readings of unlabelled values in a plain text (see `text/plain.py`): arrays, values on a line, values in a column.
 
-Each reader yields candidates: a place in the text, the values found there and notes on them. Choosing among
-them is the business of `parsing`. All patterns are possessive or bounded: time is linear in the text.
+Each reader yields candidates: a place in the text, its values and notes on them. `parsing` chooses among them. All patterns are possessive
+or bounded: time is linear in the text.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _ALNUM = re.compile(r"[^\W_]")
 
 
 class Candidate(NamedTuple):
-    """One reading: `status` is ok, wrong_length or unparseable; `values` as written, in option order when ok.
+    """A reading: `status` is ok, wrong_length or unparseable; `values` are as written, in option order if ok.
 
-    `prose`: it is in the middle of a sentence, so it never displaces an array or a list.
+    With `prose`, it is in the middle of a sentence, so it never displaces an array or a list.
     """
 
     start: int
@@ -60,7 +60,7 @@ class Candidate(NamedTuple):
 
 
 def make_candidate(start: int, end: int, values: Sequence[float], n: int, how: str, *, prose: bool = False) -> Candidate:
-    """A reading of `values`, with its status: is it a distribution, and over n options?"""
+    """Return a reading of `values`, with its status as a distribution over n options."""
     if fault := explain_no_distribution(values):
         return Candidate(start, end, "unparseable", (), f"{how}: {fault}")
     if len(values) != n:
@@ -73,7 +73,7 @@ def make_candidate(start: int, end: int, values: Sequence[float], n: int, how: s
 
 
 def explain_no_distribution(values: Sequence[float]) -> str:
-    """Why the values are not a distribution; empty if they are."""
+    """Return why the values are not a distribution, or a blank."""
     if any(not math.isfinite(v) for v in values):
         return "a value is not a finite number"
     if any(v < 0 for v in values):
@@ -85,12 +85,12 @@ def explain_no_distribution(values: Sequence[float]) -> str:
 
 
 def _can_be_thousands(values: Sequence[float]) -> bool:
-    """`1.200` beside `800`: counts with a European separator, or not."""
+    """Return whether `1.200` beside `800` may be counts with a European separator."""
     return max(values) >= 100 and any(v != int(v) for v in values) and not is_near_whole(sum_in_order(values))
 
 
 def sum_in_order(values: Sequence[float]) -> float:
-    """Sum from left to right, plainly rounded: what the vectorised path computes too (`sum` compensates from 3.12 on)."""
+    """Return the sum from left to right with plain rounding, as in the vectorised path (`sum` compensates from 3.12 on)."""
     total = 0.0
     for value in values:
         total += value
@@ -98,29 +98,28 @@ def sum_in_order(values: Sequence[float]) -> float:
 
 
 def is_near_whole(total: float, points: float = 5.0) -> bool:
-    """Whether a total is that of percentages or of fractions, give or take so many percentage points."""
+    """Return whether a total is within `points` percentage points of 100 or of 1."""
     return abs(total - 100) <= points or abs(total - 1) <= points / 100
 
 
 def parse_written_number(text: str, commas: bool = False) -> float:
-    """The value of one written number; `commas`: a comma in it is a thousands separator or a decimal comma."""
+    """Return the value of a written number. `commas`: a comma is a thousands separator or a decimal comma."""
     if commas and "," in text:
         text = text.replace(",", "") if _THOUSANDS.fullmatch(text) else text.replace(",", ".")
     return float(text)
 
 
 def is_joinable(text: str) -> bool:
-    """Whether a number with commas in it can be one number: `1,200` or `45,2`, not `45,30,15`."""
+    """Return whether a number with commas can be a single number: `1,200` or `45,2`, not `45,30,15`."""
     return "," not in text or bool(_THOUSANDS.fullmatch(text) or _DECIMAL_COMMA.fullmatch(text))
 
 
 def mask_matches(pattern: re.Pattern[str], text: str, filler: str) -> str:
-    """The text with each match painted over, places unchanged."""
+    """Replace each match by `filler`, with places unchanged."""
     return pattern.sub(lambda match: filler * (match.end() - match.start()), text)
 
 
 def read_unlabelled(text: str, n: int) -> Iterator[Candidate]:
-    """Every unlabelled reading of the text."""
     text = mask_matches(_CITATION, text, " ")
     yield from _find_arrays(text, n)
     remainder = mask_matches(_ARRAY, text, "\x1a")
@@ -152,7 +151,7 @@ def _has_range(content: str) -> bool:
 
 
 def _read_array_values(content: str) -> list[float]:
-    """The values inside an array; NaN for an element that is not a value; empty if it is not such an array."""
+    """Return the values of an array, NaN for an element that is not a value; empty if it is not an array of values."""
     values = []
     for item in _split_array_items(content):
         if (match := _ITEM.fullmatch(item)) and is_joinable(match[1]):
@@ -165,13 +164,13 @@ def _read_array_values(content: str) -> list[float]:
 
 
 def _is_like_citations(values: Sequence[float]) -> bool:
-    """Small rising whole numbers, such as the sources [2, 5]."""
+    """Return whether these are small rising whole numbers: the sources [2, 5]."""
     rising = all(a < b for a, b in pairwise(values))
     return rising and values[0] >= 1 and values[-1] < 90 and all(v == int(v) for v in values) and sum(values) < 90
 
 
 def _is_on_own_line(text: str, start: int, end: int) -> bool:
-    """Whether the text from start to end has its line to itself, or follows a colon or an equals sign."""
+    """Return whether the text from start to end has its own line, or follows a colon or an equals sign."""
     before = text[max(0, start - NEARBY) : start].rpartition("\n")[2].rstrip()
     after = text[end : end + NEARBY].partition("\n")[0]
     sources = before.endswith(("sources:", "source:", "references:", "refs:", "ref:", "see:"))
@@ -191,7 +190,7 @@ def _strip_bullets(column: str) -> str:
 
 
 def _find_runs(text: str, n: int) -> Iterator[Candidate]:
-    """Values on one line. Amid prose they must add up to a whole; so must `60/40` and an array cut off before its end."""
+    """Yield values on one line. In prose they must add up to a whole, as must `60/40` and an array cut off before its end."""
     for match in take_recent(_RUN.finditer(text), n):
         values = _run_values(match[0], n)
         is_whole = is_near_whole(sum_in_order(values))
@@ -206,7 +205,9 @@ def _find_runs(text: str, n: int) -> Iterator[Candidate]:
 
 
 def _run_values(run: str, n: int) -> list[float]:
-    """`45,2; 30,1` and `1,200; 800` hold commas inside their numbers, `45,30,15,10` does not: length and separators decide."""
+    """Return the values of a run. By length and separators, `45,2; 30,1` and `1,200; 800` have commas inside numbers, `45,30,15,10` does
+    not.
+    """
     split = [float(v) for v in _PLAIN_NUMBERS.findall(run)]
     if len(split) == n or "," not in run:
         return split

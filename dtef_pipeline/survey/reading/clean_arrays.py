@@ -1,6 +1,6 @@
-"""Texts that are one clean array of numbers (`[12.5, 40, 47.5]`), read all at once: found by a pattern, and read as lines of a CSV file.
+"""Texts that are one clean array of numbers (`[12.5, 40, 47.5]`), matched by a pattern and parsed together as lines of a CSV file.
 
-Nothing here knows labels or prose: that is `distribution`, one text at a time.
+Labels and prose are read by `distribution`, one text at a time.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Floats = npt.NDArray[np.float64]
 
 
 class Arrays(NamedTuple):
-    """Arrays of one length: the rows of their texts, and the numbers in them, (rows,) for each place."""
+    """Arrays of one length: the rows of their texts, and their numbers, (rows,) for each place."""
 
     rows: Rows
     places: list[Floats]
 
 
 def clean_arrays(texts: pa.Array, sizes: Rows, eligible: Flags) -> Iterator[Arrays]:
-    """Those of the `eligible` texts that are one array of as many numbers as `sizes` says, however it is spaced and however long they are."""
+    """Yield the `eligible` texts that are one array of as many numbers as `sizes` says, with any spacing and length."""
     eligible = eligible & (sizes > 1) & (sizes <= _MOST_NUMBERS)
     for k in np.unique(sizes[eligible]).tolist():
         rows = np.flatnonzero(eligible & (sizes == k))

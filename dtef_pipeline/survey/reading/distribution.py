@@ -1,18 +1,18 @@
-"""One distribution in the text of a response.
+"""The distribution in the text of a response.
 
 The rules, in order:
 
 1. Thinking (`<think>...</think>`) is not part of the answer, nor is anything in a JSON object beside its key `distribution`.
    Only the end of the rest is read (`LOOK_BACK` characters).
-2. What follows the last marker (`DISTRIBUTION:`, `Final answer:`, ...) is read first; the whole text only if that fails.
-   A `marked` response (reasoning first, then a marked last line) is read after its marker alone, the line of the marker first.
+2. The text after the last marker (`DISTRIBUTION:`, `Final answer:`, ...) is read first, the whole text only if that fails.
+   A `marked` response (reasoning, then a marked last line) is only read after its marker, first the line of the marker.
 3. Arrays, values on a line or in a column, and values beside labels, letters or numbers of options are candidates.
    The last candidate that is a distribution over the expected number of options wins.
-4. Without one: the last list of another length makes it `wrong_length`; else the last thing in the place of a distribution
-   that is none (negative, a range, all zero, not a number) makes it `unparseable`; else an apology makes it `refused`.
+4. Without one: the last list of another length makes it `wrong_length`; else the last invalid distribution
+   (negative, a range, all zero, not a number) makes it `unparseable`; else an apology makes it `refused`.
 
-Percentages, fractions, counts and ratios are all normalised to sum 1; the reason names a total
-that is more than three points from 100 %. Where two readings of the same words differ the response is `unparseable` rather than guessed.
+Percentages, fractions, counts and ratios are normalised to sum 1; the reason states a total more than three points from 100 %. If two
+readings of the same words differ, the response is `unparseable` rather than guessed.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ NO_DISTRIBUTION = "no distribution in the response"
 
 @dataclass(frozen=True, slots=True)
 class ParsedResponse:
-    """How a response was read.
+    """The result of reading a response.
 
-    `status` is ok | unparseable | wrong_length | refused | missing; `distribution` holds fractions that sum to 1 in the
-    survey's option order, only when ok; `reason` says how it was read, or why it was not.
+    `status` is ok | unparseable | wrong_length | refused | missing. `distribution` has fractions that sum to 1, in the survey's option
+    order, only if ok. `reason` says how the response was read, or why it was not.
     """
 
     status: str
@@ -64,7 +64,7 @@ def make_unparseable(reason: str) -> ParsedResponse:
 
 
 def read_distribution(text: str | None, n: int, labels: Labels | None, *, has_marker: bool = False) -> ParsedResponse:
-    """The distribution over `n` options, in the order in which they are listed. Never raises on any text."""
+    """Return the distribution over `n` options, in the order in which they are listed. Never raises on any text."""
     plain = extract_answer_text(extract_answer(strip_thinking(text), "distribution", marked=has_marker)) if text else ""
     if not plain:
         return make_unparseable(explain_empty(text))
@@ -85,7 +85,10 @@ def explain_empty(text: str | None) -> str:
 
 
 def is_refusal(plain: str, labels: Labels | None, *, has_marker: bool = False) -> bool:
-    """Whether the words outside the options are an apology or a refusal. A reasoning may say `cannot` of many things, but late."""
+    """Return whether the words outside the options are an apology or a refusal.
+
+    In a marked response only the beginning counts, because reasoning may contain `cannot` later.
+    """
     plain = plain[:300] if has_marker else plain[-LOOK_BACK:]
     if not _REFUSAL.search(plain):
         return False
@@ -93,7 +96,7 @@ def is_refusal(plain: str, labels: Labels | None, *, has_marker: bool = False) -
 
 
 def _iterate_parts(plain: str) -> Iterator[str]:
-    """What follows the last marker, then the whole."""
+    """Yield the text after the last marker, then the whole."""
     end = 0
     for marker in _DISTRIBUTION_FOLLOWS.finditer(plain):
         end = marker.end()
@@ -103,7 +106,7 @@ def _iterate_parts(plain: str) -> Iterator[str]:
 
 
 def _iterate_marked_parts(plain: str) -> Iterator[str]:
-    """The line of the last marker, then all that follows it; a response that is one array has no reasoning to be mistaken for."""
+    """Yield the line of the last marker, then all text after it. Without a marker, yield a response that is only an array."""
     end = 0
     for marker in _FINAL_LINE.finditer(plain):
         end = marker.end()
@@ -117,7 +120,7 @@ def _iterate_marked_parts(plain: str) -> Iterator[str]:
 
 
 def _find_all_candidates(text: str, n: int, labels: Labels | None) -> list[Candidate]:
-    """Every reading of the text. A label says more than the letter, the number or the place of its row."""
+    """Return every reading of the text. A label takes precedence over the letter, number or place of its row."""
     without_labels = list(read_unlabelled(text, n))
     if labels is None:
         return [*without_labels, *read_enumerated(text, n, None), *read_any_labels(text, n)]
@@ -132,7 +135,7 @@ def _is_overlapping_last(candidate: Candidate, spans: Sequence[tuple[int, int]])
 
 
 def _order_by_header(candidate: Candidate, text: str, labels: Labels) -> Candidate:
-    """A table's row of values put in the order of its header; values beside options named in another order are not read."""
+    """Return a table's row of values in the order of its header. Other values beside options named in another order are not read."""
     if candidate.status != "ok" or candidate.how not in ("list of values", "array with remarks"):
         return candidate
     if candidate.how == "array with remarks":
@@ -156,9 +159,9 @@ def _order_by_header(candidate: Candidate, text: str, labels: Labels) -> Candida
 
 
 def _choose_best(candidates: list[Candidate]) -> Candidate | None:
-    """The last candidate of the best status, a list before a sentence.
+    """Return the last candidate of the best status, a list before a sentence, or None.
 
-    It is unparseable when another reading of the same words says otherwise.
+    It is unparseable if another reading of the same words differs.
     """
     for status in ("ok", "wrong_length", "unparseable"):
         of_status = [c for c in candidates if c.status == status]
@@ -176,5 +179,5 @@ def _make_parsed(candidate: Candidate) -> ParsedResponse:
 
 
 def describe_total(total: float) -> str:
-    """What the reason says of a total that is that of neither percentages nor fractions."""
+    """Return a remark on a total that is not that of percentages or fractions."""
     return "" if is_near_whole(total, 3.0) else f"; raw total {total:.6g}"

@@ -1,9 +1,9 @@
 """The answers of single people in the text of a response, counted into a distribution.
 
-Read are a JSON array of option letters, `{"answers": [...]}`, letters on a line (`a, c, b`) or one per line (`1. a`, `Person 1: a`),
-and options by their label instead of the letter. What follows the last `ANSWERS:` is read first. An entry that is no option
-makes the response `unparseable`: an answer is never guessed, nor left out. From half to twice as many people as were asked are
-counted, with their number in the reason; fewer or more make it `wrong_length`.
+Accepted are a JSON array of option letters, `{"answers": [...]}`, letters on a line (`a, c, b`) or one per line (`1. a`, `Person 1: a`),
+and labels of options instead of letters. The text after the last `ANSWERS:` is read first. An entry that is not an option makes the
+response `unparseable`: an answer is never guessed or left out. From half to twice the requested number of people are counted, with their
+number in the reason; fewer or more make it `wrong_length`.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _LISTS = 20
 
 
 def read_individuals(text: str | None, labels: Labels, size: int | None, *, has_marker: bool = False) -> ParsedResponse:
-    """How many individuals gave each option, as a distribution in the order in which the options are listed.
+    """Return how many individuals chose each option, as a distribution in the order in which the options are listed.
 
-    `size`: how many people were to answer (None: any number). Never raises on any text.
+    `size`: the requested number of people, or None for any. Never raises on any text.
     """
     outside = strip_thinking(text) if text else ""
     response = extract_answer_text(
@@ -67,7 +67,7 @@ def read_individuals(text: str | None, labels: Labels, size: int | None, *, has_
 
 
 def _extract_people_answers(text: str) -> str:
-    """A response that is one JSON value, reduced to people's answers: `[{"person": 1, "answer": "a"}]`, `{"Person 1": "a"}`."""
+    """Return a response that is one JSON value reduced to people's answers: `[{"person": 1, "answer": "a"}]`, `{"Person 1": "a"}`."""
     value = decode_json(strip_fence(text[-LOOK_BACK_IN_JSON:]))
     people = value.named("answers")[-1:] if isinstance(value, Pairs) else []
     answers = _list_answers_of_people(people[0] if people else value)
@@ -84,7 +84,7 @@ def _list_answers_of_people(value: Any) -> list[Any] | None:
 
 
 def _iterate_answer_parts(response: str, has_marker: bool) -> Iterator[str]:
-    """What follows the last marker; the whole where the answer needs no marker, or is nothing but a list."""
+    """Yield the text after the last marker, then the whole text if the answer needs no marker, or is only a list."""
     end = 0
     for marker in _PEOPLE_FOLLOW.finditer(response):
         end = marker.end()
@@ -95,7 +95,7 @@ def _iterate_answer_parts(response: str, has_marker: bool) -> Iterator[str]:
 
 
 def _split_entries(part: str, labels: Labels, size: int | None) -> list[str]:
-    """The answer of each person, in words: of the last list in brackets that names an option, else of the lines."""
+    """Return the answer of each person as text: of the last list in brackets that names an option, else of the lines."""
     lists = [_split(inside, labels) for inside in _LIST.findall(part)[-_LISTS:]]
     naming = [entries for entries in lists if _name_options(entries, labels)]
     if len(naming) > 1 and size is not None and len(naming[-1]) != size:
@@ -113,7 +113,7 @@ def _name_options(entries: Sequence[str], labels: Labels) -> bool:
 
 
 def _split_entries_by_line(part: str, labels: Labels, most: int) -> list[str]:
-    """The entries of the last `most` lines but the prose before the first and after the last that says something of people."""
+    """Return the entries of the last `most` lines, without prose before the first and after the last entry."""
     lines = [line.strip() for line in part.split("\n")[-most:]]
     entries_of = {line: _split_line(line, labels) for line in dict.fromkeys(lines)}
     by_line = [entries_of[line] for line in lines]
@@ -125,7 +125,6 @@ def _split_entries_by_line(part: str, labels: Labels, most: int) -> list[str]:
 
 
 def _split_line(line: str, labels: Labels) -> list[str]:
-    """What a line says of people; nothing when it is prose."""
     entries = _split(line, labels)
     return [] if _is_prose(line, entries, labels) else entries
 
@@ -137,7 +136,7 @@ def _is_prose(line: str, entries: Sequence[str], labels: Labels) -> bool:
 
 
 def _split(line: str, labels: Labels) -> list[str]:
-    """The entries of a line or a list; one that names an option as a whole (`No, never`) is not taken apart."""
+    """Return the entries of a line or a list. A text that is an option as a whole (`No, never`) is not split."""
     if find_option(line, labels) is not None:
         return [line]
     separator = next((s for s in (";", ",", "|", "\n") if s in line), None)
@@ -149,7 +148,7 @@ def _split(line: str, labels: Labels) -> list[str]:
 
 
 def _join_split_labels(items: Sequence[str], labels: Labels) -> list[str]:
-    """Items rejoined if a label contains a comma; quotes are already removed, so only the label shows this."""
+    """Return the items rejoined if a label contains a comma. Quotes are already removed, so only the labels show this."""
     most = max(name.count(",") for name in labels.names) + 1
     entries: list[str] = []
     place = 0
@@ -163,9 +162,9 @@ def _join_split_labels(items: Sequence[str], labels: Labels) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def find_option(entry: str, labels: Labels) -> int | None:
-    """The option that an entry names, by label, by letter or by both, a person's number before it or not.
+    """Return the option that an entry names by label, letter or both, with or without a person's number before it.
 
-    None when it names none, or when label and letter disagree.
+    None if it names none, or if label and letter disagree.
     """
     named = _find_named_option(entry, labels)
     match = _NUMBERED.match(entry) if named is None else None

@@ -1,6 +1,6 @@
 """Readings of labelled values in a plain text (see `text/plain.py`): `Agree: 40%`, `{"Agree": 40}`, `b) 35`, `40% agree`, table rows.
 
-Pairs of a name and a value are found first, then gathered into runs that name each option once.
+Pairs of a name and a value are found first, then grouped into runs that name each option once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _OTHER_ROW = re.compile(rf"(?m)^[ |\-•·]*([^\n:=|]{{1,80}}?) ?[:=|] ?{ABOUT}{
 
 
 class Pair(NamedTuple):
-    """The text from `start` to `end` gives option number `option` a value; `fault` says why that value cannot be used."""
+    """The value of option number `option` in the text from `start` to `end`; `fault` says why it cannot be used."""
 
     option: int
     value: float
@@ -69,7 +69,7 @@ class _Value(NamedTuple):
 
 
 def read_labelled(text: str, labels: Labels) -> list[Candidate]:
-    """Readings of values before or after an option's label."""
+    """Return readings of values before or after an option's label."""
     if not labels.distinct:
         return []
     readings = [*_group_runs(text, _find_label_first(text, labels), labels.names, "labelled list")]
@@ -80,7 +80,7 @@ def read_labelled(text: str, labels: Labels) -> list[Candidate]:
 
 
 def read_enumerated(text: str, n: int, labels: Labels | None) -> list[Candidate]:
-    """Readings of values with an option's letter or number."""
+    """Return readings of values with an option's letter or number."""
     letters, numbers = _find_enumerated(text, n, labels)
     readings = [*_group_runs(text, letters, _list_letter_names(n), "lettered list")]
     if labels is None or not labels.numeric:
@@ -93,9 +93,9 @@ def _list_letter_names(n: int) -> list[str]:
 
 
 def _read_value_at(text: str, start: int, colon_follows: bool = False) -> _Value | None:
-    """The value written at `start`; None when there is none, or when it is no share (`5 points more`, `3rd`).
+    """Return the value at `start`, or None if there is none, or if it is not a share (`5 points more`, `3rd`).
 
-    `colon_follows`: numbers may be labels here, so that the end of `0: 40,1: 30` belongs to the next label.
+    `colon_follows`: numbers may be labels, so that the end of `0: 40,1: 30` belongs to the next label.
     """
     match = _LABELLED_VALUE.match(text, start)
     if match is None:
@@ -115,7 +115,7 @@ def _read_value_at(text: str, start: int, colon_follows: bool = False) -> _Value
 
 
 def _is_at_boundary(text: str, start: int) -> bool:
-    """Whether a name may begin here: at a line's start, after punctuation or a value, not in the middle of a phrase."""
+    """Return whether a name may begin here: at a line's start, after punctuation or a value, not in the middle of a phrase."""
     before = text[max(0, start - 12) : start]
     last = before.rstrip(" ")[-1:]
     return not last.isalpha() or bool(_OPENING_WORDS.search(before))
@@ -138,7 +138,7 @@ def _find_label_first(text: str, labels: Labels) -> Iterator[Pair]:
 
 
 def _read_linked_value(text: str, start: int, mention: Mention, labels: Labels) -> Pair | None:
-    """The value that a label is tied to: by a sign, or, for a whole label, by a space before a percentage."""
+    """Return the value linked to a label: by a sign or, for a whole label, by a space before a percentage."""
     row = _ROW_COMMA.match(text, mention.end) if _ROW_START.search(text, max(0, start - 6), start) else None
     if row:
         value = _read_value_at(text, row.end(), colon_follows=labels.numeric)
@@ -163,7 +163,7 @@ def _find_value_first(text: str, labels: Labels) -> Iterator[Pair]:
 
 
 def _find_enumerated(text: str, n: int, labels: Labels | None) -> tuple[list[Pair], list[Pair]]:
-    """Pairs by letter and pairs by number. A number before an unknown text counts only if no labels are known."""
+    """Return pairs by letter and pairs by number. A number before an unknown text counts only if no labels are known."""
     letters: list[Pair] = []
     numbers: list[Pair] = []
     position = 0
@@ -193,14 +193,14 @@ def _read_enumerated_value(text: str, start: int, text_allowed: bool) -> _Value 
 
 
 def _renumber_from_one(pairs: list[Pair], n: int) -> list[Pair]:
-    """Numbers that begin at 0 (keys of a JSON object) shifted to begin at 1; numbers beyond the options left out."""
+    """Return the pairs with numbers from 0 (keys of a JSON object) shifted to begin at 1, without numbers beyond the options."""
     if any(p.option == -1 for p in pairs):
         pairs = [p._replace(option=p.option + 1) for p in pairs]
     return [p for p in pairs if 0 <= p.option < n]
 
 
 def _group_runs(text: str, pairs: Iterable[Pair], names: Sequence[str], how: str) -> Iterator[Candidate]:
-    """Pairs gathered: a run ends when it names every option, or when a name comes again after other text."""
+    """Group pairs into candidates. A run ends if it names every option, or if a name is repeated after other text."""
     run: dict[int, Pair] = {}
     twice: list[int] = []
     end = 0
@@ -236,9 +236,9 @@ def _make_candidates(text: str, run: dict[int, Pair], twice: list[int], names: S
 
 
 def _find_bare_rows(text: str, labels: Labels) -> Iterator[Candidate]:
-    """Lines of a label and a number with nothing but a blank (a tab) between them, all options once, adding up to a whole.
+    """Yield lines of a label and a number with only a blank (a tab) between them, all options once, adding up to a whole.
 
-    The whole is asked for because such lines may as well number the options; a line of that shape that names none ends the reading.
+    The whole is required because such lines may also number the options. A line of that form that names no option invalidates the reading.
     """
     lines = text.split("\n")[-RECENT - 4 * len(labels.names) :]
     place = len(text) - sum(map(len, lines)) - len(lines) + 1
@@ -275,7 +275,7 @@ def _list_first_few(names: Sequence[str]) -> str:
 
 
 def _find_strangers(text: str, start: int, end: int, run: dict[int, Pair]) -> list[str]:
-    """Rows of the same shape, amid or right after the pairs, that name no option: a distribution over other options."""
+    """Return rows of the same form, between or after the pairs, that name no option: a distribution over other options."""
     first = text.rfind("\n", max(0, start - NEARBY), start) + 1
     rest_of_line, _, next_line = text[end : end + 2 * NEARBY].partition("\n")
     stop = end + len(rest_of_line) + 1 + len(next_line.partition("\n")[0])
@@ -290,7 +290,7 @@ def _find_strangers(text: str, start: int, end: int, run: dict[int, Pair]) -> li
 
 
 def read_any_labels(text: str, n: int) -> Iterator[Candidate]:
-    """For questions whose options are not known: values after any labels, taken in the order they are written."""
+    """Yield values after any labels, in written order, for unknown options."""
     values: list[float] = []
     start = end = place = 0
     for match in take_recent(_GENERIC.finditer(text), n):

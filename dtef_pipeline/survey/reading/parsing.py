@@ -1,8 +1,8 @@
-"""From a model's free text to a distribution over a question's options.
+"""Conversion of a model's free text to a distribution over a question's options.
 
-`parse_response` reads one response, `parse_responses` a column of them; both give the same result. A `Reading` says what was
-asked for: one distribution (`distribution`), the answers of single people (`individuals`), or one of several questions
-(`split_question_batches`), and in which order the options were listed. Whatever the reading, the result is in the survey's order.
+`parse_response` reads one response, `parse_responses` a column of them, with the same result. A `Reading` is the requested form: one
+distribution (`distribution`), the answers of single people (`individuals`), or the answer to one of several questions
+(`several_questions`), and the order of the options. The result is always in the survey's order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dtef_pipeline.text.quantity_words import format_count
 
 
 class Reading(NamedTuple):
-    """How the answer to a prompt is read: a row of `tables.READING`. Without arguments: one distribution as the survey lists it."""
+    """How to read the answer to a prompt: a row of `tables.READING`. By default: one distribution in the survey's order."""
 
     task: str | None = None
     order: tuple[int, ...] | None = None
@@ -55,10 +55,10 @@ AS_IN_THE_SURVEY = Reading()
 def parse_response(
     text: str | None, n_options: int, options: Sequence[str] | None = None, reading: Reading = AS_IN_THE_SURVEY
 ) -> ParsedResponse:
-    """The distribution over `n_options` that a response states; with `options`, values may have labels.
+    """Return the distribution over `n_options` in a response. With `options`, values may have labels.
 
-    `options` and the result are in the survey's order, whatever the order in which the prompt listed them. Never raises on any
-    text. Raises ValueError when `options` are not `n_options` many.
+    `options` and the result are in the survey's order, regardless of the order in the prompt. Never raises on any text. Raises ValueError
+    if the number of `options` is not `n_options`.
     """
     if options is not None and len(options) != n_options:
         raise ValueError(f"n_options is {n_options}, but got {format_count(len(options), 'option')}: {list(options)!r}")
@@ -92,7 +92,7 @@ def _read_as_listed(text: str | None, n: int, options: Sequence[str] | None, rea
 
 
 def _read_own_part(text: str, n: int, labels: Labels | None, reading: Reading) -> ParsedResponse:
-    """The answer to one question of a batch, from its own part of the response only."""
+    """Return the answer to one question of a batch, from its own part of the response only."""
     size, number = reading.size or 0, (reading.place or 0) + 1
     parts = split_by_question(text, size, has_marker=bool(reading.marked))
     if not parts:
@@ -127,12 +127,11 @@ def parse_responses(
     *,
     sizes: npt.NDArray[np.int64] | None = None,
 ) -> ParsedColumns:
-    """`parse_response` over a column of texts, beside it the lists of `options` and how each is read (schema `tables.READING`).
+    """Return `parse_response` for a column of texts, with their lists of `options` and readings (schema `tables.READING`).
 
-    `options` may be a dictionary array, as many rows have the same ones.
-    `sizes` (rows,) gives the numbers of options where the options themselves may be unknown (null). Responses that are one clean
-    array (`[a, b, c]` of plain numbers) are read all at once, every other text once however often it occurs; the result is that
-    of `parse_response` on each row, to the last bit. Raises ValueError when the columns are not of one length.
+    `options` may be a dictionary array, as many rows have the same ones. `sizes` (rows,) gives the numbers of options if the options may be
+    unknown (null). Responses that are one clean array (`[a, b, c]` of plain numbers) are parsed together, every other distinct text once.
+    The result is that of `parse_response` on each row, to the last bit. Raises ValueError if the columns differ in length.
     """
     column = _convert_to_strings(texts)
     if len(column) != len(options):
@@ -175,7 +174,7 @@ def _convert_to_strings(texts: pa.Array | pa.ChunkedArray | Sequence[str | None]
 
 
 def _select_one_distribution(how: pa.StructArray | None, rows: int) -> tuple[npt.NDArray[np.bool_], pa.ListArray | None]:
-    """Which rows are read as one distribution, whose array is the answer with or without a mark; and their orders."""
+    """Return which rows are read as one distribution, whose array is the answer with or without a marker, and their orders."""
     if how is None or how.null_count == rows:
         return np.ones(rows, dtype=bool), None
     fields = dict(zip([field.name for field in how.type], how.flatten(), strict=True))

@@ -1,8 +1,8 @@
 """The answers to several questions in the text of one response, split so that each question reads only its own part.
 
-Read are a JSON object with the keys Q1, Q2, ... (in any order; `Question 1` and `1` are as good; each value an array, an object
-or a text), lines that begin with `Q1:` or `Question 1`, and exactly as many arrays as there are questions, in one array. What
-follows the last `DISTRIBUTIONS:` is read first. A question without a part of its own has no answer, and never another's.
+Accepted are a JSON object with the keys Q1, Q2, ... (in any order; also `Question 1` and `1`; each value an array, an object or a text),
+lines that begin with `Q1:` or `Question 1`, and exactly as many arrays as there are questions, in one array. The text after the last
+`DISTRIBUTIONS:` is read first. A question without its own part has no answer, and never another's.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _NAMING_KEYS = ("question", "id", "question_id")
 
 
 def split_by_question(text: str, size: int, *, has_marker: bool = False) -> Parts:
-    """The texts that answer each of `size` questions, by number from 1; none when the response has no answers by question.
+    """Return the texts that answer each of `size` questions, by number from 1; empty if the response has no answers by question.
 
-    More than one text for a question: the response answers it more than once. Number 0: it counts from another number than 1.
+    A question with several texts was answered more than once. Number 0 means that the response does not count from 1.
     """
     outside = strip_thinking(text)[-LOOK_BACK_FAR:]
     for region in _iterate_regions(outside, has_marker):
@@ -54,7 +54,7 @@ def split_by_question(text: str, size: int, *, has_marker: bool = False) -> Part
 
 
 def _iterate_regions(text: str, has_marker: bool) -> Iterator[str]:
-    """What follows the last marker; the whole where the answer needs no marker, or is JSON and nothing else."""
+    """Yield the text after the last marker, then the whole if the answer needs no marker or is only JSON."""
     end = 0
     for marker in _ANSWERS_FOLLOW.finditer(text):
         end = marker.end()
@@ -80,7 +80,7 @@ def _format_value_or_fault(value: Any) -> str:
 
 
 def _list_answers(pairs: Pairs) -> list[tuple[int, Any]]:
-    """Question numbers and answers of an object: by its keys, by those of the objects in it, or by what its key `question` says."""
+    """Return question numbers and answers of an object: by its keys, the keys of its objects, or its key `question`."""
     if answers := _list_numbered_keys(pairs):
         return answers
     named = [value for key, value in pairs if key.strip().casefold() in _NAMING_KEYS]
@@ -106,7 +106,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _split_lines(text: str, header: re.Pattern[str]) -> Parts:
-    """What follows each header, up to the next one or to the first blank line."""
+    """Return the text after each header, up to the next one or to the first blank line."""
     headers = list(deque(header.finditer(text), maxlen=_HEADERS))
     parts: Parts = {}
     for place, match in enumerate(headers):
@@ -117,7 +117,7 @@ def _split_lines(text: str, header: re.Pattern[str]) -> Parts:
 
 
 def _split_arrays(text: str, size: int) -> Parts:
-    """Exactly as many arrays of numbers as questions, in one array, and no other such array."""
+    """Return the arrays of numbers in one array if they are as many as questions and there is no other."""
     opening = _ARRAY_OF_ARRAYS.search(text)
     outer = decode_value_at(text, opening.start()) if opening else None
     if outer is None or not isinstance(outer.value, list) or _ARRAY_OF_ARRAYS.search(text, outer.end):

@@ -1,4 +1,4 @@
-"""Columns of responses: those that are one clean array are read all at once."""
+"""Columns of responses, of which those that are one clean array are parsed together."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class ColumnsInMaking:
         self._codes: dict[str, int] = {"ok": 0}
 
     def list_pending(self) -> Rows:
-        """The rows that nothing was added for yet."""
+        """Return the rows without a result."""
         return np.flatnonzero(self._pending)
 
     def add_clean(self, alone: Flags, orders: pa.ListArray | None) -> None:
-        """Read the texts that are one clean array of as many numbers as options, with a positive total.
+        """Parse the texts that are one clean array of as many numbers as options, with a positive total.
 
-        `alone` (rows,) says which rows may be read so; `orders` the option at each place, null where it is the survey's.
+        `alone` (rows,): whether a row may be parsed like this. `orders`: the option at each place, null for the survey's order.
         """
         self._status[:] = self._encode_text("ok")
         self._reason[:] = self._encode_text("array")
@@ -49,7 +49,7 @@ class ColumnsInMaking:
         self._note_totals([self._add_arrays(arrays, orders) for arrays in groups])
 
     def _add_arrays(self, arrays: Arrays, orders: pa.ListArray | None) -> tuple[Rows, Floats]:
-        """Sets down the fractions; the rows whose total is neither of percentages nor of fractions, and these totals."""
+        """Store the fractions; return the rows whose total is neither that of percentages nor of fractions, and these totals."""
         rows, places = arrays
         total = np.zeros(len(rows))
         for place in places:  # from left to right, as the row path adds
@@ -75,7 +75,7 @@ class ColumnsInMaking:
         return rows[off], total[off]
 
     def _note_totals(self, odd: list[tuple[Rows, Floats]]) -> None:
-        """Say in the reason of these rows what their total was."""
+        """Add the total to the reason of these rows."""
         if odd:
             rows, totals = (np.concatenate(parts) for parts in zip(*odd, strict=True))
             distinct, which = np.unique(totals, return_inverse=True)
@@ -85,7 +85,7 @@ class ColumnsInMaking:
             self._reason[rows] = codes[which]
 
     def add(self, row: int, response: ParsedResponse) -> None:
-        """Set down one response that was read by itself."""
+        """Store a response that was parsed individually."""
         self._status[row] = self._encode_text(response.status)
         self._reason[row] = self._encode_text(response.reason)
         if response.distribution:
@@ -112,12 +112,12 @@ class ColumnsInMaking:
 
 
 def _is_consecutive(rows: Rows) -> bool:
-    """Whether these ascending rows leave none out between them."""
+    """Return whether these ascending rows have no gaps."""
     return len(rows) > 0 and bool(rows[-1] - rows[0] == len(rows) - 1)
 
 
 def _read_permutations(orders: pa.ListArray, k: int) -> Rows:
-    """(rows, k): the option at each place, 0..k-1 where the order is null, -1 where it is no order of k options."""
+    """Return (rows, k): the option at each place, 0..k-1 if the order is null, -1 if it is not an order of k options."""
     permutations = np.tile(np.arange(k), (len(orders), 1))
     has_order = orders.is_valid().to_numpy(zero_copy_only=False)
     fitting = pc.fill_null(pc.equal(pc.list_value_length(orders), k), False).to_numpy(zero_copy_only=False)

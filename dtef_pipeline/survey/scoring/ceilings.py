@@ -1,9 +1,9 @@
 """The score of a perfect prediction: the true distribution against the answers of a sample of n people.
 
 The truth of a segment is unknown, and the observed distribution is more extreme, because a sample scatters around its truth. So truths are
-drawn from a Dirichlet posterior given the sample, shrunk toward the population by as much as the segments of an attribute are alike: if they
-differ no more than samples of their sizes would by chance, the truth is taken to be the population. The prior strength, in respondents, is
-estimated by moments from the intraclass correlation of the Dirichlet-multinomial (Mosimann 1962; Weir and Hill 2002).
+drawn from a Dirichlet posterior given the sample, shrunk toward the population by as much as the segments of an attribute are alike: if
+they differ no more than samples of their sizes would by chance, the truth is taken to be the population. The prior strength, in
+respondents, is estimated by moments from the intraclass correlation of the Dirichlet-multinomial (Mosimann 1962; Weir and Hill 2002).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MAX_STRENGTH = 1e6
 
 
 def estimate_prior_strength(observed: Floats, n: Floats) -> float:
-    """Respondents that the population counts for beside a segment's own, 0..MAX_STRENGTH, from one question's segments.
+    """Return the weight of the population beside a segment's respondents, in respondents, 0..MAX_STRENGTH, from one question's segments.
 
     `observed` is (segments, k) fractions, `n` (segments,). With mean squares B between and W within segments, summed over the options, and
-    n0 = (N - sum n^2 / N) / (segments - 1): rho = (B - W) / (B + (n0 - 1) W), strength = (1 - rho) / rho. MAX_STRENGTH where rho <= 0 or
-    where there is nothing to estimate it from: fewer than two segments, or one respondent in each.
+    n0 = (N - sum n^2 / N) / (segments - 1): rho = (B - W) / (B + (n0 - 1) W), strength = (1 - rho) / rho. MAX_STRENGTH if rho <= 0 or if it
+    cannot be estimated: fewer than two segments, or one respondent in each.
     """
     segments, total = len(n), n.sum()
     if segments < 2 or total <= segments:
@@ -46,7 +46,9 @@ def estimate_prior_strength(observed: Floats, n: Floats) -> float:
 
 
 def estimate_prior_strengths(observed: Floats, n: Floats, attributes: npt.NDArray[np.str_]) -> Floats:
-    """`estimate_prior_strength` (segments,) of each segment: of its attribute, or of all segments where that has fewer than MIN_SEGMENTS."""
+    """Return `estimate_prior_strength` (segments,) of each segment: of its attribute, or of all segments if that has fewer than
+    MIN_SEGMENTS.
+    """
     strengths = np.full(len(n), estimate_prior_strength(observed, n))
     names, place, counts = np.unique(attributes, return_inverse=True, return_counts=True)
     for attribute in range(len(names)):
@@ -59,16 +61,16 @@ def estimate_prior_strengths(observed: Floats, n: Floats, attributes: npt.NDArra
 def draw_truths(
     observed: Floats, n: Floats, population: Floats, strength: Floats, rng: np.random.Generator, draws: int
 ) -> Floats:
-    """Distributions (draws, segments, k) that may be the true ones: Dirichlet(n observed + strength population)."""
+    """Draw possible true distributions (draws, segments, k): Dirichlet(n observed + strength population)."""
     weights = n[:, None] * observed + strength[:, None] * population
     gammas = rng.standard_gamma(weights, size=(draws, *weights.shape))
     return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))
 
 
 def estimate_ceilings(truth: Floats, n: Ints, rng: np.random.Generator, *, ordinal: bool, ranks: Ints) -> dict[str, Floats]:
-    """Mean similarity (segments,) under each metric of `truth` (draws, segments, k) to samples of n (segments,) drawn from it.
+    """Return the mean similarity (segments,) under each metric of `truth` (draws, segments, k) to samples of n (segments,) drawn from it.
 
-    Range 0..1, higher = a sample of n says more of its truth. NaN where the metric has no value in any draw.
+    Range 0..1, higher = a sample of n is closer to its truth. NaN if the metric has no value in any draw.
     """
     draws, segments, k = truth.shape
     sample = rng.multinomial(np.broadcast_to(n, (draws, segments)), truth)
@@ -85,10 +87,11 @@ def estimate_excess(
     ordinal: bool,
     ranks: Ints,
 ) -> dict[str, Floats]:
-    """By how much estimated ceilings exceed those of the `truth` (draws, segments, k) of one question, on average, (segments,) by metric.
+    """Return by how much estimated ceilings exceed those of the `truth` (draws, segments, k) of one question, on average, (segments,) by
+    metric.
 
-    From each truth samples of n (segments,) are drawn, and ceilings are estimated from these only, as if the truth were unknown; noisy for one
-    pair. NaN if the metric has no value. (A parametric bootstrap of the bias: Efron & Tibshirani 1993, ch. 10.)
+    From each truth samples of n (segments,) are drawn, and ceilings are estimated from these only, as if the truth were unknown; noisy for
+    one pair. NaN if the metric has no value. (A parametric bootstrap of the bias: Efron & Tibshirani 1993, ch. 10.)
     """
     size, excesses = n.astype(np.float64), []
     for distributions in truth:

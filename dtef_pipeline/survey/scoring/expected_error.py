@@ -23,13 +23,13 @@ class Components(NamedTuple):
 
 
 def estimate_variance_components(scores: pd.DataFrame) -> Components:
-    """Moment estimates of the components: the analysis of variance of an unbalanced nested design (Henderson's method 1; Searle, Casella &
-    McCulloch 1992, 5.3).
+    """Return moment estimates of the components: the analysis of variance of an unbalanced nested design (Henderson's method 1; Searle,
+    Casella & McCulloch 1992, 5.3).
 
-    Estimates below 0 are 0. What a level cannot tell, such as pairs where each question has one, is part of the level above it.
+    Estimates below 0 are 0. Variance that a level does not show, such as pairs if each question has one, is part of the level above.
 
     Args:
-        scores: one row per pair, no NaN: `score`, and its `question` and `cluster` (its battery).
+        scores: one row per pair, no NaN: `score`, `question` and `cluster` (its battery).
     """
     score = scores["score"].to_numpy(np.float64)
     question, battery = (_factorize_column(scores, name) for name in ("question", "cluster"))
@@ -49,13 +49,13 @@ def estimate_variance_components(scores: pd.DataFrame) -> Components:
 
 
 def compute_expected_error(components: Components, pairs: pd.DataFrame) -> float:
-    """Standard error of the mean score over the pairs of a run, for other batteries of this kind; NaN for none.
+    """Return the standard error of the mean score over the pairs of a run, for other batteries of this kind; NaN for none.
 
-    sigma_B^2 sum(w_b^2) + sigma_Q^2 sum(w_q^2) + sigma_C^2 / pairs is its square, with the shares w of batteries and of questions among the
-    pairs; where Q questions are asked of s segments each, the last two are sigma_Q^2 / Q and sigma_C^2 / (Q s).
+    Its square is sigma_B^2 sum(w_b^2) + sigma_Q^2 sum(w_q^2) + sigma_C^2 / pairs, with the shares w of batteries and of questions among the
+    pairs; with Q questions of s segments each, the last two are sigma_Q^2 / Q and sigma_C^2 / (Q s).
 
     Args:
-        pairs: one row per pair: its `question` and `cluster`.
+        pairs: one row per pair: `question` and `cluster`.
     """
     if not len(pairs):
         return np.nan
@@ -65,14 +65,16 @@ def compute_expected_error(components: Components, pairs: pd.DataFrame) -> float
 
 
 def compute_expected_degrees(pairs: pd.DataFrame) -> float:
-    """Degrees of freedom of the test of a mean over the pairs of a run, 1 or more. `pairs`: one row per pair, with its `cluster`."""
+    """Return the degrees of freedom of the test of a mean over the pairs of a run, 1 or more. `pairs`: one row per pair, with its
+    `cluster`.
+    """
     return float(degrees_of_freedom(np.bincount(_factorize_column(pairs, "cluster"))[:, None].astype(np.float64))[0])
 
 
 def compute_difference_deviations(scores: pd.DataFrame) -> pd.DataFrame:
-    """The scores of several models as deviations whose variance is, on average over the models, that of the difference of two of them.
+    """Return the scores of several models as deviations whose variance is, averaged over models, that of the difference of two of them.
 
-    `scores`: `score`, and `way` and the pair's `question` and `segment`, which identify a pair. Pairs of only one model are dropped.
+    `scores`: `score`, and `way` and the pair's `question` and `segment`, which identify a pair. Pairs of one model are dropped.
     """
     of_pair = scores.groupby(["way", "question", "segment"], observed=True)["score"]
     models = of_pair.transform("size")

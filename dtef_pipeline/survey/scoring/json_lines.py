@@ -1,9 +1,8 @@
 """Scoring outside the pipeline: JSON lines in, JSON lines out.
 
-In:  `{"response": "...", "expected": [40, 35, 15, 10]}`, with optional `options` (labels, in the order of `expected`), `metric`
-(default js) and `scale` (ordinal, the default, or nominal; labels such as don't know have no place on the scale). Out:
-the same object plus `status`, `reason`, `predicted` (fractions, null unless ok), `score` (the published policy) and every metric (null
-unless ok).
+In:  `{"response": "...", "expected": [40, 35, 15, 10]}`, with optional `options` (labels, in the order of `expected`), `metric` (default
+js) and `scale` (ordinal, the default, or nominal; labels such as don't know have no place on the scale). Out: the same object plus
+`status`, `reason`, `predicted` (fractions, null unless ok), `score` (the published policy) and every metric (null unless ok).
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ _TOO_DEEP = "nested too deeply"
 
 
 class ScoredLine(NamedTuple):
-    """One line of output: strict JSON. `malformed` when the line of input could not be scored and `text` says why."""
+    """A line of output in strict JSON. If `malformed`, the line of input could not be scored and `text` says why."""
 
     text: str
     malformed: bool
 
 
 class _LineError(ValueError):
-    """What is wrong with a line."""
+    """A fault of a line."""
 
 
 class _Line(NamedTuple):
-    """A line of input that can be scored: the object, and what of it scoring needs."""
+    """A valid line of input: the object, and the values that scoring needs."""
 
     item: dict[str, Any]
     response: str | None
@@ -55,9 +54,9 @@ class _Line(NamedTuple):
 
 
 def score_lines(lines: Iterable[str]) -> Iterator[ScoredLine]:
-    """Each line scored, in order. A malformed line gives `{"line": 3, "error": "..."}`; blank ones are counted, not shown.
+    """Score each line, in order. A malformed line gives `{"line": 3, "error": "..."}`; blank lines are counted, not shown.
 
-    Lines are scored many at once: the first at once by itself, then 2, 4, ... and at most 1,000 together.
+    Lines are scored in growing batches: 1, 2, 4, ... and at most 1,000 together.
     """
     for chunk in _read_chunks(lines):
         read = [(place, _read(line)) for place, line in chunk if line.strip()]
@@ -67,7 +66,7 @@ def score_lines(lines: Iterable[str]) -> Iterator[ScoredLine]:
 
 
 def _read_chunks(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
-    """Lines with their places. What was read before the input broke off is handed on first."""
+    """Yield lines with their places. Lines read before the input broke off are yielded first."""
     chunk: list[tuple[int, str]] = []
     size = 1
     try:
@@ -83,7 +82,7 @@ def _read_chunks(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
 
 
 def _read(line: str) -> _Line | str:
-    """A line, or what is wrong with it."""
+    """Return the parsed line, or its fault."""
     try:
         item = _parse_line_object(line)
         expected = _read_line_expected(item)
@@ -108,7 +107,7 @@ def _encode_line(place: int, item: dict[str, Any], result: dict[str, Any]) -> Sc
 
 
 def _score(lines: list[_Line]) -> Iterator[dict[str, Any]]:
-    """What is added to each line: status, reason, predicted, score and every metric."""
+    """Yield the values added to each line: status, reason, predicted, score and every metric."""
     responses = _parse(lines)
     values = _measure(lines, responses)
     scores = np.full(len(lines), np.nan)
@@ -128,7 +127,7 @@ def _replace_nan(column: npt.NDArray[np.float64]) -> list[float | None]:
 
 
 def _parse(lines: list[_Line]) -> list[ParsedResponse]:
-    """Responses read all at once, but for those that no table can hold (lone surrogates)."""
+    """Parse the responses together, except those that no table can hold (lone surrogates)."""
     fits = [_can_fit_table(line) for line in lines]
     table = [line for line, fit in zip(lines, fits, strict=True) if fit]
     read = parse_responses(
@@ -152,7 +151,7 @@ def _can_fit_table(line: _Line) -> bool:
 
 
 def _measure(lines: list[_Line], responses: list[ParsedResponse]) -> dict[str, npt.NDArray[np.float64]]:
-    """Every metric (lines,), NaN where it has no value: the lines of each number of options at once."""
+    """Return every metric (lines,), NaN without a value, computed for each number of options together."""
     values = {name: np.full(len(lines), np.nan) for name in METRICS}
     rows_of: dict[int, list[int]] = {}
     for row, (line, response) in enumerate(zip(lines, responses, strict=True)):
@@ -174,7 +173,7 @@ def _measure(lines: list[_Line], responses: list[ParsedResponse]) -> dict[str, n
 
 @lru_cache(maxsize=1000)
 def _rank_option_labels(options: tuple[str, ...]) -> Places:
-    """(k,) place of each label on the scale that they make, -1 for don't know and the like."""
+    """Return (k,) the place of each label on their scale, -1 for don't know and similar labels."""
     scale = detect_scale(options, "ordinal")
     ranks: Places = compute_scale_ranks(
         pa.array([scale.dont_know]), pa.array([scale.positions], pa.list_(pa.float64())), len(options)

@@ -1,4 +1,4 @@
-"""Columns of lists as matrices: what the formulas, one number of options at a time, are made for."""
+"""Columns of lists as matrices, for formulas over one number of options at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Places = npt.NDArray[np.int64]
 
 
 def build_matrix(lists: pa.Array, k: int, rows: Places) -> Floats:
-    """(rows, k) values of those rows' lists, each of k values; one column per option in memory, as the metrics work."""
+    """Return (rows, k) values of those rows' lists, each of k values, stored with one column per option, as the metrics need."""
     starts = lists.offsets.to_numpy()[rows]
     flat = lists.values.to_numpy(zero_copy_only=False)
     if len(rows) and (np.diff(starts) == k).all():
@@ -28,9 +28,9 @@ def build_matrix(lists: pa.Array, k: int, rows: Places) -> Floats:
 
 
 def compute_scale_ranks(dont_know: pa.Array, positions: pa.Array, k: int) -> npt.NDArray[np.int64]:
-    """(rows, k) place of each option on its scale, from 0, and -1 off the scale: ranks of the `positions` (null: off the scale).
+    """Return (rows, k) the place of each option on its scale, from 0, and -1 off the scale: ranks of the `positions` (null: off the scale).
 
-    A row without positions has the options that are not `dont_know` in their order.
+    In a row without positions, the options that are not `dont_know` are ranked in their order.
     """
     off = _read_dont_know_flags(dont_know, k)
     ranks = np.where(off, -1, np.cumsum(~off, axis=1) - 1)
@@ -48,25 +48,25 @@ def _compute_dense_ranks(positions: Floats) -> npt.NDArray[np.int64]:
 
 
 def has_listed_order(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """(rows,) whether all options are on the scale, in the order in which they are listed: what plain metrics take for granted."""
+    """Return (rows,) whether all options are on the scale, in the order in which they are listed, as plain metrics assume."""
     return np.asarray((ranks == np.arange(ranks.shape[-1])).all(axis=-1))
 
 
 def add_effective(survey: pa.Table) -> pa.Table:
-    """The rows with the column EFFECTIVE, which is null where the table has none."""
+    """Return the rows with the column EFFECTIVE, null if the table has none."""
     nothing = pa.nulls(len(survey), pa.float64())
     return survey if EFFECTIVE in survey.column_names else survey.append_column(EFFECTIVE, nothing)
 
 
 def sample_sizes(survey: pa.Table) -> Floats:
-    """Respondents (rows,) that a row's answers count for in what rests on sampling: the effective ones where stated, else n; NaN: unknown."""
+    """Return (rows,) the sample size of a row's answers: effective respondents if stated, else n; NaN: unknown."""
     n = survey["n"].cast(pa.float64())
     sizes = pc.coalesce(survey[EFFECTIVE], n) if EFFECTIVE in survey.column_names else n
     return np.asarray(sizes.to_numpy(), dtype=np.float64)
 
 
 def _read_dont_know_flags(lists: pa.Array, k: int) -> npt.NDArray[np.bool_]:
-    """(rows, k) flags; a row without them has no such option."""
+    """Return (rows, k) flags, False in a row without flags."""
     flags = np.zeros((len(lists), k), dtype=bool)
     has_flags = pc.fill_null(pc.equal(pc.list_value_length(lists), k), False).to_numpy(zero_copy_only=False)
     values = pc.fill_null(lists.filter(pa.array(has_flags)).flatten(), False)

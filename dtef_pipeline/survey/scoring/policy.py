@@ -20,7 +20,7 @@ from dtef_pipeline.tables import STATUSES
 
 
 class Credit(NamedTuple):
-    """The score of every row of one status; None: the row is left out of every mean."""
+    """The score of every row of one status, or None if the row is left out of every mean."""
 
     status: str
     score: float | None
@@ -41,7 +41,7 @@ _CREDIT = {credit.status: np.nan if credit.score is None else credit.score for c
 
 
 def check_metric_name(metric: str) -> str:
-    """The name, if it is a metric. Raises ConfigError, with all names, for another one."""
+    """Return the metric's name. Raises ConfigError, with all names, for another."""
     if metric not in METRICS:
         raise ConfigError(f"no metric {metric!r}; allowed: {', '.join(METRICS)}")
     return metric
@@ -50,7 +50,7 @@ def check_metric_name(metric: str) -> str:
 def apply_policy(
     status: pa.Array | npt.NDArray[np.str_] | list[str], values: npt.ArrayLike, metric: str
 ) -> npt.NDArray[np.float64]:
-    """Scores (rows,) under the policy; NaN where a row has none.
+    """Return scores (rows,) under the policy; NaN without score.
 
     `status` is (rows,), `values` (rows,) the metric's values, which are used only if the status is ok (NaN: no value).
     """
@@ -74,10 +74,10 @@ def apply_policy(
 def compute_similarities(
     predicted: npt.ArrayLike, observed: npt.ArrayLike, *, ordinal: bool, ranks: npt.NDArray[np.int64]
 ) -> dict[str, Floats]:
-    """Every metric as a similarity (rows,), higher is better, of one question's rows (rows, k); NaN where there is no value.
+    """Return every metric as a similarity (rows,), higher is better, of one question's rows (rows, k); NaN without a value.
 
-    A distance becomes 1 - distance. `emd_normalized` has no value on a nominal scale, and uses the `ranks` (k,) of the options on the scale,
-    -1 off it.
+    A distance becomes 1 - distance. `emd_normalized` has no value on a nominal scale, and uses the `ranks` (k,) of the options on the
+    scale, -1 off it.
     """
     values = measure(predicted, observed)
     if not ordinal:

@@ -1,4 +1,4 @@
-"""Reference scores of every pair: the best possible score, and the scores of knowing nothing about the segment."""
+"""Reference scores of every pair: the best possible score, and the scores of predictions that do not know the segment."""
 
 from __future__ import annotations
 
@@ -37,14 +37,13 @@ Columns = dict[str, dict[str, Floats]]
 
 
 def compute_reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: int = CEILING_SEED) -> pa.Table:
-    """One row of schema REFERENCE_SCORES per row of `responses`, in the same order.
+    """Return one row of schema REFERENCE_SCORES per row of `responses`, in the same order.
 
     `responses` are all `survey_responses` rows of a round (or of several): how much the segments of an attribute differ decides how far a
-    segment's observed distribution is believed. `ceiling`: of n_effective respondents, or of n where that is null.
-    Where neither is known, `ceiling`, `ceiling_low`, `gini` and `shrinkage` are null. Neither the order of
-    the rows nor other questions change a pair's values, but for `ceiling_low`: the ceiling less its estimated bias, in which the pairs of
-    a round are pooled.
-    Raises DtefError naming a distribution that does not fit its options, or a question whose segments have several lists of options.
+    segment's observed distribution is believed. `ceiling` is for n_effective respondents, or n if that is null. If both are unknown,
+    `ceiling`, `ceiling_low`, `gini` and `shrinkage` are null. Neither the order of the rows nor other questions change a pair's values,
+    except `ceiling_low`: the ceiling less its estimated bias, in which the pairs of a round are pooled. Raises DtefError naming a
+    distribution that does not fit its options, or a question whose segments have several lists of options.
     """
     responses = add_effective(responses).combine_chunks()
     _check_lengths(responses)
@@ -63,7 +62,7 @@ def compute_reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: i
 
 @dataclass(frozen=True)
 class _Question:
-    """The segments that answered one question of a round, in the order of their names; `rows` are their row numbers."""
+    """The segments that answered a question of a round, in the order of their names; `rows` are their row numbers."""
 
     name: tuple[str, str]  # round and question id
     rows: Places
@@ -77,7 +76,7 @@ class _Question:
     ranks: Places  # (k,) on the scale, -1 off it
 
     def select_with_n(self) -> _Question:
-        """The segments whose n is known, without their `others`."""
+        """Return the segments with a known n, without their `others`."""
         has_n = np.isfinite(self.n)
         if has_n.all():
             return self
@@ -183,10 +182,10 @@ def _fill_reference_columns(
 
 
 def _take_out(low: dict[str, Floats], above: dict[str, Floats], responses: pa.Table) -> None:
-    """Lowers the ceilings of each round by twice their mean excess, each in proportion to how far it is below 1; none where they are too low.
+    """Lower the ceilings of each round by twice their mean excess, each in proportion to its distance from 1, unless they are too low.
 
-    Twice, because the truths of the simulation have the form that the estimate supposes: in worlds where they have another, the simulation
-    finds half of the excess or less.
+    Twice, because the simulated truths have the form that the estimate assumes: if real truths have another form, the simulation finds half
+    of the excess or less.
     """
     codes = pc.dictionary_encode(responses["round"].combine_chunks()).indices.to_numpy()
     for metric, values in low.items():
@@ -200,14 +199,14 @@ def _take_out(low: dict[str, Floats], above: dict[str, Floats], responses: pa.Ta
 
 
 def _make_metric_struct(values: dict[str, Floats]) -> pa.Array:
-    """A struct over the metrics, null where none has a value."""
+    """Return a struct over the metrics, null if none has a value."""
     nothing = np.all([np.isnan(value) for value in values.values()], axis=0)
     arrays = [pa.array(value, from_pandas=True) for value in values.values()]
     return pa.StructArray.from_arrays(arrays, names=list(values), mask=pa.array(nothing))
 
 
 def _hash_questions(responses: pa.Table) -> pa.Array:
-    """The identity of each question's text and options, made once per question."""
+    """Return the identity of each question's text and options, computed once per question."""
     known_hashes: dict[tuple[str, ...], str] = {}
     hashes = []
     for text, options in zip(responses["question_text"].to_pylist(), responses["options"].to_pylist(), strict=True):

@@ -36,16 +36,14 @@ _OF_SURVEY = ("attribute", "value", "question_order", "n", "circular")
 
 
 def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = "js") -> pa.Table:
-    """One row of schema SCORES per row of `predictions` (schema PREDICTIONS), in the same order.
+    """Return one row of schema SCORES per row of `predictions` (schema PREDICTIONS), in the same order.
 
-    `survey` (schema SURVEY_RESPONSES) gives the observed distribution, the options and the scale of each (round, segment,
-    question_id). Responses are parsed; failed and missing calls keep their status; a response that a content filter stopped is
-    refused. Metrics and corrected errors are null unless the status is ok; `emd_normalized` and `rps_corrected` also on nominal
-    scales and where no mass is on the scale (see `metrics.emd_normalized_on_scale`); corrected errors
-    where n < 2 or unknown. `score` is the published policy under `metric`.
-
-    Raises DtefError naming the first offenders for a prediction without a survey row, a survey key twice, an unknown call
-    status or an observed distribution that does not fit its options; ConfigError for an unknown metric.
+    `survey` (schema SURVEY_RESPONSES) gives the observed distribution, the options and the scale of each (round, segment, question_id).
+    Responses are parsed; failed and missing calls keep their status; a response that a content filter stopped is refused. Metrics and
+    corrected errors are null unless the status is ok; `emd_normalized` and `rps_corrected` also on nominal scales and if no mass is on the
+    scale (see `metrics.emd_normalized_on_scale`); corrected errors if n < 2 or unknown. `score` is the published policy under `metric`.
+    Raises DtefError naming the first offenders for a prediction without a survey row, a duplicate survey key, an unknown call status or an
+    observed distribution that does not fit its options; ConfigError for an unknown metric.
     """
     check_metric_name(metric)
     place = _find_prediction_rows(predictions, survey)
@@ -65,13 +63,13 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
 
 
 def _convert_nan_to_null(values: Floats) -> pa.Array:
-    """NaN as null; the values themselves are not copied."""
+    """Return NaN as null, without copying the values."""
     nothing = np.isnan(values)
     return pa.array(values, mask=nothing if nothing.any() else None)
 
 
 def _hash_truths(survey: pa.Table) -> pa.Array:
-    """One hash per survey row, of what is scored against: equal in another ingest exactly when that is equal."""
+    """Return one hash per survey row, which is equal in another ingest exactly if the truth of its scores is equal."""
     columns = (add_effective(survey)[name].to_pylist() for name in ("options", "observed", "n", EFFECTIVE))
     # Without an effective n the hash is the one of surveys that could not state it.
     rows = ((*row, effective) if effective else row for *row, effective in zip(*columns, strict=True))
@@ -83,7 +81,7 @@ def _join_pair_keys(table: pa.Table) -> pa.ChunkedArray:
 
 
 def _find_prediction_rows(predictions: pa.Table, survey: pa.Table) -> pa.Array:
-    """The survey's row of each prediction."""
+    """Return the survey's row of each prediction."""
     keys = _join_pair_keys(survey).combine_chunks()
     if len(keys) != len(pc.unique(keys)):
         counts = pc.value_counts(keys)
@@ -102,7 +100,7 @@ def _list_offenders(keys: pa.Array) -> str:
 
 
 def _read(predictions: pa.Table, survey: pa.Table, place: pa.Array) -> ParsedColumns:
-    """Status, distribution and reason of every prediction, whether or not there is a response to parse."""
+    """Return status, distribution and reason of every prediction, with or without a response to parse."""
     call = predictions["call_status"].combine_chunks()
     is_known = pc.fill_null(pc.is_in(call, pa.array(_CALL_STATUSES)), False)
     if not pc.all(is_known, min_count=0).as_py():
@@ -133,14 +131,14 @@ def _repeat_text(text: str, rows: int) -> pa.Array:
 
 
 class _Ranks(NamedTuple):
-    """The distinct ranks of options on their scales (sets, k), and which of them each row of the survey has."""
+    """The distinct ranks of options on their scales (sets, k), and the set of each survey row."""
 
     sets: Places
     code: Places
 
 
 class _Truth:
-    """What predictions over the numbers of options `ks` are compared with, by row of the survey."""
+    """The truth of predictions over the numbers of options `ks`, by row of the survey."""
 
     def __init__(self, survey: pa.Table, ks: list[int]) -> None:
         self.observed = survey["observed"].combine_chunks()
@@ -152,7 +150,7 @@ class _Truth:
 
 
 def _compute_metric_values(responses: ParsedColumns, survey: pa.Table, place: Places) -> dict[str, Floats]:
-    """Every metric (rows,), NaN where it has no value: the parsed rows of each number of options at once."""
+    """Return every metric (rows,), NaN without a value, computed for each number of options together."""
     values = {name: np.full(len(place), np.nan) for name in (*METRICS, *CORRECTED)}
     ok = responses.distribution.is_valid().to_numpy(zero_copy_only=False)
     sizes = pc.fill_null(pc.list_value_length(responses.distribution), 0).to_numpy(zero_copy_only=False)

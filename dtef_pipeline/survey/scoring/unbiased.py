@@ -1,13 +1,11 @@
 """Errors that do not depend on the number of respondents.
 
-An observed distribution is a sample, so even the truth differs from it, the more the smaller n is. These errors subtract the average error of a
-sample of n, so that their mean over pairs does not depend on n; a single one can be below 0. Lower is better. n is the number of respondents
-of the observed distribution; answers are assumed to be independent (multinomial).
-
-Source: the sampling variance of a share p of n is p (1 - p) / n, and observed p (1 - p) / (n - 1) estimates it without bias; for the ranked
-probability score this is the correction for a finite ensemble of Ferro, Richardson and Weigel (2008), here of the observation's side.
-
-Rejected with a ConfigError, besides what `metrics` rejects: an n that is negative, infinite, or not one number or one per row.
+An observed distribution is a sample, so even the truth differs from it, the more the smaller n is. These errors subtract the average error
+of a sample of n, so that their mean over pairs does not depend on n; a single one can be below 0. Lower is better. n is the number of
+respondents of the observed distribution; answers are assumed to be independent (multinomial). Source: the sampling variance of a share p of
+n is p (1 - p) / n, and observed p (1 - p) / (n - 1) estimates it without bias; for the ranked probability score this is the correction for
+a finite ensemble of Ferro, Richardson and Weigel (2008), here on the observation's side. Rejected with a ConfigError, besides the faults in
+`metrics`: an n that is negative, infinite, or not one number or one per row.
 """
 
 from __future__ import annotations
@@ -24,20 +22,21 @@ _SMALLEST = 2
 
 
 def compute_corrected_l2(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
-    """Squared Euclidean distance to the segment's true distribution, unbiased: sum (q - p)^2 - (1 - sum p^2) / (n - 1).
+    """Return the unbiased squared Euclidean distance to the segment's true distribution: sum (q - p)^2 - (1 - sum p^2) / (n - 1).
 
     `predicted` q and `observed` p are (rows, k) or (k,), `n` respondents (rows,) or a number. Range about -1/(n-1)..2, 0 = the truth on
-    average; NaN where n < 2 or unknown.
+    average; NaN if n < 2 or unknown.
     """
     pair = DistributionPair(predicted, observed)
     return _correct_l2(pair, _subtract_one(n, pair.observed))
 
 
 def compute_corrected_rps(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
-    """Ranked probability score against the true distribution, unbiased: sum (Q - F)^2 - sum F (1 - F) / (n - 1), Q and F cumulative.
+    """Return the unbiased ranked probability score against the true distribution: sum (Q - F)^2 - sum F (1 - F) / (n - 1), Q and F
+    cumulative.
 
-    Shapes as in `compute_corrected_l2`; only for ordered options, and the same if the order is reversed. Range about
-    -(k-1)/(4(n-1))..k-1 (not divided by k - 1); NaN where n < 2 or unknown.
+    Shapes as in `compute_corrected_l2`; only for ordered options, and the same if the order is reversed. Range about -(k-1)/(4(n-1))..k-1
+    (not divided by k - 1); NaN if n < 2 or unknown.
     """
     pair = DistributionPair(predicted, observed)
     return _correct_rps(pair, _subtract_one(n, pair.observed))
@@ -46,7 +45,7 @@ def compute_corrected_rps(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: 
 def compute_corrected_rps_on_scale(
     predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike, ranks: npt.ArrayLike
 ) -> Floats:
-    """`compute_corrected_rps` among those who answered on the scale, NaN where there is nothing to compare.
+    """Return `compute_corrected_rps` among those who answered on the scale, or NaN if nothing can be compared.
 
     `ranks` is (k,) integers, one for all rows, as in `metrics.emd_normalized_on_scale`: the options of rank -1 are left out of both
     distributions, the others are ordered by rank. n becomes the respondents on the scale: n times their share, to the nearest whole person
@@ -68,25 +67,24 @@ def compute_corrected_rps_on_scale(
 
 
 def measure_corrected(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> dict[str, Floats]:
-    """Every corrected error by name, in the order of `tables.CORRECTED`: input checked once, each value (rows,) or a single float."""
+    """Return every corrected error by name, in the order of `tables.CORRECTED`: input checked once, each value (rows,) or a single float."""
     return compute_corrected_errors(DistributionPair(predicted, observed), n)
 
 
 def compute_corrected_errors(pair: DistributionPair, n: npt.ArrayLike) -> dict[str, Floats]:
-    """`measure_corrected` of what was checked already."""
     less_one = _subtract_one(n, pair.observed)
     return {name: formula(pair, less_one) for name, formula in _CORRECTED_FORMULAS.items()}
 
 
 def compute_gini(observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
-    """Unbiased 1 - sum p^2 of the true distribution: chance that two people differ. Range 0..1; NaN where n < 2 or unknown."""
+    """Return the unbiased 1 - sum p^2 of the true distribution: chance that two people differ. Range 0..1; NaN if n < 2 or unknown."""
     p = normalise_distributions(observed, "observed")
     less_one = _subtract_one(n, p)
     return np.asarray((1 - sum_of_options(p * p)) * ((less_one + 1) / less_one))
 
 
 def _sum_mass_on_scale(p: Floats, on_scale: npt.NDArray[np.bool_]) -> Floats:
-    """Share of those on the scale, added from the first to the last whatever the number of rows."""
+    """Return the share on the scale, added from first to last regardless of the number of rows."""
     return sum_of_options(p[..., on_scale]) if on_scale.any() else np.zeros(p.shape[:-1])
 
 
@@ -95,7 +93,7 @@ def _correct_l2(pair: DistributionPair, less_one: Floats) -> Floats:
 
 
 def _correct_rps(pair: DistributionPair, less_one: Floats) -> Floats:
-    """The options are gone through once: whatever the number of them, only columns of rows are held."""
+    """Return the score in one pass over the options, with memory that does not depend on their number."""
     q, p = pair.predicted, pair.observed
     cumulative, real = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
     score, spread = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
@@ -111,7 +109,7 @@ _CORRECTED_FORMULAS = {"l2_corrected": _correct_l2, "rps_corrected": _correct_rp
 
 
 def _subtract_one(n: npt.ArrayLike, observed: Floats) -> Floats:
-    """n - 1 beside each row (rows,) or the single one; NaN where n is unknown or too small. The one place where n is checked."""
+    """Check n, and return n - 1 for each row (rows,); NaN if n is unknown or too small."""
     size = np.asarray(n, dtype=np.float64)
     if size.ndim and size.shape != observed.shape[:-1]:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""The boards and tests that pages show: the stored tables, or where there are none the same computed from the scores."""
+"""The boards and tests that pages show: the stored tables or, if missing, the same computed from the scores."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Boards = Mapping[str, pd.DataFrame]
 
 
 def load_boards(connection: duckdb.DuckDBPyConnection) -> Boards:
-    """Every published view, without questions that define a segment, with `name`, what pages call the model.
+    """Return every published view, without questions that define a segment, with `name`, the model's name on pages.
 
-    Boards that are not stored are computed, tests are then empty: whoever stores the one stores the other.
+    Boards that are not stored are computed, and tests are then empty, because boards and tests are stored together.
     """
     options = SurveyBoardOptions()
     lacking = [v.name for v in PUBLISHED if not has_table(connection, v.table) and (not v.needs or v.name == "comparisons")]

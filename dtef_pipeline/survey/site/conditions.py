@@ -1,4 +1,4 @@
-"""Comparison of conditions: each one with the usual one, on the pairs that a model has in both."""
+"""Comparison of each condition with the usual one, on the pairs that a model has in both."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _HOW_TO_READ_CONDITIONS = (
 
 
 def build_conditions_section(contents: SurveyContents) -> Section:
-    """A table for each condition that models have besides the usual one."""
+    """Return a table for each condition of models other than the usual one."""
     blocks: list[Block] = []
     counts: dict[str, int] = {}
     usual = _choose_usual(contents)
@@ -72,13 +72,13 @@ def build_conditions_section(contents: SurveyContents) -> Section:
 
 
 def _choose_usual(contents: SurveyContents) -> str:
-    """The condition that others are compared with: that of a run without options, or of the first leaderboard."""
+    """Return the condition for comparison: that of a run without options, or of the first leaderboard."""
     plain = BlueprintOptions().condition
     return plain if plain in {way.condition for way in contents.ways} else contents.main.condition
 
 
 def _compare_conditions(contents: SurveyContents, usual: str, condition: str) -> pd.DataFrame:
-    """The comparison in the latest snapshot in which a model was asked in both conditions."""
+    """Return the comparison in the latest snapshot in which a model was asked in both conditions."""
     rows = contents.connection.execute(
         f"SELECT DISTINCT snapshot, model_variant, context_level FROM scores WHERE NOT {COMPUTED_SQL} AND condition = ? "
         "INTERSECT SELECT DISTINCT snapshot, model_variant, context_level FROM scores WHERE condition = ?",
@@ -96,7 +96,7 @@ def _compare_conditions(contents: SurveyContents, usual: str, condition: str) ->
 
 
 def _iterate_models(contents: SurveyContents, rows: pd.DataFrame, conditions: tuple[str, str]) -> Iterator[ConditionModel]:
-    """Every model in both conditions. A condition with a system prompt of its own cannot be read back from its name and is left out."""
+    """Yield every model in both conditions. A condition with an unshipped system prompt cannot be parsed from its name and is left out."""
     for variant, model_rows in rows.groupby("model_variant", sort=True):
         levels = sorted(model_rows["context_level"], key=lambda level: ContextLevel(level).order)
         name = contents.names.get(str(variant), str(variant))

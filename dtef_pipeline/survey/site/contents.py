@@ -45,7 +45,7 @@ class SegmentPage(NamedTuple):
         return Link(self.label, self.path)
 
     def pair_page(self, question: QuestionPage) -> str:
-        """The address of a pair: this page with the question chosen."""
+        """Return the address of a pair: this page with the question selected."""
         return state_address(self.path, question=PurePosixPath(question.path).stem)
 
 
@@ -69,14 +69,14 @@ class QuestionPage(NamedTuple):
 
 
 class SurveyContents:
-    """Everything that the pages of surveys read."""
+    """The data that the pages of surveys read."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
 
     @cached_property
     def boards(self) -> Boards:
-        """As of `load_boards`."""
+        """See `load_boards`."""
         return load_boards(self.connection)
 
     @property
@@ -89,12 +89,12 @@ class SurveyContents:
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """What each variant is called."""
+        """The name of each variant."""
         return map_variant_names(self.overall) if len(self.overall) else {}
 
     @cached_property
     def ways(self) -> list[Way]:
-        """The ways of asking, in this order: most ranked models, not much fewer pairs than others, most context."""
+        """The ways of asking, sorted by most ranked models, not much fewer pairs than others, most context."""
         ranked_rows = {way: rows[rows["rank"].notna() & ~rows["is_reference"]] for way, rows in group_by_way(self.overall)}
         pairs = {way: int(rows["n_pairs"].max()) if len(rows) else 0 for way, rows in ranked_rows.items()}
         enough = _ENOUGH_PAIRS * max(pairs.values(), default=0)
@@ -109,7 +109,7 @@ class SurveyContents:
         return format_way_heading(way, len({other_way.condition for other_way in self.ways}) > 1)
 
     def format_way_title(self, row: Mapping[str, Any]) -> str:
-        """The way of asking of a row of a table, in words."""
+        """Return a table row's way of asking, in words."""
         return self.title(Way(str(row["context_level"]), str(row["condition"])))
 
     @cached_property
@@ -119,7 +119,7 @@ class SurveyContents:
 
     @cached_property
     def segments(self) -> Mapping[str, SegmentPage]:
-        """By id, in the order of attributes and values."""
+        """By id, countries first, then in the order of attributes and values."""
         if not self.has_answers:
             return {}
         rows = self.connection.execute(

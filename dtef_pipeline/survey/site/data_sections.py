@@ -1,4 +1,4 @@
-"""The data behind the numbers: rounds, quarantine, statuses of responses, reasons of unreadable ones, and batteries."""
+"""The data behind the numbers: rounds, quarantine, statuses of responses, reasons for unreadable responses, and batteries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LONGEST_EXAMPLE, _LONGEST_QUESTION = 400, 100
 
 
 def data_sections(contents: SurveyContents) -> Iterator[Section]:
-    """For the page on data."""
+    """Yield the sections of the page on data."""
     connection = contents.connection
     if has_table(connection, "survey_responses"):
         yield _build_rounds_section(contents)
@@ -107,7 +107,7 @@ def _build_statuses_section(contents: SurveyContents) -> Section:
 
 
 def describe_policy() -> str:
-    """What each status counts in the means, from the policy itself."""
+    """Return how each status counts in the means, according to the policy."""
     scores = "; ".join(f"{credit.status.replace('_', ' ')} {credit.score:g}" for credit in CREDITS if credit.score is not None)
     left_out = ", ".join(credit.status for credit in CREDITS if credit.score is None)
     return (
@@ -131,7 +131,6 @@ def _build_reasons_table(contents: SurveyContents) -> Table:
 
 
 def _build_examples_section(contents: SurveyContents) -> Section:
-    """The most frequent reasons of each model, with the first response of each."""
     cell = "round, segment, question_id, context_level, condition, model_variant, snapshot, draw"
     frame = contents.connection.execute(f"""
         WITH unread AS (
@@ -207,7 +206,7 @@ def _build_findings_section(connection: duckdb.DuckDBPyConnection) -> Section:
 
 
 def _build_batteries_section(connection: duckdb.DuckDBPyConnection) -> Section:
-    """Batteries of two or more different questions, linked over rounds, and the number of single questions."""
+    """Return batteries of two or more different questions, linked over rounds, and the number of single questions."""
     questions = load_questionnaires(connection)
     different = questions.groupby("cluster")["same_item"].nunique()
     several = different[different > 1].sort_values(ascending=False, kind="stable")

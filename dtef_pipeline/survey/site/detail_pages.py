@@ -1,4 +1,4 @@
-"""A page for each segment, over all rounds, and one for each question of a round."""
+"""Pages of segments over all rounds, and of the questions of a round."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class DetailPages:
         return _group_by_way(rows, ["segment"])
 
     def _build_model_tables(self, of_ways: Mapping[Any, pd.DataFrame]) -> list[Block]:
-        """A table of models for each way of asking, that of the first leaderboard open."""
+        """Return a table of models for each way of asking, unfolded for the first leaderboard."""
         blocks: list[Block] = []
         for way in self.contents.ways:
             rows = of_ways.get(way)
@@ -155,7 +155,7 @@ class DetailPages:
         return _group_by_way(self.contents.boards["question"], ["round", "question_id"])
 
     def _build_differences_section(self, question: QuestionPage) -> Section:
-        """The segments whose answer is farthest from that of everybody, without those that the question defines."""
+        """Return the segments whose answer is farthest from everybody's, except those that the question defines."""
         rows = self.contents.connection.execute(
             f"SELECT s, n, apart, observed FROM {PAIRS} WHERE q = ? AND circular IS NOT TRUE ORDER BY apart DESC NULLS LAST, s",
             [question.place],
@@ -208,7 +208,7 @@ def _compare_with_others(spread: Spread) -> str:
 
 
 def _group_by_way(rows: pd.DataFrame, key: list[str]) -> dict[Any, dict[Any, pd.DataFrame]]:
-    """The rows of each value of the key, by way of asking."""
+    """Return the rows of each value of the key, by way of asking."""
     groups: dict[Any, dict[Any, pd.DataFrame]] = {}
     if len(rows):
         for (*values, level, condition), group in rows.groupby([*key, "context_level", "condition"], observed=True, sort=False):

@@ -30,7 +30,7 @@ from dtef_pipeline.survey.table_folders import SURVEY_TABLES
 
 
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
-    """The pages of surveys. Without the table of observed answers there are only boards."""
+    """Return the pages of surveys. Without the table of observed answers there are only boards."""
     contents = SurveyContents(connection)
     boards = list(build_ranked_boards(contents))
     shared = FamilyView(
@@ -46,7 +46,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
 
 
 def _add_pair_pages(contents: SurveyContents, view: FamilyView) -> FamilyView:
-    """The view with pages of segments and questions, and all that is made of single pairs."""
+    """Add pages of segments and questions, and all data on single pairs."""
     series = store_pairs(contents)
     means = Means(contents, series)
     models = SurveyModelSections(contents, means, series)

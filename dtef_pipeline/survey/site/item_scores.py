@@ -1,4 +1,4 @@
-"""The scores for comparing two models item by item: of all pairs if there are few, else of a seeded sample."""
+"""Scores for comparing two models item by item: of all pairs if there are few, else of a seeded sample."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MOST_PAIRS = 12_000
 
 
 class ItemComparison(NamedTuple):
-    """`rows` of ITEM_COLUMNS, and what they are, in a sentence."""
+    """`rows` of ITEM_COLUMNS, and a sentence that describes them."""
 
     rows: pd.DataFrame
     note: str
 
 
 def item_scores(contents: SurveyContents, means: Means, most: int = MOST_PAIRS) -> ItemComparison:
-    """The scores of the models of the first leaderboard, with the same pairs for all."""
+    """Return the scores of the models of the first leaderboard, with the same pairs for all."""
     rows = contents.connection.execute(f"""
         WITH own AS ({means.own_sql}), pairs AS (SELECT DISTINCT s, q FROM own), chosen AS (
             SELECT *, count(*) OVER () AS of_pairs FROM pairs QUALIFY row_number() OVER (ORDER BY md5('{SEED}/' || s || '/' || q)) <= {most}

@@ -48,7 +48,7 @@ _BOARD_MORE = (
 
 
 def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
-    """A board for each way of asking; that of the front page first."""
+    """Yield a board for each way of asking, first that of the front page."""
     for at, way in enumerate(contents.ways):
         rows = way.rows_of(contents.overall)
         ranked_rows = _add_ranks(rows, way.rows_of(contents.boards["comparisons"]))
@@ -62,7 +62,7 @@ def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
 
 
 def _add_ranks(rows: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `rank`, `rank_low` and `rank_high` among models only, best first; baselines have none."""
+    """Return the rows with `rank`, `rank_low` and `rank_high` among models only, best first; baselines have none."""
     models = rows[~rows["is_reference"] & rows["rank"].notna()]
     by = models["adjusted_score"] if "adjusted_score" in models else models["score"]
     models = models.assign(rank=rank_numbers(by))
@@ -81,7 +81,7 @@ def _build_row(row: Mapping[str, Any]) -> BoardRow:
 
 
 def verdict(contents: SurveyContents, board: RankedBoard) -> str:
-    """Whether models beat the answer of everybody else, by the tested comparisons of the first board.
+    """Return whether models beat the answer of everybody else, by the tested comparisons of the first board.
 
     `No model beats the answer of everybody else: the best of 3, gpt-4.1, scores 0.768 against 0.821; a perfect model would score 0.867.`
     """
@@ -111,14 +111,16 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
 
 
 def _describe_shared_pairs(board: RankedBoard, score: float) -> str:
-    """A remark if the reference's score on the compared pairs differs from that on the board, which has all of its pairs."""
+    """Return a remark if the reference's score on the compared pairs differs from that on all of its pairs."""
     rows = [row.score.value for row in board.rows if row.model.lower() == EVERYBODY_ELSE.lower()]
     differs = any(value is not None and show(value, "score") != show(score, "score") for value in rows)
     return " on the pairs that both have" if differs else ""
 
 
 def _compare_with_reference(contents: SurveyContents, way: Way) -> dict[str, dict[str, Any]]:
-    """By a model's name, its comparison with the answer of everybody else: `verdict`, `of_model`, `of_reference`, on the pairs of both."""
+    """Return each model's comparison with the answer of everybody else, by name: `verdict`, `of_model`, `of_reference`, on the pairs of
+    both.
+    """
     rows = way.rows_of(contents.boards["comparisons"])
     comparisons: dict[str, dict[str, Any]] = {}
     for row in convert_to_rows(rows[rows["among"] == families.OF_REFERENCE]) if len(rows) else []:

@@ -1,4 +1,4 @@
-"""The lists of segments and of questions on the leaderboard page, which lead to their pages."""
+"""The lists of segments and questions on the leaderboard page, with links to their pages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _HOW_TO_READ_LISTS = (
 
 
 def lists(contents: SurveyContents, means: Means) -> Iterator[Section]:
-    """A section on segments and one on questions."""
+    """Yield a section on segments and one on questions."""
     yield _build_segments_section(contents, means)
     yield _build_questions_section(contents, means)
 
@@ -70,7 +70,6 @@ def _build_questions_section(contents: SurveyContents, means: Means) -> Section:
 
 
 def build_spread_cells(spread: Spread | None) -> dict[str, Any]:
-    """The cells of a spread; none without it."""
     if spread is None:
         return {}
     cells = {**spread._asdict(), "room": spread.room}

@@ -31,7 +31,7 @@ class Spread(NamedTuple):
 
     @property
     def room(self) -> float:
-        """What the ceiling leaves above the answer of everybody else."""
+        """The distance from the answer of everybody else to the ceiling."""
         return self.ceiling - self.others
 
 
@@ -44,7 +44,7 @@ class Means:
 
     @cached_property
     def main_series(self) -> list[int]:
-        """The places of the series whose means these are."""
+        """The places of the averaged series."""
         places = [at for at, series in enumerate(self.series) if series.way == self.contents.main]
         return [at for at in places if not self.series[at].is_reference] or places
 
@@ -59,7 +59,7 @@ class Means:
             WHERE score IS NOT NULL AND NOT circular AND list_contains({self.main_series}, series)"""
 
     def spreads(self, by: By) -> dict[int, Spread]:
-        """By the place of a segment or a question. A model with less than half of the pairs that another has is left out."""
+        """Return spreads by the place of a segment or a question. A model with less than half of the pairs of another model is left out."""
         rows = self._query_frame(f"""
             WITH own AS ({self.own_sql}),
             kept AS (
@@ -81,7 +81,7 @@ class Means:
         return Spread(*scores, float(first["others"]), float(first["ceiling"]), int(first["pairs"]), len(rows))
 
     def leads(self, by: By) -> pd.DataFrame:
-        """`place`, `series`, `lead` over the answer of everybody else, `score`, `pairs`; no rows where that answer is not known."""
+        """Return `place`, `series`, `lead` over the answer of everybody else, `score`, `pairs`; no rows if that answer is unknown."""
         return self._query_frame(f"""
             SELECT {by} AS place, series, avg(score - others) AS lead, avg(score) AS score, count(*) AS pairs
             FROM ({self.own_sql}) WHERE others IS NOT NULL GROUP BY ALL ORDER BY place, series

@@ -14,7 +14,7 @@ from dtef_pipeline.survey.tables import METRICS
 
 
 def method(metric: str) -> list[str]:
-    """Paragraphs for the page on method; `metric` is what the boards rank by."""
+    """Return paragraphs for the page on method. `metric` is the ranking metric of the boards."""
     return [
         "A pair is one question and one segment of a round. A cell is a pair at one context level and condition, averaged over draws. A "
         "cluster is a battery: the questions of one block, in all segments, linked over rounds. Intervals treat a battery as one "
@@ -43,5 +43,4 @@ def method(metric: str) -> list[str]:
 
 
 def _read_first_paragraph(metric: str) -> str:
-    """The first paragraph of the metric's own documentation, in one line."""
     return " ".join((inspect.getdoc(getattr(metrics, metric)) or "").split("\n\n")[0].replace("`", "").split())

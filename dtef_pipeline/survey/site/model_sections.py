@@ -1,4 +1,4 @@
-"""The sections on surveys of a model's page: its strengths and weaknesses, and its worst answers with prompt and response."""
+"""The survey sections of a model's page: strengths and weaknesses, and the worst answers with prompt and response."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ANSWER_COLUMNS = (
 
 
 class Worst(NamedTuple):
-    """A pair that a model did badly on."""
+    """A pair with a low score of a model."""
 
     series: int
     s: int
@@ -54,7 +54,7 @@ class Worst(NamedTuple):
 
 @dataclass(frozen=True)
 class SurveyModelSections:
-    """The sections of each model, by its name."""
+    """The sections of each model, by name."""
 
     contents: SurveyContents
     means: Means
@@ -62,7 +62,7 @@ class SurveyModelSections:
 
     @cached_property
     def worst(self) -> dict[int, list[Worst]]:
-        """By series, its lowest scores: of answers that could be read, then of others."""
+        """The lowest scores by series: of readable answers, then of others."""
         rows = self.contents.connection.execute(f"""
             SELECT series, s, q, score, code, observed FROM ({self.means.own_sql})
             JOIN (SELECT s, q, series, code FROM {ANSWERS}) USING (s, q, series) JOIN (SELECT s, q, observed FROM {PAIRS}) USING (s, q)
@@ -81,7 +81,7 @@ class SurveyModelSections:
         return [(answer.s, answer.q) for answers in self.worst.values() for answer in answers]
 
     def build_model_sections(self, name: str, texts: Texts) -> Iterator[Section]:
-        """Its sections; none if it is not on the first leaderboard."""
+        """Yield the sections of a model; none if it is not on the first leaderboard."""
         at = next((at for at in self.means.main_series if self.series[at].name == name), None)
         if at is None:
             return

@@ -1,4 +1,4 @@
-"""Predicted and observed answers: the data that pages load, and the part of a page that shows them."""
+"""Predicted and observed answers: the data that pages load, and the section that shows them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOW_TO_READ_PAIRS = (
 
 @dataclass(frozen=True)
 class PairPages:
-    """The data of predictions, and which of them have texts."""
+    """The data of predictions, and the pairs that have texts."""
 
     contents: SurveyContents
     series: Sequence[Series]
@@ -44,7 +44,7 @@ class PairPages:
 
     @cached_property
     def kept(self) -> list[int]:
-        """The places of the series that the site holds: those of as many ways as fit."""
+        """The places of the series on the site: those of as many ways as fit."""
         sizes = dict(
             self.contents.connection.execute(f"SELECT series, sum(length(code)) FROM {ANSWERS} GROUP BY series").fetchall()
         )
@@ -58,7 +58,7 @@ class PairPages:
         return places
 
     def section(self, fixed: SegmentPage | QuestionPage) -> Section:
-        """The part of the page of a segment or a question where the reader chooses the other."""
+        """Return the section of a segment's or question's page in which the reader selects the other."""
         kind = "segment" if isinstance(fixed, SegmentPage) else "question"
         ways = {self.series[at].way for at in self.kept}
         n_missing = len(self.contents.ways) - len(ways)
@@ -84,7 +84,7 @@ class PairPages:
         return Section("pairs", "Predicted beside observed", [part], how=HOW_TO_READ_PAIRS)
 
     def _sample(self, kind: str, place: int) -> list[Block]:
-        """A pair of the page as it can be read without scripts: shares of answers, and what one model wrote."""
+        """Return a pair of the page that is readable without scripts: shares of answers, and one model's response."""
         at = self._samples[kind].get(place)
         if at is None:
             return []
@@ -103,7 +103,7 @@ class PairPages:
 
     @cached_property
     def _samples(self) -> dict[str, dict[int, Place]]:
-        """By segment and by question, a pair that is drawn by its place, one with texts where there is any."""
+        """A random pair for each segment and each question, with texts if any has them."""
         places = self.contents.connection.execute(
             f"SELECT s, q FROM {PAIRS} ORDER BY md5('{SEED}/' || s || '/' || q)"
         ).fetchall()
@@ -115,7 +115,7 @@ class PairPages:
 
     @cached_property
     def _sample_rows(self) -> dict[Place, list[dict[str, Any]]]:
-        """What was observed in each of these pairs, then what each model predicted in the way of the first leaderboard, the best first."""
+        """The observed answer of each of these pairs, then each model's prediction in the way of the first leaderboard, the best first."""
         places = {at for samples in self._samples.values() for at in samples.values()}
         self.contents.connection.register("_sampled", pd.DataFrame(sorted(places), columns=["s", "q"]))
         models = [at for at in self.kept if self.series[at].way == self.contents.main and not self.series[at].is_reference]
@@ -141,12 +141,12 @@ class PairPages:
         return {"who": self.series[at].name, "score": score, **_option_cells(answer_shares)}
 
     def is_asked(self, fixed: SegmentPage | QuestionPage) -> bool:
-        """Whether any model was asked about it."""
+        """Return whether any model was asked about it."""
         return fixed.place in self._first_asked["segment" if isinstance(fixed, SegmentPage) else "question"]
 
     @cached_property
     def _first_asked(self) -> dict[str, dict[int, int]]:
-        """By segment the first question that a model was asked there, and by question the first such segment; those with texts come first."""
+        """By segment the first question that a model was asked there, and by question the first such segment; pairs with texts come first."""
         of_models = [at for at in self.kept if not self.series[at].is_reference]
         firsts = {}
         for kind, fixed, partner in (("segment", "s", "q"), ("question", "q", "s")):
@@ -160,11 +160,11 @@ class PairPages:
 
     @cached_property
     def _segments_by_question(self) -> dict[int, list[int]]:
-        """By question, the segments that it was asked of."""
+        """The segments of each question."""
         return dict(self.contents.connection.execute(f"SELECT q, list(s ORDER BY s) FROM {PAIRS} GROUP BY q").fetchall())
 
     def files(self) -> Iterator[DataFile]:
-        """What all pages share, then a file for each segment, and its texts."""
+        """Yield the data that all pages share, then a file for each segment, and its texts."""
         yield DataFile(SHARED_DATA, self._build_shared_data())
         texts = defaultdict[int, dict[int, Sequence[ResponseText]]](dict)
         for (s, q), responses in self.texts.items():
@@ -190,8 +190,9 @@ class PairPages:
         }
 
     def _build_pairs(self, segment: SegmentPage) -> list[list[Any]]:
-        """Of each question: its place, respondents, the number that intervals go by, thousandths of ceiling and marginal, whether it defines
-        the segment, the observed answer, and a code for each series, empty where there is none."""
+        """Return for each question its place, respondents, the size for intervals, thousandths of ceiling and marginal, whether it defines
+        the segment, the observed answer, and a code for each series, empty if there is none.
+        """
         rows = self.contents.connection.execute(
             f"""
             SELECT q, n, coalesce(n_effective, n), 1000 * ceiling, 1000 * others, circular, observed, places, codes FROM {PAIRS} JOIN (
@@ -208,7 +209,9 @@ class PairPages:
         return pairs
 
     def _build_texts(self, of_questions: Mapping[int, Sequence[ResponseText]]) -> dict[str, Any]:
-        """Prompts once, and of each question its responses: place of the series, of the prompt, words, status, reason, snapshot, draw."""
+        """Return each prompt once, and each question's responses: place of the series, of the prompt, words, status, reason, snapshot,
+        draw.
+        """
         prompts, place = dict[str, int](), {at: place for place, at in enumerate(self.kept)}
         responses = {
             str(q): [

@@ -1,4 +1,4 @@
-"""Every pair of segment and question with all predictions of it, in temporary tables that pages are made of.
+"""Every pair of segment and question with all predictions of it, in temporary tables for pages.
 
 Segments and questions have numbers (`s`, `q`), and so has each model under one condition (`series`). Fractions are two characters each:
 thousandths in base 36.
@@ -44,7 +44,7 @@ class Series(NamedTuple):
 
 
 def store_pairs(contents: SurveyContents) -> list[Series]:
-    """Make PAIRS and ANSWERS on the connection; the series by their places, ways in the order of the leaderboards."""
+    """Create PAIRS and ANSWERS on the connection; return the series by their places, ways in the order of the leaderboards."""
     series = _list_all_series(contents)
     register_places(contents, series)
     _store_answers(contents)
@@ -53,7 +53,7 @@ def store_pairs(contents: SurveyContents) -> list[Series]:
 
 
 def register_places(contents: SurveyContents, series: Sequence[Series]) -> None:
-    """Give queries the places of segments, questions and series by their names: see PLACED."""
+    """Register the places of segments, questions and series by their names: see PLACED."""
     frames = {
         "_segments": pd.DataFrame([(s.id, s.place) for s in contents.segments.values()], columns=["segment", "s"]),
         "_questions": pd.DataFrame(
@@ -69,7 +69,7 @@ def register_places(contents: SurveyContents, series: Sequence[Series]) -> None:
 
 
 def _store_answers(contents: SurveyContents) -> None:
-    """A few rounds at a time: the lists of all rounds together take more memory than a laptop has to spare."""
+    """Store the answers, a few rounds at a time, because the lists of all rounds take too much memory."""
     columns = "s SMALLINT, q INTEGER, series SMALLINT, snapshot VARCHAR, score DOUBLE, code VARCHAR"
     contents.connection.execute(f"CREATE OR REPLACE TEMP TABLE {ANSWERS} ({columns})")
     for rounds in _group_rounds(contents):
@@ -78,7 +78,7 @@ def _store_answers(contents: SurveyContents) -> None:
 
 
 def _group_rounds(contents: SurveyContents) -> Iterator[tuple[str, ...]]:
-    """The rounds in groups of at most ANSWERS_AT_ONCE predictions, or of one round."""
+    """Yield the rounds in groups of at most ANSWERS_AT_ONCE predictions, or of one round."""
     sizes = contents.connection.execute("SELECT round, count(*) FROM scores GROUP BY round ORDER BY round").fetchall()
     group, total = list[str](), 0
     for round, size in sizes:
@@ -100,7 +100,7 @@ def _list_all_series(contents: SurveyContents) -> list[Series]:
 
 
 def _build_code_sql(fraction: str) -> str:
-    """SQL: a fraction as two characters."""
+    """Return SQL for a fraction as two characters."""
     return f"to_base(least(greatest(round(1000 * {fraction}), 0), 1000)::INTEGER, 36, 2)"
 
 
@@ -135,5 +135,5 @@ def _build_pairs_sql(contents: SurveyContents) -> str:
 
 
 def shares(code: str) -> list[float]:
-    """The fractions of a code."""
+    """Return the fractions of a code."""
     return [int(code[at : at + 2], 36) / 1000 for at in range(0, len(code), 2)]

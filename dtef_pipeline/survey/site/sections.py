@@ -1,4 +1,4 @@
-"""The sections below the leaderboards: attributes, gaps, context, metrics, evenness and repeated draws, each with its answer."""
+"""The sections below the leaderboards: attributes, gaps, context, metrics, evenness and repeated draws, with their answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NOTE_COLUMN = Column("note", "Note", "note")
 
 
 def sections(contents: SurveyContents) -> Iterator[Section]:
-    """In the order that a reader wants them."""
+    """Yield the sections in order."""
     yield _build_attributes_section(contents)
     yield _build_gaps_section(contents)
     yield _build_context_section(contents)
@@ -41,7 +41,7 @@ def sections(contents: SurveyContents) -> Iterator[Section]:
 
 
 def _build_blocks_by_way(contents: SurveyContents, view: str, make: Callable[[pd.DataFrame], Block | None]) -> list[Block]:
-    """A block for each way of asking, that of the first leaderboard open."""
+    """Return a block for each way of asking, unfolded for the first leaderboard."""
     blocks: list[Block] = []
     for way in contents.ways:
         rows = way.rows_of(contents.boards[view])
@@ -58,20 +58,20 @@ def _build_tables(
     columns: Sequence[Column],
     cells: Callable[[dict[str, Any]], dict[str, Any]] = lambda row: {},
 ) -> list[Block]:
-    """A table of models for each way of asking; `cells`: those of a row that are not as stored."""
+    """Return a table of models for each way of asking. `cells` computes the cells of a row that differ from the stored ones."""
     return _build_blocks_by_way(
         contents, view, lambda rows: Table(caption, columns, [{**row, **cells(row)} for row in build_model_rows(rows)])
     )
 
 
 def _select_main(contents: SurveyContents, view: str) -> pd.DataFrame:
-    """The models' rows of a view in the way of the first leaderboard."""
+    """Return the models' rows of a view in the way of the first leaderboard."""
     rows = contents.main.rows_of(contents.boards[view])
     return rows[~rows["is_reference"]] if len(rows) else rows
 
 
 def build_model_rows(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Rows of tables of models: baselines are shown when the reader asks for them."""
+    """Yield rows of tables of models, in which baselines are shown on demand."""
     for row in convert_to_rows(rows):
         yield {**row, "_kind": "reference" if row["is_reference"] else "model"}
 
@@ -148,7 +148,7 @@ def _build_gaps_section(contents: SurveyContents) -> Section:
 
 
 def _gap_answer(counts: Counter[str]) -> str:
-    """How many of the tested pairs of a model and a segment are better or worse, or that none could be tested."""
+    """Return how many tested pairs of a model and a segment are better or worse, or that none could be tested."""
     n_tested = counts.total() - counts[UNTESTED]
     if not n_tested:
         return "No gap could be tested; the notes below the table say why."
@@ -163,7 +163,7 @@ def _build_gap_table(contents: SurveyContents, rows: pd.DataFrame) -> Table:
 
 
 def build_segment_cell(contents: SurveyContents, segment: str) -> Any:
-    """A segment that leads to its page, where it has one."""
+    """Return the link to a segment's page, or the segment without a page."""
     page = contents.segments.get(segment)
     return page.link if page else segment
 
@@ -242,7 +242,7 @@ def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
 
 
 def _count_questions_shown(contents: SurveyContents) -> dict[Way, float]:
-    """The average number of context questions in the prompts of each way; if that is unknown, the requested number."""
+    """Return the average number of context questions in the prompts of each way, or if unknown the requested number."""
     means = {}
     if has_table(contents.connection, "blueprints"):
         rows = contents.connection.execute(
@@ -278,7 +278,6 @@ def _build_metrics_section(contents: SurveyContents) -> Section:
 
 
 def _similarity_name(metric: str) -> str:
-    """The name of a metric as a similarity: 1 - distance for a distance."""
     return f"1 - {METRIC_NAMES[metric].lower()}" if metric in DISTANCES else METRIC_NAMES[metric]
 
 
@@ -293,7 +292,7 @@ def _summarize_metrics(contents: SurveyContents) -> str:
 
 
 def _rank_among_models(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `metric_ranks` with ranks among models only; baselines have none."""
+    """Return the rows of `metric_ranks` with ranks among models only; baselines have none."""
     places = {f"{metric}_rank": rows[f"{metric}_rank"].where(~rows["is_reference"]).astype(float) for metric in METRICS}
     return rows.assign(**{name: rank_numbers(place, highest_first=False) for name, place in places.items()})
 

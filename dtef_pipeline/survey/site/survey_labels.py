@@ -1,4 +1,4 @@
-"""The labels on pages: baselines, ways of asking, attributes and segments in words that need no explanation."""
+"""The labels on pages: baselines, ways of asking, attributes and segments in plain words."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _NUMBER_FLAG_WORDS = {
 
 
 def format_condition(condition: str) -> str:
-    """`distribution/narrative+cot` in words: `asked directly, context as prose, reasoning first`."""
+    """Return `asked directly, context as prose, reasoning first` for `distribution/narrative+cot`."""
     head, *flags = condition.split("+")
     named, _, form = head.partition("/")
     task, _, number = named.partition("=")
@@ -91,13 +91,13 @@ def _format_flag(flag: str) -> str:
 
 
 def format_way_heading(way: Way, several: bool) -> str:
-    """`With 5 context questions`; where conditions are `several`, also how it was asked."""
+    """Return `With 5 context questions`, with the condition if there are `several`."""
     heading = ContextLevel(way.level).heading
     return f"{heading}, {format_condition(way.condition)}" if several else heading
 
 
 def map_variant_names(board: pd.DataFrame) -> dict[str, str]:
-    """The name on pages of each variant of a board; for a model with several variants it is that of the variant."""
+    """Return the name on pages of each variant of a board. A model with several variants is named by its variant."""
     apart = rename_variants(board[["model", "model_variant"]].astype(str).drop_duplicates())
     return {
         variant: format_baseline_name(model) if is_computed(variant) else model
@@ -106,7 +106,7 @@ def map_variant_names(board: pd.DataFrame) -> dict[str, str]:
 
 
 def format_baseline_name(model: str) -> str:
-    """`Answer of everybody else`; one of several seeds says which."""
+    """Return `Answer of everybody else`, with the seed if there are several."""
     name, _, settings = model.partition("[")
     words = BASELINE_WORDS.get(name)
     if words is None:
@@ -115,12 +115,12 @@ def format_baseline_name(model: str) -> str:
 
 
 def format_segment_label(attribute: str, value: str) -> str:
-    """`Kenya`; of other attributes than countries with what the value is of: `Age: 18-25`."""
+    """Return `Kenya` or, for attributes other than countries, `Age: 18-25`."""
     return value if attribute == "country" else f"{format_attribute(attribute)}: {value}"
 
 
 def part_words(key: str) -> str:
-    """`GD4, Kenya` of the partition `GD4/country:kenya`; `GD4` of a round."""
+    """Return `GD4, Kenya` for the partition `GD4/country:kenya`, and `GD4` for a round."""
     round, _, segment = key.partition("/")
     attribute, _, value = segment.partition(":")
     if not value:
@@ -131,7 +131,7 @@ def part_words(key: str) -> str:
 
 
 def ranked_metric_words(metric: str) -> str:
-    """`js`, or `js [context 5, distribution]`, as preference names what it is compared with, in words."""
+    """Return the words for a metric in preference tables, such as `js`, or `js [context 5, distribution]`."""
     match = _METRIC_OF_BOARD.fullmatch(metric)
     if match is None:
         return METRIC_NAMES.get(metric, metric)
@@ -139,12 +139,12 @@ def ranked_metric_words(metric: str) -> str:
 
 
 def describe_asking(level: str, condition: str) -> str:
-    """`with 5 context questions, asked directly`."""
+    """Return `with 5 context questions, asked directly`."""
     return f"{ContextLevel(level).heading.lower()}, {format_condition(condition)}"
 
 
 def describe_watched_way(way: str) -> str:
-    """`with 5 context questions, asked directly` of `context 5, asked as distribution`, as the tables of drift name a way of asking."""
+    """Return a drift table's way of asking in words: `with 5 context questions` for `context 5`. Other texts are unchanged."""
     match = _WAY_OF_ASKING.fullmatch(way)
     if match is None:
         return way

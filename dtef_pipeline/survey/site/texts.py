@@ -41,14 +41,14 @@ Texts = Mapping[Place, Sequence[ResponseText]]
 
 
 class PairSample(NamedTuple):
-    """The pairs whose texts the site holds, and how many pairs have any."""
+    """The pairs whose texts the site contains, and the number of pairs with texts."""
 
     places: Sequence[Place]
     of: int
 
     @property
     def words(self) -> str:
-        """A sentence about what is left out; empty if nothing is."""
+        """A sentence about omitted texts; empty if there are none."""
         if len(self.places) == self.of:
             return ""
         return (
@@ -58,7 +58,7 @@ class PairSample(NamedTuple):
 
 
 def sample_pairs(contents: SurveyContents, most: int = MOST_TEXT_CHARACTERS) -> PairSample:
-    """Pairs with the responses of every language model: as many as fit, spread evenly over the segments."""
+    """Return pairs with the responses of every language model: as many as fit, spread evenly over the segments."""
     if not has_table(contents.connection, "predictions"):
         return PairSample([], 0)
     rows = contents.connection.execute(
@@ -76,7 +76,6 @@ def sample_pairs(contents: SurveyContents, most: int = MOST_TEXT_CHARACTERS) -> 
 
 
 def _estimate_prompt_size(contents: SurveyContents) -> int:
-    """Characters of a prompt, on average."""
     if not has_table(contents.connection, "blueprints"):
         return 0
     size = contents.connection.execute('SELECT avg(length(system) + length("user")) FROM blueprints').fetchall()[0][0]
@@ -84,7 +83,7 @@ def _estimate_prompt_size(contents: SurveyContents) -> int:
 
 
 def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:
-    """What language models wrote in the snapshots that count on the pairs at these places."""
+    """Return the responses of language models on the pairs at these places, in the snapshots that count."""
     if not places or not has_table(contents.connection, "predictions"):
         return {}
     contents.connection.register("_chosen", pd.DataFrame(sorted(set(places)), columns=["s", "q"]))
@@ -117,7 +116,7 @@ def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:
 
 
 def shorten_middle(text: str, most: int = LONGEST) -> str:
-    """The text, without its middle if it exceeds `most` characters, because answers are at the beginning or the end."""
+    """Return the text, without its middle if it exceeds `most` characters, because answers are at the beginning or the end."""
     if len(text) <= most:
         return text
     tail = most // 4
