@@ -44,35 +44,35 @@ from resources.failures import describe_start_failure, find_first_line, links
 from resources.settings import Settings
 
 SETTINGS: Mapping[str, Any] = {
-    # A process per run, as with Dagster's own launcher: what a run leaves in memory ends with it.
+    # A process per run, as with Dagster's own launcher, so that memory is freed at its end.
     "worker_max_tasks_per_child": 1,
     "worker_concurrency": 1,
-    # A run stays in the queue until a worker has a place for it, instead of waiting behind the run of one that is busy.
+    # A run stays in the queue until a worker is free, instead of waiting behind a busy one's run.
     "worker_prefetch_multiplier": 1,
     "worker_disable_prefetch": True,
-    # Dagster takes what a run prints from the file descriptors, which these would hide, and has loggers of its own.
+    # Dagster captures output from the file descriptors, which these would hide, and has its own loggers.
     "worker_redirect_stdouts": False,
     "worker_hijack_root_logger": False,
-    # The note that a task was started is kept as long as any run may take: Celery's own rule is a day.
+    # Task states must be kept as long as the longest run; Celery's default is a day.
     "result_expires": 30 * 24 * 3600,
     "broker_connection_retry_on_startup": True,
-    # A broker that restarts is waited for, however long it takes.
+    # Wait without limit for a restarting broker.
     "broker_connection_max_retries": None,
-    # A connection that was cut without a word is given up before a run's silence would count.
+    # Detect a silently cut connection before the run counts as gone.
     "redis_socket_timeout": 15.0,
 }
-"""Of Celery. `config_source` in `dagster.yaml` goes before them."""
+"""Celery's settings. `config_source` in `dagster.yaml` overrides them."""
 AWAIT_BROKER_S = 3600.0
-"""How long a run that is to be launched waits for a broker that is away."""
+"""Seconds for which a launch waits for an unreachable broker."""
 REPORT_FOR_S = 1800.0
-"""How long it is tried to say that a run was not begun."""
+"""Seconds for which reporting a run that did not begin is retried."""
 BEAT_S = 2.0
 _GONE_AFTER = "gone_after_seconds"
 _FORGOTTEN_AFTER_S = 24 * 3600.0
 _WORKER_PID = os.getpid()
 """In a worker: runs are in forks of this process."""
 _ended: dict[str, threading.Event] = {}
-"""By task, set when it is over."""
+"""Events by task, set when it ends."""
 _reports: list[subprocess.Popen[bytes]] = []
 
 
@@ -90,7 +90,7 @@ def report_not_begun(run_id: str, why: str) -> None:
     """Report a run whose process ended before it began as failed. Run monitoring would give it an hour to start."""
     deadline = time.monotonic() + REPORT_FOR_S
     while time.monotonic() < deadline:
-        with suppress(Exception), dg.DagsterInstance.get() as instance:  # the storage is away, and this is tried again
+        with suppress(Exception), dg.DagsterInstance.get() as instance:  # storage is unreachable; retried
             run = instance.get_run_by_id(run_id)
             if run is not None and run.status == dg.DagsterRunStatus.STARTING:
                 instance.report_run_failed(run, f"The process of the run ended before the run began: {why}")
@@ -129,10 +129,10 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
         return {**cast(Mapping[str, Any], super().config_type()), _GONE_AFTER: gone_after}
 
     def launch_run(self, context: LaunchRunContext) -> None:
-        # Dagster's launcher makes the task anew for each run, of which Celery warns.
+        # Dagster's launcher registers the task again for each run, and Celery warns of that.
         self.celery.tasks.pop(TASK_EXECUTE_JOB_NAME, None)
         if context.dagster_run.tags.get(TASK_TAG):
-            self._instance.add_run_tags(context.dagster_run.run_id, {TASK_TAG: ""})  # that of the run which this one repeats
+            self._instance.add_run_tags(context.dagster_run.run_id, {TASK_TAG: ""})  # the tag of the repeated run
         if self._await_broker(context.dagster_run):
             super().launch_run(context)
 
@@ -176,7 +176,7 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
         self._instance.report_run_canceling(run)
         if task_id := run.tags.get(TASK_TAG):
             self.celery.backend.set(end_key(task_id), "1")
-            self.celery.control.revoke(task_id)  # one that waits for a worker
+            self.celery.control.revoke(task_id)  # if it still waits for a worker
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
@@ -212,7 +212,7 @@ def worker_app() -> Any:
     """Return a worker's Celery application, with the launcher's settings in `dagster.yaml`. Exits with a one-line reason if that fails."""
     home = Settings.read_environment().dagster_home
     celery = _celery(_launcher(home), home)
-    # What every run needs, and a fork of this process has: six seconds of a core.
+    # Imports that every run needs, done once for all forks: six seconds of CPU.
     import assets.definitions  # noqa: F401
     import resources.gateway.direct_client  # noqa: F401
 
@@ -235,14 +235,14 @@ def _launcher(home: Path) -> WatchedCeleryRunLauncher:
     try:
         read_storage_settings(home)
         launcher = load_run_launcher(home)
-    except Exception as error:  # Dagster has many
+    except Exception as error:  # Dagster raises many types
         raise _startup_error(describe_start_failure(home, error)) from None
     if not isinstance(launcher, WatchedCeleryRunLauncher):
         named = f"{type(launcher).__module__}.{type(launcher).__name__}"
         raise _startup_error(
             f"{home / 'dagster.yaml'} has the run launcher {named}; a worker needs that of deploy/celery/dagster.yaml"
         )
-    if not launcher.broker:  # Celery would look for one of its own kind on this machine, for ever
+    if not launcher.broker:  # Celery would retry its default broker on this machine forever
         raise _startup_error(f"{home / 'dagster.yaml'} names no broker, or a variable that is empty, such as DTEF_BROKER")
     return launcher
 
@@ -253,9 +253,9 @@ def _celery(launcher: WatchedCeleryRunLauncher, home: Path) -> Any:
         celery = launcher.celery
         for address in (launcher.broker, launcher.backend):
             urlsplit(address or "").port  # noqa: B018 - raises ValueError
-        celery.connection_for_read().transport_cls  # noqa: B018 - looks for what the address names
+        celery.connection_for_read().transport_cls  # noqa: B018 - resolves the address's transport
         celery.backend.as_uri()
-    except Exception as error:  # of any of Celery's transports
+    except Exception as error:  # from any of Celery's transports
         raise _startup_error(
             f"Celery does not take the broker that {home / 'dagster.yaml'} names ({type(error).__name__}): an address is as "
             "redis://:PASSWORD@HOST:6379/0 or rediss://...?ssl_cert_reqs=required; in a password, write %40 for @ and %2F for /"
@@ -282,7 +282,7 @@ def _send_heartbeats(task_id: str, stop: threading.Event) -> None:
     """Send heartbeats. On a request to end, end this process's run gracefully: calls in flight get time to finish."""
     is_reported = False
     while not stop.is_set():
-        with suppress(Exception):  # the broker is away, and this is tried again
+        with suppress(Exception):  # broker is unreachable; retried
             backend = worker_app().backend
             backend.set(sign_key(task_id), str(time.monotonic_ns()))
             if not is_reported and backend.get(end_key(task_id)):
@@ -300,7 +300,7 @@ def _start_heartbeat(task_id: str, **_: Any) -> None:
 @task_postrun.connect(weak=False)
 def _stop_heartbeat(task_id: str, kwargs: Mapping[str, Any], retval: Any = None, **_: Any) -> None:
     _ended.pop(task_id, threading.Event()).set()
-    if retval != 0:  # Until its failure is known, no further run fails here.
+    if retval != 0:  # Accept no further run until this failure is reported.
         report_not_begun(_run_id(kwargs), f"it ended with {retval!r}")
 
 

@@ -11,12 +11,12 @@ from dtef_pipeline.text.spans import format_span
 from resources.failures import format_one_line, links, parse_error_chain
 
 FRESH_HEARTBEAT_S = 120.0
-"""The daemon's parts say every 30 seconds that they live."""
+"""The daemon's parts send heartbeats every 30 seconds."""
 FRESH_TICK_S = 120.0
 """The sensors of the daemon run one after the other, most of them every 5 or 30 seconds."""
 _LONGEST_ERROR = 200
 _NO_SERVER = ("DagsterUserCodeUnreachableError", "DagsterCodeLocationLoadError", "DagsterUserCodeLoadError")
-"""What Dagster raises of a code server that is away, hangs, or could not load the code."""
+"""Dagster's errors for a code server that is down, hangs, or failed to load the code."""
 _WITH_SCHEME = re.compile(r"[\w+.-]+://\S+")
 _FOLDERS = re.compile(r"(?<![\w.])/(?:[^\s/:;,'\"]+/)+(?=[^\s/])")
 _OF_A_SERVER = re.compile(r'\b(server at|for user|user|role|host name|database) "[^"]*"')
@@ -26,26 +26,26 @@ class SensorTicks(NamedTuple):
     """The ticks of a sensor."""
 
     last_at: datetime | None
-    """When the last one began, or when the sensor was switched on, if that was later. None: there was none in this home."""
+    """When the last tick began, or when the sensor was switched on, if later. None if this home has none."""
     error: str | None = None
-    """Why the last one that has ended failed, in one line without addresses and folders; None: it did not."""
+    """Why the last completed tick failed, in one line without addresses and folders, or None if it succeeded."""
 
 
 class DaemonState(NamedTuple):
     """The daemon's state in a home of Dagster."""
 
     last_heartbeat_at: datetime | None
-    """Of the part that runs sensors; None: it was never started here, or the home cannot be read."""
+    """Heartbeat of the daemon that runs sensors; None if it never ran here or the home cannot be read."""
     is_sensor_on: bool
-    """Whether the sensor that was named runs when the daemon does."""
+    """Whether the given sensor is on."""
     problem: str | None = None
     """Why the home cannot be read."""
     ticks: SensorTicks | None = None
-    """Of that sensor; None where there is no daemon."""
+    """Ticks of that sensor; None without a daemon."""
     daemon_id: str | None = None
-    """Another one each time that the daemon is started."""
+    """Changes with each start of the daemon."""
     began_after: datetime | None = None
-    """A time at which an earlier check did not see this daemon yet; None: there was no such check."""
+    """A time when an earlier check did not see this daemon yet; None without such a check."""
 
     def is_running(self, now: datetime) -> bool:
         """Return whether the daemon had a recent heartbeat."""
@@ -84,7 +84,7 @@ def daemon_state(home: Path, sensor: str) -> DaemonState:
         with dg.DagsterInstance.from_config(str(home)) as instance:
             beat = instance.get_daemon_heartbeats().get("SENSOR")
             look = read_sensor_state(instance, sensor)
-    except Exception as error:  # Dagster has many, and whatever is wrong with its home is no fault of who looks.
+    except Exception as error:  # Dagster raises many types, and a faulty home must not fail the check.
         return DaemonState(None, True, format_one_line(links(error), str(home)))
     if beat is None:
         return DaemonState(None, not look.is_stopped)

@@ -4,7 +4,7 @@ import warnings
 
 import dagster as dg
 
-# Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
+# Single-run backfills make a round one run. Dagster warns at import, for every asset with one, that they are beta.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 from assets import plugin_assets

@@ -13,7 +13,7 @@ from dagster_k8s import K8sRunLauncher
 from assets.stage.dagster_internals import CheckRunHealthResult, WorkerStatus
 
 _NO_JOB = re.compile(r"Job \S+ could not be found")
-"""What Dagster's launcher says, and nothing else, where Kubernetes answered that there is no such job."""
+"""The only message of Dagster's launcher if Kubernetes answered that there is no such job."""
 
 
 class WatchedK8sRunLauncher(K8sRunLauncher):

@@ -39,7 +39,7 @@ from resources.failures import add_remedy
 from resources.responses.processes import Process
 from resources.settings import find_shipped
 
-# Written out, so that a command waits for the modules of its own family alone; a test says when they differ from what is plugin_assets.
+# Constants, so that a command imports only the modules of its own family; a test compares them with what is loaded.
 STAGE_NAMES = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
 QA_STAGE_NAMES = ["qa_items", "qa_prompts", "qa_responses", "qa_judgements", "qa_executions", "qa_scores"]
 GAMES_STAGE_NAMES = ["scenario_items", "episode_prompts", "episodes", "episode_scores"]
@@ -57,7 +57,7 @@ _STARTED = {
 }
 """The assets that commands start, by family."""
 defs: dg.Definitions | None = None
-"""What runs are made of, in tests that change it; None: of what the family of their assets loads."""
+"""Definitions for tests that change them; None: those of the assets' family."""
 
 
 Value = TypeVar("Value")
@@ -69,9 +69,9 @@ class SpaceRuns:
     """The partitions of a space, for runs of commands."""
 
     name: str
-    """Of the partitions definition."""
+    """The name of the partitions definition."""
     registered_by: str
-    """What makes a partition known, in words."""
+    """How to register a partition, in words."""
 
 
 OF_ROUNDS = SpaceRuns(SPACE.name, "run `dtef add` on the round first")
@@ -85,7 +85,7 @@ FAMILY_RUNS = {
     "games": OF_SCENARIOS,
     **{item.name: SpaceRuns(item.space.name, f"`dtef {item.name} add` registers a {item.part}") for item in PLUGIN_FAMILIES},
 }
-"""By family."""
+"""The partitions of each family."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +95,13 @@ class LaunchResult:
     run_ids: tuple[str, ...]
     failures: tuple[str, ...]
     superseded: int = 0
-    """Earlier predictions that went, because their prompts are made in another way now."""
+    """Number of earlier predictions removed because their prompts changed."""
     skipped: tuple[tuple[str, str], ...] = ()
-    """The files that were skipped because they cannot be read, each with what was logged of it."""
+    """Unreadable files that were skipped, each with its log line."""
     done: tuple[str, ...] = ()
-    """The partitions of which the last of the assets was made."""
+    """The partitions for which the last asset was materialized."""
     taken_away: tuple[str, ...] = ()
-    """Partitions that lost a summary and its grades, because no analyst was named and it is of something else."""
+    """Partitions that lost an outdated summary and its grades, because no analyst was named."""
 
     def __add__(self, later: "LaunchResult") -> "LaunchResult":
         return LaunchResult(*(before + after for before, after in zip(astuple(self), astuple(later), strict=True)))
@@ -149,11 +149,11 @@ def _run(
 ) -> dg.ExecuteInProcessResult:
     run_config = {
         "ops": {name: {"config": dict(config[name])} for name in names if name in config},
-        # The command reports failures itself; the whole story is in the UI.
+        # The command reports failures itself; details are in the UI.
         "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
     }
     job = (defs or _load_definitions(frozenset(names))).resolve_implicit_global_asset_job_def()
-    # A command that was killed is continued by the same command, not by the daemon behind its back.
+    # A killed command is continued by repeating it, not by the daemon.
     process_tags = {PROCESS_TAG: json.dumps(Process.this()._asdict()), MAX_RETRIES_TAG: "0"}
     run_id = str(uuid.uuid4())
     if on_step:
@@ -192,7 +192,7 @@ def _is_interrupted(result: dg.ExecuteInProcessResult) -> bool:
     for event in result.all_events:
         error = event.step_failure_data.error if event.is_step_failure else None
         while error:
-            # DuckDB makes an error of its own of a Ctrl-C that comes while a query runs.
+            # DuckDB raises its own error for a Ctrl-C during a query.
             if error.cls_name in _INTERRUPTS or "Query interrupted" in error.message:
                 return True
             error = error.cause

@@ -13,7 +13,7 @@ from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME, PLUGIN_FAMILIES
 if TYPE_CHECKING:
     from assets.engine.family_assets import FamilyAssets
 
-# Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
+# Single-run backfills make a round one run. Dagster warns at import, for every asset with one, that they are beta.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 EVERY_FAMILY = ("survey", "rubric", "qa", "games", "preference", *(record.name for record in PLUGIN_FAMILIES))
@@ -30,7 +30,7 @@ def load_family_assets(family: str) -> "FamilyAssets":
 
 def collect_plugin_assets(*families: str) -> dict[str, Any]:
     """Return the arguments of `dg.Definitions` for these families, including resources and executor."""
-    # Here once more, as filters may have been put back since this module was imported.
+    # Repeated here, since filters may have been reset after this module was imported.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
         from assets.engine import site_report
@@ -50,6 +50,6 @@ def collect_plugin_assets(*families: str) -> dict[str, Any]:
             ],
             "asset_checks": [*dg.load_asset_checks_from_modules(modules), *(check for item in plugin for check in item.checks)],
             "resources": {"store": Store()},
-            # One process per run: a stage is seconds of work, starting a process for it would cost more.
+            # One process for all stages: a stage takes seconds, less than starting a process.
             "executor": dg.in_process_executor,
         }

@@ -38,7 +38,7 @@ class WatchedRunLauncher(dg.DefaultRunLauncher):
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Return the run's health: RUNNING also if unknown, with a remote code server or before the worker has logged its process id."""
         server = json.loads(run.tags.get(GRPC_INFO_TAG, "{}"))
-        # A socket has `localhost` as its host.
+        # A socket has the host `localhost`.
         worker = self._read_worker_process(run) if server.get("host") in _LOCAL else None
         if worker is None or is_running_since(*worker):
             return CheckRunHealthResult(WorkerStatus.RUNNING)

@@ -24,7 +24,7 @@ _READ_ONLY = ("GET", "HEAD", "OPTIONS")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEMES = {"ws": "http", "wss": "https"}
 _OWN_SITES = ("same-origin", "none")
-"""What a browser says of a request of an own page, and of one that its user made by hand."""
+"""The header's values for a request from an own page, and for one made directly by the user."""
 
 
 class RefusedRequest(Exception):
@@ -60,7 +60,7 @@ class OwnPagesOnly:
 
         async def send_unframed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # A page around this one could have its buttons clicked.
+                # A page framing this one could trick users into clicking its buttons.
                 MutableHeaders(scope=message)["X-Frame-Options"] = "SAMEORIGIN"
             await send(message)
 

@@ -36,10 +36,10 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 _STAND_IN_MARK = re.compile("zq[a-p]{16}")
-"""Names a stand-in in the prompts that show it: by it equal texts of different requests differ, too."""
+"""A marker in stand-ins, which makes equal texts of different requests differ."""
 _MARK_TOKENS = 3
 _STAND_IN_WORD = " say"
-"""A token by `estimate_tokens`, and about as many characters as one of prose has."""
+"""One token by `estimate_tokens`, and about as many characters as in prose."""
 _HEX_AS_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _AT_NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _CUT = "length"
@@ -73,15 +73,15 @@ class DryRun:
 
     counts: PlannedTotals = field(default_factory=PlannedTotals)
     sizes: Counter[str] = field(default_factory=Counter)
-    """By stage, how much is to be had: responses, judgements, episodes."""
+    """Number of results by stage: responses, judgements, episodes."""
     said: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    """What stages describe of partitions, by name."""
+    """Values that stages describe for partitions, by name."""
     assumed: dict[str, float] = field(default_factory=dict)
-    """By the name of a model of which no reply is known, the tokens that one is taken to have."""
+    """Assumed tokens of a reply, by name of a model without known replies."""
     foreseen: dict[str, None] = field(default_factory=dict)
-    """The names of models of which no reply is known, where the stage says of each request how long one is."""
+    """Names of models without known replies whose stage predicts the length per request."""
     failures: dict[str, DtefError] = field(default_factory=dict)
-    """By partition, why it would fail. What is planned up to that point counts."""
+    """Why a partition would fail. Plans up to that point count."""
 
 
 def dry_run(
@@ -272,7 +272,7 @@ class _Partition:
                 with stage.around():
                     self._tables |= make()
             except DtefError:
-                self._waiting[stage.name] = make  # whoever reads it next fails as well
+                self._waiting[stage.name] = make  # the next reader fails as well
                 raise
         return self._tables.get(name)
 
@@ -453,12 +453,12 @@ def _query_rows(sql: str, connection: duckdb.DuckDBPyConnection) -> list[Any]:
     return connection.execute(sql).fetchall()
 
 
-# A row without tokens is left out: its replies stand at another row, or nobody knows how long they are.
+# Rows without tokens are left out: their replies belong to another row, or have unknown length.
 _SQL_OF_ROWS = """
 SELECT {variant}, sum(completion_tokens) / sum({replies}) FROM {table} WHERE completion_tokens > 0 AND {replies} > 0 GROUP BY 1
 """
-# A request counts once, though rows that share it have 0 tokens at all but the first. Replies of 0 tokens count as they are, and requests whose
-# tokens are not known are left out.
+# A request counts once; rows that share it have 0 tokens except the first. Replies of 0 tokens count, and requests with unknown
+# tokens are left out.
 _SQL_OF_REQUESTS = """
 SELECT variant, avg(tokens) FROM (
     SELECT {variant} AS variant, request_key, max(completion_tokens) AS tokens FROM {table} WHERE call_status = 'answered'

@@ -33,7 +33,7 @@ def family_jobs(
         selection=dg.AssetSelection.assets(*keys),
         description=f"All stages for the chosen {part}s, in one run. Roll-ups are a run of their own: `{name}_roll_ups`.",
     )
-    # Not made of the family's scores alone: the boards of another family say nothing of this one's.
+    # Excludes the report, which also depends on other families' boards.
     without_report = [asset for asset in roll_ups if asset.key != dg.AssetKey(REPORT)]
     rolled_up = ", ".join(f"`{asset.key.to_user_string()}`" for asset in roll_ups)
     rolling = dg.define_asset_job(

@@ -18,15 +18,15 @@ class NightPlan(NamedTuple):
     known: Sequence[str]
     """All partitions."""
     wanted: Sequence[str]
-    """Those that the panel names."""
+    """The partitions that the panel names."""
     keys: Sequence[str]
-    """Those of them that are asked; none: there is nothing to ask."""
+    """The partitions to run; empty if there are none."""
     config: Mapping[str, Mapping[str, Any]] = {}
-    """By stage."""
+    """Run configuration by stage."""
 
 
 Plan = Callable[[dg.ScheduleEvaluationContext, Store, Any], NightPlan]
-"""What the settings of a panel come to, in the snapshot that they name. Raises ConfigError."""
+"""Returns the plan for a panel's settings and their snapshot. Raises ConfigError."""
 
 
 def build_night_schedule(

@@ -6,7 +6,7 @@ They are constants, so that a command imports only the modules of its own family
 from dtef_pipeline.families import PLUGIN_FAMILIES
 
 REPORT = "report"
-"""The site over all families: the asset, and the folder of the warehouse that has it. It is made after the roll-ups of each."""
+"""The site over all families: the asset, and its folder in the warehouse. Made after each family's roll-ups."""
 BOARD_NAMES = ["leaderboard", "breakdowns", "comparisons", "responsiveness", "segment_gaps", "reliability"]
 ROLL_UP_NAMES = [*BOARD_NAMES, "survey_costs", "survey_drift", REPORT]
 QA_ROLL_UP_NAMES = ["qa_board", "qa_costs", "qa_validity", "qa_drift", REPORT]
@@ -23,4 +23,4 @@ FAMILY_ROLL_UPS = {
     "games": GAMES_ROLL_UP_NAMES,
     **{family.name: family.roll_ups for family in PLUGIN_FAMILIES},
 }
-"""By family."""
+"""Roll-up names by family."""

@@ -48,7 +48,7 @@ def takes_settings(
         def compute_with_defaults(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
             return compute(context, model(), store)
 
-        if not fields:  # Dagster knows no configuration without fields
+        if not fields:  # Dagster does not allow an empty configuration
             return compute_with_defaults
         compute_with_config.__annotations__["config"] = build_stage_config(model, name, fields)
         compute_with_config.__doc__ = compute.__doc__

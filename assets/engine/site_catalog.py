@@ -20,7 +20,7 @@ def collect_site_documents(warehouse: Warehouse, settings: Settings) -> list[Fam
 def _find_sites(warehouse: Warehouse, settings: Settings) -> Iterator[FamilySite]:
     for family in FAMILIES:
         module = f"assets.{family.name}.site_documents"
-        # Whether a module is there is looked up last: that loads its package.
+        # Looked up last, since this imports the package.
         if not family.is_assembled and _is_shown(warehouse, family) and find_spec(module):
             yield import_module(module).build_documented_site(settings)
 

@@ -69,7 +69,7 @@ def _build_asset(family: Family, stage: Stage, place: Mapping[str, Any], model: 
     function = takes_settings(model, stage.name, stage.settings)(compute)
     after = [dg.AssetKey(name) for name in stage.after]
     with warnings.catch_warnings():
-        # Single-run backfills are beta, as Dagster would say of every stage.
+        # Suppresses Dagster's beta warning on single-run backfills for every stage.
         warnings.simplefilter("ignore", dg.BetaWarning)
         asset: dg.AssetsDefinition = dg.asset(
             name=stage.name,
@@ -111,7 +111,7 @@ class _StageRun:
         """Return tables by key, or nothing if one of several partitions fails: each is then made separately, to attribute errors."""
         try:
             return self.stage.make_together(inputs, self.settings) if self.stage.make_together else {}
-        except duckdb.InterruptException:  # a Ctrl-C that came while a query ran
+        except duckdb.InterruptException:  # a Ctrl-C during a query
             raise
         except Exception:
             return {}

@@ -19,7 +19,7 @@ from resources.failures import format_one_line, links
 from resources.responses.database import ResponseDatabase
 
 MOST_REQUESTS = 20
-"""How often a run is asked for that does not appear."""
+"""How often a run is requested if it does not appear."""
 _IS_ALIVE = (
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.QUEUED,
@@ -76,10 +76,10 @@ class _Tick(NamedTuple):
     context: dg.SensorEvaluationContext
     store: EvaluationStore
     runs: Mapping[str, dg.RunRecord]
-    """The newest run of each."""
+    """The newest run of each evaluation."""
     cancels: Mapping[str, str]
     requested: Mapping[str, int | None]
-    """How often a run was asked for so far, where none has appeared; None: there was one at the last tick."""
+    """Number of requests so far if no run has appeared; None if there was one at the last tick."""
 
 
 def _find_newest_runs(instance: dg.DagsterInstance, ids: Sequence[str]) -> dict[str, dg.RunRecord]:
@@ -95,7 +95,7 @@ def _read_request_counts(context: dg.SensorEvaluationContext) -> dict[str, int |
         counts = json.loads(context.cursor or "{}")
         return {str(name): None if number is None else int(number) for name, number in counts.items()}
     except (ValueError, AttributeError, TypeError):
-        return {}  # somebody has set another cursor in the UI
+        return {}  # the cursor was edited in the UI
 
 
 class _CannotRun(DtefError):
@@ -112,7 +112,7 @@ def _process_evaluation_safely(tick: _Tick, evaluation: Evaluation) -> dg.RunReq
         reason = f"it cannot be run: {format_one_line(links(cause))}"[:2_000]
         tick.store.end(evaluation.queue_id, "failed", {"reason": reason})
     except Exception as error:
-        # The store or Dagster's own database is away: the next tick tries again.
+        # The store or Dagster's own database is unreachable: the next tick retries.
         tick.context.log.warning(f"evaluation {evaluation.queue_id}: {format_one_line(links(error))}", exc_info=True)
     return None
 
@@ -163,7 +163,7 @@ def _request(context: dg.SensorEvaluationContext, evaluation: Evaluation) -> dg.
     """Return the run of an evaluation's plan. Raises _CannotRun."""
     try:
         plan = _check_plan(context, evaluation.plan)
-    except Exception as error:  # of many kinds, whatever is wrong in the plan; nothing is asked of a database for it
+    except Exception as error:  # faulty plans raise many types; no database is involved
         raise _CannotRun(str(error)) from error
     known_keys = list(context.instance.get_dynamic_partitions(plan.space))
     if new := [key for key in plan.keys if key not in set(known_keys)]:

@@ -13,14 +13,14 @@ from resources.evaluations.evaluation_calls import EvaluationCalls
 from resources.evaluations.evaluation_store import EventKind
 
 RETRY_PATIENCE_S = 600.0
-"""How long a run that failed is waited for to be started once more. The daemon does so within seconds, if it does."""
+"""How long a failed run may wait for its restart. The daemon restarts within seconds, if at all."""
 MOST_TOLD_PARTITIONS = 200
-"""Partitions of which an event says why they failed."""
+"""Most partitions whose failure an event explains."""
 _LONGEST_TOLD_REASON = 2_000
 _WORKER_IS_GONE = ("This run has been marked as failed from outside the execution context", "Detected run worker status")
-"""How Dagster begins what it says of a run whose process is not there any more."""
+"""Prefixes of Dagster's messages on a run whose process is gone."""
 CANCELLED_TAG = "dtef/cancelled_by"
-"""Of a run: who wanted its evaluation to end."""
+"""Tag of a run: who cancelled its evaluation."""
 
 
 class Ending(NamedTuple):
@@ -46,7 +46,7 @@ def ending(instance: dg.DagsterInstance, record: dg.RunRecord, asked_by: str | N
         return Ending("failed", {**of_run, **find_failure_reasons(instance, run)})
     if asked_by is None:
         return None
-    # Nobody wants it to go on. The second tag tells the next tick of it, should this one not come to the end.
+    # No restart is wanted. The second tag informs the next tick if this one does not finish.
     instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "false", CANCELLED_TAG: asked_by})
     return Ending("cancelled", {**of_run, **_describe_canceller(asked_by)})
 

@@ -20,7 +20,7 @@ _RUN_ENDS = {dg.DagsterEventType.RUN_SUCCESS, dg.DagsterEventType.RUN_FAILURE, d
 _READ_TYPES = {dg.DagsterEventType.RUN_START, dg.DagsterEventType.ENGINE_EVENT, *_RUN_ENDS}
 _LOGGED_TOGETHER = 1_000
 _MOST_RUNS_KEPT = 200
-"""Runs whose events a process keeps, so that it reads on where it was."""
+"""Most runs with cached events, so that reading continues where it stopped."""
 
 
 class DagsterRunLog:
@@ -69,7 +69,7 @@ def run_log_of(home: Path) -> DagsterRunLog:
     """Return the log of a Dagster home. Raises StoreError."""
     try:
         return DagsterRunLog(dg.DagsterInstance.from_config(str(home)))
-    except Exception as error:  # Dagster has many, and whatever is wrong with its home is no fault of who reads.
+    except Exception as error:  # Dagster raises many types, and a faulty home must not fail the reader otherwise
         raise StoreError(f"the home of Dagster cannot be read: {format_one_line(links(error), str(home))}") from error
 
 

@@ -119,12 +119,12 @@ def _add_stored_versions(
     """Combine the documents of files and of the store, in the order of ids and versions, each with its latest status."""
     docs = read_documents_if_present(settings.responses_url) if docs is None else docs
     place = settings.places()["DTEF_RESPONSES"]
-    # A URL may hold a password.
+    # A URL may contain a password.
     where = "the response database" if "://" in place else f"the response store {place}"
     statuses, versions = docs.map_statuses(kind), {key: content for key, (content, _) in in_files.items()}
     for record in docs.of(kind):
         key = record.id, record.version
-        # Whatever was said of its status besides: what a version is made of has to be the same everywhere.
+        # A version's content must be the same everywhere, regardless of other statuses.
         status = versions[key].status if key in versions else statuses.get(key)
         try:
             document = model.model_validate({**record.body, "version": record.version, "status": status})

@@ -195,9 +195,9 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     plan = LeaguePlan(pack, items, players, opponents, settings.draws, settings.snapshot)
     league = _League(inputs, plan)
     if not inputs.is_dry:
-        _ = league.optima  # without the items nobody is asked
+        _ = league.optima  # raises an error without the items, before any request
     n_matches = sum(not match.asks_nobody for match in plan.matches())
-    # How many moves there will be is not known, and episodes share requests: what is expected is what is known so far.
+    # The number of moves is unknown, and episodes share requests: expected are the requests known so far.
     return EpisodePlan(
         list_player_models(everybody),
         {},

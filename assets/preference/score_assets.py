@@ -21,7 +21,7 @@ from resources.votes.vote_store import VoteStore, find_equal_text_votes, read_pl
 
 _IN_GROUP = "preference"
 PREFERENCE_GROUP = {"group_name": _IN_GROUP}
-"""Where the assets stand in the UI."""
+"""Group of the assets in the UI."""
 
 
 _VOTES = dg.AssetKey("preference_votes")
@@ -48,13 +48,13 @@ def preference_votes(store: Store) -> dg.ObserveResult:
 
 
 def read_all_votes(store: Store) -> list[PlayersVote]:
-    """The votes that count, of both kinds of reviewers."""
+    """Return the votes that count, of both kinds of reviewers."""
     with VoteStore(store.responses_url or store.settings.responses_url) as votes:
         return [vote for kind in REVIEWER_KINDS for vote in read_player_votes(votes, reviewer_kind=kind)]
 
 
 def note_votes(instance: dg.DagsterInstance, version: str) -> None:
-    """Tell Dagster the version of the votes that there is now."""
+    """Report the current version of the votes to Dagster."""
     instance.report_runless_asset_event(dg.AssetObservation(_VOTES, tags=build_observation_tags(version)))
 
 
@@ -151,7 +151,7 @@ def votes_are_free_of_leaks(store: Store) -> dg.AssetCheckResult:
     description="Brings the scores from votes up to date when votes were added or voided, as the panel says. Asks no model.",
 )
 def scores_after_votes(context: dg.SensorEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
-    """One run per version of the votes; votes of which a roll-up failed are not tried again until there is another."""
+    """Request one run per version of the votes. A failed roll-up is not repeated for the same version."""
     votes = read_all_votes(store)
     version = compute_votes_version(votes)
     tables = store.warehouse.tables(["preference_scores"])

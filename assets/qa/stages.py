@@ -69,18 +69,18 @@ from resources.settings import find_shipped
 
 _FINDINGS_SHOWN = 20
 FOUND_EVIDENCE = 0.8
-"""The check warns if a smaller share of the items has a chunk with the evidence among those shown."""
+"""The check warns if a smaller share of the items has the evidence in a displayed chunk."""
 FAILED_JUDGEMENTS = 0.02
-"""The check warns from this share of judgements without a score on."""
+"""Share of judgements without a score above which the check warns."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
-"""Seconds between two writes of results of programs, which double; a killed run continues from the last write."""
+"""Seconds between two writes of program results, doubling from the first to the second value; a killed run continues from the last write."""
 
 
 def read_items(inputs: Inputs, _: QaSettings) -> Tables:
     """Read the items of a part from its files. Raises DtefError if there are none."""
     source = _open_source(inputs)
     spec = load_known_suites(source.suites).route(source.suite)
-    # Of interviews a file is a part, under the name that it was given.
+    # For interviews, a file is a part under the given name.
     part = source.part if spec.layout == INTERVIEW_LAYOUT else None
     corpus = Path(source.corpus) if source.corpus else None
     place = (source.suite, source.path, source.corpus, source.suites, part)
@@ -203,7 +203,7 @@ def _make_again(inputs: Inputs, condition: str, make: _Make) -> dict[str, Prompt
     conditions = [] if earlier is None else [way for way in pc.unique(earlier["condition"]).to_pylist() if way != condition]
     prompts = {}
     for name in conditions:
-        # A condition that can be made no more, such as one with more examples than there are now, keeps what still stands of it.
+        # A condition that is no longer possible, such as one with too many examples, keeps its valid rows.
         with suppress(ConfigError):
             prompts[name] = make(AskSettings.parse_spelling(name), asks=False)
     return prompts

@@ -27,7 +27,7 @@ from resources.settings import Settings
 from resources.sources import compute_fingerprint, is_still_arriving
 
 MODELS_FOLDER = "models"
-"""The folder in the watched one that holds model collections, and no blueprints."""
+"""The subfolder of the watched one with model collections instead of blueprints."""
 _BLUEPRINTS_NAMED = 5
 _TROUBLES_TOLD = 3
 
@@ -37,7 +37,7 @@ class FileObservation:
     """The state of one file, stored in the sensor's cursor."""
 
     stamp: str
-    """Hash of its size and time of change, and of those of the model collections."""
+    """Hash of the size and modification time of the file and of the model collections."""
     done: bool = False
     """Nothing is left to do until the stamp changes."""
     trouble: str = ""
@@ -49,7 +49,7 @@ class BlueprintFolder:
 
     def __init__(self, context: dg.SensorEvaluationContext, store: Store, folder: Path) -> None:
         self._context, self._store, self._folder = context, store, folder
-        # A panel with a fault fails the tick before anything is added, which would be taken for done at the next one.
+        # A faulty panel fails the tick before anything is added, which the next tick would skip as done.
         environment = Settings.read_environment()
         self._panel = load_family_panel(environment, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
         models = folder / MODELS_FOLDER
@@ -121,7 +121,7 @@ class BlueprintFolder:
             self._record_result(name, replace(before, done=isinstance(error, DtefError), trouble=str(error)))
             return None
         self.now[name] = replace(before, done=True, trouble="")
-        # A file that is changed back has contents that were run once, and other results since.
+        # Content that a file is changed back to was run before, with other results since.
         self._stamps[key] = before.stamp
         return rubric_file
 

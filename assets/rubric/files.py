@@ -20,7 +20,7 @@ RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
 RUBRIC_GROUP = {"group_name": "rubric"}
 """The group of the family's assets in the UI."""
 _RESERVED = "reserved-id"
-"""The error that is about the whole file, so no part of it can be left out."""
+"""The error about a whole file, of which no part can be left out."""
 
 rubric_files = build_file_source(
     "rubric",

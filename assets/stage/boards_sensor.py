@@ -12,7 +12,7 @@ from assets.stage.partitions import process_of
 from assets.stage.resources import READ_AFTER_TAG
 
 LONGEST_PATIENCE_S = 600.0
-"""How long roll-ups wait, at most, for runs that are about to make more of what they read."""
+"""Longest time in seconds that roll-ups wait for runs that will produce more inputs."""
 _TO_END = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -26,16 +26,16 @@ class _Cursor(NamedTuple):
     """The state of the sensor between ticks."""
 
     requested: int = 0
-    """The newest materialization for which roll-ups were requested last: its id in the event log."""
+    """Event log id of the newest materialization when roll-ups were last requested."""
     waits_since: float | None = None
-    """When it was first seen that roll-ups are to be made, if they wait: seconds since 1970."""
+    """Since when roll-ups have been waiting, in seconds since 1970, or None."""
 
     @classmethod
     def parse(cls, text: str | None) -> Self:
         try:
             event_id, waits_since = json.loads(text or "")
             return cls(int(event_id), None if waits_since is None else float(waits_since))
-        except (ValueError, TypeError):  # the first tick, or the cursor of an earlier version
+        except (ValueError, TypeError):  # the first tick, or an earlier version's cursor
             return cls()
 
 
@@ -43,7 +43,7 @@ class _Boards(NamedTuple):
     """The roll-ups of a family and the other assets that they read."""
 
     inputs: Mapping[dg.AssetKey, Set[dg.AssetKey]]
-    """By roll-up, the assets that it is made of, also by way of other roll-ups."""
+    """The assets behind each roll-up, also through other roll-ups."""
 
     @classmethod
     def of(cls, roll_ups: Sequence[dg.AssetsDefinition]) -> Self:

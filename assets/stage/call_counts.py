@@ -54,7 +54,7 @@ class CallsOfStage:
         skips = [failure.message.partition(LAST_ERROR) for failure in failures if failure.status == "budget"]
         counts = CallCounts(len(self._settled) - len(failures), len(messages), len(skips))
         why_skipped = _find_most_frequent([budget for budget, _, _ in skips])
-        # One request of many was tried, rather: its error says what the budget was spent on.
+        # The error of an attempted request, if any, shows what used up the budget.
         if why_skipped and (last := _find_most_frequent([error for _, _, error in skips if error])):
             why_skipped += f"{LAST_ERROR}{last}"
         return StageCalls(counts, _find_most_frequent(messages), why_skipped)

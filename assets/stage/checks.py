@@ -29,7 +29,7 @@ def asset_check(
 
 
 Offender = tuple[str, str]
-"""The partition in which something is wrong, and what."""
+"""A partition and its fault."""
 
 
 def read_keys(store: Store, table: str, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
@@ -44,7 +44,7 @@ def read_keys(store: Store, table: str, columns: Sequence[str]) -> Iterator[tupl
             yield first, store.warehouse.rows(table, columns=columns, **{space.first: first})
             continue
         rows = store.warehouse.rows(table, columns=list(dict.fromkeys([*columns, space.second])), **{space.first: first})
-        # Sorted once and cut: a filter for each key would go through the rows of all keys again.
+        # Sorted once and sliced: filtering for each key would scan all rows repeatedly.
         rows, start = rows.sort_by(space.second), 0
         for of_key in pc.value_counts(rows[space.second]).to_pylist():
             yield space.key(first, of_key["values"]), rows.slice(start, of_key["counts"]).select(list(columns))

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, TextIO, cast
 import click
 import dagster as dg
 
-# Checks what `dagster.yaml` says to the classes it names. Replaced by: as `InstanceRef` below.
+# Validates `dagster.yaml` for the classes it names. Replaced by: as `InstanceRef` below.
 from dagster._config import process_config, resolve_to_config_type
 
-# The three parts of a provenance tag, and the two tags of a version. Needed because Dagster writes them by itself only where all partitions
+# The three parts of a provenance tag, and the two tags of a version. Needed because Dagster writes them itself only if all partitions
 # of a run share one version. Replaced by: a public way to give each partition of a run its own `dg.DataVersion` and its inputs.
 from dagster._core.definitions.data_version import (
     CODE_VERSION_TAG,
@@ -41,56 +41,56 @@ from dagster._core.definitions.run_request import InstigatorType
 # Replaced by: a public `MaterializeResult` that logs nothing.
 from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION as LOGS_NOTHING
 
-# What a code server that is away raises. Replaced by: a public health check of code locations.
+# The error for an unreachable code server. Replaced by: a public health check of code locations.
 from dagster._core.errors import DagsterUserCodeUnreachableError
 
-# Says that an event belongs to a batch, so that 50 materializations are one write. Replaced by: a public `log_events(events)` of a context.
-# What an event of a run is made of that is none of an asset: how far the run of an evaluation is.
+# Marks an event as part of a batch, so that 50 materializations are one write. Replaced by: a public `log_events(events)` of a context.
+# The parts of a run's event without an asset: the progress of an evaluation's run.
 # Replaced by: a public way to log an event with metadata that concerns no asset.
 from dagster._core.events import DagsterEventBatchMetadata, EngineEventData
 
 # Starts the processes that mirror a step's output. Replaced by: as `shield_output_mirrors` below.
 from dagster._core.execution import compute_logs
 
-# Selects the backfills that are at work. Replaced by: the same name in `dagster`.
+# Selects unfinished backfills. Replaced by: the same name in `dagster`.
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
-# Claims slots of pools as the executor does: an asset has one fixed pool, but its configuration tells which providers it asks.
+# Claims slots of pools like the executor: an asset has one fixed pool, but its configuration decides which providers it calls.
 # Replaced by: a public way to claim and free slots of a pool from within a step.
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
 
-# What an event of a failed step is made of, for a step that fails in part while the run goes on.
+# The parts of a failed step's event, for a step that fails partially while the run continues.
 # Replaced by: a public way to report a step as failed and let the steps after it run.
 from dagster._core.execution.plan.objects import ErrorSource, StepFailureData, UserFailureData
 
-# Reads `dagster.yaml` as an instance does when it starts. Needed because one that starts makes its files, and `dtef doctor` makes nothing.
+# Reads `dagster.yaml` like a starting instance. Needed because an instance creates files at start, and `dtef doctor` creates nothing.
 # Replaced by: a public check of the file.
 from dagster._core.instance.ref import InstanceRef
 
-# What a run launcher is given, and what it answers when run monitoring asks it for a worker's health. Replaced by: the same names in `dagster`,
+# Input of a run launcher, and its answer to run monitoring on a worker's health. Replaced by: the same names in `dagster`,
 # where `DefaultRunLauncher` is already.
 from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
 
-# How a run is distinguished from those of other code locations, and how often the daemon starts it again when its process is gone.
+# Identifies runs of this code location, and limits how often the daemon restarts a run whose process is gone.
 # Replaced by: `execute_in_process` with the code location as an argument; a public name of the tag.
 from dagster._core.remote_origin import RemoteRepositoryOrigin
 
-# What the state of a sensor holds, its cursor and the time of its last tick among it, and how a tick ended. Replaced by: the
+# A sensor's state, including its cursor and the time of its last tick, and the result of a tick. Replaced by: the
 # `get_sensor_state` named above; a public `DagsterInstance.get_sensor_ticks(name)`.
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData, TickStatus
 
-# Two tags select a range of partitions for one run, one holds the address of the code server that started a run's worker, and tags that begin
-# with the prefix are not shown in the list of runs. Two say whether the daemon starts a run that failed once more, and how often
+# Two tags select a range of partitions for one run, one holds the address of the code server that started a run's worker, and tags with
+# the prefix are hidden in the list of runs. Two say whether the daemon restarts a failed run, and how often it
 # it did. Replaced by: a `RunRequest` for a range; a public `DagsterRun.code_server`; hidden tags; a public `DagsterRun.will_retry`.
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG as RANGE_END
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_START_TAG as RANGE_START
 from dagster._core.storage.tags import GRPC_INFO_TAG, HIDDEN_TAG_PREFIX, MAX_RETRIES_TAG, RETRY_NUMBER_TAG, WILL_RETRY_TAG
 from dagster._core.workspace.load import location_origins_from_yaml_paths
 
-# What a task of Celery is given, which tells of which run it is. Replaced by: a tag of the run that is set before its task is sent.
+# Arguments of a Celery task, which contain the run's id. Replaced by: a tag of the run that is set before its task is sent.
 from dagster._grpc.types import ExecuteRunArgs
 
-# What a class named in `dagster.yaml` is constructed with, and what reads the above. Replaced by: the first name in `dagster`.
+# Constructor argument of classes named in `dagster.yaml`, and the reader of the above. Replaced by: the first name in `dagster`.
 from dagster._serdes import ConfigurableClassData, unpack_value
 
 # Changes a field of a record, here of a check's evaluation. Replaced by: as `make_nonblocking` below.
@@ -146,7 +146,7 @@ OWN_LINES = (
     "Falling back to storing multiple single-event storage requests",
     "Exception while writing logger call to event log: ",
 )
-"""How texts begin that Dagster writes to stderr beside the error that it raises: dumps of SQLAlchemy, each in one call of `write`."""
+"""Prefixes of texts that Dagster writes to stderr besides raising the error: SQLAlchemy dumps, each in one call of `write`."""
 
 
 def get_step(context: dg.AssetExecutionContext) -> Any:
@@ -278,9 +278,9 @@ class SensorLook(NamedTuple):
 
     is_stopped: bool = False
     ticked_at: float | None = None
-    """When its last tick began, or when it was switched on, if that was later: seconds since 1970. None: it never ticked here."""
+    """When its last tick began, or when it was switched on, if later, in seconds since 1970; None if it never ticked here."""
     error: Any = None
-    """Of the last tick that has ended, where it failed."""
+    """The error of the last completed tick, if it failed."""
 
 
 def read_sensor_state(instance: dg.DagsterInstance, name: str) -> SensorLook:
@@ -305,7 +305,7 @@ def _find_last_tick(state: InstigatorState) -> float:
 
 def is_server_up(host: str, port: int) -> bool:
     """Return whether a code server answers at this address. Replaced by: a public health check of code locations."""
-    # Loads gRPC, which only the run launcher needs.
+    # Imports gRPC, which only the run launcher needs.
     from dagster._grpc.client import DagsterGrpcClient
 
     try:
@@ -340,7 +340,7 @@ def load_run_launcher(home: Path) -> Any:
 
 def build_web_server_command(guard: Callable[[Any, str], Any]) -> click.Command:
     """Return `dagster-webserver`, serving `guard(application, bound host)`. Replaced by: a setting that adds middleware to the server."""
-    # Loads the server, which nothing else needs.
+    # Imports the server, which nothing else needs.
     from dagster_webserver import cli
 
     create_app, command = vars(cli)["create_app_from_workspace_process_context"], copy(cli.dagster_webserver)

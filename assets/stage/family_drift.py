@@ -36,13 +36,13 @@ class FamilyDrift:
     subject: Subject
     code_version: str
     besides: str
-    """What is peculiar to the family, as further sentences of the description."""
+    """Further sentences of the description, specific to the family."""
     scores: tuple[str, str, str]
-    """The table of scores, what a partition is called, and the command that makes it."""
+    """The table of scores, the noun for a partition, and the command that makes the table."""
     group: str = ""
     """Its group of assets; empty: the family's name."""
     after: Sequence[str] = ()
-    """The assets that it follows; none: the table of scores."""
+    """The assets that it follows; empty: the table of scores."""
     freshness: dg.FreshnessPolicy | None = None
 
     @property

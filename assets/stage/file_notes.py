@@ -13,7 +13,7 @@ from resources.notes import Notes
 from resources.warehouse import Warehouse
 
 _TAKEN_AWAY_VERSION = "removed"
-"""The data version of a file that is no longer known."""
+"""The data version of a removed file."""
 
 
 class FileNote(Protocol):
@@ -31,7 +31,7 @@ class AddResult(NamedTuple):
 
     keys: list[str]
     changed: list[str]
-    """Those of them that are new, or of which a file has changed."""
+    """The keys that are new, or have a changed file."""
 
     def line(self, noun: str, of: str = "") -> str:
         """Describe the result. `noun`: the noun for a partition; `of`: follows their number."""
@@ -87,7 +87,7 @@ def remove_files(
     can be repeated.
     """
     known_keys = set(list_partitions(instance, space))
-    tags = build_observation_tags(_TAKEN_AWAY_VERSION)  # Whoever adds the same file again adds something new.
+    tags = build_observation_tags(_TAKEN_AWAY_VERSION)  # Adding the same file again then counts as new.
     for key in keys:
         warehouse.drop(space, key)
         forget(key)

@@ -11,7 +11,7 @@ from dtef_pipeline.text.quantity_words import list_first_names
 from resources.settings import Settings
 
 LEFT_OUT_TAG = "dtef/left_out"
-"""Of a run of a night: the partitions that the panel names and that are not asked."""
+"""Tag of a nightly run: the panel's partitions that are left out."""
 _LEFT_OUT_NAMED = 10
 
 
@@ -42,7 +42,7 @@ def night_request(
 
 
 LATE, VERY_LATE = timedelta(hours=36), timedelta(hours=60)
-"""One night missed, two nights missed; a night may begin late and take ten hours."""
+"""After one and two missed nights; a night may begin late and take ten hours."""
 
 
 def build_freshness_policy(settings: Settings | None = None) -> dg.FreshnessPolicy | None:

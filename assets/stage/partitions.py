@@ -32,26 +32,26 @@ from resources.warehouse import TABLES
 
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"
-"""The process of a run that a command started, as JSON: such a command makes its own roll-ups. Read by `process_tag` alone."""
+"""The process of a run started by a command, as JSON; such a command makes its own roll-ups. Read only by `process_tag`."""
 SNAPSHOT_TAG = "dtef/snapshot"
-"""Which snapshot a run is about, for those who read the list of runs."""
+"""A run's snapshot, shown in the list of runs."""
 
 MODELS_TAG = "dtef/models"
-"""Which models, or players of games, a run asks."""
+"""A run's models, or players of games."""
 _MOST_TAGGED = 10
-"""Names in a tag, beyond which the others are counted."""
+"""Most names in a tag; further ones are counted."""
 
 FAILED_BECAUSE = "reasons"
-"""In the metadata of a stage's failure: why each of its partitions failed."""
+"""Metadata key of a stage's failure: why each of its partitions failed."""
 
 CHOSEN_TAG = "dtef/partitions"
-"""Of a run over a range: its partitions, where they are not all of the range."""
+"""Tag of a run over a range: its partitions, if they are not the whole range."""
 OWNERS = ["team:data-engineering"]
 
 
 _PARTITION_SPACES = list({spec.space.name: spec.space for spec in TABLES.values() if spec.space}.values())
 _PLACES: dict[str, tuple[str, int]] = {}
-"""By stage, the pipeline that it is part of and its number among the stages of that pipeline."""
+"""The pipeline of each stage, and the stage's number in it."""
 
 
 def stage(
@@ -114,7 +114,7 @@ def process_of(run: dg.DagsterRun) -> Process | None:
 
 
 _AT_ONCE = 50
-"""Partitions that a stage keeps to itself at a time: few enough to take seconds."""
+"""Partitions that a stage locks at a time: few enough to take seconds."""
 One = TypeVar("One")
 
 
@@ -210,7 +210,7 @@ class PartitionRun:
         self._progress.announce(summary)
 
     def _report(self, failures: Mapping[str, str]) -> None:
-        # Dagster copies the tags of a run to its re-execution, which is to try these keys again: hence the run's own id.
+        # Dagster copies a run's tags to its re-execution, which must retry these keys: hence the run's own id.
         tags = {FAILED_TAG: "\n".join(sorted(failures)), FAILED_RUN_TAG: self.context.run.run_id}
         self.context.instance.add_run_tags(self.context.run.run_id, tags)
         message = add_remedy(format_failures(failures, len(self._chosen)))
@@ -218,7 +218,7 @@ class PartitionRun:
         if not self._done or self._is_last_stage():
             raise dg.Failure(message, metadata=metadata, allow_retries=False)
         if self._failures:
-            # The run goes on, yet its log says that this step failed: a re-execution "from failure" then begins here, not at the last stage.
+            # The run continues, but its log must mark this step as failed: a re-execution "from failure" then begins here, not at the last stage.
             log_step_failure(self.context, message, metadata)
 
     def _is_last_stage(self) -> bool:
@@ -335,7 +335,7 @@ class StageEvents:
             return
         try:
             log_run_event(self._context, f"{self._stage}: {message}", {"stage": self._stage, **data})
-        except Exception as error:  # whoever waits can do without an event, and the stage cannot be done without
+        except Exception as error:  # the stage must continue without the event
             self._context.log.warning(f"an event could not be stored: {error}")
 
 

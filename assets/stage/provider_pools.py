@@ -22,7 +22,7 @@ def provider_pools(
     The UI shows holders and waiting runs under Deployment, Concurrency. Slots and queue places of finished runs are released first.
     """
     with InstanceConcurrencyContext(instance, run) as claims, ExitStack() as slots:
-        # In one order everywhere, so that no two runs wait for each other.
+        # The same order everywhere prevents deadlocks between runs.
         for pool in sorted({find_provider(spec) for spec in models if not (spec.is_computed or spec.is_imported)}):
             slots.callback(claims.free_step, _describe_holder(pool))
             _wait(instance, run, claims, pool, log)

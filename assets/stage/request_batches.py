@@ -9,7 +9,7 @@ from dtef_pipeline.families import COMPUTED_MODELS
 from resources.model_catalog import load_known_models
 
 ToBeAsked = TypeVar("ToBeAsked")
-"""What a stage is about to ask about a partition."""
+"""A stage's plan for a partition."""
 
 
 def load_store_models(store: Store) -> Models:

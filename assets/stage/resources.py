@@ -31,9 +31,9 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 SKIPPED_TAG = "dtef/skipped_files"
-"""Of a run that skipped files that cannot be read, as JSON: by path, what was logged of it."""
+"""Tag of a run that skipped unreadable files, as JSON: the log line by path."""
 READ_AFTER_TAG = f"{HIDDEN_TAG_PREFIX}dtef_read_after"
-"""Of each run: the id of the last event that was logged before the run read anything. What was materialized by then, it has read."""
+"""Tag of each run: the id of the last event logged before it read anything. It has read everything materialized by then."""
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     warehouse_root: str = ""
     responses_url: str = ""
-    # Dagster makes a resource for each run (in one process: for all its steps) and drops it at the run's end, and with it the gateway.
+    # Dagster creates a resource for each run (in one process: for all its steps) and drops it with the gateway at the run's end.
     _gateway: Gateway | None = PrivateAttr(default=None)
     _call_listener: CallsOfStage | None = PrivateAttr(default=None)
     _queue_id: str | None = PrivateAttr(default=None)

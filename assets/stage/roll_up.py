@@ -17,7 +17,7 @@ from resources.warehouse import TABLES, build_family_levels
 
 Connection = duckdb.DuckDBPyConnection
 Make = Callable[[Connection, BoardOptions, BoardEvidence | None], Mapping[str, pd.DataFrame]]
-"""Makes frames, by the table's name, of a connection with the tables that the roll-up is made of."""
+"""Returns frames by table name, given a connection with the roll-up's input tables."""
 
 
 def publish(
@@ -45,7 +45,7 @@ def publish(
             return make(connection, board_options, _build_evidence(store, connection, board_options))
 
     frames: dict[str, list[pd.DataFrame]] = {}
-    # About half of the work is done outside Python's lock.
+    # About half of the work runs without Python's lock.
     with ThreadPoolExecutor(len(TARGETS)) as threads:
         for targets, of_targets in zip(TARGETS, threads.map(make_frames, TARGETS), strict=True):
             for table, frame in of_targets.items():
@@ -77,7 +77,7 @@ def _build_evidence(store: Store, connection: Connection, options: BoardOptions)
 def build_published_table(frames: Sequence[pd.DataFrame], schema: pa.Schema | None, family: str) -> pa.Table:
     parts = [frame for frame in frames if len(frame)]
     rows = pd.concat(parts, ignore_index=True) if parts else frames[0]
-    if schema is not None and "family" in schema.names:  # which has columns of other families too
+    if schema is not None and "family" in schema.names:  # for tables that also have columns of other families
         rows = rows.assign(family=family).reindex(columns=schema.names)
     elif schema is not None:
         rows = rows[schema.names]

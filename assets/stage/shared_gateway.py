@@ -20,7 +20,7 @@ class Command:
     keys: tuple[str, ...]
     """The partitions of all its runs."""
     gateway: Gateway | None = None
-    """Made by the first run that asks."""
+    """Created by the first run that calls models."""
 
     @property
     def tags(self) -> dict[str, str]:

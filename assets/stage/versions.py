@@ -32,7 +32,7 @@ def content_version(rows: pa.Table) -> str:
 
     It hashes Arrow's bytes (IPC format), in a tenth of the time of hashing JSON.
     """
-    # Taken one by one: a slice would keep bits of its neighbours beyond its end.
+    # Copied row by row: a slice would keep bits of its neighbours beyond its end.
     plain = strip_descriptions(rows).replace_schema_metadata(None).combine_chunks().take(pa.array(range(len(rows)), pa.int64()))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, plain.schema) as stream:
@@ -53,7 +53,7 @@ class Provenance:
         self._code_version = node.code_version or context.run.run_id
         self._parents = sorted(node.parent_keys)
         self._apply_command = get_step(context)
-        # What was only observed is not among them: who reads it hashes the rows it made of it.
+        # Excludes observed inputs: their readers hash the rows made from them.
         event_type = dg.DagsterEventType.ASSET_MATERIALIZATION
         self._inputs = {parent: _latest(context.instance, parent, event_type, list(keys)) for parent in self._parents}
 

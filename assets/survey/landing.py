@@ -31,7 +31,7 @@ CHANGED_TAG, LANDING_TAG = "dtef/changed", "dtef/landing"
 
 _FIRST_STAGE = dg.AssetKey("survey_responses")
 _FEW_WORDS = 60
-"""Characters."""
+"""Most characters of a displayed value."""
 _CHECK = "landings_can_be_read"
 REGISTER_SECONDS = 20.0
 """A tick starts no further round after this time, because Dagster ends a tick after 60 s and then loses its cursor."""
@@ -68,7 +68,7 @@ def check_path(path: Path, before: Look | None) -> Look:
     if is_still_arriving(path):
         return Look(stamp, checksum)
     if before and before.hash == checksum:
-        # A stamp that changed under the same bytes (someone touched the file) leaves what was done as it is.
+        # A stamp that changed with the same bytes (someone touched the file) keeps the state.
         return replace(before, stamp=stamp, stable=before.stable or before.stamp == stamp)
     return Look(stamp, checksum)
 
@@ -179,7 +179,7 @@ class Landing:
             except SurveyError as error:
                 notes[survey.round] = self._format_error(name, error)
             except Exception as error:
-                # A fault of the survey stays until its bytes change; anything else (a disk, the warehouse) may have passed by the next look.
+                # A fault of the survey stays until its bytes change; other errors (disk, warehouse) may be gone at the next tick.
                 is_done = False
                 troubles.append(self._format_error(name, error))
         rounds = tuple(survey.round for survey in surveys)
@@ -209,7 +209,7 @@ class Landing:
                 f"{survey.round}: retired segments that are no longer in the survey: {', '.join(result.retired)}"
             )
         tags = {LANDING_TAG: f"{survey.round}:{result.source.landing}", CHANGED_TAG: _format_changes(result.changes)}
-        # What was left out of the files may have changed, which only the first stage records.
+        # Excluded parts of the files may have changed, which only the first stage records.
         only = [_FIRST_STAGE] if result.changes == Changes() and self._has_results(survey.round, result.keys) else None
         return [
             dg.RunRequest(

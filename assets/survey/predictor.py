@@ -44,7 +44,7 @@ from resources.warehouse import Warehouse
 Stored = Callable[[Sequence[str]], pa.Table]
 """The stored responses to request keys."""
 Read = Callable[[str, str, Sequence[str] | None], pa.Table]
-"""The rows of a table, given its name, the partition and the columns; None: all."""
+"""Returns the rows of a table, given its name, the partition and the columns; None: all."""
 InStore = Callable[[str], Iterable[ModelInStore]]
 """The models with stored responses in a snapshot."""
 
@@ -52,7 +52,7 @@ _OVERVIEW = (*KEYS.cell, "prompt_id", "reading")
 _DRAW_COLUMNS = (KEYS.item, *DRAW_ORDERS)
 # The columns of `survey_responses` that choose the prompts; baselines need more.
 _CHOSEN_BY = (*_DRAW_COLUMNS, "duplicate_of")
-# What a prompt is about in every condition: limits choose by it.
+# Identifies a prompt's subject in every condition: limits select by it.
 _SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
 
 
@@ -379,7 +379,7 @@ class PreviousRound:
         series = make_round_order(round_id)[0]
         earlier = self._list_earlier_rounds(round_id)
         read, answers = self._read.get((series, segment), ([], {}))
-        if earlier[: len(read)] != read:  # the run went back to an earlier round
+        if earlier[: len(read)] != read:  # the run returned to an earlier round
             read, answers = [], {}
         for previous in earlier[len(read) :]:
             rows = self._warehouse.rows("survey_responses", columns=PREVIOUS_COLUMNS, round=previous, segment=segment)

@@ -11,7 +11,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.survey.drift_subject import SUBJECT
 
 _MOST_QUARANTINED = 0.25
-"""Share of a round's pairs."""
+"""Share of a round's pairs in quarantine above which the check warns."""
 
 
 @asset_check(asset=dg.AssetKey("survey_responses"))

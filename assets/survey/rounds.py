@@ -46,7 +46,7 @@ class RegistrationResult(NamedTuple):
     retired: list[str]
     source: Source
     changes: Changes | None
-    """Against the rows that are in the warehouse; None when the round has none yet."""
+    """Changes from the rows in the warehouse; None if the round has none yet."""
 
 
 def observe_usable(survey: Survey, *, min_n: int, design_effect: float) -> ObservedRound:

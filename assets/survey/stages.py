@@ -80,7 +80,7 @@ def _read_round(inputs: Inputs) -> _Round:
     read: dict[str, Callable[[], _Round]] = inputs.remember("rounds", dict)
     round_id = inputs.levels["round"]
     if round_id not in read:
-        read.clear()  # of several rounds one after the other is held
+        read.clear()  # only one of several consecutive rounds is held
         read[round_id] = _read_once(partial(_observe_round, inputs, round_id))
     return read[round_id]()
 
@@ -105,7 +105,7 @@ def _observe_round(inputs: Inputs, round_id: str) -> _Round:
     survey = replace(survey, findings=(*survey.findings, *report_design_effect(source.design_effect)))
     observed = observe(survey, min_n=source.min_n, design_effect=source.design_effect)
     if content_hash(Path(source.path)) != source.content_hash:
-        # It changed after it was registered, so nobody has agreed to what it lacks now.
+        # The file changed after registration, so nobody has accepted its losses.
         refuse_losses(sources, survey, observed, source.min_n, source.allowed)
     if not inputs.is_dry:
         _write_findings(inputs.outside.warehouse, round_id, observed)
@@ -450,7 +450,7 @@ class _Watch(NamedTuple):
 
     check: Callable[..., pa.Table]
     segments: Mapping[str, int]
-    """By round, the segments with snapshots to compare: they share one error rate."""
+    """Number of segments with snapshots to compare by round; they share one error rate."""
 
 
 def _watch(inputs: Inputs) -> _Watch:

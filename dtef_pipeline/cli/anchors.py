@@ -52,15 +52,15 @@ class FamilyAnchors:
     """The anchor settings of a family."""
 
     usual_n: int
-    """How many anchors there are where no number is named."""
+    """The default number of anchors."""
     anchor: str
-    """The column of its table of anchors that names what was judged."""
+    """The column of its table of anchors that identifies the judged response."""
     judged: str
-    """The column that is empty where a judge said nothing."""
+    """The column that is null if a judge gave no verdict."""
     with_panel: Callable[[Given, Settings], Given]
-    """The options, with what the panel file says of judging."""
+    """Returns the options, completed with the panel file's judge settings."""
     judges: Callable[[Given, Settings, Warehouse], set[str]]
-    """Names of the models that judge. Raises what is to be mended before anything is started."""
+    """Returns the names of the judges. Raises ConfigError or WarehouseError for problems that must be fixed first."""
 
 
 def run(family: str, options: Given) -> int:

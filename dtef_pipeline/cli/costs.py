@@ -23,9 +23,9 @@ _BY_ANY_FAMILY: Mapping[str, str] = {
     **{name: name for name in ("family", "role", "model", "snapshot")},
     "variant": "model_variant",
 }
-"""By the names that `--by` takes with any family, columns of COSTS."""
+"""The columns of COSTS that `--by` accepts with every family, by option value."""
 SHOWN_COST = {"cost": description(COSTS.field("cost_usd")).partition(";")[0]}
-"""By name, what `dtef costs` shows besides columns of COSTS."""
+"""Descriptions of columns that `dtef costs` shows but COSTS does not have."""
 
 
 @reads_tables

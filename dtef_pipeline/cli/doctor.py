@@ -23,7 +23,7 @@ from resources.settings import Settings, find_shipped
 
 _PACKAGE = "dtef-pipeline"
 _SERVER_S = 5.0
-"""How long a server of responses may take to answer. Runs wait for one that restarts; who asks the doctor wants to know now."""
+"""Seconds to wait for a response server. Runs wait longer for a server that restarts."""
 _DAMAGE_SEARCH_S = 10.0
 _UNSET = re.compile(r"environment variable (\S+) is not set")
 _START_DAEMON = "start it, on a server with `systemctl restart dtef-daemon`, elsewhere with: dtef ui"
@@ -206,7 +206,7 @@ def check_home(settings: Settings) -> Diagnosis:
         # Its settings may name the variable.
         os.environ["DAGSTER_HOME"] = str(home)
         read_storage_settings(home)
-    except Exception as error:  # Dagster has many
+    except Exception as error:  # Dagster raises many types
         text = str(error) if isinstance(error, DtefError) else describe_start_failure(home, error)
         return Diagnosis(
             check,
@@ -233,7 +233,7 @@ def check_daemon(settings: Settings) -> Diagnosis:
     check, now = "Dagster's daemon", datetime.now(UTC)
     try:
         waiting = count_unended_if_present(settings.responses_url, _SERVER_S)
-    except DtefError:  # the check of the response store says so
+    except DtefError:  # reported by the check of the response store
         waiting = 0
     waits = f"; evaluations that wait or run: {waiting:,}" if waiting else ""
     if check_home(settings).state == "problem":
@@ -242,7 +242,7 @@ def check_daemon(settings: Settings) -> Diagnosis:
         )
     home = settings.dagster_home
     folder = read_storage_settings(home).get("base_dir") if (home / "dagster.yaml").is_file() else home
-    # Opening a storage that is not there would make it.
+    # Opening a missing storage would create it.
     is_there = folder is None or (Path(folder) / "history" / "runs.db").is_file()
     state = daemon_state(home, QUEUE_SENSOR) if is_there else DaemonState(None, True)
     last = state.last_heartbeat_at

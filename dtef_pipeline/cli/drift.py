@@ -42,11 +42,11 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 NOTHING_COMPARED = 5
-"""Exit code of `dtef drift --fail-on` where there is no series, or none could be compared."""
+"""Exit code of `dtef drift --fail-on` if there is no series, or none could be compared."""
 TOO_EARLY = 4
-"""Exit code of `dtef drift --fail-on drift` where no series drifted, and one has too few snapshots for anybody to tell."""
+"""Exit code of `dtef drift --fail-on drift` if no series drifted and one has too few snapshots to tell."""
 SERIES_NAMED = 10
-"""Series without a verdict that are named."""
+"""How many series without a verdict are listed by name."""
 _RULE_VIEW = TableView(
     (
         *("partition", "model", "way", "flagged", "investigate", "gap", "lowest", "lowest_snapshot"),
@@ -56,7 +56,7 @@ _RULE_VIEW = TableView(
     ("n_items", "n_snapshots", "way", "lowest", "highest"),
     who=("partition", "model"),
 )
-"""How the documented rule on drift is shown of each partition."""
+"""The view of the documented drift rule, per partition."""
 _ASK_AGAIN = (
     "Drift needs a second snapshot: repeat the same `{}` on another day, with that date as --snapshot (such as 2026-01-31). "
     "Only responses at temperature 0 are compared (--model NAME@temperature=0)."
@@ -114,7 +114,7 @@ def _show_verdicts(
         checks = _model_checks(warehouse, subject, rounds, judgements, options)
     else:
         checks = _round_checks(warehouse, subject, rounds or scored_rounds, by, options)
-    # Of models alone, there is a row of each that has no snapshot that counts.
+    # Only the table of models has a row for a model without a counted snapshot.
     is_late = by == "model" and bool(options.since) and checks["latest_snapshot"].null_count == len(checks)
     if not len(checks) or is_late:
         return _handle_no_series(_why_no_series(warehouse, family, options), fail_on)

@@ -17,9 +17,9 @@ import click
 from dtef_pipeline.errors import Interrupted
 
 UNEXPECTED = 70
-"""Exit code: something happened that no command is prepared for."""
+"""Exit code of an unexpected error."""
 ACCOUNTS = "dtef-errors.log"
-"""The file in DAGSTER_HOME that has the traceback of every such error."""
+"""The file in DAGSTER_HOME with the traceback of every unexpected error."""
 
 
 class UsageProblem(click.ClickException):
@@ -61,7 +61,7 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             click.echo("\ninterrupted", err=True)
             sys.exit(130)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-            raise  # click's own business, as is a reader of the output that has gone
+            raise  # handled by click, as is a closed output pipe
         except Exception as error:
             sys.exit(_print_error(error))
 
@@ -70,7 +70,7 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _print_error(error: Exception) -> int:
     """Print an error in one line, and return its exit code."""
-    # Not imported above: `dtef --help` does without.
+    # Not imported at the top, to keep `dtef --help` fast.
     from dtef_pipeline.cli.terminal import say
     from resources.failures import add_remedy, describe_error, format_one_line, links
     from resources.settings import Settings

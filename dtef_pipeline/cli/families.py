@@ -46,9 +46,9 @@ class ExplainedColumns(NamedTuple):
     """Displayed columns that are not, or not all, columns of a table."""
 
     place: str
-    """Module and name of their descriptions by column, which are loaded when somebody asks."""
+    """Module and name of the column descriptions, imported on demand."""
     table: str = ""
-    """The table whose columns are shown, too."""
+    """The table whose columns are shown as well."""
 
     def load(self) -> Mapping[str, str]:
         module, _, name = self.place.rpartition(".")
@@ -62,25 +62,25 @@ class CommandFamily:
 
     name: str
     subject: Subject
-    """What is watched for drift."""
+    """The subject that is watched for drift."""
     views: Sequence[BoardView] = ()
-    """What `board --by` chooses among."""
+    """The choices of `board --by`."""
     cuts: Cuts = field(default_factory=dict)
-    """Of the table of its board."""
+    """The cuts of its board's table."""
     rows: Callable[..., pd.DataFrame] = lambda warehouse, family, view, parts: make_stored_view(warehouse, family, view)
-    """The rows of a view: (warehouse, this record, view, patterns of partitions, and options that only it has). Usually as stored."""
+    """Returns the rows of a view: (warehouse, this record, view, patterns of partitions, options that only this family has). By default the stored rows."""
     lines: Callable[[Warehouse, BoardView, pd.DataFrame, Sequence[str]], Iterable[str]] = lambda warehouse, view, rows, parts: ()
-    """What is to be known of a whole view, given its rows and the patterns of partitions."""
+    """Returns notes on a whole view, from its rows and the patterns of partitions."""
     show: Callable[..., None] | None = None
-    """Shows its board, given all options; None: `show_view` does."""
+    """Prints its board, given all options, or None if `show_view` does."""
     drift_lines: Callable[[Warehouse], Iterable[str]] = lambda _: ()
-    """Lines that stand below the verdicts on drift."""
+    """Lines printed below the drift verdicts."""
     until_then: str = ""
-    """What shows the scores where snapshots lie too close together to be compared."""
+    """The command that shows scores while snapshots are too close together to compare."""
     nothing_watched: str = "no snapshot of a language model"
-    """Why there is no series where nothing else says so."""
+    """Why there is no series, if no other reason is known."""
     explained: Mapping[str, ExplainedColumns] = field(default_factory=dict)
-    """What `dtef explain` takes beside its views."""
+    """Entries of `dtef explain` besides its views."""
 
     @property
     def stored(self) -> Family:
@@ -155,7 +155,7 @@ _EXPLAINED = {
     "preference/metrics": ExplainedColumns("dtef_pipeline.preference.metric_agreement.BESIDE_COLUMNS"),
     "responses": ExplainedColumns("dtef_pipeline.cli.responses.STORED"),
 }
-"""What `dtef explain` takes that is of no family."""
+"""Entries of `dtef explain` that belong to no family."""
 
 
 def explain(name: str, output: str) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from assets.engine.dry_run import DryRun
 
 Steps = Sequence[tuple[Stage, Sequence[str]]]
-"""Stages in their order, with the partitions that each is made of."""
+"""Stages in order, each with its partitions."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class RunSelection(NamedTuple):
 
     keys: Sequence[str]
     names: Collection[str]
-    """Of the models that it may ask: budgets may be of them."""
+    """Names of the models that may be called; budgets may name them."""
     specs: Sequence[ModelSpec] = ()
-    """Those of them that it certainly asks."""
+    """The models that are certainly called."""
 
 
 class AfterRun(NamedTuple):
@@ -74,9 +74,9 @@ class AfterRun(NamedTuple):
 
     warnings: Iterable[str] = ()
     is_failed: bool = False
-    """Whether the run came to nothing, though no stage failed."""
+    """Whether the run produced nothing although no stage failed."""
     exit_code: int = 0
-    """Where no stage failed: what the command ends with."""
+    """Exit code of the command if no stage failed."""
 
 
 def choose_all(context: RunContextOfCommand) -> RunSelection:
@@ -104,38 +104,38 @@ class FamilyRun:
 
     family: str
     noun: str
-    """What a partition is called."""
+    """The noun for a partition."""
     stages: Callable[[], Sequence[Stage]]
-    """Imports them: that takes seconds."""
+    """Imports the stages, which takes seconds."""
     settings: Callable[[Mapping[str, Any]], Any]
-    """Those of a command, of what its options give."""
+    """Returns the settings that the options of a command give."""
     choose: Callable[[RunContextOfCommand], RunSelection] = choose_all
-    """Raises ConfigError for what is not known."""
+    """Returns the selection. Raises ConfigError if a name is unknown."""
     steps: Callable[[RunContextOfCommand, Sequence[str], Sequence[Stage]], Steps] = lambda context, keys, stages: [
         (entry, keys) for entry in stages
     ]
-    """What is made of the partitions: all stages of all, unless it says otherwise."""
+    """Returns the stages and their partitions; by default all stages of all partitions."""
     refuse: Callable[[RunContextOfCommand, RunSelection], None] = lambda context, selection: None
-    """Raises for what a run cannot do, before it asks."""
+    """Raises an error if the run is impossible, before any call is made."""
     register: Callable[[Any, Sequence[str]], None] = lambda instance, keys: None
-    """Makes partitions known to Dagster's instance; without it, something else did."""
+    """Registers partitions with Dagster's instance; by default they are registered elsewhere."""
     config: Callable[[Any, Sequence[Stage]], Mapping[str, Mapping[str, Any]]] = stage_config
     introduce: Callable[[RunContextOfCommand, RunSelection], Iterable[str]] = lambda context, selection: ()
-    """Lines on what was chosen: before a run asks, and above the table of an estimate."""
+    """Lines on the selection, shown before a run and above an estimate."""
     roll_up: Callable[[RunContextOfCommand, StagesRun], None] = roll_up_all
     after: Callable[[RunContextOfCommand, Sequence[str], StagesRun], AfterRun] = lambda context, keys, running: AfterRun()
     makes_warehouse: bool = False
-    """Whether a run can be the first to write tables."""
+    """Whether a run may create the warehouse."""
     sized_by: tuple[str, str] = ("", "")
-    """The stage that says how much a run is, and what it counts, such as responses."""
+    """The stage whose rows measure the size of a run, and the noun for a row, such as responses."""
     failure_columns: tuple[str, ...] = ()
-    """In the table of that stage, the status of a call and why it failed: a run ends with warnings of those that did; empty: with none."""
+    """Columns of that table with status and error of a call, for warnings on failed calls; empty: no warnings."""
     assumes: Callable[[DryRun], Iterable[str]] = lambda plan: ()
-    """What an estimate says of its numbers."""
+    """Returns the assumptions of an estimate."""
     explained_as: str = ESTIMATE
     """The name by which `dtef explain` knows the columns of an estimate."""
     daily: Callable[[RunContextOfCommand], Mapping[str, float | None]] = lambda context: {}
-    """By role, US dollars of its day."""
+    """Daily budget in US dollars by role."""
 
 
 def family_run(name: str) -> FamilyRun:

@@ -58,7 +58,7 @@ class AddedParts:
     """Files of partitions that were read; an `Addition`."""
 
     add: Callable[[Any], AddResult]
-    """Makes the partitions known, given Dagster's instance."""
+    """Registers the partitions with Dagster's instance."""
     lines_of: Callable[[AddResult], Iterable[str]]
     problems_of: Callable[[AddResult], Iterable[str]] = lambda result: ()
     is_clean: bool = True
@@ -90,27 +90,27 @@ class FamilyFiles:
     """The record of the files that a family's partitions are read from."""
 
     noun: str
-    """What a partition is called."""
+    """The noun for a partition."""
     adds: str
-    """The command that adds some."""
+    """The command that adds partitions."""
     read: Callable[..., Sequence[Addition]]
-    """Reads what `add` is given: (warehouse, **options). Raises where nothing can be added."""
+    """Reads the files of `add`: (warehouse, **options). Raises an error if nothing can be added."""
     check: Callable[..., CheckReport]
-    """Reads what `check` is given: (**options)."""
+    """Reads the files of `check`: (**options)."""
     listed: Callable[..., Mapping[str, Sequence[Mapping[str, Any]]]]
-    """The tables of `list`, each with a name: (warehouse, **options)."""
+    """Returns the tables of `list` by name: (warehouse, **options)."""
     counted_rows: Mapping[str, str]
-    """The tables whose rows are counted when they go, with what a row is; first that of responses."""
+    """Nouns for the rows of the tables that are counted on removal; responses come first."""
     stage: str = ""
-    """The stage that makes tables of files; empty: none does."""
+    """The stage that makes tables from files; empty if none does."""
     notes: Notes[Any] | None = None
-    """What is noted of the files, by the names that `remove` takes."""
+    """Notes on the files, by the names that `remove` accepts."""
     next_step: str = ""
     """What to do after adding."""
     still_there: Callable[[Warehouse, Sequence[str]], Iterable[str]] = lambda warehouse, keys: ()
-    """What to say of files that stay when these partitions go."""
+    """Returns messages on files that stay when these partitions are removed."""
     by_first: bool = False
-    """Whether all partitions of a value of the first level go together, under that name; False: each under its key."""
+    """Whether all partitions of a first-level value are removed together, under its name; otherwise each under its key."""
     list_hint: str = ""
 
 
@@ -286,7 +286,7 @@ def describe_board_update(warehouse: Warehouse, family: Family) -> str:
 
 def show_board(family: str, *, refresh: bool, **options: Any) -> int:
     """Print the board. Returns 1 if a roll-up failed or a file was skipped."""
-    metric = options["metric"] if family == USUAL_FAMILY else None  # that of games chooses among rows
+    metric = options["metric"] if family == USUAL_FAMILY else None  # the metric of games selects rows
     code = refresh_boards(family, metric) if refresh else 0
     show = family_record(family).show or partial(show_view, family)
     show(**options)

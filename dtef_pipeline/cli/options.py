@@ -16,7 +16,7 @@ import click
 from dtef_pipeline.errors import ConfigError
 
 WIDE_META = "dtef.wide"
-"""Where the context of a command keeps whether `--wide` was given."""
+"""Key in a command's context that records whether `--wide` was given."""
 
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -61,7 +61,7 @@ def existing_path(*names: str, help: str, kind: Literal["path", "file", "folder"
 
 
 USUAL_FAMILY = "survey"
-"""What commands are about that take `--family`, when it is not given."""
+"""The default of `--family`."""
 
 
 class LevelName(click.Choice[str]):

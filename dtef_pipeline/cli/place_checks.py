@@ -19,7 +19,7 @@ class Diagnosis(NamedTuple):
     state: State
     found: str
     remedy: str = ""
-    """What to do; nothing where all is well."""
+    """What to do; empty if all is well."""
 
 
 def diagnose_absent(check: str, path: Path, variable: str, maker: str = "the first command that needs it") -> Diagnosis:

@@ -95,7 +95,7 @@ def _rename_duplicates(rows: pa.Table) -> pa.Table:
 @reads_tables
 def report(warehouse: Warehouse, out: Path) -> None:
     """Write the site into a folder or zip file. Raises ConfigError if another file is in the way."""
-    # Not imported above: the other commands that read make no pages.
+    # Imported here, because the other reading commands make no pages.
     from assets.engine.site_catalog import collect_site_documents
     from dtef_pipeline.site.paths import FRONT_PAGE
     from dtef_pipeline.sites import list_results_tables, list_site_tables, make_site

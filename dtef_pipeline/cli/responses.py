@@ -177,7 +177,7 @@ STORED = {
     "unpriced": "Responses without a known price, which are not in cost usd",
     "last_answered": "Time when the last response arrived, UTC",
 }
-"""By name, the columns that `dtef responses` shows."""
+"""Columns of `dtef responses`, by name."""
 
 
 def _store() -> ResponseStore:

@@ -52,7 +52,7 @@ def _score_answers(file: IO[str], where: str, tasks: Path | None, trust_answers:
         click.echo(f"{where}: nothing to score", err=True)
     statuses: Counter[str] = Counter()
     for line in score_answer_lines(lines, statuses):
-        out.write(f"{line}\n")  # click.echo would send each line on its way alone
+        out.write(f"{line}\n")  # click.echo would flush each line
     out.flush()
     if unknown := describe_unknown_scorers(lines, outside):
         click.echo(unknown, err=True)

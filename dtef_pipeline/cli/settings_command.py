@@ -18,7 +18,7 @@ class RunFlags(NamedTuple):
     max_tokens: tuple[str, ...] = ()
     """Budgets, [ROLE=|MODEL=]AMOUNT each."""
     first: str = "ask"
-    """The stage that the run begins with."""
+    """The first stage of the run."""
     no_roll_ups: bool = False
 
 

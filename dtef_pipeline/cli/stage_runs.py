@@ -78,7 +78,7 @@ def open_dagster_instance() -> Iterator[Any]:
 
 def describe_start_problem(error: Exception, template: str) -> str:
     """Return the remedy if Dagster cannot start with its settings: `template`, unless only variables are missing."""
-    if unset := find_unset_variables(error):  # The template would replace the settings of several machines by those of one.
+    if unset := find_unset_variables(error):  # The template would replace settings for several machines by those for one.
         return (
             f"set {' and '.join(unset)}, as for the services (`set -a; . /etc/dtef/dtef.env; set +a` where they have that file)"
         )
@@ -101,7 +101,7 @@ def prepare_home() -> Path:
     if earlier := describe_outdated_home(settings):
         click.echo(f"warning: {earlier}; replace it with {find_shipped('dagster.yaml')}", err=True)
     os.environ["DAGSTER_HOME"] = str(home)
-    # Materializations are written this many at a time.
+    # Number of materialization events written together.
     os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "50")
     return home
 
@@ -153,7 +153,7 @@ def refresh_boards(family: str, metric: str | None) -> int:
     table = record.scored
     check_settings(Settings.read_environment())
     if metric is not None:
-        SurveyBoardOptions(metric=metric)  # refuses one that is none
+        SurveyBoardOptions(metric=metric)  # validates the metric
     if not warehouse.tables([table]):
         command = "dtef run" if family == USUAL_FAMILY else f"dtef {family} run"
         raise WarehouseError(f"no {table} in {warehouse.root} yet: they are made by `{command}`")
@@ -184,7 +184,7 @@ class StagesRun:
     snapshot: str
     outcome: LaunchResult
     done: tuple[str, ...] = ()
-    """The partitions of which the last stage was made."""
+    """The partitions whose last stage is complete."""
     started: float = field(default_factory=time.monotonic)
 
     def materialize(self, names: Sequence[str], keys: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> None:
@@ -270,7 +270,7 @@ def describe_unanswered(calls: Iterable[tuple[str, str, str | None]], noun: str 
     totals, errors = Counter[str](), defaultdict[tuple[str, str], Counter[str]](Counter)
     for model, status, error in calls:
         totals[model] += 1
-        # Of what a budget ended, the error of the last attempt, where there was one.
+        # For responses ended by a budget, the error of the last attempt, if any.
         last = (error or "").partition(LAST_ERROR)[2] if status in _ENDED_BY_BUDGET else error or ""
         errors[model, status][last] += 1
     for (model, status), error_counts in sorted(errors.items()):

@@ -75,7 +75,7 @@ def responses(
 
 class _Transfer(NamedTuple):
     done_by: str
-    """MODULE:FUNCTION, which takes the path and then the options."""
+    """MODULE:FUNCTION, called with the path and the options."""
     options: tuple[str, ...] = ()
 
 

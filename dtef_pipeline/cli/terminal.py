@@ -24,9 +24,9 @@ from dtef_pipeline.report.terminal import (
 from dtef_pipeline.text.quantity_words import list_first_names
 
 COLUMNS_LINE = "Columns: dtef explain"
-"""The last line of a board, before the name of the board."""
+"""The last line of a board, followed by the board's name."""
 _ROWS_NAMED = 5
-"""Rows that are named before a note on them."""
+"""How many rows are listed before a note."""
 _FLAG_COLUMNS = ("flagged", "champion", "investigate", "warn")
 
 

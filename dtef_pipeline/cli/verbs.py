@@ -71,27 +71,27 @@ class FamilyWords:
     short: str
     help: str
     part: str
-    """What a partition is called."""
+    """The noun for a partition."""
     pattern: str
-    """What names partitions, as in: an id, or a pattern such as 'compass__*'."""
+    """How partitions are named, such as: an id, or a pattern such as 'compass__*'."""
     add: Verb
     check: Verb
     list: Verb
     board: Verb
     run: click.Command
     views: Sequence[ViewChoice] = ()
-    """What `board --by` shows; empty: there is one board alone."""
+    """The choices of `board --by`; empty for a single board."""
     who: str = "--model"
-    """The option that says whose rows a board shows."""
+    """The option that filters a board by model or player."""
     stays: str = ""
     """What else stays when partitions are removed, in a sentence."""
     more: tuple[click.Command, ...] = ()
-    """The commands that this family alone has."""
+    """Commands that only this family has."""
 
 
 _REFRESH = flag("--refresh", help="First recompute boards, costs, drift of models and the report from all scores.")
 _FUNCTIONS = {"add": "add_files", "check": "check_files", "list": "list_parts", "remove": "remove_parts", "board": "show_board"}
-"""By verb, the function of `family_verbs.py` that does it for every family."""
+"""The function of `family_verbs.py` behind each verb."""
 
 
 def run_command(

@@ -27,7 +27,7 @@ WHATS = {
     "metric": "metric",
     "panel": "panel",
 }
-"""What can change besides a family's truth, and what people call it."""
+"""Kinds of change besides a family's truth, with their display names."""
 
 
 class Change(NamedTuple):
@@ -100,7 +100,7 @@ def find_provider_changes(snapshots: Sequence[Snapshot], first: int | None) -> l
         candidates = []
         for (_, was), (at, now) in pairwise(values):
             earlier |= was
-            # Several may serve side by side: a snapshot that saw fewer of them is no change.
+            # Several models may serve in parallel; seeing only some of them is no change.
             if now - earlier or not now & was:
                 candidates.append((at, Change(kind, snapshots[at].label, ", ".join(sorted(was)), ", ".join(sorted(now)))))
         changes += _choose_nearest(candidates, first)

@@ -32,17 +32,17 @@ BASELINE = 5
 """Snapshots of the frozen baseline."""
 ALPHA = 0.05
 RESOLUTION = 0.005
-"""Spread of snapshot means below which they count as equal: a tenth of the smallest gap that the documented rule considers."""
+"""Spread of snapshot means below which they count as equal: a tenth of the smallest gap in the documented rule."""
 HALF_BY = 5
-"""Nights by which a step has happened with a prior weight of one half."""
+"""Nights after which half of a step's prior weight is used."""
 PRIOR_VARIANCE = 25.0
-"""Of the shift, in units of the spread: five spreads are what a shift is expected to be."""
+"""Prior variance of the shift, in squared spreads: a typical shift is five spreads."""
 _NO_FLOOR = 1e-6
-"""A spread that no scores have."""
+"""A spread below that of any scores."""
 _DESIGN_ROWS = 32
-"""Designs are made for so many snapshots, or a multiple, and cut: the first rows do not depend on how many follow."""
+"""Designs are built for multiples of this many snapshots, and cut; rows do not depend on later ones."""
 _ROUNDED = 0.0625
-"""Shares are rounded to quarters, a quarter of one downwards."""
+"""Shares are rounded up to quarters, after subtracting this."""
 
 
 class Dependence(NamedTuple):
@@ -109,7 +109,7 @@ def evidence(
     for off, ends in looks.items():
         index = _list_places_without(len(means), off)
         rows = np.searchsorted(index, ends)
-        # A baseline keeps two snapshots, so that the rest has something to differ from.
+        # Two snapshots of the baseline must remain for comparison.
         counts = rows > max(int((index < baseline).sum()), 2)
         if counts.any():
             path[np.array(ends)[counts] - 1] = _log_e(means[index], floors[index], sampling[index], rows[counts]) / math.log(10)
@@ -190,9 +190,9 @@ class _Design(NamedTuple):
     crossed: Floats
     """(snapshots, changes) sum of products of the two."""
     effective: Floats
-    """(snapshots, changes) sum of squares of the step without what the mean explains: n1 n2 / n where nothing hangs together."""
+    """(snapshots, changes) sum of squares of the step not explained by the mean: n1 n2 / n without correlation."""
     constant: Floats
-    """(snapshots,) log marginal likelihood without a step, but for the sum of squares."""
+    """(snapshots,) log marginal likelihood without a step, except for the sum of squares."""
 
 
 @lru_cache(maxsize=64)

@@ -152,7 +152,7 @@ class Histories:
     def snapshots(self, history: History) -> list[Snapshot]:
         """Return the snapshots of a series with several, in chronological order."""
         series = self._places[history]
-        # Sums of several threads are added in any order: equal scores are to give equal digits.
+        # Sums over several threads have no fixed order: equal scores must give equal digits.
         self._connection.execute("SET threads = 1")
         arrays = self._connection.execute(
             f"""SELECT place, item, avg(score) AS score, avg(score) FILTER (is_ok) AS parsed,

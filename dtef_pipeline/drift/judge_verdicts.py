@@ -29,7 +29,7 @@ from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
 _BY = ("judge", "judge_variant", "evaluator")
-"""What names a judge, first what it is called."""
+"""Columns that identify a judge, its label first."""
 
 
 class Sides(NamedTuple):
@@ -45,7 +45,7 @@ class JudgeDrift:
 
     judge: str
     row: dict[str, Any]
-    """The columns that name the judge, `n_anchors`, `latest_snapshot`, the columns of the rule, and of EVIDENCE where there is a verdict."""
+    """The judge's columns, `n_anchors`, `latest_snapshot`, the rule's columns, and those of EVIDENCE if there is a verdict."""
     verdict: Verdict | None
     pairs: Paired | None
 
@@ -104,7 +104,7 @@ def compute_judge_drifts(
     threshold = options.threshold(sum(len(values.columns) > 1 for values, _ in series.values()))
     verdicts = []
     for key, (values, clusters) in series.items():
-        # A judge with other settings, or that judges by another evaluator, is the same model.
+        # Other settings or evaluators are the same model.
         peers = [candidate for candidate in series if names[candidate][-1] != names[key][-1]]
         peer_scores = {f"{peer[0]} {peer[2]}".strip(): Scores(series[peer][0]) for peer in peers}
         named = dict(zip(_BY, key, strict=True))
@@ -160,7 +160,7 @@ def _judge_one(
 
 
 _MOSTLY, _HARDLY = 2 / 3, 1 / 3
-"""Shares of a model's shift that judges account for: from the first on it is theirs, up to the second it is the model's."""
+"""Shares of a model's shift due to judges: from the first on it is theirs, up to the second the model's."""
 _JUDGES_NAMED = 3
 
 
@@ -168,19 +168,19 @@ class NetDrift(NamedTuple):
     """The columns of `drift` on the judges of a series."""
 
     net_shift: float | None
-    """The model's shift minus the judges' part, in units of the score; None: not known."""
+    """The model's shift minus the judges' part, in units of the score; null if unknown."""
     judges_note: str
-    """Whose shift it is; empty: the model did not move."""
+    """Whether the shift is the model's or the judges'; empty if the model did not move."""
 
 
 def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift], weight: float = 1.0) -> NetDrift:
-    """Attributes a model's drift to the model, its judges or both. `row`: of `ModelDrift`. `judges`: those whose mean scored the model.
+    """Attribute a model's drift to the model, its judges or both. `row`: of `ModelDrift`. `judges`: those whose mean scored the model.
 
-    The judges' part is the mean shift of their stored answers, times `weight`: how far a score moves when all its judged points move by 1. The
-    shift is the mean of their nights from the first snapshot of the model's drift on, less the mean of those before it, without the model's
-    outages. If a judge moved (verdict drift or watch), the drift is reported as the judges' when their part has the same direction and is at
-    least two thirds of the model's shift, and as both's when it is more than a third. If the model's shift has no first snapshot, the judges'
-    part is not computed.
+    The judges' part is the mean shift of their stored answers, times `weight`: the change of a score when all its judged points change by
+    1. The shift is the mean of their nights from the first snapshot of the model's drift on, less the mean of those before it, without the
+    model's outages. If a judge moved (verdict drift or watch), the drift is reported as the judges' when their part has the same direction
+    and is at least two thirds of the model's shift, and as both's when it is more than a third. If the model's shift has no first snapshot,
+    the judges' part is not computed.
     """
     if row.get("verdict") not in NEWS or not row.get("shift"):
         return NetDrift(None, "")
@@ -198,7 +198,7 @@ def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift],
 
 
 def _describe_not_settled(judges: Sequence[JudgeDrift]) -> str:
-    """The cause of a drift without a known first snapshot: the model if every judge has a verdict and none moved, otherwise unsettled."""
+    """Return the cause of a drift without a known first snapshot: the model if all judges have verdicts and none moved, else unsettled."""
     if all(judge.verdict is not None and not judge.moved for judge in judges):
         return "of the model: on stored answers the judges did not move"
     moves = [f"{judge.judge} moved by {move}" for judge in judges if (move := _format_judge_shift(judge)) is not None]
@@ -207,7 +207,7 @@ def _describe_not_settled(judges: Sequence[JudgeDrift]) -> str:
 
 
 def _describe_cause(shift: float, part: float, judges: Sequence[str]) -> str:
-    """`judges`: those that moved."""
+    """Describe the cause of a shift. `judges`: those that moved."""
     if not judges:
         return f"a shift of the model: on stored answers the judges did not move ({part:+.4f})"
     words = f"on stored answers {list_first_names(list(judges), _JUDGES_NAMED)} moved too, which makes"
@@ -220,7 +220,7 @@ def _describe_cause(shift: float, part: float, judges: Sequence[str]) -> str:
 
 
 def _describe_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
-    """The judges' nights that differ from the model's, as the end of the text about its shift; empty: none differ."""
+    """Return the judges' nights that differ from the model's, as the end of the text about its shift; empty if none differ."""
     nights = {drift.judge: _describe_other_nights(drift, row) for drift in judges}
     if len(set(nights.values())) == 1:
         return f"; judges shown answers {next(iter(nights.values()))}" if any(nights.values()) else ""
@@ -229,9 +229,9 @@ def _describe_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> st
 
 
 def _describe_other_nights(judge: JudgeDrift, row: Mapping[str, Any]) -> str:
-    """In which nights a judge was shown stored answers, where they are not those of the model; nothing where they are.
+    """Return the nights of a judge, or an empty text if they are the model's: `in 2026-11-04 to 2026-11-06 and from 2026-11-07 on`.
 
-    `row`: of MODEL_DRIFT, with a first snapshot of the shift. `in 2026-11-04 to 2026-11-06 and from 2026-11-07 on`.
+    `row`: of MODEL_DRIFT, with a first snapshot of the shift.
     """
     sides = judge.sides(row["first_snapshot"])
     if judge.pairs is None or sides is None:
@@ -256,7 +256,7 @@ def _format_span(labels: Sequence[str]) -> str:
 
 
 def _format_judge_shift(judge: JudgeDrift) -> str | None:
-    """How far a judge has moved on stored answers by its own verdict: `-0.2003 since 2026-11-06`; None: not known."""
+    """Return a judge's shift on stored answers by its own verdict: `-0.2003 since 2026-11-06`, or None if unknown."""
     verdict = judge.verdict
     if verdict is None or verdict.shift is None:
         return None

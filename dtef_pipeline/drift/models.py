@@ -339,7 +339,7 @@ _MEASURED = ("snapshot", "temperature", "score", "status", "answered_at")
 
 
 def list_needed_columns(keys: Keys) -> tuple[str, ...]:
-    """The columns of `scores` that `drift_checks` reads."""
+    """Return the columns of `scores` that `drift_checks` reads."""
     left_out = () if keys.left_out is None else (keys.left_out,)
     return tuple(dict.fromkeys((*keys.series, *keys.tested_columns, *_MEASURED, *left_out)))
 
@@ -354,12 +354,12 @@ def drift_checks(
     order: Sequence[str] | None = None,
     clusters: pd.DataFrame | None = None,
 ) -> pa.Table:
-    """Verdicts with the levels of the space and the columns PARTITION_DRIFT, one row per model variant and way of asking.
+    """Return verdicts with the levels of the space and the columns PARTITION_DRIFT, one row per model variant and way of asking.
 
-    `scores`: has the columns `list_needed_columns`. `levels`: the levels of the space that separate series: 2, one series per partition; 1, one
-    over all partitions of a first level, with null in the column of the second. `clusters`: as of `Subject.clusters`; None: each item is its own
-    cluster. `n_watched`: how many tables like this one are watched together; all their series share `options.alpha` evenly. `order`: the order
-    of all snapshots (`snapshot_order`); None: derived from `scores`.
+    `scores`: has the columns `list_needed_columns`. `levels`: the levels of the space that separate series: 2, one series per partition; 1,
+    one over all partitions of a first level, with null for the second. `clusters`: see `Subject.clusters`; by default each item is its own
+    cluster. `n_watched`: how many tables like this are watched together; all their series share `options.alpha` evenly. `order`: the order
+    of all snapshots (`snapshot_order`), by default derived from `scores`.
     """
     keys = replace(subject.keys, asked=(*subject.keys.asked, *subject.keys.space[:levels]))
     narrow = replace(
@@ -370,11 +370,11 @@ def drift_checks(
         drift = compute_model_drift(connection, narrow, options, n_watched=n_watched, order=order)
         connection.unregister("scores")
     schema = pa.schema([*((level, pa.string()) for level in keys.space), *PARTITION_DRIFT])
-    # Of a series none of whose snapshots counts there is nothing to say here.
+    # Series without a counted snapshot are left out here.
     return pa.Table.from_pylist([row for row in drift.rows if row["latest_snapshot"]], schema)
 
 
 @cache
 def _open_database() -> duckdb.DuckDBPyConnection:
-    """One for all partitions: to open it takes longer than the query."""
+    """Return one database for all partitions, since opening takes longer than the query."""
     return duckdb.connect()

@@ -19,11 +19,11 @@ from dtef_pipeline.drift.verdict_tables import NIGHT
 
 Floats = npt.NDArray[np.float64]
 _MEDIAN_FROM = 3
-"""Models from which on their median is taken: it does not follow one that moves."""
+"""Number of models from which their median is used, which one moving model does not affect."""
 _PRESENT = 0.8
-"""Share of the snapshots, and of those of the baseline, in which a model must have been asked to be a control."""
+"""Share of the snapshots, and of those of the baseline, that a control must have."""
 _MOST_MODELS = 2 / 3
-"""Share of the models that must have moved, by half of the common shift and more, for it to be the night's."""
+"""Share of the models that must have moved, by at least half of the common shift, for a shift of the night."""
 
 
 class Scores(NamedTuple):

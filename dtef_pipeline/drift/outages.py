@@ -16,20 +16,20 @@ from dtef_pipeline.drift.rule import MIN_GAP
 Floats = npt.NDArray[np.float64]
 
 LONGEST_OUTAGE = 5
-"""Snapshots in a row that an outage may have; what is off for longer is a shift."""
+"""Longest outage in consecutive snapshots; longer ones are shifts."""
 _SPREADS, _SPREADS_OF_ONE = 3.0, 4.0
 """Usual spreads from the level from which a run is off, and one of a single snapshot: of many snapshots that did not change, some are 3 spreads
 away. Never less than the smallest gap that the documented rule looks at."""
 _LEVEL_OF = 10
-"""Snapshots before a run whose median is the level it is compared with."""
+"""Number of snapshots before a run whose median is its reference level."""
 _FIRST = 5
-"""Snapshots at the beginning whose median is the level that the series began with."""
+"""Number of first snapshots whose median is the initial level."""
 _AFTER = 3
-"""Snapshots after a run that must be back."""
+"""Number of snapshots after a run that must be back."""
 _FEW, _RARE = 2, 0.1
-"""Runs, and part of the snapshots, that may have been off and back: more of them are how the series is, and no outages."""
+"""Most runs, and largest share of snapshots, that count as outages; with more, such nights are usual."""
 _CONSISTENT = 1.4826
-"""Makes the median absolute deviation the standard deviation of what is normal."""
+"""Factor from the median absolute deviation to the standard deviation of a normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)

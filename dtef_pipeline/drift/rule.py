@@ -24,7 +24,7 @@ MIN_HOURS = 23.0
 MIN_ANSWERED = 0.5
 """Share of the prompts a snapshot must have a score for to be compared."""
 TOO_CLOSE = "not compared: the snapshots span "
-"""How the reason of a series begins that lacks nothing but time between its snapshots."""
+"""Prefix of the reason if only time between snapshots is missing."""
 NONE_SHARED = "not compared by the rule: no prompt was scored in every snapshot"
 _ROUNDING = 1e-9  # 0.35 - 0.30 is 0.04999... in floating point, and is a gap of 0.05
 
@@ -125,7 +125,7 @@ def _find_exclusion_reason(
         return "not compared: the time of a snapshot is unknown (label it with a date)"
     if hours < MIN_HOURS:
         of_day = " (a label with a date counts as 0:00 UTC of that day)" if names_a_day else ""
-        # Cut and not rounded: 22.96 hours are not "23.0 h, 23 h needed".
+        # Truncated, not rounded: 22.96 hours must not read "23.0 h, 23 h needed".
         return f"{TOO_CLOSE}{math.floor(round(hours * 10, 6)) / 10:.1f} h, {MIN_HOURS:.0f} h needed{of_day}"
     if not shared:
         return NONE_SHARED

@@ -19,11 +19,11 @@ from dtef_pipeline.text.quantity_words import list_first_names
 
 _MOST_NAMED = 3
 ALL_OTHERS = ""
-"""In `since`, what the date of all models that are not named is under."""
+"""Key in `since` of the date for all unnamed models."""
 
 
 def _read_dates(value: Any) -> Any:
-    """A date, or dates by model, as people write them: YAML takes 2026-03-01 for a date."""
+    """Convert a date, or dates by model, to text: YAML reads 2026-03-01 as a date."""
     by_model = value if isinstance(value, dict) else {ALL_OTHERS: value}
     for model, day in by_model.items():
         if not isinstance(day, date | str):
@@ -40,7 +40,7 @@ def _check_dates(since: Mapping[str, str]) -> Mapping[str, str]:
 
 
 class WatchOptions(Part):
-    """By which settings a series gets its verdict. A chance of a false `drift` holds however often one looks."""
+    """The settings of drift verdicts. Chances of a false `drift` hold regardless of how often you look."""
 
     baseline: Annotated[int, Field(ge=2)] = BASELINE
     """Number of first snapshots that later ones are compared with."""
@@ -52,50 +52,50 @@ class WatchOptions(Part):
     """Models that the others are compared with in each night, such as one with fixed weights."""
 
     def replace_dates(self, since: Mapping[str, str]) -> WatchOptions:
-        """With these dates in place of its own. Raises ConfigError for what is not a date."""
+        """Return the options with these dates instead. Raises ConfigError if one is no date."""
         try:
             return self.model_copy(update={"since": _check_dates(since)})
         except ValueError as error:
             raise ConfigError(str(error)) from None
 
     def threshold(self, n_series: int) -> float:
-        """log10 of the e-value that each of `n_series` series must reach: alpha is split evenly."""
+        """Return log10 of the e-value that each of `n_series` series must reach: alpha is split evenly."""
         return math.log10(max(1, n_series) / self.alpha)
 
     def compute_night_threshold(self, nights: int) -> float:
-        """As `threshold`, of verdicts on the night: they share half of alpha, since what all models share wanders more often than it seems."""
+        """Return the `threshold` of night verdicts, which share half of alpha: the common shift varies more than it seems."""
         return self.threshold(2 * nights)
 
     def is_control(self, model: str, peer: str, *, temperature: float | None = 0) -> bool:
-        """Whether a model is compared with another one of the same nights, asked at this temperature: not with itself at other settings."""
+        """Return whether a peer in the same nights at this temperature is a control of the model, not the model at other settings."""
         named = not self.control or peer in self.control or strip_settings(peer) in self.control
         return named and temperature == 0 and strip_settings(model) != strip_settings(peer)
 
     def takes(self, time: datetime | None, model: str, variant: str) -> bool:
-        """Whether a model's snapshot of this time (UTC) counts; one whose time is not known is before all dates."""
+        """Return whether a model's snapshot of this time (UTC) counts; an unknown time is before all dates."""
         return self.is_any_counted(time, _list_names(model, variant))
 
     def is_any_counted(self, time: datetime | None, names: Iterable[str]) -> bool:
-        """As `takes`, of what may be called by these names, the narrowest first."""
+        """Return whether a snapshot counts for any of these names, the most specific first (see `takes`)."""
         since = self._find_first_since(names)
         return since is None or (time is not None and time >= datetime.fromisoformat(since))
 
     def find_since(self, model: str, variant: str) -> str | None:
-        """The date from which on a model's snapshots count; None: all do."""
+        """Return the date from which a model's snapshots count, or None if all do."""
         return self._find_first_since(_list_names(model, variant))
 
     def _find_first_since(self, names: Iterable[str]) -> str | None:
         return next((self.since[name] for name in (*names, ALL_OTHERS) if name in self.since), None)
 
     def settings_for_judges(self, model: str, variant: str) -> WatchOptions:
-        """The settings for the judges of a model, which are watched separately: snapshots left out for the model are left out for them."""
+        """Return the settings of a model's judges, which are watched separately, with the model's date."""
         since = self.find_since(model, variant)
         return self.model_copy(update={"since": {} if since is None else {ALL_OTHERS: since}})
 
     def require_known(self, models: Iterable[tuple[str, str]], judges: Iterable[tuple[str, str]] = ()) -> None:
-        """Raises ConfigError for a date of one that is not known, which would silently do nothing.
+        """Raise ConfigError for a date of an unknown model, which would have no effect.
 
-        `models`: names and variants of those with scores; `judges`: of those that were shown stored answers again.
+        `models`: names and variants of those with scores; `judges`: of those that judged anchors.
         """
         known_models, judging = list(models), list(judges)
         if absent := self.absent([*known_models, *judging]):
@@ -106,15 +106,15 @@ class WatchOptions(Part):
             )
 
     def absent(self, models: Iterable[tuple[str, str]]) -> list[str]:
-        """What `since` names and none of these models (names and variants) is called."""
+        """Return the names in `since` that fit none of these models (names and variants)."""
         return sorted(set(self.since) - {ALL_OTHERS, *(name for model in models for name in _list_names(*model))})
 
     def find_absent_controls(self, models: Iterable[tuple[str, str]]) -> list[str]:
-        """What `control` names and none of these models (names and variants) is called; what is computed can be no control."""
+        """Return the names in `control` that fit none of these models (names and variants); computed models cannot be controls."""
         return self._find_unknown_names(name for name, variant in models if not is_computed(variant))
 
     def describe_missing_controls(self, model: str, controls: Iterable[str]) -> list[str]:
-        """What to add to the reason of a model, if `control` names others that are not among its `controls`, asked in enough of its nights."""
+        """Return an addition to a model's reason if `control` names models outside its `controls`, which have enough of its nights."""
         names = list_first_names(self._find_unknown_names((model, *controls)), _MOST_NAMED)
         return [f"drift.control: {names} asked in too few of these snapshots to compare with"] if names else []
 
@@ -124,7 +124,7 @@ class WatchOptions(Part):
 
 
 def _list_names(model: str, variant: str) -> tuple[str, ...]:
-    """What a model may be called, the narrowest first."""
+    """Return a model's possible names, the most specific first."""
     return variant, model, strip_settings(model)
 
 

@@ -16,9 +16,9 @@ from dtef_pipeline.drift.rule import MIN_ANSWERED, MIN_HOURS, compute_hours
 Floats = npt.NDArray[np.float64]
 Items = npt.NDArray[np.uint64]
 SHARED = 0.5
-"""Share of the items that a snapshot must have asked to be compared on them."""
+"""Share of the items that a snapshot needs to be compared on them."""
 NEARLY_ALL = 0.95
-"""Share of the pairs of a panel that another one must ask to take its place."""
+"""Share of a panel's pairs that another panel must have to replace it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,11 +23,11 @@ class AnchorSubject:
     """The stored answers that a family's judges judge again every night, and their use."""
 
     table: str
-    """The table of what the judges said of them."""
+    """The table of the judges' verdicts on them."""
     points: Callable[[pa.Table], pd.DataFrame]
-    """The rows of `table` as `anchored.compute_judge_drifts` takes them."""
+    """Converts the rows of `table` for `judge_verdicts.compute_judge_drifts`."""
     net: Callable[[Sequence[Row], pa.Table, WatchOptions], Iterable[Row]]
-    """Of each series (`ModelDrift.rows`) the columns that say what part of its shift is the judges'. Takes the rows of `table`, some or none."""
+    """Yields for each series (`ModelDrift.rows`) the columns on the judges' part of its shift, given rows of `table`, possibly none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Subject:
     family: str
     keys: Keys
     way: Callable[[Row], str]
-    """The way of asking of a row, in words that differ where any of `Keys.asked` does: `system 2`."""
+    """Returns a row's way of asking, in words that differ if any of `Keys.asked` does: `system 2`."""
     truth: str
-    """The kind of change when items are scored against something else: `"rubric"`."""
+    """The kind of change when items are scored against another truth: `"rubric"`."""
     truths: str
-    """What items are scored against, as people call it: `"rubrics"`."""
+    """The plural noun for the truths of items: `"rubrics"`."""
     reads: tuple[str, ...]
     """The tables that drift is computed from."""
     statements: tuple[str, ...] = ()
@@ -54,10 +54,10 @@ class Subject:
     `watched.iterate_rule_rows`.
     """
     ruled: tuple[str, ...] = ()
-    """The tables that `rule` reads; none: `reads`."""
+    """The tables that `rule` reads; empty: `reads`."""
     judged_again: AnchorSubject | None = None
     computed: str = "false"
-    """SQL that is true in rows which no model was asked for: `starts_with(model, 'baseline/')`."""
+    """SQL that is true in rows without a model response: `starts_with(model, 'baseline/')`."""
     in_order: Callable[[str], Any] = str.casefold
     """Sort key of the values of the space's first level."""
     clusters: Callable[[duckdb.DuckDBPyConnection], pd.DataFrame] | None = None
@@ -66,11 +66,11 @@ class Subject:
     None: all are, since the same items are asked again, and what a night adds to the score of one says nothing of another.
     """
     with_texts: Callable[[pa.Table, duckdb.DuckDBPyConnection], pa.Table] | None = None
-    """Fills in the text of items that moved; None: they have none."""
+    """Adds the texts of items that moved; None: there are none."""
     apart: str = "false"
-    """SQL of the space's last level that is true in partitions which no verdict is about; `false`: there are none."""
+    """SQL on the space's last level that is true in partitions without verdicts; `false`: there are none."""
     unlike: str = "asked something else"
-    """What a snapshot did that cannot be compared with the others."""
+    """Description of a snapshot that is not comparable."""
 
     @property
     def watched(self) -> str:
@@ -94,10 +94,10 @@ class Subject:
 def build_statements(
     scores: str, responses: str, first: str, ways: Sequence[str], response_columns: Sequence[str]
 ) -> tuple[str, str]:
-    """The statements of a `Subject`, which make the temporary tables `scores` and `predictions`.
+    """Return the statements of a `Subject`, which make the temporary tables `scores` and `predictions`.
 
-    `scores`: SQL of all scores, with the columns of the family's keys; `responses`: the table of responses, whose column `first` is the first
-    level of partitions; `ways`: as of `Keys.asked`; `response_columns`: those of them that the responses have too.
+    `scores`: SQL of all scores, with the columns of the family's keys; `responses`: the table of responses, whose column `first` is the
+    first level of partitions; `ways`: see `Keys.asked`; `response_columns`: those that the responses also have.
     """
     shared = ("model", "model_variant", "snapshot")
     keys = ", ".join((first, *response_columns, *shared))

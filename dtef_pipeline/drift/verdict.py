@@ -20,7 +20,7 @@ from dtef_pipeline.text.quantity_words import list_first_names
 
 Floats = npt.NDArray[np.float64]
 _OWN, _OTHERS = 2 / 3, 1 / 3
-"""Shares of a difference to the other models: from the first on the series itself moved, up to the second the others did."""
+"""Shares of a difference to the other models: from the first on the series itself moved, up to the second the others."""
 _MOST_NAMED = 3
 _NO_CONTROL = "at most watch without a control, since its drift cannot be separated from that of the nights: ask another {} in the same nights"
 _BEGIN_UNPARSED = (
@@ -85,7 +85,7 @@ class _ScoreEvidence(NamedTuple):
     control: Control | None = None
     apart_shift: float | None = None
     own_share: float | None = None
-    """Of a change that was found: which share of the difference to the other models is the series' own move."""
+    """The series' own share of the difference to the other models, if a change was found."""
 
     @property
     def drifted(self) -> bool:
@@ -168,7 +168,7 @@ def _collect_evidence(
 ) -> _ScoreEvidence:
     pairs = paired(values, clusters, baseline=baseline, items=items)
     control = choose_control(values, pairs, peers) if peers and len(pairs.snapshots) > baseline else None
-    # Without a large range there is no shift to date: it is then that since the baseline.
+    # Without a large range there is no shift to date; it is then measured since the baseline.
     limit = threshold if pairs.is_large else None
     if control is None:
         alone = evidence(pairs.means, pairs.spread, pairs.sampling, baseline=baseline, threshold=limit)
@@ -208,7 +208,7 @@ def _compute_own_share(means: Floats, control: Control, signal: Evidence) -> flo
     """
     if signal.first is None or signal.until is None:
         return None
-    # What was off by itself or beside the others is of neither side.
+    # Outages of the series or of its difference are excluded from both sides.
     off = signal.off.all | find_off_nights(means[: signal.until], 0.0).all
     mask = np.isfinite(control.apart[: signal.until]) & [place not in off for place in range(signal.until)]
     later = np.arange(signal.until) >= signal.first

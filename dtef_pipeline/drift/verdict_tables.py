@@ -24,7 +24,7 @@ _RULE = (
     field("flagged", pa.bool_(), "Flag of the documented rule: true from a gap of 0.05 and 10 % on"),
     _REASON_COLUMN,
 )
-"""The documented drift rule, of one test."""
+"""The columns of the documented drift rule."""
 _N_COMPARED = field("n_snapshots", pa.int64(), "Snapshots compared")
 _ITEMS_COMPARED = field("n_items", pa.int64(), "Items that are scored in every snapshot, with each of their prompts")
 _LATEST = field("latest_snapshot", pa.string(), "Newest snapshot of the series, compared or not")
@@ -62,7 +62,7 @@ EVIDENCE = (
         "about", pa.list_(pa.string()), "What of the scores moved, and how far beyond the other models; empty: nothing to add"
     ),
 )
-"""The evidence of drift beside the rule."""
+"""The evidence of drift besides the rule."""
 NIGHT = (
     field("night_verdict", pa.string(), "Verdict on what all models did together: none or watch; null: fewer than two models"),
     field("night_shift", pa.float64(), "Common shift of the models since night_first_snapshot, else since the baseline"),
@@ -89,7 +89,7 @@ PARTITION_DRIFT = (
     *NIGHT,
     _MOVED,
 )
-"""The columns of a verdict on a model in one partition, beside those that name the partition."""
+"""The columns of a verdict on a model in one partition, besides the partition's."""
 
 DRIFT = pa.schema(
     [
@@ -160,7 +160,7 @@ DRIFT_RULE = pa.schema(
         field("investigate", pa.bool_(), "Flag: true for the flagged row with the largest gap of its partition and test"),
     ]
 )
-"""One row per partition, test, model variant and way of asking: what the documented rule says at temperature 0."""
+"""One row per partition, test, model variant and way of asking: the documented rule's result at temperature 0."""
 
 JUDGE_DRIFT = pa.schema(
     [
@@ -176,7 +176,7 @@ JUDGE_DRIFT = pa.schema(
         *EVIDENCE,
     ]
 )
-"""One row per judge and evaluator: whether what it says of the same stored answers has moved. A shift below 0: it became stricter."""
+"""One row per judge and evaluator: whether its verdicts on the same stored answers moved. A shift below 0: it became stricter."""
 
 DRIFT_SCHEMAS: Mapping[str, pa.Schema] = {
     "drift": DRIFT,
@@ -184,4 +184,4 @@ DRIFT_SCHEMAS: Mapping[str, pa.Schema] = {
     "drift_rule": DRIFT_RULE,
     "judge_drift": JUDGE_DRIFT,
 }
-"""By the table's name."""
+"""By table name."""

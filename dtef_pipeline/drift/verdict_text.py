@@ -21,9 +21,9 @@ VERDICTS = ("drift", "watch", "none")
 NEWS = ("drift", "watch")
 """Verdicts of series that moved."""
 _QUOTED = 60
-"""Characters of an item's text that are shown."""
+"""Longest displayed text of an item, in characters."""
 _HUGE = 6.0
-"""log10 from which odds are written as a power of ten."""
+"""log10 from which odds are displayed as a power of ten."""
 
 
 def format_odds(log10_e: float | None) -> str:
@@ -205,7 +205,7 @@ _VALUES_IN_REASONS = (
     (re.compile(r"the snapshots span \d+\.\d h, "), "the snapshots span too little time, "),
     (re.compile(r"\d[\d,]* of \d[\d,]* prompts of "), "not all prompts of "),
 )
-"""What stands in reasons of the rule and of what was compared, and the words that hold for every series with the reason."""
+"""Values in reasons, and replacements that hold for every series with the reason."""
 
 
 def group_reasons(counts: Mapping[str, int]) -> list[tuple[str, int]]:

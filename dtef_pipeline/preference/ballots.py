@@ -14,7 +14,7 @@ from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 LONGEST_ID = 200
-"""Characters of an id of a pair or reviewer."""
+"""Longest id of a pair or reviewer, in characters."""
 ID_IN_WORDS = f"a text of 1 to {format_count(LONGEST_ID, 'printable character')}, not only blanks"
 
 
@@ -36,7 +36,7 @@ def _replace_surrogates(value: Any) -> Any:
 Id = Annotated[
     str,
     BeforeValidator(_require_id),
-    # That its characters are printable is said in words: patterns have no name for these.
+    # Printability is described in words, since patterns cannot express it.
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_ID, "pattern": r"\S"}),
 ]
 Confidence = Annotated[int, Field(ge=1, le=MOST_CONFIDENT)]
@@ -58,15 +58,15 @@ class SentBallot(Part):
     """A vote as submitted by a reviewer."""
 
     pair_id: Id
-    """As it was served with the pair: printable characters, not only blanks."""
+    """The id served with the pair: printable characters, not only blanks."""
     reviewer_id: Id
-    """Whose vote it is; of a reviewer's token its name: printable characters, not only blanks."""
+    """The voter's id; with a reviewer's token, the token's name: printable characters, not only blanks."""
     choice: Choice
     """Which response is better."""
     confidence: Confidence
     """Higher is more certain."""
     justification: Annotated[str, Field(max_length=LONGEST_JUSTIFICATION), BeforeValidator(_replace_surrogates)] | None = None
-    """Why, in the reviewer's words. Left out or null: none."""
+    """The reviewer's reasons. Omitted or null: none."""
 
     def to_ballot(self) -> Ballot:
         return Ballot(self.pair_id, self.reviewer_id, self.choice, self.confidence, self.justification or "")

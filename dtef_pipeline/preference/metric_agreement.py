@@ -13,7 +13,7 @@ from dtef_pipeline.statistics.kendall import TAU_INTERVAL, order_agreement
 from dtef_pipeline.statistics.ranks import rank_numbers
 
 BESIDE_METRIC = ("partition", "metric", "player", "direction", "value", "low", "high", "n")
-"""What a query of a `MetricSource` gives. direction: higher or lower, which of them is better; low and high: 95 % interval or null."""
+"""Columns of a `MetricSource` query. direction: higher or lower, whichever is better; low and high: 95 % interval or null."""
 BESIDE_COLUMNS: Mapping[str, str] = {
     "family": "Family of evaluations",
     "partition": "First level of the items' partitions that were voted on; all: the whole family",

@@ -30,19 +30,21 @@ _PERSONA = re.compile(r"[^/@\[\]]{1,200}:v[0-9]{1,9}@")
 
 
 def parse_judge_model(reviewer_id: str) -> str:
-    """The model string of a judge, without its settings and the hash of its prompt: `openai/gpt-4.1-mini` of
-    `pairs(openai/gpt-4.1-mini[temperature=0])#1a2b3c4d`. An id that names no model (another tool's) is returned as it is."""
+    """Return the model string of a judge, without its settings and prompt hash.
+
+    It is `openai/gpt-4.1-mini` for `pairs(openai/gpt-4.1-mini[temperature=0])#1a2b3c4d`. Other tools' ids are returned unchanged.
+    """
     match = _JUDGE_ID.fullmatch(reviewer_id)
     return match[1] if match else reviewer_id
 
 
 def is_id_of_judge(reviewer_id: str) -> bool:
-    """Whether an id has the form that the ids of judges have here, whoever has voted under it."""
+    """Return whether an id has the form of judges' ids here, regardless of who voted."""
     return _JUDGE_ID.fullmatch(reviewer_id) is not None
 
 
 def shorten_judge_names(reviewer_ids: Iterable[str]) -> dict[str, str]:
-    """What each judge is called where there is little room: its model without maker and settings, or its id where two would be called alike."""
+    """Return a short name of each judge: its model without maker and settings, or its id if names would be equal."""
     ids = sorted(set(reviewer_ids))
     models = {judge: parse_judge_model(judge) for judge in ids}
     short = {judge: judge if model == judge else model.rpartition("/")[2] for judge, model in models.items()}
@@ -51,7 +53,7 @@ def shorten_judge_names(reviewer_ids: Iterable[str]) -> dict[str, str]:
 
 
 def matches_judge(reviewer_id: str, patterns: Sequence[str]) -> bool:
-    """Whether a judge fits any pattern by its id, its model string (`openai/gpt-4.1-mini`), or what stands last in that (`gpt-4.1-mini`)."""
+    """Return whether a judge matches any pattern by id, model string (`openai/gpt-4.1-mini`), or the last part of that (`gpt-4.1-mini`)."""
     model = parse_judge_model(reviewer_id)
     return any(
         reviewer_id == pattern or any(fnmatchcase(name, pattern) for name in (reviewer_id, model, model.rpartition("/")[2]))
@@ -60,12 +62,12 @@ def matches_judge(reviewer_id: str, patterns: Sequence[str]) -> bool:
 
 
 def is_own_vote(vote: PlayersVote, own_servers: Collection[str] = ()) -> bool:
-    """Whether a judge voted on a response of a model of its own maker, its own among them: `is_self_judged` of either side."""
+    """Return whether a judge voted on a response of its own maker's model, including its own: `is_self_judged` of either side."""
     return vote.reviewer_kind == "judge" and is_own_pair(vote.reviewer_id, vote.left, vote.right, own_servers)
 
 
 def is_own_pair(reviewer_id: str, left: str, right: str, own_servers: Collection[str] = ()) -> bool:
-    """Whether either player's model is of the judge's maker. A player without a maker's folder, as in other tools, is recognised by its name."""
+    """Return whether either player's model is by the judge's maker. Players without a maker's prefix (other tools) are found by name."""
     judge = parse_judge_model(reviewer_id)
     return any(_is_own(judge, _PERSONA.sub("", player, count=1), own_servers) for player in {left, right})
 
@@ -81,9 +83,9 @@ def _is_own(judge: str, player: str, own_servers: Collection[str]) -> bool:
 
 Order = Literal["shown", "swapped"]
 PAIR_ORDERS: tuple[Order, ...] = ("shown", "swapped")
-"""The texts as people are shown them, and the other way about."""
+"""The texts as shown to people, and swapped."""
 PAIR_SNAPSHOT = "base"
-"""Under which label replies are stored: a vote is given once."""
+"""The snapshot of stored replies, since each vote is given once."""
 PAIR_VERDICTS = ClassScale(
     (
         JudgedClass("CLASS_B", 0.0, "TEXT_B is the better reply to the prompt."),
@@ -107,9 +109,9 @@ Reply in exactly this form, with nothing before or after it:
 <reflection>the reason for your choice, in one or two sentences</reflection>
 <classification>the name of the class</classification>"""
 _PAIR_CONTRACT = 1
-"""Part of the name under which a judge's votes are stored. It stays, so that no pair gets a second vote of the same judge."""
+"""Part of the id of a judge's votes. Must not change, or judges would vote on pairs again."""
 _LONGEST_MODEL_SHOWN = 200
-"""As long as `find_judging_model` reads."""
+"""The limit of `find_judging_model`."""
 _PAIR_CLOSING = "Which text is the better reply? Answer in the form that was described."
 _SAID_IN_ORDERS = re.compile(r"\[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\] \[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\]")
 
@@ -135,15 +137,15 @@ class PairVerdict(NamedTuple):
     """The result of a judge's two looks at a pair."""
 
     choice: Choice | None
-    """By the texts as they are shown to people; tie where the two looks disagree; None: one of them has no verdict."""
+    """In the order shown to people; tie if the two looks disagree; None if one has no verdict."""
     flipped: bool
     """Whether the two looks disagree."""
     first: int
-    """Looks that prefer the text that stands first, 0 to 2."""
+    """Looks that prefer the first text, 0 to 2."""
     decided: int
     """Looks that prefer one of the texts, 0 to 2."""
     reason: str
-    """Why there is no vote; empty where there is one."""
+    """Why there is no vote; empty if there is one."""
     justification: str
 
 

@@ -13,9 +13,9 @@ from dtef_pipeline.preference.votes import Choice, PairedResponse, Side, VotePai
 from dtef_pipeline.text.quantity_words import format_count
 
 ELSEWHERE = "elsewhere"
-"""The family of responses that no family of this software asked for."""
+"""The family of responses from other tools."""
 _UNSAID = "all"
-"""The item and the reviewer of rows that name none; of reviewers with the number of the row, since each may be another."""
+"""The default item and reviewer; for reviewers with the row's number, since each may be another."""
 
 
 class RatedPair(NamedTuple):
@@ -28,7 +28,7 @@ class RatedPair(NamedTuple):
     reviewer_id: str
     choice: Choice
     shown_as_a: Side
-    """Where the row's left response is in the pair: in the file A is left."""
+    """The side of the row's left response in the pair; in the file A is left."""
     confidence: int | None
 
 

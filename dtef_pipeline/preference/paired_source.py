@@ -37,11 +37,11 @@ class PairedSource:
 
     tables: tuple[str, ...]
     query: str
-    """SQL over the tables that gives `SOURCE_COLUMNS`, one row per response, only those that were answered."""
+    """SQL over the tables that returns `SOURCE_COLUMNS`, one row per answered response."""
     metrics: tuple[MetricSource, ...] = ()
-    """What preference can be compared with; tables that are not there are passed over."""
+    """Metrics to compare preference with; missing tables are skipped."""
     laid_out: Callable[[BlindedPair], BlindedPair] | None = None
-    """How people read its pairs, where that is not the text as it is. Models that judge, ids and lengths have the text itself."""
+    """Converts its pairs to a layout for people, if it differs from the text. Judges, ids and lengths use the text itself."""
 
 
 def build_paired_responses(

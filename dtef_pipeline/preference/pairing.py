@@ -24,7 +24,7 @@ _MANY_DECIMALS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{3,25}(?:e-[0-9]{1,3})?|(?:\.
 
 
 class BlindedPair(NamedTuple):
-    """What is served, by the names it is served under."""
+    """A served pair, with the served field names."""
 
     pair_id: str
     prompt: str
@@ -32,20 +32,21 @@ class BlindedPair(NamedTuple):
     run_b: str
 
     def serialize(self) -> dict[str, str]:
-        """An object with these four fields and no other."""
+        """Return an object with these four fields and no other."""
         return self._asdict()
 
 
 def choose_shown_as_a(pair_id: str, salt: str) -> Side:
-    """Which response of a pair is shown as A: `right` where the first bit is 1 of the SHA-256 of the pair's id, a line feed and the salt.
+    """Return which response of a pair is shown as A: `right` if the first bit is 1 of the SHA-256 of the pair's id, a line feed and the
+    salt.
 
-    The texts are hashed as UTF-8, and the first bit is the highest of the first byte. Who does not know the salt cannot tell.
+    The texts are hashed as UTF-8; the first bit is the highest of the first byte. The choice is unpredictable without the salt.
     """
     return "right" if hashlib.sha256(f"{pair_id}\n{salt}".encode()).digest()[0] >> 7 else "left"
 
 
 def build_blinded_pair(pair: VotePair, left: PairedResponse, right: PairedResponse, names: Blinding, salt: str) -> BlindedPair:
-    """The pair as a reviewer gets it. `names`: those of everybody who might have written one of the texts, not of these two alone."""
+    """Return the pair as shown to reviewers. `names`: those of all possible authors, not only of these two."""
     names = names.add_pair_names((*left.names, *right.names))
     first, second = (left, right) if choose_shown_as_a(pair.pair_id, salt) == "left" else (right, left)
     texts = (read_text(response.text, response.player, names) for response in (first, second))
@@ -53,23 +54,23 @@ def build_blinded_pair(pair: VotePair, left: PairedResponse, right: PairedRespon
 
 
 def read_text(text: str, player: str, names: Blinding) -> str:
-    """What a reviewer reads of a response: its text without names; of a player that computes, its numbers with 2 decimals."""
+    """Return a response as shown to reviewers: its text without names; for computed players, numbers with 2 decimals."""
     readable = _MANY_DECIMALS.sub(lambda match: f"{float(match[0]):.2f}", text) if is_computed(player) else text
     return names.scrub(readable).text
 
 
 def normalize_for_comparison(text: str, player: str, names: Blinding) -> str:
-    """What two texts have in common that nobody can tell apart: what a reviewer reads, whatever its case and white space."""
+    """Return the shown text without differences in case and white space, to find texts that reviewers cannot distinguish."""
     return normalize_text(read_text(text, player, names))
 
 
 def count_replaced_names(names: Blinding, pairs: Iterable[tuple[str, PairedResponse, PairedResponse]]) -> dict[str, int]:
-    """By id of each pair, how many names are taken out of its two texts."""
+    """Return how many names are removed from a pair's two texts, by pair id."""
     cache: dict[tuple[str, frozenset[Name]], int] = {}
     sure_names = frozenset(names.sure)
 
     def count(response: PairedResponse, blinding: Blinding, further: frozenset[Name]) -> int:
-        # Of most pairs no further name stands in the text, which is then looked through once for all of them.
+        # Most texts contain no further name, so they are scrubbed once for all pairs.
         plain = fold_text(response.text)[0]
         present = frozenset(name for name in further if name.core in plain)
         key = response.response_id, present

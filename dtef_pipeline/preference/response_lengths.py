@@ -81,12 +81,12 @@ class LongerShare(NamedTuple):
     """How often the longer of two responses was preferred."""
 
     share: float | None
-    """Of the votes that are not ties, on responses of different lengths, 0-1; .5: length has no effect. None: there is no such vote."""
+    """Share of the votes that are not ties, on responses of different lengths, 0-1; .5: length has no effect. None if there is no such vote."""
     low: float | None
     high: float | None
     votes: int
     reason: str
-    """Why there is no interval; empty where there is one."""
+    """Why there is no interval; empty if there is one."""
 
 
 def read_lengths(path: Path) -> Lengths:

@@ -73,8 +73,8 @@ PREFERENCE_SCORES = pa.schema(
         *_OF_FIT,
     ]
 )  # fmt: skip
-"""One row per family, partition, kind of reviewers, judge and player; the columns from `separable` on are of the fit, equal in all its rows."""
+"""One row per family, partition, kind of reviewers, judge and player; columns from `separable` on describe the fit and are equal in all its rows."""
 PREFERENCE_TABLES: Mapping[str, TableSpec] = {
     "preference_scores": TableSpec(PREFERENCE_SCORES, remake=_BY_ROLL_UP_OF_VOTES),
 }
-"""Votes belong to no family: they are on responses of all of them."""
+"""Votes belong to no family: they cover responses of all."""

@@ -43,7 +43,7 @@ class FileVote(NamedTuple):
     right: str
     choice: Choice
     reviewer_id: str
-    """Empty, as the prompt id, where the row does not say."""
+    """Like the prompt id, empty if the row has none."""
     prompt_id: str
     confidence: int | None
 
@@ -53,22 +53,22 @@ class VoteColumns:
     """Votes as columns, one row per vote or per several equal ones; arrays of (rows,)."""
 
     where: str
-    """The file, as errors name it."""
+    """The file's name in errors."""
     players: tuple[str, ...]
-    """In the order of their names."""
+    """Sorted by name."""
     left: Codes
     """Places in `players`."""
     right: Codes
     outcome: Codes
     """1: the left one is better, -1: the right one, 0: a tie."""
     times: Floats
-    """Votes that the row stands for."""
+    """Number of votes in the row."""
     reviewer_ids: tuple[str, ...] | None = None
     """None: voters unknown."""
     confidence: Floats | None = None
-    """1 to 5; None: it was not asked."""
+    """1 to 5; None if unknown."""
     prompt_ids: tuple[str, ...] | None = None
-    """None: nobody says what the responses answer."""
+    """None if prompts are unknown."""
 
     @property
     def votes(self) -> int:
@@ -112,7 +112,7 @@ def _parse_json_votes(where: str, text: str) -> VoteColumns:
     outcome = np.array([_OUTCOMES[row[2]] if kind == "votes" else 1 for row in rows], dtype=np.int64)
     times = np.array([1.0 if kind == "votes" else float(row[2]) for row in rows])
     columns = vote_columns(where, sides, outcome, times)
-    mask = times > 0  # who only stands in wins of 0 is a player all the same
+    mask = times > 0  # players that appear only in wins of 0 are kept
     return VoteColumns(where, columns.players, columns.left[mask], columns.right[mask], outcome[mask], times[mask])
 
 

@@ -94,7 +94,7 @@ class PreferenceScore:
     component: int
     """Place in the list of components, from 0: betas and ranks of different components cannot be compared."""
     rank: int | None
-    """Within the component, 1 is best."""
+    """Rank within the component, 1 is best."""
     tier: int | None
     """Within the component, from 1: see `boards.comparisons.tiers`."""
     beta: float | None
@@ -102,12 +102,12 @@ class PreferenceScore:
     share: float | None
     """exp(beta) over the sum of the component, 0-1."""
     se: float | None
-    """Of beta, by whole reviewers and prompts."""
+    """Standard error of beta, over whole reviewers and prompts."""
     low: float | None
     """95 % interval of beta."""
     high: float | None
     se_model: float | None
-    """As if every vote were independent; in general too small."""
+    """Standard error as if all votes were independent; usually too small."""
     n: int
     """Votes that count, on pairs with this player."""
     n_reviewers: int | None
@@ -132,15 +132,15 @@ class PreferenceFit:
 
     settings: VoteSettings
     votes: int
-    """In the file; with ties `drop` some do not count."""
+    """Votes in the input; with ties `drop` some do not count."""
     counted: int
-    """Votes that scores are made of, or would be if they had a finite value."""
+    """Votes used for scores, or that would be if these were finite."""
     reviewers: int | None
-    """Who gave the votes that count. None: voters unknown, so that each vote is taken for independent."""
+    """Reviewers of the votes that count. None if voters are unknown; then votes are treated as independent."""
     prompts: int | None
-    """Prompts of the votes that count; None: nobody says on which prompts they are."""
+    """Prompts of the votes that count; None if unknown."""
     note: str | None
-    """That intervals hold for these prompts only; None: they hold for others like them too."""
+    """Says that intervals hold for these prompts only; None if they also hold for similar ones."""
     separable: bool
     """Whether some component has no finite scores."""
     components: tuple[tuple[str, ...], ...]
@@ -148,7 +148,7 @@ class PreferenceFit:
     nu_low: float | None
     nu_high: float | None
     scores: tuple[PreferenceScore, ...]
-    """By component and rank."""
+    """Sorted by component and rank."""
     length: LengthEffect | None
 
     def document(self) -> dict[str, Any]:
@@ -310,17 +310,17 @@ _SIGN_OF = {"left": 1, "right": -1, "tie": 0}
 
 @dataclass(frozen=True, slots=True)
 class FilteredVotes:
-    """The votes that count, and how many do not for which reason."""
+    """The votes that count, and the number excluded by reason."""
 
     votes: tuple[PlayersVote, ...]
     leaks_left_out: int
     self_judged: int
-    """Among the votes that count: of judges, on responses of their own maker."""
+    """Judges' votes among them on responses of their own maker."""
     self_judged_left_out: int
 
 
 def filter_votes(votes: Iterable[PlayersVote], settings: VoteSettings, own_servers: Collection[str] = ()) -> FilteredVotes:
-    """The votes that count. One that is left out for two reasons is counted with the leaks. `own_servers`: as of `is_self_judged`."""
+    """Return the votes that count. A vote excluded for two reasons is counted as a leak. `own_servers`: see `is_self_judged`."""
     selection = filter_by_item(votes, settings.items)
     clean = [vote for vote in selection if not (settings.without_leak_risk and vote.leak_risk)]
     flags = [is_own_vote(vote, own_servers) for vote in clean]
@@ -330,12 +330,12 @@ def filter_votes(votes: Iterable[PlayersVote], settings: VoteSettings, own_serve
 
 
 def filter_by_item(votes: Iterable[PlayersVote], patterns: Sequence[str]) -> list[PlayersVote]:
-    """The votes on items that fit any of the patterns, such as `mmlu/*`; without patterns all of them."""
+    """Return the votes on items that match any of the patterns, such as `mmlu/*`, or all without patterns."""
     return [vote for vote in votes if not patterns or any(fnmatchcase(vote.item_id, pattern) for pattern in patterns)]
 
 
 def filter_by_reviewer(votes: Iterable[PlayersVote], reviewers: Sequence[str], judges: Sequence[str] = ()) -> list[PlayersVote]:
-    """The votes of reviewers whose id fits any pattern, and of judges that are meant (`matches_judge`); without patterns of all."""
+    """Return the votes of reviewers whose id matches any pattern, and of selected judges (`matches_judge`), or all without patterns."""
     return [
         vote
         for vote in votes
@@ -345,9 +345,9 @@ def filter_by_reviewer(votes: Iterable[PlayersVote], reviewers: Sequence[str], j
 
 
 def build_vote_columns(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
-    """The votes as columns. Without confidences, unless every vote has one. `where`: the store, as errors name it.
+    """Return the votes as columns, without confidences unless every vote has one. `where`: the store's name in errors.
 
-    A model is one reviewer, whatever its temperature and its prompt: its votes share its taste.
+    A model is one reviewer, regardless of temperature and prompt, since its votes share its preferences.
     """
     confidence = [vote.confidence for vote in votes]
     confidences = [value for value in confidence if value is not None]
@@ -365,7 +365,7 @@ def build_vote_columns(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
 
 
 def find_unweighted_reason(votes: Sequence[PlayersVote]) -> str | None:
-    """Why votes cannot be weighted by confidence; None: every vote has one."""
+    """Return why votes cannot be weighted by confidence, or None if every vote has one."""
     without = [vote for vote in votes if vote.confidence is None]
     if not without:
         return None
@@ -375,11 +375,11 @@ def find_unweighted_reason(votes: Sequence[PlayersVote]) -> str | None:
 
 
 def measure_text_lengths(votes: Sequence[PlayersVote]) -> npt.NDArray[np.float64]:
-    """(votes, 2) characters of the left and the right text of each vote."""
+    """Return (votes, 2) characters of the left and the right text of each vote."""
     return np.array([(vote.left_length, vote.right_length) for vote in votes], dtype=np.float64).reshape(len(votes), 2)
 
 
 def compute_votes_version(votes: Sequence[PlayersVote]) -> str:
-    """How many votes there are, and a hash of them in any order: `120-7d0c7767...`. Another vote, or one less, gives another version."""
+    """Return the number of votes and an order-independent hash of them: `120-7d0c7767...`. Any change of votes gives another version."""
     hashes = sorted(digest("vote of players", *(getattr(vote, name) for name in PlayersVote.__slots__)) for vote in votes)
     return f"{len(votes)}-{digest('votes of players', *hashes)[:16]}"

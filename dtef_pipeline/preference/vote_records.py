@@ -33,11 +33,11 @@ from dtef_pipeline.preference.votes import (
 
 LINE_SCHEMA = 1
 BLINDING_VERSION = 2
-"""Of the rules by which names were hidden when a pair was made. 2: the very names of the two models, however short, and more of makers."""
+"""Version of the rules that hid names when a pair was made. 2: also the models' exact names, however short, and more of makers."""
 BALLOT_KIND = "ballot"
-"""The kind of a line that a reviewer hands in: a vote that no store has taken yet."""
+"""The kind of a submitted vote that no store has accepted yet."""
 LONGEST_JUDGE_ID = 2_000
-"""Characters of the id of a judge: that of its model, with all settings."""
+"""Longest id of a judge, in characters: its model's with all settings."""
 _ID_OF_ANYBODY = f"{ID_IN_WORDS}; of a judge {LONGEST_JUDGE_ID:,}"
 _FIRST_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_IN_WORDS = "a time from 1970 on with its zone, such as 2026-01-31T12:00:00.000000+00:00"
@@ -55,7 +55,7 @@ class RunManifest(NamedTuple):
     code_version: str
     """Of the software that made the pairs."""
     config_hash: str
-    """Of the models and settings that the software was set up with then."""
+    """Of its models and settings at that time."""
 
     @property
     def manifest_id(self) -> str:
@@ -184,9 +184,9 @@ _RECORD_MODELS: Mapping[str, type[Part]] = {
     "void": _VoidFields,
 }
 RECORD_FIELDS: Mapping[str, tuple[str, ...]] = {kind: tuple(model.model_fields) for kind, model in _RECORD_MODELS.items()}
-"""The fields of each kind, first the one that it is known by."""
+"""The fields of each kind, its key first."""
 _FIRST_BLINDING = ("blinding", 1)
-"""Left out of lines: those of before it was noted are the same."""
+"""Omitted from lines, so that older lines are unchanged."""
 
 
 def get_key_field(kind: str) -> str:
@@ -331,7 +331,7 @@ _IDS: Mapping[str, Callable[[Record], str]] = {
     "request": lambda record: _request_id(record["response_id"], record["request_key"]),
     "void": lambda record: void_id(record["vote_id"]),
 }
-"""The id that a record has to have, of the kinds whose id is a hash of what the line says. Ids of pairs are keyed by a salt that no file has."""
+"""The expected id of a record, for kinds whose id is a hash of the line. Pair ids depend on a salt that no file contains."""
 
 
 PSEUDONYM_PREFIX = "reviewer-"
@@ -340,20 +340,20 @@ _HIDDEN_TIMES = ("said_at", "voted_at", "voided_at")
 
 @dataclass(frozen=True, slots=True)
 class ExportNames:
-    """The names of one export. Nobody can join two exports by them, and only who knows the salt can tell whose they are."""
+    """The names of one export. They cannot link two exports, and identify reviewers only with the salt."""
 
     key: bytes
 
     def reviewer(self, reviewer_id: str) -> str:
-        """What the reviewer is called: reviewer- and 24 hexadecimal digits."""
+        """Return the reviewer's pseudonym: reviewer- and 24 hexadecimal digits."""
         return PSEUDONYM_PREFIX + self._hash("reviewer", reviewer_id)[:24]
 
     def vote(self, vote_id: str) -> str:
-        """The id of a vote of such a reviewer: 32 hexadecimal digits."""
+        """Return the id of a vote of such a reviewer: 32 hexadecimal digits."""
         return self._hash("vote", vote_id)[:32]
 
     def hidden(self, kind: str, record: Record) -> Record:
-        """A record of such a reviewer, of a vote or of a void of it: under other names, with the days of its times (UTC) alone."""
+        """Return such a reviewer's record, vote or void under other names, with times reduced to days (UTC)."""
         public_record = dict(record)
         if "reviewer_id" in record:
             public_record["reviewer_id"] = self.reviewer(record["reviewer_id"])
@@ -373,7 +373,7 @@ class ExportNames:
 
 
 def hash_export_contents(records: Mapping[str, Iterable[Record]]) -> str:
-    """64 hexadecimal digits of what an export tells of reviewers: the same only where all of it is."""
+    """Return 64 hexadecimal digits that identify the reviewers' data in an export."""
     everything = hashlib.sha256()
     for kind in ("reviewer", "vote", "void"):
         for record in records.get(kind, ()):
@@ -382,10 +382,10 @@ def hash_export_contents(records: Mapping[str, Iterable[Record]]) -> str:
 
 
 def export_names(contents: str, salt: str) -> ExportNames:
-    """The names of the export of these contents: the same again for the same, others for any other."""
+    """Return the names of the export of these contents: equal for equal contents, else different."""
     return ExportNames(hmac.new(salt.encode(), contents.encode(), "sha256").digest())
 
 
 def is_shown(reviewer: Record | None) -> bool:
-    """Whether exports keep the id: by consent, or because it is a pseudonym already, so that an export of what was imported is the same."""
+    """Return whether exports keep the id: by consent, or because it is already a pseudonym, so that imports export unchanged."""
     return reviewer is not None and bool(reviewer["consent"] or reviewer["pseudonymous"])

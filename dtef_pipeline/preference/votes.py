@@ -30,17 +30,17 @@ class PairedResponse:
     """Hash of family, item, player, draw, snapshot and text."""
     family: str
     item_id: str
-    """Equal in responses that answer the same: with the partition in front, `mmlu/anatomy/17`."""
+    """Equal for responses to the same item, with the partition first: `mmlu/anatomy/17`."""
     player: str
-    """Who is measured: a model variant, or a persona played by one."""
+    """The evaluated player: a model variant, or a persona played by one."""
     draw: int
     snapshot: str
     prompt: str
     text: str
     names: tuple[str, ...]
-    """All that would tell a reviewer who wrote it: names of the model, its maker, its id at the provider, the persona."""
+    """Names that would reveal the author: of the model, its maker, its id at the provider, the persona."""
     request_keys: tuple[str, ...] = ()
-    """Of the stored responses that it consists of; none: it came from elsewhere."""
+    """Keys of its stored responses; empty if it came from elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class VotePair:
     """Two responses to one item. The pair's id and the project's salt decide which is shown as A."""
 
     pair_id: str
-    """What reviewers see of it. In a store it is keyed by the project's salt: who knows the responses cannot tell whose it is."""
+    """The pair's public id. In a store it depends on the project's salt, so that the responses do not reveal it."""
     family: str
     item_id: str
     draw: int
     left: str
-    """A response id, the lower of the two; left and right say nothing of what is shown as A."""
+    """A response id, the lower of the two; independent of which is shown as A."""
     right: str
 
 
@@ -66,13 +66,13 @@ class Vote:
     choice: Choice
     """`A`: the response that was shown as A is better."""
     confidence: int | None
-    """1 to 5: higher is more certain; None: it was not asked, as in votes of other tools."""
+    """1 to 5: higher is more certain; None if unknown, as in votes of other tools."""
     justification: str
     voted_at: datetime | None
-    """When the server took it; None: nobody says, as in votes of other tools."""
+    """When the server received it; None if unknown, as in votes of other tools."""
     reviewer_kind: ReviewerKind = "person"
     shown_as_a: Side = "left"
-    """Which response of the pair was shown as A when the vote was given: with it a vote stays true in a store that has another salt."""
+    """The response shown as A for this vote, so that it stays correct in a store with another salt."""
 
     @property
     def preferred(self) -> Preferred:
@@ -90,18 +90,18 @@ class PlayersVote:
     """A player."""
     right: str
     preferred: Preferred
-    """The player who wrote the better response."""
+    """The side with the better response."""
     reviewer_id: str
     reviewer_kind: str
     confidence: int | None
-    """1 to 5: higher is more certain; None: it was not asked."""
+    """1 to 5: higher is more certain; None if unknown."""
     leak_risk: bool
-    """Whether a name had to be taken out of one of the texts, which may still tell who wrote it."""
+    """Whether a name was removed from one of the texts, which may still reveal the author."""
     left_length: int
     """Characters of the text, here and below."""
     right_length: int
     justification: str = ""
-    """Of a judge: what it said in both orders (`judged_pairs.parse_order_verdicts`)."""
+    """For a judge, its verdicts in both orders (`pair_verdicts.parse_order_verdicts`)."""
 
 
 def find_preferred_side(choice: Choice, shown_as_a: Side) -> Preferred:
@@ -155,11 +155,11 @@ def make_keyed_pair(pair: VotePair, salt: str) -> VotePair:
 
 VOTE_TITLE = "Which text is better?"
 VOTE_FIELD_TITLES: Mapping[str, str] = {"choice": "Better", "confidence": "How certain", "justification": "Why"}
-"""By field of a vote, what forms call it."""
+"""Form labels by field of a vote."""
 CONFIDENCE_WORDS: Mapping[str, str] = {
     str(place): {1: "1 hardly", MOST_CONFIDENT: f"{MOST_CONFIDENT} fully"}.get(place, str(place))
     for place in range(1, MOST_CONFIDENT + 1)
 }
-"""By value of the field, what stands beside it."""
+"""Labels by value of the field."""
 CHOICE_WORDS: Mapping[str, str] = {"A": "A", "tie": "tie", "B": "B"}
-"""By value of the field, what stands beside it, in the order of the texts."""
+"""Labels by value of the field, in the order of the texts."""

@@ -82,7 +82,7 @@ def _describe_scenario(manifest: ScenarioManifest, manifests: Mapping[str, Scena
 def _list_baselines(name: str, manifests: Mapping[str, ScenarioManifest]) -> Iterator[str]:
     try:
         yield from list_baselines(pack(name, manifests).scenario)
-    except Exception as error:  # an engine of somebody else's may fail in any way
+    except Exception as error:  # a third-party engine may raise any exception
         kind = "" if isinstance(error, DtefError) else f"{type(error).__name__}: "
         say(f"warning: {name} cannot be played: {kind}{error}", err=True)
 
@@ -124,7 +124,7 @@ def _read(warehouse: Warehouse, file: Path, who: str | None) -> list[AddedParts]
 
 def _add_scenarios(file: Path, data: bytes, who: str | None) -> str:
     """Add the new scenarios of a file to the response store, all or none. Returns a summary."""
-    # These bring the web framework and pandas.
+    # These import the web framework and pandas.
     from dtef_pipeline.api.documents.document_history import import_documents
     from dtef_pipeline.api.documents.document_kinds import SCENARIOS
     from dtef_pipeline.cli.preference.preference_votes import get_user_name

@@ -110,7 +110,7 @@ def _split_parts(text: str) -> Iterator[str]:
     while match := _PART_OF_LINE.match(text, place):
         if match[0] == '"' and closes:
             quoted = _QUOTED_PART.match(text, place)
-            match, closes = quoted or match, quoted is not None  # after a quote that stays open no later one is closed either
+            match, closes = quoted or match, quoted is not None  # after an unclosed quote, no later quote is closed either
         yield match[0]
         place = match.end()
 

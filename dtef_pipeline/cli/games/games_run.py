@@ -108,7 +108,7 @@ LEAGUE_ESTIMATE = {
     "calls_most": "Calls if every game lasts to its limit of turns, and every turn takes all its retries",
     "response_tokens_most": "Tokens of the responses to the most calls, if each is as long as max_tokens of the model allows",
 }
-"""By name, the columns of an estimate where games are played."""
+"""Columns of an estimate of played games, by name."""
 BASELINES_LEFT_OUT = "Episodes between baselines make no calls and are not counted."
 HIGHEST_ASSUMES = (
     "The highest numbers assume that every game lasts to its limit of turns, "

@@ -47,7 +47,7 @@ from resources.warehouse import Warehouse
 
 
 def resolve_judges(patterns: tuple[str, ...], judges: Collection[str]) -> tuple[str, ...]:
-    """The patterns, and the ids of those judges that the patterns select as names, collections or selectors of models.
+    """Return the patterns, and the ids of judges that they select as names, collections or selectors of models.
 
     `judges`: the ids of all that voted. A model with other settings is another judge; with other prompts it is the same judge.
     """
@@ -58,7 +58,7 @@ def resolve_judges(patterns: tuple[str, ...], judges: Collection[str]) -> tuple[
 
 
 def _find_judge_ids(patterns: Iterable[str], models: Models) -> Iterator[str]:
-    """The ids, without the hash of the prompt, of all models that the patterns name."""
+    """Yield the ids, without prompt hash, of all models that the patterns name."""
     from dtef_pipeline.preference.pair_verdicts import judge_reviewer_id, pair_judges
 
     for pattern in patterns:
@@ -66,7 +66,7 @@ def _find_judge_ids(patterns: Iterable[str], models: Models) -> Iterator[str]:
             try:
                 yield from (_strip_wording(judge_reviewer_id(spec)) for spec in pair_judges((name,), models))
             except ConfigError:
-                continue  # It names no model, or one that cannot judge.
+                continue  # Names no model, or one that cannot judge.
 
 
 def _strip_wording(judge: str) -> str:
@@ -79,7 +79,7 @@ _ITEMS_NAMED = 3
 
 
 def read_stored_votes(reviewer_kind: str, family: str | None = None) -> tuple[str, list[PlayersVote]]:
-    """What the store is called, and its votes of this kind of reviewer that are not voided."""
+    """Return the store's name and its votes of this kind of reviewer that are not voided."""
     with VoteStore(Settings.read_environment().responses_url) as store:
         return store.name, read_player_votes(store, family=family, reviewer_kind=reviewer_kind)
 
@@ -96,7 +96,7 @@ def _format_items(votes: list[PlayersVote]) -> str:
 
 
 def _describe_voters(votes: list[PlayersVote]) -> str:
-    """Who voted. People's ids say nothing to those who do not know them, so they are only counted."""
+    """Describe the voters. People are only counted, since their ids mean nothing to others."""
     ids = sorted({vote.reviewer_id for vote in votes})
     if votes[0].reviewer_kind == "judge":
         return f"{format_count(len(ids), 'judge')} voted: {list_first_names(ids, _VOTING_JUDGES_NAMED)}"
@@ -125,17 +125,17 @@ _SCORE_VIEW = TableView(
     ("player",),
 )
 SCORE_INTERVAL = {"interval": "95 % interval of beta, over reviewers and, unless a note says otherwise, prompts"}
-"""The column of boards of preference that `preference_scores` does not have."""
+"""The column that preference boards show in addition to `preference_scores`."""
 
 
 def print_scores(frame: pd.DataFrame, output: str, lines: Iterable[str]) -> None:
-    """Rows of `preference_scores`, with `lines` on their fits."""
+    """Print rows of `preference_scores`, with `lines` on their fits."""
     shown = frame if (frame["component"] != 0).any() else frame.drop(columns="component")
     print_rows(_SCORE_VIEW, shown, output, lines, "preference")
 
 
 def describe_fit(row: Mapping[Any, Any]) -> Iterator[str]:
-    """What a row of `preference_scores` says of its fit as a whole: which votes it is made of, and how where that is not the usual way."""
+    """Describe the fit of a row of `preference_scores`: its votes, and its method if unusual."""
     facts = {name: value for name, value in row.items() if not pd.isna(value)}
     reviewers = facts.get("reviewers")
     voters = "voters unknown" if reviewers is None else format_count(int(reviewers), "reviewer")
@@ -197,10 +197,10 @@ def fit(file: Path | None, output: str, responses: Path | None, **of_store: Any)
 def _fit_of_store(
     how: VoteSettings, family: str | None, items: Sequence[str], reviewers: Sequence[str], judges: tuple[str, ...]
 ) -> tuple[str, PreferenceFit, dict[str, Any]]:
-    """What the store is called, the fit of its votes that are meant and not voided, and what there is to say of judges.
+    """Return the store's name, the fit of the selected votes that are not voided, and facts on judges and selection.
 
-    The votes are those of judges where some are named: they are never mixed with those of people. Raises StoreError where there are no such
-    votes at all, and ConfigError where no vote fits.
+    With `judges`, the votes are those of judges, never mixed with people's. Raises StoreError if there are no such votes, and ConfigError
+    if none matches.
     """
     kind = "judge" if judges else USUAL_REVIEWERS
     where, votes = read_stored_votes(kind, family)
@@ -227,7 +227,7 @@ def _fit_of_store(
 
 
 def _show(where: str, result: PreferenceFit, facts: dict[str, Any], output: str) -> None:
-    """`facts`: of votes of the store, what `describe_selection` says of them, and their judges."""
+    """Print a fit. `facts`: of stored votes, their judges and the result of `describe_selection`."""
     judges = facts.pop("judges", [])
     if output == "json":
         judge_facts = {"judges": judges} | {name: facts[name] for name in _FACTS_OF_JUDGES} if judges else {}
@@ -244,7 +244,6 @@ def _show(where: str, result: PreferenceFit, facts: dict[str, Any], output: str)
 
 
 def _describe_further(result: PreferenceFit, judges: Sequence[str]) -> Iterator[str]:
-    """What the rows of a fit do not say."""
     if result.note:
         yield result.note
     if left_out := result.votes - result.counted:

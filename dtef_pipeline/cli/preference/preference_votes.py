@@ -98,7 +98,7 @@ def show_vote_history(vote_id: str, output: str) -> None:
     if output != "table":
         _print_table(rows, output, [])
         return
-    # A row has more columns than a terminal: one line each.
+    # A row has too many columns for a terminal, so each gets a line.
     width = 2 + max(map(len, rows[0]))
     for row in rows:
         for name, value in row.items():

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from assets.stage.file_notes import AddResult
 
 _OF_FILES = ("qa_items", "qa_findings")
-"""Tables that the files of a part are read into."""
+"""Tables that a part's files are read into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class ItemLoss:
     """The items of a part that a file from another path lacks."""
 
     source: QaSource
-    """The part as it would be."""
+    """The part with the new file."""
     earlier: str
-    """The file that the part is of."""
+    """The file that the part was read from."""
     items: Sequence[str]
     scored: int
-    """How many responses to them have a score."""
+    """The number of their responses that have a score."""
 
     def __str__(self) -> str:
         return f"{format_count(len(self.items), 'item')} with {format_count(self.scored, 'scored response')}"
@@ -184,7 +184,7 @@ def _read(
 def _list_all_parts(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
     from assets.qa.suite_catalog import load_known_suites
 
-    suites = cache(load_known_suites)  # many parts come from one file of suites
+    suites = cache(load_known_suites)  # many parts share a suites file
     return {"parts": [_build_row(warehouse, key, suites) for key in list_stored_keys(warehouse, FAMILY_BY_NAME["qa"])]}
 
 

@@ -114,7 +114,7 @@ def refuse_empty_filter(warehouse: Warehouse, keys: Sequence[str], how: AskSetti
 
 
 _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
-"""The place of the stage that a run begins with."""
+"""The index of the first stage of a run."""
 
 
 def _list_imported_models(settings: Settings, snapshot: str) -> list[str]:

@@ -57,7 +57,7 @@ _LARGEST_SOURCE = 2**31 - 1
 _WITHOUT_ANSWER = ("error", "missing")
 _NO_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _MOST_OF_A_TITLE, _MOST_OF_A_FILE_NAME = 26, 80
-"""Characters of a name."""
+"""Longest names, in characters."""
 
 
 class SocioscopeInput(NamedTuple):
@@ -67,9 +67,9 @@ class SocioscopeInput(NamedTuple):
     corpus: Path
     out: Path
     part: str | None = None
-    """The name of the part; None: that of the file."""
+    """The part's name, or None for the file's."""
     replace: bool = False
-    """Whether a part of another place may be lost to these questions."""
+    """Whether a part from another path may be replaced by these questions."""
 
     @property
     def key(self) -> str:
@@ -81,7 +81,7 @@ def socioscope(source: SocioscopeInput, options: QaSettings) -> int:
     """Score. Returns 1 if a question was left out or the run failed. `options`: of the run; without models the answers are scored."""
     questions, corpus = source.questions, source.corpus
     specs = _check_models(options)
-    how = _build_how(options)  # a filter that cannot be read, or leaves nothing, is reported before anything is added
+    how = _build_how(options)  # reports an invalid or empty filter before anything is added
     files = qa_files.read_files(_SUITE, questions, corpus, None, part=source.part)[1]
     if specs and files.documents is not None and (nothing := explain_unmatched(files.documents, how)):
         raise ConfigError(nothing)
@@ -178,7 +178,7 @@ def _convert_citation(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored citation in the types of one from a file."""
     try:
         index = json.loads(row["source_index"])
-    except ValueError:  # also of a number with more digits than Python reads
+    except ValueError:  # also raised for numbers with more digits than Python reads
         index = None
     is_number = isinstance(index, int) and not isinstance(index, bool) and abs(index) <= _LARGEST_SOURCE
     checks = {"exact": int(row["exact"]), "relaxed": int(row["relaxed"])}

@@ -62,7 +62,7 @@ class CheckedFile:
 
     file: Path
     path: str
-    """Below the folder that ids are counted from."""
+    """Relative to the folder that ids are relative to."""
     id: str
     read: ReadBlueprint
 

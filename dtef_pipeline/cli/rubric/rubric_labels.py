@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LABEL_DRAWS, _LABEL_ITEMS, _LABELS = "rubric_label_draws", "rubric_label_items", "rubric_labels"
 _SAMPLE_READS = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs", "rubric_blueprints")
 _CAN_BE_LABELLED = "that judges decide on"
-"""Behind a number of prompts: a board has others too, with functions or an ideal answer alone, or without a response."""
+"""Follows a number of prompts: a board has others too, with only functions or an ideal answer, or without a response."""
 
 
 def sample(
@@ -54,7 +54,7 @@ def sample(
     )
     with _lock_labels():
         items_drawn = warehouse.rows(_LABEL_ITEMS)
-        # Items that were lost with their file are drawn again, though they have labels.
+        # Items whose file was lost are drawn again, even if labelled.
         drawn_items = set(items_drawn["item"].to_pylist())
         labelled_items = drawn_items.intersection(warehouse.read_or_empty(_LABELS, columns=["item"])["item"].to_pylist())
         draw = sample_labels(
@@ -70,7 +70,7 @@ def sample(
         name = draw_id(draw)
         before = warehouse.read_or_empty(_LABEL_DRAWS)
         draws, items = add_draw(before, items_drawn, draw, datetime.now(UTC))
-        # The sheet first: a draw of which there is no sheet would never be labelled.
+        # The sheet first: a draw without a sheet would never be labelled.
         out.write_text(write_sheet_csv(draw.sheet.assign(draw=name)), encoding="utf-8", newline="")
         warehouse.write(_LABEL_ITEMS, items)
         warehouse.write(_LABEL_DRAWS, draws)

@@ -73,7 +73,7 @@ def _read_snapshot_rows(
 
 
 _BLUEPRINTS_NAMED = 5
-"""At most so many are named where there is nothing to judge of them."""
+"""How many blueprints are listed if they have nothing to judge."""
 
 
 def with_panel(options: Mapping[str, Any]) -> RubricSettings:
@@ -128,7 +128,7 @@ def _collect_model_names(context: RunContextOfCommand, keys: Sequence[str]) -> s
         criteria = warehouse.rows("rubric_criteria", columns=["prompt", "kind"], blueprint=key)
         prompts = warehouse.rows("rubric_prompts", columns=["prompt", "ideal"], blueprint=key)
         head = warehouse.rows("rubric_blueprints", columns=["models", "judges"], blueprint=key).to_pylist()
-        # Of a blueprint that is read now, the stage that judges finds out who does.
+        # If the blueprint is read in this run, the judging stage resolves the judges.
         is_known = bool(head) or not is_ingest
         if options.judges or (is_known and is_to_be_judged(prompts, criteria, extracting=options.extract_points)):
             judges = choose_judges(options.judges, head[0]["judges"] if head else [], models, options.scale)

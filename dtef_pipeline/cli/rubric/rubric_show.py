@@ -109,7 +109,7 @@ def _export(warehouse: Warehouse, run: BlueprintRun, blueprint: str, out: Path) 
 
 
 MODEL_WORSE = 3
-"""Exit code of `--fail-on regression` where a model is worse."""
+"""Exit code of `--fail-on regression` if a model is worse."""
 _MODELS_NAMED = 10
 _HASHES = {"test_hash": "the prompts or criteria", "judge_hash": "the judges", "policy_hash": "the scoring policy"}
 _COLUMNS_OF_TWO_RUNS = [

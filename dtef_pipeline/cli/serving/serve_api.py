@@ -25,11 +25,11 @@ from dtef_pipeline.text.origins import LOOPBACK_HOSTS
 from resources.settings import Settings
 
 _LAST_WORDS_S = 3
-"""How long open requests may go on after the server received a signal to stop."""
+"""Seconds for open requests to finish after a stop signal."""
 _LARGEST_HEADERS = 64_000
 """Bytes."""
 _MOST_CONNECTIONS = 500
-"""Streams of events included; a service has 1,024 open files by default."""
+"""Including event streams; a service has 1,024 open files by default."""
 _LOOPBACK_NAME = "localhost"
 _IN_THE_CLEAR = "other computers can reach this address, and tokens are sent unencrypted: put a proxy with TLS in front (docs/how-to/operate.md)"
 
@@ -96,10 +96,10 @@ def is_loopback(host: str) -> bool:
 
 def _make_config(services: Services) -> uvicorn.Config:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # No line per request: nothing of a request is kept where it does not belong.
+    # No access log, so that requests are not recorded.
     return uvicorn.Config(
         _make_app(services),
-        # The protocol that limits the size of headers.
+        # Only h11 limits the size of headers.
         http="h11",
         h11_max_incomplete_event_size=_LARGEST_HEADERS,
         limit_concurrency=_MOST_CONNECTIONS,
@@ -115,7 +115,7 @@ def _make_config(services: Services) -> uvicorn.Config:
 def _make_app(services: Services) -> FastAPI:
     app = make_app(services)
     if services.open_to_all:
-        # A page elsewhere whose name leads to this computer must not be taken for one of its own.
+        # Prevents DNS rebinding: a foreign page whose name resolves to this computer must be rejected.
         app.add_middleware(_LoopbackNames)
     return app
 

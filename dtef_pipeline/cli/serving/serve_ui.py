@@ -59,8 +59,8 @@ def ui(host: str, port: int) -> int:
     places = {title: f"{address}/{place}" for title, place in PLACES_IN_THE_UI.items()} | _report_written(settings)
     for title, place in places.items():
         click.echo(f"  {title + ':':<{max(map(len, places)) + 1}} {place}")
-    # Started elsewhere than here, so every place is given in full. In a session of its own: a Ctrl-C reaches all processes of a terminal at
-    # once, but Dagster's are to be stopped by the one that started them.
+    # The child runs in another folder, so all paths are absolute, and in its own session: Ctrl-C reaches all processes of a terminal at
+    # once, but Dagster must stop its own processes.
     environment = {**os.environ, **settings.environment()}
     stopped = False
     process: subprocess.Popen[bytes] | None = None
@@ -69,10 +69,10 @@ def ui(host: str, port: int) -> int:
         nonlocal stopped
         stopped = True
         if process is not None:
-            # Dagster stops its own processes at an interrupt alone.
+            # Dagster stops its own processes only at SIGINT.
             process.send_signal(signal.SIGINT)
 
-    # Before the start: a process that a shell put in the background is deaf to interrupts, and would make Dagster so.
+    # Before the start: a background process ignores SIGINT, and Dagster would inherit that.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
     process = subprocess.Popen(command, env=environment, cwd=home, start_new_session=True)  # noqa: S603 - our own interpreter and arguments

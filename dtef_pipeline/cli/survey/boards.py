@@ -104,7 +104,7 @@ def _describe_questions(connection: duckdb.DuckDBPyConnection, options: SurveyBo
 
 
 _OF_CEILINGS = {"ceiling", "skill", "deviation", "segment_sd_expected"}
-"""Columns of views whose numbers rest on ceilings."""
+"""Columns of views that depend on ceilings."""
 
 
 def format_design_effect_lines(warehouse: Warehouse, frame: pd.DataFrame, rounds: Sequence[str]) -> str:
@@ -144,7 +144,7 @@ def describe_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyB
 
 _NOTES = ("note", "consistency_note")
 _MOST_NOTES = 5
-"""Most lines on rows whose readable responses give another result, and most rows that are named per note."""
+"""Most lines on rows whose readable responses differ, and most rows listed per note."""
 _DRIFT_FIRST_OUT = ("odds needed", "first_snapshot", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
 
 
@@ -254,7 +254,7 @@ def _prepare_frame(by: str, frame: pd.DataFrame) -> pd.DataFrame:
     )
     columns = {column: name for column, name in OWN_INTERVALS.items() if ENDS[name][0] in frame}
     table = table.assign(**{column: format_column_intervals(frame, name, ENDS[name]) for column, name in columns.items()})
-    if "question" in table:  # once for neighbouring rows: it takes several lines
+    if "question" in table:  # shown once for neighbouring rows, as it takes several lines
         table["question"] = table["question"].where(table["question_id"] != table["question_id"].shift(), "")
     return table.assign(questions=_count_questions(frame)) if {"n_questions", "n_batteries"} <= {*frame} else table
 
@@ -275,13 +275,13 @@ def _choose_columns(by: str, table: pd.DataFrame) -> list[str]:
 
 
 _BESIDE = {"parsed_score": "score", "adjusted_score": "score"}
-"""Columns that repeat another one where every response was read and every model asked the same."""
+"""Columns that equal another one if every response is readable and all models have the same questions."""
 
 
 def _is_informative(name: str, table: pd.DataFrame) -> bool:
-    if name in _BESIDE:  # only where it is another number
+    if name in _BESIDE:  # only if the numbers differ
         return bool((table[name] - table[_BESIDE[name]]).abs().gt(5e-5).any())
-    if name == "parsed_verdict":  # beside the verdict, only where it is another one
+    if name == "parsed_verdict":  # only if it differs from the verdict
         return bool(
             (table["parsed_note"].fillna("") if "parsed_note" in table else table[name].ne(table["verdict"])).astype(bool).any()
         )

@@ -32,7 +32,7 @@ from resources.warehouse import Warehouse
 _TABLES_OF_PAIRS = ("survey_responses", "reference_scores", "scores")
 _SERIES_OF_SCORES = ["way", "model_variant"]
 _LEAST_READ = 0.5
-"""Parse rate from which a model's scores say how those of another one will differ: unread responses all score alike."""
+"""Least parse rate for a model's scores to predict differences: unreadable responses all score alike."""
 
 
 class _Spread(NamedTuple):

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 _SAME_RESPONSE = ("prompt_id", "question_id", "context_level", "model_variant", "snapshot", "draw")
-"""Columns by which rows of `scores` and `predictions` are of one response."""
+"""Columns that identify a response in `scores` and `predictions`."""
 _OF_MODELS = f"NOT {COMPUTED_SQL} AND list_contains($1, round) AND list_contains($2, model_variant)"
 
 
@@ -143,7 +143,7 @@ def report_after_run(context: RunContextOfCommand) -> bool:
             f"predictions of these models in snapshot {settings.snapshot}, {', '.join(rounds)}, all runs so far: {counts}",
             *_format_costs(costs),
         ]
-        # One look at all levels: each board by itself would look up and draw anew what they share.
+        # One query for all levels, since single boards would repeat shared work.
         options = SurveyBoardOptions(
             metric=metric,
             rounds=tuple(rounds),

@@ -20,7 +20,7 @@ class SurveyRunSettings(SurveySettings):
     """Survey settings with resolved model names in `models` and `limits`, and conditions spelled in full."""
 
     experiment: Annotated[Experiment | None, Setting(doors=())] = None
-    """With the models that it is asked of, and at the context levels of the run."""
+    """With its models, and the context levels of the run."""
 
 
 def survey_settings(values: Mapping[str, Any]) -> SurveyRunSettings:

@@ -37,7 +37,7 @@ from dtef_pipeline.text.quantity_words import format_count
 from resources.warehouse import Warehouse
 
 MOST_ROWS = 60
-"""Rows of a view of questions or of gaps as a table, unless one asks for more."""
+"""Default number of rows of views of questions or gaps as tables."""
 
 
 def show(by: str, output: str, experiment: str | None, margin: float, **options: Any) -> None:

@@ -179,7 +179,7 @@ class _Round:
     survey: Survey
     path: Path
     options: Mapping[str, Any]
-    """What registering a round takes."""
+    """Options of `register_round`."""
     registered: RegistrationResult | None = None
     before: Source | None = None
     started: float = field(default_factory=time.monotonic)
@@ -268,7 +268,7 @@ def _check(paths: Sequence[Path], round_id: str | None, **flags: Any) -> CheckRe
     for _, survey in _read_surveys(paths, round_id):
         observed = check_round(sources, survey, **options)
         results.append(ReadRound(survey.round, observed.responses, observed.quarantine, observed.findings.to_pylist()))
-    # The tables that the other lines query are not stored yet.
+    # The other lines query tables that are not stored yet.
     lines = [line for result in results for line in summary(result, time.monotonic() - start) if "dtef sql" not in line]
     document = [
         {

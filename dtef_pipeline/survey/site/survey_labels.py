@@ -36,7 +36,7 @@ METRIC_NAMES: Mapping[str, str] = {
 }
 """What each metric is called."""
 _METRIC_OF_BOARD = re.compile(r"(\w+) \[context (all|[0-9]{1,6}), (.+)\]")
-_WAY_OF_ASKING = re.compile(r"context (all|[0-9]{1,6})(?:, asked as (.+))?")
+_WAY_OF_ASKING = re.compile(r"context (all|[0-9]{1,6})(?:, condition (.+))?")
 BASELINE_WORDS: Mapping[str, str] = {
     LEAVE_ONE_OUT: "answer of everybody else",
     POPULATION_MARGINAL: "answer of everybody",

@@ -93,7 +93,7 @@ def test_metrics_are_words() -> None:
     )
     assert ranked_metric_words("emd_normalized") == "Earth mover on the scale"
     assert ranked_metric_words("another") == "another"
-    assert describe_watched_way("context 5, asked as distribution") == "with 5 context questions, asked directly"
+    assert describe_watched_way("context 5, condition distribution") == "with 5 context questions, asked directly"
     assert (describe_watched_way("context 0"), describe_watched_way("asked")) == ("without context questions", "asked")
     assert set(METRICS) <= set(METRIC_NAMES)
 
