@@ -218,7 +218,7 @@ class PartitionRun:
         if not self._done or self._is_last_stage():
             raise dg.Failure(message, metadata=metadata, allow_retries=False)
         if self._failures:
-            # The run continues, but its log must mark this step as failed: a re-execution "from failure" then begins here, not at the last stage.
+            # The run continues, but its log marks this step as failed, so that a re-execution "from failure" begins here.
             log_step_failure(self.context, message, metadata)
 
     def _is_last_stage(self) -> bool:

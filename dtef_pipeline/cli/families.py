@@ -68,7 +68,7 @@ class CommandFamily:
     cuts: Cuts = field(default_factory=dict)
     """The cuts of its board's table."""
     rows: Callable[..., pd.DataFrame] = lambda warehouse, family, view, parts: make_stored_view(warehouse, family, view)
-    """Returns the rows of a view: (warehouse, this record, view, patterns of partitions, options that only this family has). By default the stored rows."""
+    """Returns the rows of a view: (warehouse, this record, view, patterns of partitions, the family's own options). Default: stored rows."""
     lines: Callable[[Warehouse, BoardView, pd.DataFrame, Sequence[str]], Iterable[str]] = lambda warehouse, view, rows, parts: ()
     """Returns notes on a whole view, from its rows and the patterns of partitions."""
     show: Callable[..., None] | None = None

@@ -164,7 +164,7 @@ def _prompt_block(turns: tuple[AuthoredTurn, ...]) -> str:
 
 
 def format_prompt(turns: Sequence[AuthoredTurn], gap: str = WRITTEN_BY_THE_MODEL) -> str:
-    """Return the text of a single turn, or every turn with its role. System prompts are omitted: they are not part of the question.
+    """Return the text of a single turn, or every turn with its role. System prompts are omitted, because the user did not write them.
 
     `gap` replaces a turn that nobody wrote beforehand. Raises ValueError if there are only system prompts.
     """

@@ -73,7 +73,7 @@ PREFERENCE_SCORES = pa.schema(
         *_OF_FIT,
     ]
 )  # fmt: skip
-"""One row per family, partition, kind of reviewers, judge and player; columns from `separable` on describe the fit and are equal in all its rows."""
+"""One row per family, partition, kind of reviewers, judge and player; the columns from `separable` on describe the fit."""
 PREFERENCE_TABLES: Mapping[str, TableSpec] = {
     "preference_scores": TableSpec(PREFERENCE_SCORES, remake=_BY_ROLL_UP_OF_VOTES),
 }

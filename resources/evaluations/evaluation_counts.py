@@ -16,7 +16,7 @@ from resources.responses.database_stores import read_if_there
 from resources.responses.response_removal import UnansweredCost, has_no_response, select_unanswered_costs
 from resources.votes.vote_tables import decode_time
 
-_TOLD_DECIMALS = 12
+_REPORTED_DECIMALS = 12
 """Far below the price of a token."""
 _LATELY_SUBMITTED = 200
 """Evaluations that run among which the last event of all is looked for."""
@@ -92,5 +92,5 @@ def sum_bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
 
 
 def round_dollars(usd: float | None) -> float | None:
-    """Round dollars for reports: 4.53 for a sum of floats of 4.529999999999999."""
-    return None if usd is None else round(usd, _TOLD_DECIMALS)
+    """Format dollars for reports: 4.53 for a sum of floats of 4.529999999999999."""
+    return None if usd is None else round(usd, _REPORTED_DECIMALS)

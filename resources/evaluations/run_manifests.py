@@ -41,7 +41,7 @@ def code_version() -> str:
 
 
 def config_hash(settings: Settings) -> str:
-    """Return the hash of all settings that determine questions and models: model list, panel, scenario and persona files; of documents made
+    """Return the hash of all settings that determine requests and models: model list, panel, scenario and persona files; of documents made
     over HTTP only the versions in play, as drafts are not used.
 
     The hash is stored in the database of the documents: if they cannot be read, it cannot be stored either, so it is never computed without

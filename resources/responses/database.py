@@ -395,7 +395,7 @@ def chunks(keys: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _format_one_line(message: str) -> str:
-    """Join the lines of a message, without SQLAlchemy's statements and links, and without questions to the reader."""
+    """Join the lines of a message, without SQLAlchemy's statements and links, and without hints to programmers."""
     lines = (line.strip() for line in message.splitlines())
     relevant = (line for line in lines if not line.startswith(("[SQL: ", "(Background on this error")))
     return " ".join(line for line in relevant if line and not line.endswith("?"))

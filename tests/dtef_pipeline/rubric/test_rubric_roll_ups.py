@@ -93,7 +93,7 @@ def test_roles_are_distinguished_and_embedders_come_from_the_store() -> None:
         model=["e", "e", "m"],
         snapshot=["base", "night", "base"],
         role=["embedder", "embedder", "candidate"],
-        answers=[2, 1, 9],
+        responses=[2, 1, 9],
         prompt_tokens=[7, 1, 9],
         completion_tokens=[0, 0, 9],
         cost_usd=[0.5, None, 9.0],
