@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import duckdb
@@ -13,7 +13,7 @@ import pyarrow as pa
 from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.report.terminal import rename_variant_rows, rename_variants
-from dtef_pipeline.site.content import Link
+from dtef_pipeline.site.content import Link, Section
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
 from dtef_pipeline.site.paths import board_page, build_model_address
 from dtef_pipeline.text.natural_order import natural_order
@@ -42,6 +42,10 @@ class FamilyEntry:
     def name_board(self, board: RankedBoard | None) -> str:
         """The family and one of its leaderboards, where that has a title."""
         return f"{self.site.title} · {board.title}" if board and board.title else self.site.title
+
+    def name_section(self, section: Section) -> Section:
+        """A section of the family on a page that has those of others, too."""
+        return replace(section, id=f"{self.name}-{section.id}", title=f"{self.site.title}: {section.title}")
 
     def find_board_row(self, model: str) -> BoardRow | None:
         """A model's row of the first leaderboard that has it."""
@@ -83,6 +87,15 @@ class SiteContents:
         if "way" in frame and len(frame):
             frame = frame.assign(way=frame["way"].map(family.site.describe_watched_way))
         return rename_variants(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
+
+    def costs(self, model: str = "") -> pd.DataFrame:
+        """The costs of all families, with the `title` of each: of all models, or of one."""
+        tables = [(family, frame) for family in self.families if len(frame := self.table("costs", family))]
+        frames = [
+            (family.filter_model_rows(frame, model) if model else frame).assign(title=family.site.title)
+            for family, frame in tables
+        ]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def comparisons(self, family: str) -> pd.DataFrame:
         """The comparisons of a family's models, on items that are a fair test."""

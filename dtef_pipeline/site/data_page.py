@@ -33,28 +33,28 @@ _METHOD = (
 def data_page(contents: SiteContents) -> Page:
     """What was asked of whom, quarantine and exposure of each family, and every cost."""
     sections = [section for family in contents.families for section in _build_family_sections(contents, family)]
-    answer = f"These pages rest on {format_count(_count_calls(contents), 'response')} of models."
+    costs = contents.costs()
+    n_answered = int(costs["answered"].sum()) if len(costs) else 0
+    answer = f"These pages rest on {format_count(n_answered, 'response')} of models."
     return Page(DATA_PAGE, "Data", answer, sections)
 
 
-def _count_calls(contents: SiteContents) -> int:
-    return sum(int(frame["answered"].sum()) for family in contents.families if len(frame := contents.table("costs", family)))
-
-
 def _build_family_sections(contents: SiteContents, family: FamilyEntry) -> Iterator[Section]:
-    for section in family.view.data:
-        yield Section(
-            f"{family.name}-{section.id}", f"{family.site.title}: {section.title}", section.blocks, section.answer, section.how
-        )
+    yield from map(family.name_section, family.view.data)
     costs = contents.table("costs", family)
     sums = sum_costs(costs, ["model", "role", "first_level", "snapshot"])
     rows = [{**row, "first_level": family.part_title(str(row["first_level"]))} for row in sums]
     table = Table("What models were asked, and what it cost", _ASKED_COLUMNS, rows, first=20)
-    yield Section(f"{family.name}-asked", f"{family.site.title}: requests and costs", [table])
+    yield family.name_section(Section("asked", "requests and costs", [table]))
 
 
 def build_method_page(contents: SiteContents) -> Page:
     """How to read the numbers."""
     general = Section("method", "All families", [Prose(_METHOD)])
     family_sections = [Section(family.name, family.site.title, [Prose(family.view.method)]) for family in contents.families]
-    return Page(METHOD_PAGE, "Method", "How the numbers are made and how to read them.", [general, *family_sections])
+    return Page(
+        METHOD_PAGE,
+        "Method",
+        f"How the numbers of {format_count(len(family_sections), 'family')} are made and how to read them.",
+        [general, *family_sections],
+    )

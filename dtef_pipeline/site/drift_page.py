@@ -125,9 +125,13 @@ def describe_drifted(contents: SiteContents) -> str:
         for family in contents.families
         for row in _count_alarms(contents, family)
     ]
-    if not alarms:
-        return "No model is known to have drifted."
     n_series = sum(len(contents.drift[family.name]) for family in contents.families)
+    if not alarms:
+        return (
+            f"None of {n_series:,} watched series is known to have drifted."
+            if n_series
+            else "No model is watched for drift yet."
+        )
     return f"{len(alarms):,} of {n_series:,} watched series drifted: {list_first_names(alarms, _MOST_NAMED, '; ')}."
 
 

@@ -71,6 +71,11 @@ class RankedBoard:
         )
 
     @property
+    def anchor(self) -> str:
+        """The id of its section on the page of leaderboards."""
+        return f"board-{self.id}" if self.id else "board"
+
+    @property
     def is_contest(self) -> bool:
         """Whether ranks say anything: there are two models or more."""
         return len(self.models) > 1

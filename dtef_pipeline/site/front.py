@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
 from dtef_pipeline.site.content import Column, Page, Prose, Section, Table
 from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.cost_tables import COST_COLUMNS, describe_costs, sum_costs
@@ -115,12 +113,9 @@ def _build_alarms_section(contents: SiteContents) -> Section:
 
 
 def _build_costs_section(contents: SiteContents) -> Section:
-    frames = [
-        frame.assign(title=family.site.title) for family in contents.families if len(frame := contents.table("costs", family))
-    ]
-    if not frames:
+    costs = contents.costs()
+    if not len(costs):
         return Section("costs", "Cost", [])
-    costs = pd.concat(frames, ignore_index=True)
     last = costs[costs["snapshot"] == costs.groupby("title")["snapshot"].transform("max")]
     again = {row["title"]: row["cost_usd"] for row in sum_costs(last, ["title"])}
     rows = [{**row, "again": again.get(row["title"])} for row in sum_costs(costs, ["title"])]

@@ -25,7 +25,7 @@ def build_leaderboard_page(family: FamilyEntry) -> Page:
 def build_board_section(board: RankedBoard) -> Section:
     """One leaderboard: chart and table side by side."""
     title = board.title or "Leaderboard"
-    return Section(f"board-{board.id}" if board.id else "board", title, [board_block(board)], how=board.how)
+    return Section(board.anchor, title, [board_block(board)], how=board.how)
 
 
 def board_block(board: RankedBoard) -> TemplateBlock:

@@ -33,7 +33,7 @@ _COMPARISON_COLUMNS = (
     Column("note", "Note", "note"),
 )
 _SPENT_BY_MODEL = (
-    Column("family", "Family"),
+    Column("title", "Family"),
     Column("role", "Role"),
     *COST_COLUMNS,
     Column("latency", "Seconds per response", "number", "Median over the responses that were timed"),
@@ -94,18 +94,14 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
     for board in family.view.boards:
         for row in board.rows:
             if row.model == name:
-                title = Link(
-                    board.title or family.site.title, f"{family.link.href}#{'board-' + board.id if board.id else 'board'}"
-                )
+                title = Link(board.title or family.site.title, f"{family.link.href}#{board.anchor}")
                 ranks = {"rank": row.rank, "of": len(board.models)} if board.is_contest else {}
                 places.append({"board": title, **ranks, "score": row.score, "note": row.note})
-    blocks: list[Block] = [Table("Where it stands", _PLACE_COLUMNS, places), _build_comparisons_table(contents, family, name)]
-    how = _VERDICT_HOW if "among" in contents.comparisons(family.name) else ""
-    yield Section(family.name, family.site.title, [*blocks, *_build_drift_blocks(contents, family, name)], how=how)
-    for section in family.view.build_model_sections(name):
-        yield Section(
-            f"{family.name}-{section.id}", f"{family.site.title}: {section.title}", section.blocks, section.answer, section.how
-        )
+    compared = _build_comparisons_table(contents, family, name)
+    how = _VERDICT_HOW if compared.rows and "among" in compared.rows[0] else ""
+    blocks = [Table("Where it stands", _PLACE_COLUMNS, places), compared, *_build_drift_blocks(contents, family, name)]
+    yield Section(family.name, family.site.title, blocks, how=how)
+    yield from map(family.name_section, family.view.build_model_sections(name))
 
 
 def _build_comparisons_table(contents: SiteContents, family: FamilyEntry, name: str) -> Table:
@@ -142,18 +138,11 @@ def _build_drift_blocks(contents: SiteContents, family: FamilyEntry, name: str) 
 
 
 def _build_costs_section(contents: SiteContents, name: str) -> Section:
-    frames = [
-        family.filter_model_rows(table, name).assign(family=family.site.title)
-        for family in contents.families
-        if len(table := contents.table("costs", family))
-    ]
-    if not frames:
-        return Section("cost", "Cost", [])
-    costs = pd.concat(frames, ignore_index=True)
+    costs = contents.costs(name)
     took = {entry.site.title: contents.latencies[entry.name].get(name) for entry in contents.families}
     rows = [
-        {**row, "latency": took[row["family"]] if row["role"] == "candidate" else None}
-        for row in sum_costs(costs, ["family", "role"])
+        {**row, "latency": took[row["title"]] if row["role"] == "candidate" else None}
+        for row in sum_costs(costs, ["title", "role"])
     ]
     return Section(
         "cost", "Cost", [Table("What it was asked, and what that cost", _SPENT_BY_MODEL, rows)], describe_costs(costs)
