@@ -108,22 +108,6 @@ def bars() -> dict[str, Any]:
     return _build_definition(chart.properties(height=alt.Step(22)))
 
 
-def points() -> dict[str, Any]:
-    """A dot for each row: `x`, `y`, `label`, `kind`; a diagonal where both are equal is a reference line by the reader's eye."""
-    chart = (
-        alt.Chart(_ROW_DATA)
-        .mark_point(filled=True, size=60)
-        .encode(
-            x=alt.X("x:Q", scale=_VALUE_SCALE, title=None),
-            y=alt.Y("y:Q", scale=_VALUE_SCALE, title=None),
-            color=alt.Color("kind:N", legend=alt.Legend(orient="top", title=None)),
-            tooltip=["label:N", alt.Tooltip("x:Q", format=".3f"), alt.Tooltip("y:Q", format=".3f")],
-            href="href:N",
-        )
-    )
-    return _build_definition(chart.properties(height=320))
-
-
 CHARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "intervals": intervals,
     "timeline": timeline,
@@ -131,7 +115,6 @@ CHARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "heat": heat,
     "curves": curves,
     "bars": bars,
-    "points": points,
 }
 """By name, what makes the definition of a chart."""
 

@@ -71,7 +71,7 @@ def build_players_section(scenario: ScenarioResults) -> Section:
     ]
     caption = f"Mean reward of an episode{_format_unit(scenario.unit)}; higher is better"
     points = [
-        {"label": row["player"], "value": row["mean"], "low": row["low"], "high": row["high"], "kind": _classify_player(row)}
+        {"label": row["player"], "value": row["mean"], "low": row["low"], "high": row["high"]}
         for row in rows
         if not is_unknown(row["mean"])
     ]
@@ -84,10 +84,6 @@ def build_players_section(scenario: ScenarioResults) -> Section:
 
 def _format_unit(unit: str) -> str:
     return f", in{format_unit(unit)}" if format_unit(unit) else ""
-
-
-def _classify_player(row: Mapping[str, Any]) -> str:
-    return "reference" if row["is_baseline"] else "model"
 
 
 def _compute_seed_spread(episodes: pd.DataFrame) -> dict[str, dict[str, float]]:

@@ -2,7 +2,6 @@
 "use strict";
 const dtef = (() => {
   const root = document.body.dataset.root || "";
-  document.body.classList.remove("no-script");
 
   // --- the state of the page, in its address: #table.sort=-score&table.q=kenya
   const state = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
@@ -131,12 +130,8 @@ const dtef = (() => {
   const columnName = (head) => head.dataset.name ?? head.textContent;
   function setUp(box) {
     const tools = box.querySelector(".tools");
-    const late = box.querySelectorAll("tr[data-late]").length;
-    if (late) {
-      const all = make("button", {type: "button", "aria-pressed": "false"}, `Show ${late} more rows`);
-      box.append(all);
-      toggle(box, all, "all-rows", "rows");
-    }
+    const all = box.querySelector("[data-all]");
+    if (all) toggle(box, all, "all-rows", "rows");
     box.querySelectorAll("thead th").forEach((head, at) => {
       const button = make("button", {type: "button"}, ...head.childNodes);
       head.append(button);
@@ -153,7 +148,6 @@ const dtef = (() => {
     // A fold opens, a phone is turned, or a script puts the table on its page.
     new ResizeObserver(() => requestAnimationFrame(() => narrow(box, false))).observe(box.querySelector(".scroll"));
     if (!tools) return;
-    tools.hidden = false;
     const field = tools.querySelector("[data-filter]");
     if (field) {
       field.value = recall(`${box.id}.q`);

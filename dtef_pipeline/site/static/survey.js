@@ -49,7 +49,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const facts = [others === null ? "" : `The answer of everybody else scores ${score(others / 1000)}`, ceiling === null ? "" : `a perfect model would score ${score(ceiling / 1000)}`].filter(Boolean).join("; ");
     const isMixed = said.some((one) => one.reference) && said.some((one) => !one.reference);
     const box = make("div", {class: isMixed ? "table" : "table all", id: "pair-table"},
-      make("div", {class: "tools", hidden: true}, isMixed ? make("button", {type: "button", "data-references": true, "aria-pressed": "false"}, "Show baselines") : null),
+      make("div", {class: "tools"}, isMixed ? make("button", {type: "button", "data-references": true, "aria-pressed": "false"}, "Show baselines") : null),
       make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": "Predicted beside observed"}, make("table", {},
         make("caption", {}, (facts ? facts + "." : "") + (circular ? " The question defines this segment: the pair is on no board." : "")),
         make("thead", {}, make("tr", {}, ...["Answer of", "Score", ...options].map((text, at) => make("th", {scope: "col", class: at ? "score" : "text"}, text)))),
