@@ -139,7 +139,7 @@ def build_form_section(scenario: ScenarioResults) -> Section:
     rows = [row for row in table.rows if row["player"] in names]
     clean = int((models["mean"] == 0).sum())
     worst = models.sort_values("mean", ascending=False, kind="stable").iloc[0]
-    who = "No model wrote" if clean == len(models) else f"{clean} of {format_count(len(models), 'model')} never wrote"
+    who = "No player wrote" if clean == len(models) else f"{clean} of {format_count(len(models), 'player')} never wrote"
     answer = f"{who} an illegal text"
     if worst["mean"] > 0:
         answer += f"; {worst['player']} wrote the most illegal texts, {show(float(worst['mean']), 'number')} per turn"

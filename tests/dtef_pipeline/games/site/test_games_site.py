@@ -240,7 +240,7 @@ def test_a_scenario_page_has_opponents_metrics_form_and_rules(view: FamilyView, 
     assert folds[0] == "Efficacy"
     assert {"Risk", "Safety"} <= set(folds)
     form = section_of(page.sections, "form")
-    assert form.answer.startswith("2 of 4 players made no illegal move; <b>hostile</b>")
+    assert form.answer.startswith("2 of 4 players never wrote an illegal text; <b>hostile</b>")
     assert "Illegal texts ↓" in [one.title for one in table_of(form).columns]
     facts = {row["name"]: row["value"] for row in table_of(section_of(page.sections, "rules")).rows}
     assert facts["A text without a legal move"] == "2 more texts in the same turn, then a move is made for it"
