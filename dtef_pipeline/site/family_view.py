@@ -120,9 +120,13 @@ class FamilyView:
     way: Callable[[Mapping[str, Any]], str] = format_asking_way
     """How the models of a row of `comparisons` were asked, in words."""
 
-    def name_of(self, model: str, variant: str) -> str:
+    def name_of(self, model: str, variant: str | None) -> str:
         """What a model of a table is called on the boards."""
-        return self._names.get(variant, model)
+        return self._names.get(variant or "", model)
+
+    def is_called(self, name: str, model: str, variant: str | None) -> bool:
+        """Whether a model of a table has this name on the boards; tables of whole models have no variant."""
+        return name in (self.name_of(model, variant), variant)
 
     @cached_property
     def _names(self) -> Mapping[str, str]:

@@ -106,16 +106,14 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
 
 def _build_comparisons_table(contents: SiteContents, family: FamilyEntry, name: str) -> Table:
     """Every comparison with another model or a baseline, seen from this model."""
-    comparisons = contents.comparisons(family.name)
-    variant = family.view.variants.get(name, name)
     rows = []
-    for pair in convert_to_rows(comparisons):
-        if variant in (pair["model_variant"], pair["model"]) or (name == pair["model"] and pair["model_variant"] is None):
+    for pair in convert_to_rows(contents.comparisons(family.name)):
+        if family.view.is_called(name, pair["model"], pair["model_variant"]):
             rows.append(_build_comparison_row(family, pair, "other", 1))
-        elif variant in (pair["other_variant"], pair["other_model"]):
+        elif family.view.is_called(name, pair["other_model"], pair["other_variant"]):
             rows.append(_build_comparison_row(family, pair, "model", -1))
     for row in rows:
-        if row["other"] in contents.model_paths:
+        if row["verdict"] and row["other"] in contents.model_paths:
             row["verdict"] = Link(row["verdict"], state_address(COMPARE_PAGE, a=name, b=row["other"]))
     rows.sort(key=lambda row: row["other"] not in contents.model_paths)
     caption = "Compared with models, then baselines; the verdict on a model leads to the items on which they differ"

@@ -70,6 +70,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
         method=_RUBRIC_METHOD,
         part_titles={name: rows.title(name) for name in rows.about},
         variants=_map_variants(rows),
+        way=lambda row: f"{row['metric']} score",
     )
 
 
@@ -86,7 +87,7 @@ def _build_board(rows: RubricRows) -> RankedBoard:
 def _describe_best(rows: RubricRows, board: RankedBoard) -> str:
     """The best model, and of how many others paired tests tell it apart."""
     if not board.rows:
-        return "The leaderboard is not made yet; dtef rubric board --refresh makes it."
+        return "The leaderboard is not made yet: `dtef rubric board --refresh` makes it."
     best = board.models[0] if board.models else board.rows[0]
     score, interval = show(best.score, "score"), show_interval(best.score, "score")
     numbers = f"{score} ({interval})" if interval else score

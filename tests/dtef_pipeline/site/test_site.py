@@ -15,7 +15,7 @@ from dtef_pipeline.site.drift_page import drift_page
 from dtef_pipeline.site.family_view import BoardRow, FamilyView, RankedBoard
 from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.text.visible import make_visible
-from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of, made_site, unpacked
+from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of, made_site, unpacked, view
 
 
 class Read(HTMLParser):
@@ -102,6 +102,16 @@ def test_a_model_is_seen_from_its_own_side(files: dict[str, str]) -> None:
     assert "$0.25 for 7 requests." in bob
     assert "Seconds per response" in bob
     assert "$41.67 0 2" in bob, "the median of the three that were timed"
+
+
+def test_comparisons_of_whole_models_stand_on_the_page_of_a_model_with_a_variant() -> None:
+    """The pages of rubric models had none: their comparisons have no variant."""
+    connection = connected()
+    connection.execute("UPDATE comparisons SET model_variant = NULL, other_variant = NULL")
+    named = replace(made_site(), read=lambda connection: replace(view(connection), variants={"ada": "ada[temperature=0]"}))
+    page = files_of(connection, named)["models/ada.html"]
+    assert "better +0.300 +0.200 to +0.400" in Read(page).text
+    assert "compare.html#a=ada&amp;b=bob" in page
 
 
 def test_two_models_are_compared_by_item(files: dict[str, str]) -> None:
