@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dtef_pipeline.site.content import Link, TemplateBlock, is_unknown
+from dtef_pipeline.site.content import Kind, Link, TemplateBlock, is_unknown
 from dtef_pipeline.site.number_text import UNKNOWN
 
 _SHADES = 10
@@ -40,10 +40,14 @@ def matrix(
     rows: Sequence[MatrixRow],
     ends: tuple[str, str],
     scale: tuple[float, float] = (0.0, 1.0),
+    head_kind: Kind = "text",
 ) -> TemplateBlock:
-    """The block. `ends`: what the least and the greatest value of the `scale` say, such as `0: not met` and `1: met in full`."""
+    """The block. `ends`: what the least and the greatest value of the `scale` say, such as `0: not met` and `1: met in full`.
+
+    `head_kind`: how the heads of the columns are written.
+    """
     body = [{"head": row.head, "notes": row.notes, "cells": [_format_cell(cell, *scale) for cell in row.cells]} for row in rows]
-    values = {"caption": caption, "corner": corner, "columns": columns, "rows": body, "ends": ends}
+    values = {"caption": caption, "corner": corner, "columns": columns, "rows": body, "ends": ends, "head_kind": head_kind}
     return TemplateBlock("matrix.html.j2", values)
 
 

@@ -200,7 +200,7 @@ def _build_prompt_matrix(rows: RubricRows, run: BlueprintRun) -> Iterator[Templa
                 Link(f"{number}. {shorten_to_line(words, _PROMPT_HEADING)}", rows.build_prompt_address(run.id, name)), cells
             )
         )
-    yield matrix("Score of each model on each prompt", "Prompt", run.models, lines, POINT_ENDS)
+    yield matrix("Score of each model on each prompt", "Prompt", run.models, lines, POINT_ENDS, head_kind="model")
 
 
 def _build_summary_section(rows: RubricRows, run: BlueprintRun) -> Section:
@@ -239,7 +239,10 @@ def _build_grades_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]
         MatrixRow(str(dimension), [Cell(means.get((dimension, model))) for model in models])
         for dimension in dict.fromkeys(grades["dimension"])
     ]
-    yield Fold("Grades from 1 to 10", [matrix("Mean grade", "Dimension", models, lines, ("1: worst", "10: best"), (1.0, 10.0))])
+    yield Fold(
+        "Grades from 1 to 10",
+        [matrix("Mean grade", "Dimension", models, lines, ("1: worst", "10: best"), (1.0, 10.0), head_kind="model")],
+    )
 
 
 def _build_judges_section(rows: RubricRows, run: BlueprintRun) -> Section:

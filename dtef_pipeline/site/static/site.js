@@ -59,7 +59,7 @@ const dtef = (() => {
   }
 
   // --- tables
-  const key = (cell) => cell ? cell.dataset.key ?? cell.textContent : "";
+  const key = (cell) => cell ? cell.dataset.key ?? cell.textContent.trim() : "";
   function compare(a, b) {
     const [x, y] = [Number(a), Number(b)];
     if (a === "" || b === "") return (a === "") - (b === "") || 0;
