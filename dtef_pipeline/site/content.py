@@ -123,6 +123,8 @@ class Section:
     """What it says, in a sentence with numbers."""
     how: str = ""
     """How to read it: folded."""
+    is_folded: bool = False
+    """Whether its blocks are folded, too, so that only its title and its answer are in sight."""
 
     @property
     def is_empty(self) -> bool:

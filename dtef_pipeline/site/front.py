@@ -15,6 +15,8 @@ from dtef_pipeline.site.paths import FRONT_PAGE
 from dtef_pipeline.text.natural_order import natural_order
 from dtef_pipeline.text.quantity_words import format_count
 
+_CHARTED, _LISTED = 8, 15
+"""Models in the chart of a family, and in the table until the reader asks for all."""
 _AGAIN = Column(
     "again", "Last snapshot again", "dollars", "What the requests of the last snapshot cost: the same run would cost as much"
 )
@@ -27,7 +29,7 @@ def build_front_page(contents: SiteContents) -> Page:
         {
             "link": family.link,
             "verdict": family.view.verdict,
-            "chart": build_interval_chart(family.board, family.board.measure) if family.board else None,
+            "chart": build_interval_chart(family.board, family.board.measure, _CHARTED) if family.board else None,
         }
         for family in families
     ]
@@ -55,7 +57,7 @@ def _build_models_section(contents: SiteContents) -> Section:
     rows.sort(key=lambda row: (row["_ranked"], row["_name"]))
     boards = "; ".join(family.name_board(family.board) for family in contents.families if family.board)
     caption = f"Score with its 95% interval, and rank among models, on the first leaderboard of each family: {boards}"
-    return Section("models", "Models by family", [Table(caption, columns, rows)])
+    return Section("models", "Models by family", [Table(caption, columns, rows, first=_LISTED)])
 
 
 def _build_model_row(contents: SiteContents, name: str) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from dtef_pipeline.site.content import Chart, Column, Page, Section, Table, Temp
 from dtef_pipeline.site.contents import FamilyEntry
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.paths import board_page
+from dtef_pipeline.site.verdict_sentences import describe_best_of_models
 
-MOST_IN_CHART = 40
+MOST_IN_CHART, _BOARDS_IN_SIGHT = 40, 3
 _RANK_COLUMNS = (
     Column("rank", "Rank", "count", always=True),
     Column("ranks", "Rank range", meaning="The best and the worst rank that the comparisons allow"),
@@ -18,14 +19,15 @@ _RANK_COLUMNS = (
 
 def build_leaderboard_page(family: FamilyEntry) -> Page:
     """The page of a family: its verdict, its leaderboards, and what else it shows."""
-    boards = [build_board_section(board) for board in family.view.boards]
+    boards = [build_board_section(board, at) for at, board in enumerate(family.view.boards)]
     return Page(board_page(family.name), family.site.title, family.view.verdict, [*boards, *family.view.sections])
 
 
-def build_board_section(board: RankedBoard) -> Section:
-    """One leaderboard: chart and table side by side."""
+def build_board_section(board: RankedBoard, at: int) -> Section:
+    """One leaderboard: chart and table side by side. `at`: its place among those of the family; the verdict of the page is on the first."""
     title = board.title or "Leaderboard"
-    return Section(board.anchor, title, [board_block(board)], how=board.how)
+    answer = describe_best_of_models(board) if at and board.is_contest else ""
+    return Section(board.anchor, title, [board_block(board)], answer, board.how, is_folded=at >= _BOARDS_IN_SIGHT)
 
 
 def board_block(board: RankedBoard) -> TemplateBlock:
@@ -63,13 +65,14 @@ def _build_table_row(row: BoardRow) -> dict[str, Any]:
     }
 
 
-def build_interval_chart(board: RankedBoard, caption: str) -> Chart:
-    """Scores with their intervals, the best first; references are lines."""
-    rows = [row for row in board.rows if not row.is_reference and not is_unknown(row.score)][:MOST_IN_CHART]
+def build_interval_chart(board: RankedBoard, caption: str, most: int = MOST_IN_CHART) -> Chart:
+    """Scores with their intervals, the best first, of at most `most` models; references are lines."""
+    rows = [row for row in board.rows if not row.is_reference and not is_unknown(row.score)]
+    few = f"; the first {most} of {len(rows)} models" if len(rows) > most else ""
     return Chart(
         "intervals",
-        [{"label": row.model, **row.score._asdict()} for row in rows],
-        caption,
+        [{"label": row.model, **row.score._asdict()} for row in rows[:most]],
+        f"{caption}{few}",
         _build_lines(board) if rows else [],
     )
 

@@ -17,12 +17,12 @@ from dtef_pipeline.text.quantity_words import format_count
 
 RUBRIC_CRUMB = Link("Rubrics", board_page("rubric"))
 _LIST_COLUMNS = (
-    Column("blueprint", "Blueprint"),
-    Column("tags", "Tags"),
+    Column("blueprint", "Blueprint", "long"),
+    Column("tags", "Tags", more=True),
     Column("n_models", "Models", "count", "Models with a score", always=True),
     Column("mean", "Mean", "score", "Mean score of its models, 0-1"),
     Column("spread", "Spread", "score", "Score of the best model less that of the worst"),
-    Column("best", "Best", "model", more=True),
+    Column("best", "Best", "model"),
     Column("n_prompts", "Prompts", "count", more=True),
     Column("n_criteria", "Criteria", "count", more=True),
     Column("snapshot", "Run", "code", more=True),

@@ -209,7 +209,13 @@ const dtef = (() => {
     });
   }
 
+  function openTarget() {
+    const target = document.getElementById(location.hash.slice(1));
+    if (target) target.querySelectorAll(":scope > .folded").forEach((fold) => { fold.open = true; });
+  }
   function start() {
+    openTarget();
+    addEventListener("hashchange", openTarget);
     document.querySelectorAll("div.table").forEach(setUp);
     drawAll();
     addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((fold) => { fold.open = true; }));

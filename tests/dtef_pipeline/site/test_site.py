@@ -150,6 +150,16 @@ def test_models_stand_in_the_order_of_their_numbers() -> None:
     assert "Made up · Letters: 0.500, not ranked." in files["models/m1.html"]
 
 
+def test_of_many_leaderboards_the_first_are_in_sight_and_the_others_state_their_answer() -> None:
+    """A family with twenty leaderboards had a page of 24,000 pixels."""
+    rows = [BoardRow(name, Estimate(score), rank) for rank, (name, score) in enumerate((("a", 0.9), ("b", 0.8)), 1)]
+    boards = [RankedBoard(str(at), f"Board {at}", "Mean score", rows) for at in range(5)]
+    named = replace(made_site(), read=lambda _: FamilyView("a is best.", boards))
+    page = files_of(connected(), named)["made/index.html"]
+    assert page.count('<details class="folded">') == 2
+    assert page.count("Best of 2 models: a scores 0.900; next is b, 0.800") == 4
+
+
 def test_data_and_preference_call_parts_by_their_names() -> None:
     connection = connected()
     connection.execute("UPDATE costs SET first_level = 'letters'")
