@@ -11,7 +11,7 @@ from dtef_pipeline.site.paths import board_page
 from dtef_pipeline.site.verdict_sentences import describe_best_of_models
 
 MOST_IN_CHART, _BOARDS_IN_SIGHT = 40, 3
-_RANK_COLUMNS = (
+_COLUMNS_OF_RANK = (
     Column("rank", "Rank", "count", always=True),
     Column("ranks", "Rank range", meaning="The best and the worst rank that the comparisons allow"),
 )
@@ -43,7 +43,7 @@ def build_board_table(board: RankedBoard) -> Table:
     """The rows of a board; those of references are shown when the reader asks for them."""
     columns = [
         Column("model", "Model", "model"),
-        *(_RANK_COLUMNS if board.is_contest else ()),
+        *(_COLUMNS_OF_RANK if board.is_contest else ()),
         Column("score", "Score", "score", board.measure),
         *board.columns,
         Column("note", "Note", "note"),
