@@ -165,6 +165,8 @@ def test_data_and_preference_call_parts_by_their_names() -> None:
     connection.execute("UPDATE costs SET first_level = 'letters'")
     named = replace(made_site(), part_words=lambda part: f"Short {part}")
     assert "Short letters" in Read(files_of(connection, named)["data.html"]).text
+    titled = replace(named, read_part_titles=lambda _: {"letters": "Letters of two sentences"})
+    assert "Letters of two sentences" in Read(files_of(connection, titled)["data.html"]).text
 
 
 def test_a_model_page_says_once_why_one_interval_may_have_two_verdicts(files: dict[str, str]) -> None:
