@@ -58,9 +58,16 @@ def test_the_front_page_has_verdict_ranks_change_drift_and_cost(files: dict[str,
     assert "ada is best." in text
     assert "The largest change is -0.200: bob in Made up." in text
     assert "Drift in 1 of 1 series" in text
-    assert "$0.25 for 7 requests." in text
+    assert "$0.25 for 7 requests. Another such run would cost as much." in text
     assert "0.850 to 0.950" in text
     assert "Made today." in text
+
+
+def test_the_front_page_says_what_the_last_snapshot_would_cost_again() -> None:
+    connection = connected()
+    connection.execute("INSERT INTO costs SELECT * REPLACE ('2026-01-01' AS snapshot, 0.5 AS cost_usd) FROM costs")
+    text = Read(files_of(connection)["index.html"]).text
+    assert "$0.75 for 14 requests. To run the last snapshot again: $0.25 for 7 requests." in text
 
 
 def test_a_leaderboard_ranks_models_and_keeps_references_apart(files: dict[str, str]) -> None:
