@@ -25,6 +25,7 @@ class FamilyEntry:
 
     site: FamilySite
     view: FamilyView
+    part_titles: Mapping[str, str]
 
     @property
     def name(self) -> str:
@@ -53,7 +54,7 @@ class FamilyEntry:
 
     def part_title(self, part: str) -> str:
         """Return the title of a partition or of a first-level value."""
-        return self.view.part_titles.get(part) or self.site.part_words(part)
+        return self.site.title_part(self.part_titles, part)
 
     def filter_model_rows(self, frame: pd.DataFrame, model: str) -> pd.DataFrame:
         """Return a model's rows of a table with `model` and `model_variant`."""
@@ -65,7 +66,10 @@ class SiteContents:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> None:
         self.rows = StoredRows(connection)
-        self.families = [FamilyEntry(site, site.read(connection)) for site in choose_shown_sites(connection, families)]
+        self.families = [
+            FamilyEntry(site, site.read(connection), site.read_part_titles(connection))
+            for site in choose_shown_sites(connection, families)
+        ]
         self._tables: dict[tuple[str, str], pd.DataFrame] = {}
 
     @cached_property

@@ -113,8 +113,6 @@ class FamilyView:
     """What was asked of whom, what was set aside and why, what models may have seen before: for the page on data."""
     method: Sequence[str] = ()
     """How its scores are made and read, in paragraphs, for the page on method."""
-    part_titles: Mapping[str, str] = field(default_factory=dict)
-    """What values of the first level of partitions are called, where `FamilySite.part_words` cannot know it: titles of blueprints by id."""
     variants: Mapping[str, str] = field(default_factory=dict)
     """By a model's name on the boards, its variant in the tables, where that is another."""
     way: Callable[[Mapping[str, Any]], str] = format_asking_way
@@ -157,6 +155,8 @@ class FamilySite:
     """A digest of what it shows beside its tables, such as the rules of scenarios."""
     part_words: Callable[[str], str] = str
     """What a partition is called, or a value of its first level: `GD4, Kenya` for `GD4/country:kenya`."""
+    read_part_titles: Callable[[duckdb.DuckDBPyConnection], Mapping[str, str]] = lambda connection: {}
+    """What values of the first level of partitions are called, where only tables know it: titles of blueprints by id."""
     metric_words: Callable[[str], str] = str
     """What a metric is called: one of its scores, or one of `metrics`."""
     describe_asking: Callable[[str, str], str] = lambda level, condition: ", ".join(filter(None, (level, condition)))
@@ -165,3 +165,7 @@ class FamilySite:
     """How the models of a series that is watched for drift were asked, by its column `way`."""
     responses: str = ""
     """The table of candidates' responses, with `model_variant` and, where it is known, `latency_s`."""
+
+    def title_part(self, titles: Mapping[str, str], part: str) -> str:
+        """What a partition is called, or a value of its first level. `titles`: as of `read_part_titles`."""
+        return titles.get(part) or self.part_words(part)

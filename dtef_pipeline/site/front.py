@@ -122,4 +122,6 @@ def _build_costs_section(contents: SiteContents) -> Section:
     again = {row["title"]: row["cost_usd"] for row in sum_costs(last, ["title"])}
     rows = [{**row, "again": again.get(row["title"])} for row in sum_costs(costs, ["title"])]
     table = Table("By family", [Column("title", "Family"), *COST_COLUMNS, _AGAIN], rows)
-    return Section("costs", "Cost", [table], f"{describe_costs(costs)} To run the last snapshot again: {describe_costs(last)}")
+    is_first = len(last) == len(costs)
+    outlook = "Another such run would cost as much." if is_first else f"To run the last snapshot again: {describe_costs(last)}"
+    return Section("costs", "Cost", [table], f"{describe_costs(costs)} {outlook}")

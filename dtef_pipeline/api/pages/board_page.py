@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -53,20 +54,26 @@ def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
 
     boards: dict[str, list[Section]] = {}
     for family, metrics in ({entry.name: entry.paired.metrics for entry in FAMILIES if entry.paired} | {ELSEWHERE: ()}).items():
+        site = site_of(family)
         tables = {*PREFERENCE_READ, *(name for metric in metrics for name in metric.tables)}
+        titles = warehouse.query(site.read_part_titles, only=sorted(site.tables)) if site else {}
+        names = _names_of(family, titles)
         sections = warehouse.query(
-            partial(build_preference_sections, family=family, metrics=metrics, names=_names_of(family)),
-            only=sorted(tables),
+            partial(build_preference_sections, family=family, metrics=metrics, names=names), only=sorted(tables)
         )
         boards |= {family: drop_empty_sections([_remove_charts(section) for section in sections])} if sections else {}
     return boards
 
 
-def _names_of(family: str) -> FamilyNames:
+def _names_of(family: str, titles: Mapping[str, str]) -> FamilyNames:
     from dtef_pipeline.site.preference_page import FamilyNames
 
     site = site_of(family)
-    return FamilyNames(site.title, site.part_words, site.metric_words) if site else FamilyNames(family_title(family))
+    return (
+        FamilyNames(site.title, partial(site.title_part, titles), site.metric_words)
+        if site
+        else FamilyNames(family_title(family))
+    )
 
 
 def _remove_charts(section: Section) -> Section:

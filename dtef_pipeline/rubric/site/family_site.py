@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.boards.families import BETTER
+from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.rubric.board import MIN_BLUEPRINTS
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.rubric_drift import WATCHED
@@ -69,7 +70,6 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
         pages=lambda: _build_pages(rows),
         data=build_data_sections(rows),
         method=_RUBRIC_METHOD,
-        part_titles={name: rows.title(name) for name in rows.about},
         variants=_map_variants(rows),
         way=lambda row: f"{row['metric']} score",
     )
@@ -142,6 +142,11 @@ def _map_variants(rows: RubricRows) -> dict[str, str]:
     return {str(row["model"]): str(row["variant"]) for row in rows.rows.rows(first, ("model", "variant"), {})}
 
 
+def _read_titles(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    rows = StoredRows(connection).rows("rubric_blueprints", ("blueprint", "title"), {})
+    return {str(row["blueprint"]): str(row["title"]) for row in rows if row["title"]}
+
+
 RUBRIC_SITE = FamilySite(
     "rubric",
     "Rubrics",
@@ -152,4 +157,5 @@ RUBRIC_SITE = FamilySite(
     WATCHED,
     RUBRIC_PAIRED.metrics,
     responses="rubric_responses",
+    read_part_titles=_read_titles,
 )

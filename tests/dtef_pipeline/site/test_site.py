@@ -58,9 +58,16 @@ def test_the_front_page_has_verdict_ranks_change_drift_and_cost(files: dict[str,
     assert "ada is best." in text
     assert "The largest change is -0.200: bob in Made up." in text
     assert "Drift in 1 of 1 series" in text
-    assert "$0.25 for 7 requests." in text
+    assert "$0.25 for 7 requests. Another such run would cost as much." in text
     assert "0.850 to 0.950" in text
     assert "Made today." in text
+
+
+def test_the_front_page_says_what_the_last_snapshot_would_cost_again() -> None:
+    connection = connected()
+    connection.execute("INSERT INTO costs SELECT * REPLACE ('2026-01-01' AS snapshot, 0.5 AS cost_usd) FROM costs")
+    text = Read(files_of(connection)["index.html"]).text
+    assert "$0.75 for 14 requests. To run the last snapshot again: $0.25 for 7 requests." in text
 
 
 def test_a_leaderboard_ranks_models_and_keeps_references_apart(files: dict[str, str]) -> None:
@@ -165,6 +172,8 @@ def test_data_and_preference_call_parts_by_their_names() -> None:
     connection.execute("UPDATE costs SET first_level = 'letters'")
     named = replace(made_site(), part_words=lambda part: f"Short {part}")
     assert "Short letters" in Read(files_of(connection, named)["data.html"]).text
+    titled = replace(named, read_part_titles=lambda _: {"letters": "Letters of two sentences"})
+    assert "Letters of two sentences" in Read(files_of(connection, titled)["data.html"]).text
 
 
 def test_a_model_page_says_once_why_one_interval_may_have_two_verdicts(files: dict[str, str]) -> None:
