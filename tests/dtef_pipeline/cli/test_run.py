@@ -44,7 +44,7 @@ class TestRunRefuses:
             (["--round", "S1", "--limit", "gpt-4.1=5"], "--limit gpt-4.1: allowed: a model of this run: baseline/uniform"),
             (
                 ["--round", "S1", "--condition", "distribution+tokens=100"],
-                "token budget 100 with 256 kept for the answer: allowed: ",
+                "token budget 100 with a reserve of 256 for the answer: allowed: ",
             ),
         ],
     )

@@ -122,4 +122,4 @@ class TestSegmentsThatLieApart:
             serve_as(server, ingested, monkeypatch)
             result = dtef("run", *ROUND, "--model", "fake", "--no-roll-ups")
         assert result.exit_code == 4, result.output
-        assert "fake: 3 calls failed (the same command asks again): fake: HTTP 401: no such key" in result.stdout
+        assert "fake: 3 calls failed (the same command sends them again): fake: HTTP 401: no such key" in result.stdout

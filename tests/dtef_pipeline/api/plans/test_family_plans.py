@@ -127,9 +127,9 @@ def test_all_names_that_are_unknown_are_reported_at_once(
     ("family", "given", "told"),
     [
         ("survey", {"rounds": ["GD9"]}, "GD9 not ingested; ingested: GD3, GD4"),
-        ("survey", {"segments": ["O9:Mars"]}, "O9:Mars in none"),
+        ("survey", {"segments": ["O9:Mars"]}, "O9:Mars not in"),
         ("survey", {"rounds": ["S1\u202e"]}, r"'S1\\u202e' not ingested"),
-        ("survey", {"segments": ["x\u202e"]}, r"'x\\u202e' in none"),
+        ("survey", {"segments": ["x\u202e"]}, r"'x\\u202e' not in"),
         ("survey", {"models": ["gpt-9"]}, "models: no model or collection 'gpt-9'"),
         ("rubric", {"blueprints": ["absent*"]}, "blueprints: 'absent\\*' matches none; known: "),
         ("rubric", {"models": [MODEL, "\0"]}, "models: no model"),
