@@ -22,8 +22,8 @@ from scipy.signal import lfilter
 
 from benchmarks.coverage import GD3
 from dtef_pipeline.drift.evidence import BASELINE
+from dtef_pipeline.drift.models import JudgedPanel, PairCodes, Standing
 from dtef_pipeline.drift.night import Scores, compute_night
-from dtef_pipeline.drift.panel_verdicts import JudgedPanel, PairCodes, Standing
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.snapshots import Snapshot, build_panels

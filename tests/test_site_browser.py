@@ -15,7 +15,7 @@ import pytest
 
 from dtef_pipeline.site.content import Column, Page, Section, Table
 from dtef_pipeline.site.rendering import render_page, static_files
-from dtef_pipeline.text.visible import make_visible
+from dtef_pipeline.text.printable import make_visible
 from tests.dtef_pipeline.report.browser import Browser, until
 from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of
 from tests.made.family_sites import FAMILY_FILES

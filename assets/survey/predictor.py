@@ -12,10 +12,9 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.duplicate_prompts import SEEN, SharedResponse, count_distinct_requests, same_texts, sources
 from dtef_pipeline.asking.models import COMPUTED, Models, ModelSpec
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.asking.request_list import RequestList
+from dtef_pipeline.asking.request_list import SEEN, RequestList, SharedResponse, count_distinct_requests, same_texts, sources
 from dtef_pipeline.asking.variants import parse_variant
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.family.stage import Foreseen

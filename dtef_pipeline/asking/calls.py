@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.duplicate_prompts import SEEN, Listed, SharedResponse
 from dtef_pipeline.asking.models import IMPORTED, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
+from dtef_pipeline.asking.request_list import SEEN, Listed, RequestList, RequestsOfModel, SharedResponse
 from dtef_pipeline.identity import request_keys
 from dtef_pipeline.tables import REPLY
 

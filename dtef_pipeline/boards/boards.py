@@ -21,9 +21,8 @@ from dtef_pipeline.boards.cells import BoardOptions, identify, load_cells, load_
 from dtef_pipeline.boards.intervals import board_intervals
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.cluster_robust import Floats
+from dtef_pipeline.statistics.cluster_robust import Floats, fit_effects
 from dtef_pipeline.statistics.ranks import rank_numbers
-from dtef_pipeline.statistics.two_way import fit_effects
 from dtef_pipeline.text.quantity_words import format_count
 
 BY_METRIC = "metric"

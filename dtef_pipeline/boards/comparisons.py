@@ -22,7 +22,7 @@ from dtef_pipeline.statistics.differences import (
     places,
 )
 from dtef_pipeline.statistics.products import product
-from dtef_pipeline.statistics.rank_bounds import rank_bounds
+from dtef_pipeline.statistics.ranks import rank_bounds
 from dtef_pipeline.statistics.shared_noise import compute_common_variance
 from dtef_pipeline.text.quantity_words import list_first_names
 

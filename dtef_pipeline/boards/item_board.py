@@ -14,8 +14,7 @@ from dtef_pipeline.boards.item_means import codes, compute_result_means
 from dtef_pipeline.boards.paired_items import compare_grid, iterate_board_grids
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes
-from dtef_pipeline.statistics.rank_bounds import rank_bounds
-from dtef_pipeline.statistics.ranks import rank_numbers
+from dtef_pipeline.statistics.ranks import rank_bounds, rank_numbers
 from dtef_pipeline.text.quantity_words import format_count
 
 RANKED_FROM = 0.9

@@ -9,8 +9,7 @@ import pandas as pd
 
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
-from dtef_pipeline.statistics.kendall import TAU_INTERVAL, order_agreement
-from dtef_pipeline.statistics.ranks import rank_numbers
+from dtef_pipeline.statistics.ranks import TAU_INTERVAL, order_agreement, rank_numbers
 
 BESIDE_METRIC = ("partition", "metric", "player", "direction", "value", "low", "high", "n")
 """Columns of a `MetricSource` query. direction: higher or lower, whichever is better; low and high: 95 % interval or null."""

@@ -12,7 +12,14 @@ from scipy.special import expit
 
 from dtef_pipeline.errors import ConfigError, SourceError
 from dtef_pipeline.preference.vote_files import VoteColumns, iterate_json_lines, require_id, require_text
-from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, fit_strengths, list_better_and_worse
+from dtef_pipeline.statistics.bradley_terry import (
+    PairedOutcomes,
+    StrengthFit,
+    find_unbeaten,
+    fit_strengths,
+    list_better_and_worse,
+    number_strong_groups,
+)
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.statistics.clustered_errors import (
     FEWEST_VOTES,
@@ -21,7 +28,6 @@ from dtef_pipeline.statistics.clustered_errors import (
     estimate_errors,
     list_dependences,
 )
-from dtef_pipeline.statistics.strength_graph import find_unbeaten, number_strong_groups
 from dtef_pipeline.text.quantity_words import format_count, format_plural, list_first_names
 
 _PLAYERS_NAMED = 3

@@ -35,7 +35,7 @@ from dtef_pipeline.site.content import (
 from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.text.json_values import simplify_value
-from dtef_pipeline.text.visible import make_visible
+from dtef_pipeline.text.printable import make_visible
 
 _WHOLE_LIBRARY = "window.vegaEmbed=vegaEmbed;"
 _BLOCK_KINDS = {Table: "table", Chart: "chart", Prose: "prose", Fold: "fold", TemplateBlock: "part"}

@@ -16,7 +16,7 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.preference.votes import CHOICE_WORDS, CONFIDENCE_WORDS, LONGEST_JUSTIFICATION, VOTE_FIELD_TITLES, VOTE_TITLE
 from dtef_pipeline.site.rendering import environment
-from dtef_pipeline.text.visible import make_visible
+from dtef_pipeline.text.printable import make_visible
 
 
 def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:

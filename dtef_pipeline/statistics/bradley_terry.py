@@ -1,19 +1,122 @@
 """Scores of players from paired comparisons (Bradley & Terry 1952), by maximum likelihood, with their errors.
 
-Player i beats j with probability exp(beta_i) / (exp(beta_i) + exp(beta_j)). Scores without a finite maximum are NaN.
+Player i beats j with probability exp(beta_i) / (exp(beta_i) + exp(beta_j)). Scores without a finite maximum are NaN. Ties are half wins,
+or an outcome with a parameter of its own (Davidson 1970).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.davidson import OutcomeTerms, davidson_terms, half_win_terms
-from dtef_pipeline.statistics.strength_graph import has_growing_direction, number_components, number_strong_groups
+
+Outcomes = npt.NDArray[np.int64]
+"""(rows,): 1 the left one won, -1 the right one, 0 a tie."""
+
+
+class OutcomeTerms(NamedTuple):
+    """Log-likelihood of each row and its derivatives by the difference of scores d and by theta = ln(nu), (rows,) each."""
+
+    value: Floats
+    by_difference: Floats
+    by_theta: Floats
+    information: Floats
+    """Minus the second derivative by d; of `crossed` by d and theta, of `of_theta` by theta twice."""
+    crossed: Floats
+    of_theta: Floats
+
+
+def half_win_terms(difference: Floats, outcome: Outcomes) -> OutcomeTerms:
+    """Return Bradley and Terry's terms (1952): left wins with probability 1 / (1 + exp(-d)); a tie is half a win for each."""
+    points = (outcome + 1) / 2
+    # Never 1 - won: of a nearly sure win nothing would be left of it but rounding.
+    win, loss = _logistic(difference), _logistic(-difference)
+    value = points * -np.logaddexp(0, -difference) + (1 - points) * -np.logaddexp(0, difference)
+    nothing = np.zeros_like(difference)
+    return OutcomeTerms(value, points * loss - (1 - points) * win, nothing, win * loss, nothing, nothing)
+
+
+def davidson_terms(difference: Floats, outcome: Outcomes, theta: float) -> OutcomeTerms:
+    """Return Davidson's terms (1970): left, right, tie are likely as exp(d/2) to exp(-d/2) to nu, that is p_i to p_j to nu sqrt(p_i p_j)."""
+    half = difference / 2
+    utilities = np.stack([half, -half, np.full_like(half, theta)])
+    total = np.logaddexp.reduce(utilities, axis=0)
+    left, right, tie = np.exp(utilities - total)
+    lead = (left - right) / 2
+    return OutcomeTerms(
+        value=outcome * half + np.where(outcome == 0, theta, 0.0) - total,
+        by_difference=np.where(outcome > 0, right + tie / 2, np.where(outcome < 0, -left - tie / 2, -lead)),
+        by_theta=np.where(outcome == 0, left + right, -tie),
+        information=left * right + tie * (left + right) / 4,
+        crossed=-tie * lead,
+        of_theta=tie * (left + right),
+    )
+
+
+def _logistic(difference: Floats) -> Floats:
+    return np.exp(-np.logaddexp(0, -difference))
+
+
+_RISES = 1e-7
+"""What a linear program must gain to count: its tolerance is 1e-9, and a direction that gains at all can be made to gain 1."""
+
+
+def number_components(players: int, left: Codes, right: Codes) -> Codes:
+    """Return (players,) the connected component of each, numbered from 0 in the order of their first players.
+
+    `left` and `right` (rows,): players that were compared. Scores of different components cannot be compared.
+    """
+    return _number_in_order(_label_components(players, left, right, "weak"))
+
+
+def number_strong_groups(players: int, better: Codes, worse: Codes) -> Codes:
+    """Return (players,) the strongly connected component of each, numbered like components.
+
+    `better` and `worse` (rows,): who beat or tied whom; a tie is listed in both directions. Scores have a finite maximum-likelihood value
+    if and only if a connected component is one such group (Zermelo 1929; Ford 1957).
+    """
+    return _number_in_order(_label_components(players, better, worse, "strong"))
+
+
+def find_unbeaten(groups: Codes, better: Codes, worse: Codes) -> npt.NDArray[np.bool_]:
+    """Return (players,) whether nobody outside a player's group (see `number_strong_groups`) ever beat or tied a member."""
+    beaten = groups[worse][groups[better] != groups[worse]]
+    return ~np.isin(groups, beaten)
+
+
+def has_growing_direction(constraints: Floats) -> bool:
+    """Return whether some direction satisfies constraints @ direction >= 0, at least one strictly.
+
+    `constraints` (constraints, parameters): each row is what must not fall for the likelihood not to fall. In such a direction the
+    likelihood rises without end, so there is no finite maximum. Method: linear program (Konis 2007, ch. 4).
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    if not constraints.size:
+        return False
+    rows = -csr_array(constraints)
+    result = linprog(-constraints.sum(axis=0), A_ub=rows, b_ub=np.zeros(len(constraints)), bounds=(-1, 1), method="highs")
+    return bool(result.status != 0 or -result.fun > _RISES)
+
+
+def _label_components(players: int, first: Codes, second: Codes, connection: str) -> Codes:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = coo_array((np.ones(len(first)), (first, second)), shape=(players, players))
+    return np.asarray(connected_components(edges, connection=connection)[1], dtype=np.int64)
+
+
+def _number_in_order(labels: Codes) -> Codes:
+    """Return the same groups, numbered in order of first occurrence."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first)))[inverse]
+
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dtef_pipeline.asking.duplicate_prompts import SharedResponse, count_distinct_requests, same_texts, sources
+from dtef_pipeline.asking.request_list import SharedResponse, count_distinct_requests, same_texts, sources
 from dtef_pipeline.identity import request_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints

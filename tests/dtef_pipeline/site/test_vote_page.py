@@ -15,7 +15,7 @@ import pytest
 from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.preference.vote_records import read_record
 from dtef_pipeline.site.vote_page import vote_page
-from dtef_pipeline.text.visible import make_visible
+from dtef_pipeline.text.printable import make_visible
 from tests.dtef_pipeline.report.browser import Browser, until
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"><!-- \u202e & \u2028"

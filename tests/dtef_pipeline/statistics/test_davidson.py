@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dtef_pipeline.statistics.bradley_terry import fit_strengths
-from dtef_pipeline.statistics.davidson import davidson_terms
+from dtef_pipeline.statistics.bradley_terry import davidson_terms, fit_strengths
 from tests.made.votes import paired
 
 

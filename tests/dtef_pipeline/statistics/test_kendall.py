@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.kendall import order_agreement
+from dtef_pipeline.statistics.ranks import order_agreement
 
 SCORES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=25)
 

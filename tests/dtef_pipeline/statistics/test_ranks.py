@@ -7,8 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from dtef_pipeline.statistics.rank_bounds import rank_bounds, rank_bounds_of_means
-from dtef_pipeline.statistics.ranks import rank_numbers
+from dtef_pipeline.statistics.ranks import rank_bounds, rank_bounds_of_means, rank_numbers
 from tests.architecture import sources
 from tests.conftest import ROOT
 

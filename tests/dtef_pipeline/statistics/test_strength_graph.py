@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.statistics.strength_graph import (
+from dtef_pipeline.statistics.bradley_terry import (
     find_unbeaten,
     has_growing_direction,
     number_components,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.statistics.two_way import fit_effects
+from dtef_pipeline.statistics.cluster_robust import fit_effects
 
 
 def _fit(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from dtef_pipeline.text.visible import SHOWN_AS_NUMBERS, make_visible
+from dtef_pipeline.text.printable import SHOWN_AS_NUMBERS, make_visible
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.preference.votes import make_paired_response
-from dtef_pipeline.text.visible import make_visible
+from dtef_pipeline.text.printable import make_visible
 from tests.dtef_pipeline.api.browsed import tags_of
 from tests.dtef_pipeline.api.reviewed import HOSTILE, hidden, reviewing, shown, store_of, voted
 from tests.made.voted import responses
