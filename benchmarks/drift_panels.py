@@ -22,7 +22,7 @@ from scipy.signal import lfilter
 
 from benchmarks.coverage import GD3
 from dtef_pipeline.drift.evidence import BASELINE
-from dtef_pipeline.drift.models import JudgedPanel, PairCodes, Standing
+from dtef_pipeline.drift.models import JudgedPanel, Standing, build_pair_codes
 from dtef_pipeline.drift.night import Scores, compute_night
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
@@ -148,7 +148,7 @@ def standing(panel: Panel, rng: np.random.Generator, asked: npt.NDArray[np.bool_
     names = dict.fromkeys(("prompt_id", "name"), keys[SUBJECT.keys.item])
     labels = pd.DataFrame({**keys, **names, "cluster": panel.clusters}, index=pd.Index(codes))
     times = {label: datetime.fromisoformat(label) for label in own.columns}
-    found = build_panels(_snapshots(own, asked), BASELINE, times, PairCodes.of(labels, SUBJECT))
+    found = build_panels(_snapshots(own, asked), BASELINE, times, build_pair_codes(labels, SUBJECT))
     others = {"m1": _snapshots(other, asked)}
     return Standing.of(
         *([JudgedPanel(one, labels, SUBJECT, times, 0.0, math.log10(40), others) for one in part] for part in found)

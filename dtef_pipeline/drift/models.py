@@ -7,7 +7,7 @@ items is left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
@@ -45,19 +45,10 @@ from dtef_pipeline.keys import Keys
 from dtef_pipeline.text.quantity_words import list_first_names
 
 
-@dataclass(frozen=True, slots=True)
-class PairCodes:
-    """Codes of the (partition, item) pairs of items, regardless of wording."""
-
-    codes: pd.Series
-
-    @classmethod
-    def of(cls, labels: pd.DataFrame, subject: Subject) -> PairCodes:
-        """Build the codes. `labels`: the columns `Keys.tested` by item code."""
-        return cls(labels.groupby(list(subject.keys.pair), sort=False).ngroup())
-
-    def __call__(self, items: Items) -> Items:
-        return np.asarray(self.codes.reindex(pd.Index(items)), dtype=np.uint64)
+def build_pair_codes(labels: pd.DataFrame, subject: Subject) -> Callable[[Items], Items]:
+    """Codes of the (partition, item) pairs of items, regardless of wording. `labels`: the columns `Keys.tested` by item code."""
+    codes = labels.groupby(list(subject.keys.pair), sort=False).ngroup()
+    return lambda items: np.asarray(codes.reindex(pd.Index(items)), dtype=np.uint64)
 
 
 class JudgedPanel:
@@ -219,7 +210,7 @@ def compute_model_drift(
     series: list[dict[str, Any]] = []
     with require_current_scores(subject.keys), Histories(connection, subject, options, only, order) as histories:
         late = _find_late_labels(histories, options.baseline)
-        pairs = PairCodes.of(histories.labels, subject)
+        pairs = build_pair_codes(histories.labels, subject)
         n_late = sum(past.is_watched and not late.isdisjoint(past.times) for past in histories.all)
         threshold = options.threshold(n_watched * n_late)
         ways = _group_by_way(histories.all, subject)
@@ -230,7 +221,7 @@ def compute_model_drift(
             comparisons = _compare_series(
                 way, histories, pairs, options, {id(past): None if late.isdisjoint(past.times) else threshold for past in way}
             )
-            models = {comparison.name: comparison.pairs for comparison in comparisons.values() if comparison.has_verdict}
+            models = {comparison.name: comparison.pairs for comparison in comparisons.values() if comparison.verdict}
             night = compute_night(models, histories.order, baseline=options.baseline, threshold=nights)
             rows |= {key: (comparison.check(night), comparison.timeline()) for key, comparison in comparisons.items()}
         for past in histories.all:
@@ -252,7 +243,7 @@ def _group_by_way(series: Sequence[History], subject: Subject) -> list[list[Hist
 def _compare_series(
     way: Sequence[History],
     histories: Histories,
-    pairs: PairCodes,
+    pairs: Callable[[Items], Items],
     options: WatchOptions,
     thresholds: Mapping[int, float | None],
 ) -> dict[int, _Comparison]:
@@ -263,18 +254,10 @@ def _compare_series(
     snapshots = {id(history): histories.snapshots(history) for history in way if len(history.times) > 1}
     comparisons = {}
     for history in way:
-        if id(history) in snapshots:
+        if (own := snapshots.get(id(history))) is not None:
             peers = {peer.keys["model"]: snapshots[id(peer)] for peer in way if _is_control(history, peer, options)}
-            comparisons[id(history)] = _Comparison(
-                history,
-                snapshots[id(history)],
-                histories.labels,
-                pairs,
-                histories.subject,
-                options,
-                thresholds[id(history)],
-                peers,
-            )
+            shared = (histories.labels, pairs, histories.subject, options)
+            comparisons[id(history)] = _Comparison(history, own, *shared, thresholds[id(history)], peers)
     return comparisons
 
 
@@ -316,7 +299,7 @@ class _Comparison:
         history: History,
         snapshots: list[Snapshot],
         labels: pd.DataFrame,
-        pairs: PairCodes,
+        pairs: Callable[[Items], Items],
         subject: Subject,
         options: WatchOptions,
         threshold: float | None,
@@ -331,29 +314,15 @@ class _Comparison:
         self._standing = Standing.of(*groups)
         panel = self._standing.shown
         self._comparable, self._asked, self._values = panel.comparable, panel.asked, panel.values
-        self._rule, self._verdict, self._pairs = panel.rule, panel.verdict, panel.pairs
-        self._retired = threshold is None
-        self._answers = self._read(self._pairs.snapshots)
-
-    def _read(self, labels: Sequence[str]) -> AnswerShares:
-        grids = (self._comparable.grid(values) for values in (lambda s: s.parsed, lambda s: s.ok, lambda s: s.answered))
-        return AnswerShares(labels, *(grid[list(labels)].to_numpy() for grid in grids))
-
-    @property
-    def name(self) -> str:
-        return self._one.keys["model"]
-
-    @property
-    def pairs(self) -> Paired:
-        return self._pairs
-
-    @property
-    def has_verdict(self) -> bool:
-        return self._verdict is not None
+        self._rule, self.verdict, self.pairs = panel.rule, panel.verdict, panel.pairs
+        self.name, self._retired = history.keys["model"], threshold is None
+        grids = (panel.comparable.grid(values) for values in (lambda s: s.parsed, lambda s: s.ok, lambda s: s.answered))
+        labels_compared = list(self.pairs.snapshots)
+        self._answers = AnswerShares(labels_compared, *(grid[labels_compared].to_numpy() for grid in grids))
 
     def check(self, night: Night) -> dict[str, Any]:
         """Return a row of `ModelDrift.rows`. `night`: the common shift of all models with the same way of asking."""
-        verdict = self._verdict
+        verdict = self.verdict
         evidence = {**verdict.row(), **night.row()} if verdict else {}
         changes = self._collect_changes()
         return {
@@ -369,19 +338,17 @@ class _Comparison:
         }
 
     def _build_notes(self) -> list[str]:
-        return (
-            [*self._verdict.notes, *self._options.describe_missing_controls(self.name, self._verdict.controls)]
-            if self._verdict
-            else []
-        )
+        if self.verdict is None:
+            return []
+        return [*self.verdict.notes, *self._options.describe_missing_controls(self.name, self.verdict.controls)]
 
     def _collect_changes(self) -> list[Change]:
         """Return the changes at a shift's first snapshot, else since the baseline; then those that made earlier snapshots another test."""
-        labels = self._pairs.snapshots
+        labels = self.pairs.snapshots
         snapshots = [snapshot for snapshot in self._comparable.snapshots if snapshot.label in labels]
-        verdict = self._verdict
+        verdict = self.verdict
         first = labels.index(verdict.first_snapshot) if verdict and verdict.first_snapshot else None
-        split = verdict.since if verdict else self._pairs.begin
+        split = verdict.since if verdict else self.pairs.begin
         changes: list[Change] = []
         if len(labels) > 1:
             is_news = verdict is not None and verdict.verdict != "none"
@@ -411,7 +378,7 @@ class _Comparison:
             parts.append(describe_break(since, [change.what for change in boundary], self._subject))
         later = self._snapshots[self._snapshots.index(self._comparable.snapshots[0]) :]
         members = {snapshot.label for snapshot in self._comparable.snapshots}
-        named = {*self._pairs.snapshots, *self._standing.named()}
+        named = {*self.pairs.snapshots, *self._standing.named()}
         left_out = [
             f"{snapshot.label} ({'too few answers' if snapshot.label in members else self._subject.unlike})"
             for snapshot in later
@@ -422,7 +389,7 @@ class _Comparison:
 
     def timeline(self) -> list[dict[str, Any]]:
         """Return the rows of DRIFT_SERIES."""
-        places = {label: at for at, label in enumerate(self._pairs.snapshots)}
+        places = {label: at for at, label in enumerate(self.pairs.snapshots)}
         rows = []
         for snapshot in self._snapshots:
             at = places.get(snapshot.label)
@@ -430,7 +397,7 @@ class _Comparison:
                 **self._subject.named(self._one.keys),
                 "snapshot": snapshot.label,
                 "compared": at is not None,
-                "in_baseline": at is not None and at < self._pairs.baseline,
+                "in_baseline": at is not None and at < self.pairs.baseline,
                 "n_shared": self._comparable.shared(snapshot),
                 "n_prompts": len(snapshot.items),
                 "served_models": sorted(snapshot.served),
@@ -452,9 +419,9 @@ class _Comparison:
         answers = self._answers
         return {
             "score": _compute_mean(self._values[label].to_numpy()),
-            "difference": float(self._pairs.means[at]),
+            "difference": float(self.pairs.means[at]),
             "parse_rate": parse_rate(answers.ok[:, at], answers.answered[:, at]),
-            "log10_e": float(self._verdict.seen.log10_e[at]) if self._verdict else None,
+            "log10_e": float(self.verdict.seen.log10_e[at]) if self.verdict else None,
         }
 
 
