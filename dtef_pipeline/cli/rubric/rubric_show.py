@@ -282,7 +282,7 @@ def show(
         raise ConfigError(f"prompt {prompt!r}: {blueprint} has no such prompt; known: {list_nearest(prompt, run.positions)}")
     responses = _collect_responses(run, prompt, selection)
     if output == "json":
-        click.echo(json.dumps(responses, ensure_ascii=False, allow_nan=False, indent=1))
+        click.echo(json.dumps(responses, allow_nan=False, indent=1))
     elif output == "csv":
         click.echo(render(pd.DataFrame(list(_flatten_responses(responses))), "csv"))
     else:
