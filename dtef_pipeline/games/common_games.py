@@ -115,7 +115,7 @@ def _measure_game_coverage(games: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _describe_lacking_games(player_games: pd.DataFrame, games: pd.DataFrame) -> str:
-    """`it played 4 of 80 games, on 2 of 10 seeds, against 1 of 4 opponents`."""
+    """Return `it played 4 of 80 games, on 2 of 10 seeds, against 1 of 4 opponents`."""
     parts = [f"it played {player_games['item_id'].nunique():,} of {format_count(games['item_id'].nunique(), 'game')}"]
     for column, words, noun in (("cluster", "on", "seed"), ("met", "against", "opponent")):
         n, of = player_games[column].nunique(), games[column].nunique()
@@ -200,7 +200,6 @@ def rank_places(frame: pd.DataFrame, compared: pd.Series[bool]) -> pd.Series[flo
 
 
 def has_forfeited_all(frame: pd.DataFrame) -> pd.Series[bool]:
-    """Whether a row has no mean because its player forfeited every episode; false for metrics of the form of play or without a better
-    direction."""
+    """Return whether rows have no mean because the player forfeited every episode; false for metrics of form or without a better direction."""
     is_of_success = (frame["family"] != FORM_FAMILY) & frame["direction"].isin(["higher", "lower"])
     return frame["mean"].isna() & (frame[FORFEIT_RATE] >= 1) & is_of_success

@@ -41,7 +41,7 @@ class Count(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GameResult:
-    """How an episode ended."""
+    """The end of an episode."""
 
     rewards: tuple[float, ...]
     """By seat, in the unit of the scenario: higher is better."""
@@ -101,10 +101,10 @@ class Scenario(Protocol[State]):
     """By name, without `baseline/`; every scenario also has `random` and `first-legal`."""
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> State:
-        """Return the first state. The seed alone determines the deal, independent of `seating`, the player number of each seat."""
+        """Return the first state. Only the seed determines the deal, independent of `seating`, the player number of each seat."""
 
     def seat_to_move(self, state: State) -> int | None:
-        """The seat whose turn it is; None: the game is over."""
+        """Return the seat to move, or None at the end."""
 
     def observation(self, state: State, seat: int) -> str:
         """Describe all that the seat may know, and nothing else: no seed, no cards or values of others, nothing about the players."""

@@ -62,14 +62,14 @@ def read_document_lines(kind: LineKind, data: bytes, where: str) -> dict[int, Li
 def find_new_documents(
     documents: Mapping[int, LineDocument], catalog: Iterable[LineDocument], where: str, statuses: Sequence[str] = ()
 ) -> dict[int, LineDocument]:
-    """Return the given documents, by line, that have no equal known document.
+    """Return the documents, by line, that have no equal one in the catalog.
 
     Args:
-        given: documents by line.
-        known: existing versions.
+        documents: by line.
+        catalog: existing versions.
         where: name of the file in errors.
         statuses: from first to last. A version that is known with an earlier status is new, one that is known with a later status is not.
-            Without statuses, a different status counts as different content.
+    Without statuses, a different status counts as different content.
 
     Raises SourceError, with the line, for a known version with different content.
     """

@@ -1,4 +1,4 @@
-"""Resolves the players of a league, those under test and their opponents, from the names that users give."""
+"""The players of a league, those under test and their opponents, from the names that users give."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class GameEpisode:
         self._start_game()
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """Return the next request after these responses, for the seat to move; None: the episode is over.
+        """Return the next request after these responses, for the seat to move, or None at the end.
 
         It continues from the present state; after a different history it starts again.
         """
@@ -64,7 +64,7 @@ class GameEpisode:
 
     @property
     def seat(self) -> int | None:
-        """The seat to move after the last history; None: the episode is over."""
+        """The seat to move after the last history, or None at the end."""
         return self._game.seat
 
     @property
@@ -78,7 +78,7 @@ class GameEpisode:
         return self._game.turn
 
     def trace(self) -> GameTrace:
-        """The trace after the last history."""
+        """Return the trace after the last history."""
         return self._game.trace()
 
     def list_reactions(self) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def _play_on(game: GameInPlay, baselines: _Automatic) -> None:
 
 
 def check_replay(pack: Pack, seed: int, trace: str, stored_hash: str) -> str | None:
-    """Say what is wrong with a stored trace; None: it replays byte for byte."""
+    """Return a stored trace's fault, or None if it replays byte for byte."""
     try:
         again = hash_trace(replay(decode_trace(trace), pack, seed))
     except (KeyError, TypeError, ValueError) as error:

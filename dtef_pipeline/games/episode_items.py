@@ -28,7 +28,7 @@ class KnowsDeals(Protocol):
     """Optional interface of a scenario: facts about a deal that players never see."""
 
     def optimum(self, seed: int) -> int | None:
-        """Return the fewest moves that solve the deal; None: it cannot be solved."""
+        """Return the fewest moves that solve the deal, or None if unsolvable."""
 
 
 class GameItem(NamedTuple):
@@ -46,7 +46,7 @@ class GameItem(NamedTuple):
 
 
 def resolve_seeds(text: str | None, manifest: ScenarioManifest) -> list[int]:
-    """Parse seeds as `parse_seeds`; None: return the manifest's seeds."""
+    """Parse seeds as `parse_seeds`, or return the manifest's seeds."""
     if text is None:
         return list(range(manifest.seeds.first, manifest.seeds.first + manifest.seeds.count))
     return parse_seeds(text)

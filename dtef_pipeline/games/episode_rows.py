@@ -129,7 +129,7 @@ class EpisodeColumns:
 
 
 def find_episode_state(trace: GameTrace, play: Played) -> str:
-    """One of EPISODE_STATES."""
+    """Return one of EPISODE_STATES."""
     if trace.result is not None:
         return PLAYED_EPISODE
     return OUT_OF_BUDGET if play.failure is not None and play.failure.status == "budget" else "error"
@@ -150,7 +150,7 @@ def merge_episodes(existing: pa.Table, new: pa.Table, plan: LeaguePlan) -> pa.Ta
 
 
 def merge_rows_by(existing: pa.Table, new: pa.Table, plan: LeaguePlan, order: Sequence[str]) -> pa.Table:
-    """As `merge_episodes`, for any table with `episode_id` and `truth_id`, in another order."""
+    """Merge any tables with `episode_id` and `truth_id` like `merge_episodes`, sorted by `order`."""
     old = filter_still_valid(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
     old = old.filter(pc.invert(pc.is_in(old["episode_id"], new["episode_id"].combine_chunks())))
     rows = pa.concat_tables([old, new])

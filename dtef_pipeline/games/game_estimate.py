@@ -1,4 +1,4 @@
-"""For estimates: a stand-in that plays in place of a model, and the largest number of texts that models may write."""
+"""Estimates: a stand-in that plays in place of a model, and the largest number of texts that models may write."""
 
 from __future__ import annotations
 

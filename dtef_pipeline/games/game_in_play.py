@@ -71,16 +71,16 @@ class GameInPlay:
 
     @property
     def seat(self) -> int | None:
-        """The seat to move; None: the game is over."""
+        """The seat to move, or None at the end."""
         return None if self.result is not None else self.pack.scenario.seat_to_move(self.state)
 
     @property
     def failed(self) -> Illegal | None:
-        """Why the last text of this turn was not a move; None: there was no such text."""
+        """Why the last text of this turn was not a move, or None."""
         return self._failed[-1] if self._failed else None
 
     def messages(self, seat: int, persona: Persona | None = None) -> tuple[Message, ...]:
-        """The conversation of the seat to move, up to the text that it must answer now, without what only other seats saw."""
+        """Return the conversation of the seat to move, up to the text that it must answer now, without text that only others saw."""
         history = self._histories.setdefault(seat, [])
         if not history or history[-1].role == "assistant":
             history.append(Message("user", write_turn_text(self.pack, self.state, seat, self._first_notes.pop(seat, ""))))
@@ -114,7 +114,7 @@ class GameInPlay:
 
     @property
     def ending(self) -> GameEnding | None:
-        """Return the description of the end; None: the game goes on. No conversation contains it."""
+        """The description of the end, or None before it. No conversation contains it."""
         return None if self.result is None else self.pack.scenario.ending(self.state)
 
     def last_reaction(self, move: GameMove) -> str:
@@ -279,12 +279,12 @@ def describe_end(result: GameResult, seat: int, unit: str, ending: GameEnding) -
 
 
 def encode_ending(ending: GameEnding | None) -> dict[str, Any] | None:
-    """Return the ending as JSON values; None: the episode is not over."""
+    """Return the ending as JSON values, or None before the end."""
     return None if ending is None else {"shown": list(ending.shown), "hidden": list(ending.hidden)}
 
 
 class SeatCounts(NamedTuple):
-    """What one seat did in an episode."""
+    """Counts of one seat in an episode."""
 
     turns: int
     """Turns in which it played, had a command played for it, forfeited, or was stopped."""

@@ -43,7 +43,7 @@ def run_on(text: str) -> str:
 
 
 def _is_continuation(before: str, line: str) -> bool:
-    """Whether a sentence of the previous line continues in this one."""
+    """Return whether a sentence of the previous line continues here."""
     if len(before) < _FULL_LINE or not line or _LINE_OF_ITS_OWN.match(before) or _LINE_OF_ITS_OWN.match(line):
         return False
     return line[0].islower() if before[-1] in ".:;!?" else line[0].isalnum() or line[0] in "(`'\""

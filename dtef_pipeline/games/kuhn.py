@@ -50,7 +50,7 @@ class Kuhn(SmallPoker):
 
     @cached_property
     def strategies(self) -> Mapping[str, Strategy]:
-        """Return the strategy of each baseline that has one."""
+        """The strategy of each baseline that has one."""
         return {
             "nash": build_nash_strategy(),
             "always-bet": build_strategy(self, lambda legal: {legal[-1]: 1.0}),
@@ -63,7 +63,7 @@ class Kuhn(SmallPoker):
         return _compute_kuhn_betting(commands)
 
     def strength(self, state: SmallHand, seat: int) -> int:
-        """The rank of the card."""
+        """Return the card's rank."""
         return _KUHN_RANKS.index(state.deck[seat])
 
     def measure_seat(self, state: SmallHand, seat: int) -> Mapping[str, Count]:

@@ -59,7 +59,7 @@ class Leduc(SmallPoker):
 
     @cached_property
     def strategies(self) -> Mapping[str, Strategy]:
-        """Return the strategy of each baseline that has one."""
+        """The strategy of each baseline that has one."""
         return {
             "nash": self._expand_ranks(load_leduc_table()),
             "always-call": build_strategy(self, lambda legal: {next(move for move in legal if move in ("check", "call")): 1.0}),
@@ -82,7 +82,7 @@ class Leduc(SmallPoker):
         return _compute_leduc_betting(commands)
 
     def strength(self, state: SmallHand, seat: int) -> int:
-        """A pair with the public card wins, then the higher rank."""
+        """Rank hands: pairs with the public card first, then by card."""
         rank, public = state.deck[seat][0], state.deck[2][0]
         return _LEDUC_RANKS.index(rank) + len(_LEDUC_RANKS) * (rank == public)
 

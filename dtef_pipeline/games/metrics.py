@@ -40,7 +40,7 @@ class TaggedAction(NamedTuple):
 
 
 class RedFlagRates(NamedTuple):
-    """Violations per episode, unweighted and weighted by severity; None: no episodes."""
+    """Violations per episode, unweighted and weighted by severity; None without episodes."""
 
     rate: float | None
     weighted: float | None
@@ -163,7 +163,7 @@ def merge_metrics(unit: str, extra: Sequence[GameMetric]) -> dict[str, GameMetri
 
 
 def is_on_unit_scale(metric: GameMetric) -> bool:
-    """Whether the metric is always on 0-1 and has a better direction, as required for composite scores."""
+    """Return whether the metric is always on 0-1 with a better direction, as composite scores require."""
     return metric.unit in UNIT_SCALE and metric.direction != "none"
 
 

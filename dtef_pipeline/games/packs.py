@@ -54,7 +54,7 @@ class _Loaded:
 
 
 def describe_adapter(entry_point: EntryPoint) -> str:
-    """`the adapter made_games:of_manifest of the package made-games 1.0`."""
+    """Return `the adapter made_games:of_manifest of the package made-games 1.0`."""
     package = f" of the package {entry_point.dist.name} {entry_point.dist.version}" if entry_point.dist else ""
     return f"the adapter {entry_point.value}{package}"
 
@@ -124,7 +124,7 @@ def name_failing_adapters() -> Iterator[None]:
 
 
 def find_adapter_at_fault(error: BaseException) -> str | None:
-    """Describe the adapter of another package that caused an error; None: the error has another cause.
+    """Describe the adapter of another package that caused an error, or return None.
 
     The adapter is the cause if any frame of the traceback is code of its package, or if one of its objects lacks an attribute.
     """

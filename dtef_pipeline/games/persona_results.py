@@ -164,7 +164,7 @@ def compute_results_of(connection: duckdb.DuckDBPyConnection, source: str) -> pd
 
 
 def _sum_by_seed(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFrame:
-    """One row per player, opponent (or all), metric and seed."""
+    """Sum by player, opponent (or all), metric and seed."""
     group = ", ".join(_GROUP_COLUMNS)
     columns = ", ".join(column for column in _GROUP_COLUMNS if column != "opponent")
     is_scored = "status = 'scored'"
@@ -187,7 +187,7 @@ def _sum_by_seed(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataF
 
 
 def _compute_player_means(sums: pd.DataFrame) -> pd.DataFrame:
-    """One row per player, opponent and metric."""
+    """Average by player, opponent and metric."""
     names = list(_GROUP_COLUMNS)
     groups = sums.groupby(names, dropna=False, sort=True)
     code = np.asarray(groups.ngroup(), dtype=np.int64)
@@ -280,7 +280,7 @@ def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _format_weighed_metric(metric: str, direction: str, weight: float) -> str:
-    """`3 x completion_rate`, `1 x (1 - forfeit_rate)`."""
+    """Return `3 x completion_rate`, `1 x (1 - forfeit_rate)`."""
     return f"{weight:g} x {metric if direction == 'higher' else f'(1 - {metric})'}"
 
 
@@ -352,7 +352,7 @@ def group_means_of(sums: SeedSums, spread: npt.NDArray[np.bool_], shares: npt.ND
 
 
 def _compute_numerators(sums: SeedSums, spread: npt.NDArray[np.bool_]) -> Floats:
-    """Return what is averaged over seeds: the totals, or for a spread the sums of squared distances from the mean of the group."""
+    """Return the values to average over seeds: the totals, or for a spread the sums of squared distances from the mean of the group."""
     groups = len(spread)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = (np.bincount(sums.group, sums.total, groups) / np.bincount(sums.group, sums.of, groups))[sums.group]

@@ -45,7 +45,7 @@ class Persona(Part):
 
     @property
     def name(self) -> str:
-        """Return id and version, as in tables: `cautious:v2`."""
+        """Id and version, as in tables: `cautious:v2`."""
         return f"{self.id}:v{self.version}"
 
 

@@ -80,7 +80,7 @@ def read_command(
 
 
 def find_action(text: str) -> str | None:
-    """Return the text after the last `ACTION:` outside the thinking, without emphasis or quotes around it; None: there is none.
+    """Return the text after the last `ACTION:` outside the thinking, without emphasis or quotes around it, or None.
 
     It ends with its line. If that line is empty or opens a code block, it is the next line that is neither.
     """
@@ -115,7 +115,7 @@ def _card(match: re.Match[str]) -> str:
 
 
 def is_declining(text: str) -> bool:
-    """Whether a text without a command declines to play: `I can't play`, `I cannot help with that`."""
+    """Return whether a text without a command declines: `I can't play`, `I cannot help with that`."""
     return _DECLINES_TO_PLAY.search(normalise_text(strip_thinking(text))) is not None
 
 

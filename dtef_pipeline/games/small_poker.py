@@ -77,7 +77,7 @@ class SmallPoker(ABC):
     @property
     @abstractmethod
     def strategies(self) -> Mapping[str, Strategy]:
-        """Return the strategies of both seats that baselines play, by name."""
+        """The strategies of both seats that baselines play, by name."""
 
     @abstractmethod
     def betting(self, commands: tuple[str, ...]) -> Betting:
@@ -101,7 +101,7 @@ class SmallPoker(ABC):
         return SmallHand(tuple(deck))
 
     def seat_to_move(self, state: SmallHand) -> int | None:
-        """The seat whose turn it is; None: the hand is over."""
+        """Return the seat to move, or None if the hand is over."""
         return self.betting(state.commands).to_move
 
     def legal(self, state: SmallHand, seat: int) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ class SmallPoker(ABC):
         return SmallHand(state.deck, (*state.commands, command))
 
     def public_card(self, state: SmallHand) -> str | None:
-        """The public card, once it is dealt."""
+        """Return the public card, once dealt."""
         is_dealt = self.public_at is not None and self.betting(state.commands).stage > 0
         return state.deck[self.public_at] if is_dealt and self.public_at is not None else None
 
@@ -180,7 +180,7 @@ class SmallPoker(ABC):
         return reading if action_text is None else Illegal(_explain_illegal(action_text, self.betting(state.commands), seat))
 
     def result(self, state: SmallHand) -> GameResult | None:
-        """Net chips of each seat; None while the hand goes on."""
+        """Return the net chips of each seat, or None before the end."""
         return None if self.seat_to_move(state) is not None else _make_small_result(self._rewards(state))
 
     def _rewards(self, state: SmallHand) -> tuple[int, int]:
@@ -191,7 +191,7 @@ class SmallPoker(ABC):
         return (0, 0) if mine == rival else _lose_chips(0 if mine < rival else 1, now.paid[0])
 
     def stop_episode(self, state: SmallHand, seat: int | None) -> GameResult:
-        """A seat that forfeits loses the chips it put in; at the turn limit all get their chips back."""
+        """End the hand: a seat that forfeits loses its chips; at the turn limit all are refunded."""
         if seat is None:
             return GameResult((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
         return _make_small_result(_lose_chips(seat, self.betting(state.commands).paid[seat]), "forfeit")
@@ -234,7 +234,7 @@ class SmallPoker(ABC):
         return GameEnding(tuple(lines), () if now.showdown else (cards,))
 
     def encode_state(self, state: SmallHand) -> dict[str, Any]:
-        """The whole hand, with both cards."""
+        """Return the whole hand, with both cards."""
         now, public = self.betting(state.commands), self.public_card(state)
         return {
             "cards": list(state.deck[:2]),
@@ -259,7 +259,7 @@ class SmallPoker(ABC):
 
 
 def _name_card(card: str) -> str:
-    """`king of spades` for Ks, `king` for K."""
+    """Return `king of spades` for Ks, `king` for K."""
     return SMALL_CARD_NAMES[card[0]] + (f" of {SMALL_SUIT_NAMES[card[1]]}" if len(card) > 1 else "")
 
 

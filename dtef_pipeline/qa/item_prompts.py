@@ -70,7 +70,7 @@ class ItemPrompt:
 
     @property
     def prompt_id(self) -> str:
-        """Return a hash of everything that the model sees."""
+        """A hash of everything that the model sees."""
         turns = ((message.role, message.text) for message in self.messages)
         return compute_messages_id(turns, response_schema=self.response_schema, answer_tokens=self.answer_tokens)
 
@@ -181,7 +181,7 @@ def _describe_task(item: QaItem, condition: QaCondition) -> str:
 
 
 def _build_turns(task: str, shots: Sequence[tuple[str, str]], question: str, form: _Form) -> tuple[Message, ...]:
-    """The task with the first block, and every example as a block that was replied to."""
+    """Return the task with the first block, and every example as a block with a reply."""
     blocks = [form.format_block(block) for block in (*(block for block, _ in shots), question)]
     turns = [Message("user", block) for block in (f"{task}\n\n{blocks[0]}", *blocks[1:])]
     replies = [Message("assistant", reply) for _, reply in shots]
@@ -200,7 +200,7 @@ def _build_message(task: str, shots: Sequence[tuple[str, str]], question: str, f
 
 
 def _format_item_block(item: QaItem, condition: QaCondition) -> str:
-    """The item itself, without what it is called and without what is expected."""
+    """Format the item, without its label and expected answer."""
     if item.type == CODE_TYPE:
         return f"\n{fence_code(item.text)}"
     pairs = zip(ITEM_LETTERS, item.options, strict=False)

@@ -29,7 +29,7 @@ QA_STATUSES = (OK_STATUS, UNPARSEABLE_STATUS, *NULL_STATUSES)
 
 
 class ItemError(SourceError):
-    """A row of an item file, or a metric in it, is not usable; says what arrived and what is allowed."""
+    """A row of an item file, or a metric in it, is unusable; the message has the value and allowed values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ ScoreWritten = Callable[[Written], ItemScore]
 
 
 class Scorer(Protocol):
-    """Scores replies to items of a type. Pure: no clock, no network, no process."""
+    """A scorer of replies to items of a type. Pure: no clock, network, process."""
 
     name: str
     """`exact_choice`, `numeric`, `yes_no`, ..."""

@@ -68,7 +68,7 @@ class CodeProgram:
 
 
 def build_program(text: str | None, prompt: str, entry_point: str) -> CodeProgram:
-    """Build the program of a reply to a prompt that ends inside the function `entry_point`. Never raises, whatever the text.
+    """Build the program of a reply to a prompt that ends inside the function `entry_point`. Never raises.
 
     Thinking, fences and text after an end mark are removed. Code that defines the function follows the prompt's lines before it (imports,
     other functions); any other code follows the whole prompt as the function's body. Prose after the code is removed; prose before an
@@ -136,7 +136,7 @@ def _iterate_candidate_programs(code: str) -> Iterator[str]:
 
 
 def _build_source(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
-    """Build the program of the code; None: it is not Python, or does not define the function."""
+    """Build the program of the code; None if it is not Python, or does not define the function."""
     match = compile_definition(entry_point).search(code)
     first_is_indented = code.lstrip("\n")[:1].isspace()
     if (
@@ -150,8 +150,7 @@ def _build_source(code: str, prompt: str, entry_point: str, compiler: _Compiler)
 
 
 def _build_program_of_other_name(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
-    """Build the program of code that defines a function of another name, which cannot be loaded. None: it may be a body whose indent was
-    lost."""
+    """Build the program of code that defines a function of another name, or return None for a body that may lack its indent."""
     if _DEFINES_ANY.search(code) is None or _RETURNS_AT_MARGIN.search(code):
         return None
     return _add_preamble(code, prompt, entry_point, compiler, pattern=_DEFINES_ANY)
@@ -195,7 +194,7 @@ def _make_code_block(text: str, opening: re.Match[str], end: int) -> _Block:
 
 
 def _is_inside_text(code: str) -> bool:
-    """Whether the end of the code is inside a triple-quoted string."""
+    """Return whether the code ends inside a triple-quoted string."""
     return (code.count('"""') + code.count("'''")) % 2 == 1
 
 
@@ -221,14 +220,14 @@ def _is_python(code: str) -> bool:
 
 
 class _Compiler:
-    """Checks whether texts are Python, with bounded work; remembers the first error."""
+    """A bounded check of whether texts are Python; remembers the first error."""
 
     def __init__(self) -> None:
         self.first_fault: str | None = None
         self._left = _MOST_COMPILED
 
     def find_bad_line(self, source: str) -> int | None:
-        """Return the line of the first error, from 1, or 0 if unknown; None: it is Python."""
+        """Return the line of the first error, from 1, or 0 if unknown; None if valid."""
         self._left -= len(source)
         if self._left < 0:
             return self._record_fault("the code is too long for further attempts", 0)
@@ -283,7 +282,7 @@ def _add_preamble(
 
 
 def _try_as_body(code: str, prompt: str, compiler: _Compiler) -> str | None:
-    """Join the prompt and the code as the body of its function, up to the first line at the left margin. None: the result is not Python."""
+    """Join the prompt and the code as the body of its function, up to the first line at the left margin; None if the result is not Python."""
     head = prompt.rstrip("\n") + "\n"
     code = code.lstrip("\n") if code[:1] == "\n" else code
     if code[:1].isspace():

@@ -41,7 +41,7 @@ OPTION_ORDERS = ("file", "rotated-1", "rotated-2", "rotated-3")
 
 @dataclass(frozen=True, slots=True)
 class AskSettings:
-    """How items are shown to models, for all types: each part uses the settings that apply to it."""
+    """The prompt settings of all types; each part uses those that apply to it."""
 
     template: str = LETTERS
     few_shot: int = 0
@@ -280,8 +280,9 @@ def filter_faults(
 
 
 def explain_unmatched(documents: pa.Table, how: AskSettings, given_as: str = OPTION_OF_FILTER) -> str | None:
-    """Say that the filter matches no document, and list the existing values; None: it matches some, or a server applies it. Table: see
-    `match_filter`."""
+    """Return that the filter matches no document, with the existing values, or None if it matches some, or a server applies it. Table: see
+    `match_filter`.
+    """
     if not how.filter or how.retriever == REMOTE or not len(documents) or match_filter(documents, how.filter).any():
         return None
     return (

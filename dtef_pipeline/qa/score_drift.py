@@ -143,8 +143,9 @@ def _subtract_judge_drift(row: Row, anchors: pa.Table, options: WatchOptions) ->
 
 
 def _judge_of(row: Row, anchors: pa.Table, options: WatchOptions) -> JudgeDrift | None:
-    """Measure the drift of the judge behind a judged metric, on anchors scored by all of the metric's evaluators; None: there are no such
-    anchors."""
+    """Measure the drift of the judge behind a judged metric, on anchors scored by all of the metric's evaluators, or return None without
+    such anchors.
+    """
     frame = anchors.to_pandas().astype({"snapshot": "str", "suite": "str", "judge_variant": "str", "evaluator": "str"})
     for variant in sorted(set(frame["judge_variant"])):
         before = f"{JUDGE_SCORER} {ARBITER_VERSION}, {variant}, "

@@ -109,7 +109,7 @@ def score_answer_lines(lines: Iterable[AnswerLine], statuses: Counter[str] | Non
 
 
 def describe_unknown_scorers(lines: Sequence[AnswerLine], outside: Collection[str]) -> str | None:
-    """Describe the lines with unknown scorers in a sentence; None: all are known. `outside`: names of the scorers that callers provide."""
+    """Describe the lines with unknown scorers in a sentence, or return None. `outside`: names of the scorers that callers provide."""
     names = Counter(line.item["scorer"] for line in lines)
     unknown = {name: count for name, count in names.items() if name not in outside and find_scorer(name) is None}
     if not unknown:
@@ -132,7 +132,7 @@ def _describe_score(score: ItemScore) -> dict[str, Any]:
 
 
 class _Reader:
-    """Reads lines; a reference that several lines share is read once."""
+    """A reader of lines; a shared reference is read once."""
 
     def __init__(self, outside: Mapping[str, MakeScoreWritten]) -> None:
         self._outside = outside
@@ -169,7 +169,7 @@ class _Reader:
         return self._ready[key]
 
     def _read_line_settings(self, item: dict[str, Any], key: str) -> ScorerSettings:
-        """The settings of a line; lines of the same settings share them, and with them the lexicon."""
+        """Return a line's settings, shared with lines of equal settings, and with them the lexicon."""
         if key not in self._settings:
             values = {name: item[name] for name in _SETTINGS_KEYS if item.get(name) is not None}
             self._settings[key] = ScorerSettings(**values)

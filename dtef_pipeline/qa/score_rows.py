@@ -50,7 +50,7 @@ ScoreOf = Callable[[int, Written], Sequence[tuple[Measure, ItemScore]]]
 
 @dataclass(slots=True)
 class _Made:
-    """Scores, column by column; `place`: that of the response in its table."""
+    """Scores by column; `place`: that of the response in its table."""
 
     place: list[int] = field(default_factory=list)
     measure: list[Measure] = field(default_factory=list)
@@ -94,7 +94,7 @@ def score_rows(
 
 
 def _score_without_response(status: str, reason: str | None, error: str | None) -> ItemScore | None:
-    """Return the score of a call that failed or was filtered; None: there is a response to score."""
+    """Return the score of a call that failed or was filtered, or None if there is a response."""
     if status != ANSWERED_CALL:
         return ItemScore(status, reason=error)
     if reason == _FILTERED:

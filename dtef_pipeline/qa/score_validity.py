@@ -73,7 +73,7 @@ def _make_check_key(place: Mapping[str, int]) -> Any:
 
 
 def _iterate_findings(frame: pd.DataFrame, check: str, finding: Any) -> Iterator[dict[str, Any]]:
-    """One row for each model, condition and measure of the frame."""
+    """Yield one row per model, condition and measure of the frame."""
     keys = [*_WHOSE, "metric", "measured_by"]
     for values, group in frame.groupby(keys, sort=True):
         result: ValidityFinding | None = finding(group)
@@ -134,7 +134,7 @@ def _measure_position_bias(frame: pd.DataFrame) -> ValidityFinding | None:
 
 
 def _measure_share(is_so: Flags, most: float, text: str) -> ValidityFinding:
-    """A share of responses; warned of where it is above `most`."""
+    """Return a share of responses, flagged above `most`."""
     n, count = len(is_so), int(is_so.sum())
     low, high = (float(end) for end in compute_wilson_interval(count, n))
     return ValidityFinding(count / n, low, high, n, count > most * n, f"{count:,} of {n:,} {text}" if count else "")
@@ -164,9 +164,9 @@ def _measure_failures(frame: pd.DataFrame) -> ValidityFinding | None:
 
 
 def _correlate_with_length(frame: pd.DataFrame) -> ValidityFinding:
-    """Spearman's correlation over items, draws averaged first.
+    """Return Spearman's correlation over items, draws averaged first.
 
-    Interval by Fisher's transformation with the variance (1 + r^2 / 2) / (n - 3) of Bonett and Wright (2000).
+    The interval is Fisher's transformation with the variance (1 + r^2 / 2) / (n - 3) of Bonett and Wright (2000).
     """
     items = frame.groupby("item")[["length", "score"]].mean()
     n = len(items)

@@ -42,7 +42,7 @@ _BY_FOLDED_TYPE = {label.casefold(): name for label, name in SCORER_OF_TYPE.item
 
 
 def find_scorer(name_or_type: str) -> Scorer | None:
-    """Find the scorer of a name or of a type, ignoring case and outer spaces. None: there is none.
+    """Find the scorer of a name or of a type, ignoring case and outer spaces, or return None.
 
     Scorers of this package take precedence. Raises ConfigError for one of another package that cannot be loaded.
     """

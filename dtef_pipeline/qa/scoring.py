@@ -78,7 +78,7 @@ class JudgeRecord(NamedTuple):
         return ", ".join(filter(None, (f"{JUDGE_SCORER} {ARBITER_VERSION}", self.variant, "+".join(self.evaluators), label)))
 
     def measures(self) -> list[Measure]:
-        """The measures of the judge: the mean of its evaluators, and each of them."""
+        """Return the judge's measures: the mean of its evaluators, and each of them."""
         return [self.measure(metric) for metric in (JUDGED_METRIC, *self.evaluators)]
 
     def measure(self, metric: str = JUDGED_METRIC) -> Measure:
@@ -94,7 +94,7 @@ _NO_JUDGE = JudgeRecord()
 
 @dataclass(slots=True)
 class PartScoring:
-    """Scores the responses of one part and snapshot."""
+    """The scoring of one part and snapshot's responses."""
 
     asked: Mapping[tuple[str, str], ScoringItem]
     """Keyed by item and condition."""
@@ -140,7 +140,7 @@ class PartScoring:
         return {item: list(measures.values()) for item, measures in by_item.items()}
 
     def is_left_out(self, place: int, measure: Measure) -> bool:
-        """Whether the sample of a measure's judge omits a missing response."""
+        """Return whether the sample of a measure's judge omits a response."""
         judge = next((record for record in self.judges if record.scorer_text == measure.measured_by), None)
         rows = judge.own(self.judgements.get(self.keys[place], ())) if judge else ()
         return bool(rows) and all(row["reason"] == SKIPPED_SAMPLE for row in rows)
@@ -257,7 +257,7 @@ def _iterate_judge_scores(
 
 
 def _score_not_judged(response: Written, reasons: Mapping[str, str | None]) -> ItemScore | None:
-    """Return the score of a response that no evaluator judged; None: one did."""
+    """Return the score of a response that no evaluator judged, or None."""
     if not reasons:
         return ItemScore("missing", reason="nobody judged it") if (response.text or "").strip() else BLANK_ANSWER
     return NOT_IN_SAMPLE if all(reason == SKIPPED_SAMPLE for reason in reasons.values()) else None
@@ -315,7 +315,7 @@ def load_asked_items(items: pa.Table, prompts: pa.Table) -> dict[tuple[str, str]
 
 
 def select_formulas(items: Iterable[ScoringItem]) -> dict[str, Scorer]:
-    """Return by name those of the items' scorers that read responses by a formula."""
+    """Return by name the items' scorers that read responses by a formula."""
     names = dict.fromkeys(name for item in items for name in item.scorers)
     return {name: scorer for name in names if (scorer := find_scorer(name)) is not None}
 

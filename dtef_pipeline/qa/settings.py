@@ -106,7 +106,7 @@ class QaSettings(RunSettings):
 
     @property
     def how(self) -> AskSettings:
-        """How items are shown to models."""
+        """The prompt settings for models."""
         from dtef_pipeline.qa.prompt_rows import AskSettings
 
         where = parse_filter(self.filter)

@@ -109,7 +109,7 @@ def _filter_clustered(scores: pa.Table) -> pa.Table:
 
 
 def _count_sampled_out(scores: pa.Table, keys: Sequence[str], row: Codes, size: int) -> Codes:
-    """(rows of the board,) items that a model has no score for because its random sample leaves them out."""
+    """Count per board row the items that a model has no score for because its random sample omits them."""
     item, first = codes(scores, [*keys, "item_id"])
     has_score = np.bincount(item, pc.is_valid(scores["score"]).to_numpy(), len(first)) > 0
     left_out = np.bincount(item, pc.equal(scores["status"], SKIPPED_SAMPLE).to_numpy(), len(first)) > 0

@@ -49,7 +49,7 @@ class SuiteSpec(Part):
 
     @property
     def exposure(self) -> str | None:
-        """Return the boards' note on models that may know the answers; None: the suite was never published."""
+        """The boards' note on models that may know the answers, or None if never published."""
         if self.public_since is None:
             return None
         return f"answers may be in the training data (public since {self.public_since})"
@@ -63,7 +63,7 @@ class Suites:
 
     @property
     def exposure(self) -> dict[str, str]:
-        """Return the note of each suite that may be in training data."""
+        """The note of each suite that may be in training data."""
         return {name: spec.exposure for name, spec in self.specs.items() if spec.exposure}
 
     def route(self, suite: str) -> SuiteSpec:

@@ -1,6 +1,6 @@
-"""From responses up: draws to a cell, cells to a variant, variants to a model in one run of a blueprint.
+"""Averages of scores: draws to a cell, cells to a variant, variants to a model in one run of a blueprint.
 
-Every mean is over scored parts only. Each level has the number of planned parts and the reasons of missing ones.
+Means are over scored parts only. Each level has the number of planned parts and the reasons of missing ones.
 """
 
 from __future__ import annotations
@@ -66,21 +66,20 @@ def compute_blueprint_scores(
     similar: pd.DataFrame,
     policy: ScoringPolicy | None = None,
 ) -> pd.DataFrame:
-    """One row per cell, per variant and per model of each run, named by `level`: columns SCORE_COLUMNS, sorted by level and keys.
+    """Return one row per cell, variant and model of each run: columns SCORE_COLUMNS, sorted by `level` and keys.
 
     `responses`: one row per planned response, with its keys and `reason`, why there is nothing to score (null: there is a response).
-    `prompts`: one row per blueprint, prompt and, if it is a column, snapshot: `weight` (above 0), `n_criteria`, `has_ideal`, as of
-    `weigh_prompts`. `coverages`: as of `coverage`. `similar`: the keys of a response and `similarity` to the ideal answer, -1 to 1, null where
-    it is missing.
+    `prompts`: one row per blueprint, prompt and, if it is a column, snapshot, see `weigh_prompts`. `coverages`: see `compute_coverage`.
+    `similar`: the keys of a response and `similarity` to the ideal answer, -1 to 1, null if missing.
 
-    `coverage`, `similarity`, `hybrid` (0-1 but for the similarity, higher is better) are at a cell the means of its draws, at a variant the
-    means of its cells by the weights of their prompts, at a model the plain means of its variants; null where nothing is scored. `hybrid` is
-    at_0 + beta slope at every level. `components`: the parts that its prompts define. Keys that a level does not have are null.
+    `coverage`, `similarity` and `hybrid` (0-1 except the similarity, higher is better) are means: of a cell over its draws, of a variant
+    over its cells by the weights of their prompts, of a model over its variants, unweighted; null if nothing is scored. `hybrid` is at_0 +
+    beta slope at every level. `components`: the parts that the prompts define. Keys that a level does not have are null.
 
-    What `n_planned`, `n_scored`, `n_partial` and `n_unscored` count: at a cell the points of its rubric, of all its draws; at a variant its
-    prompts; at a model its variants. Partial is what is scored though not all of it is known. `n_responses` counts the responses planned at
-    every level, draws of their own, `n_responses_scored` those with a hybrid score, and `reasons` why the others have none: they add up to
-    n_responses - n_responses_scored. Raises ConfigError for a missing column, two rows of one key, or a prompt without a weight.
+    `n_planned`, `n_scored`, `n_partial` and `n_unscored` count the points of all draws of a cell, the prompts of a variant, and the
+    variants of a model. Partial parts have a score from which something is missing. `n_responses` counts planned responses, each draw
+    separately, `n_responses_scored` those with a hybrid score, and `reasons` why the others have none. Raises ConfigError if a column is
+    missing, two rows have one key, or a prompt has no weight.
     """
     policy = policy or ScoringPolicy()
     response_scores = _score_planned(responses, prompts, coverages, similar)
@@ -93,9 +92,10 @@ def compute_blueprint_scores(
 
 
 def weigh_prompts(prompts: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame:
-    """One row per row of `prompts`, with the columns that `scores` needs: its keys, `weight`, `n_criteria` and `has_ideal`.
+    """Return the columns of `prompts` that `compute_blueprint_scores` needs: keys, `weight`, `n_criteria` and `has_ideal`; one row per
+    prompt.
 
-    `prompts`: blueprint, prompt, snapshot if it is a column, `weight` and `ideal` (null: none); `criteria`: one row per criterion, with the
+    `prompts`: blueprint, prompt, snapshot if it is a column, `weight` and `ideal` (null: none). `criteria`: one row per criterion, with the
     same keys.
     """
     rows = cast_keys(prompts, "prompts", ("blueprint", "prompt", "weight", "ideal"))
@@ -110,7 +110,7 @@ _WITHOUT_HYBRID = [name for name in SCORE_COLUMNS if name != "hybrid"]
 
 
 def rescore(table: pd.DataFrame, beta: float) -> pd.DataFrame:
-    """Scores (from `scores`) with the hybrid score at another weight of the similarity, which the report's slider shows."""
+    """Return scores (see `compute_blueprint_scores`) with `hybrid` at another weight of the similarity, as the report's slider shows it."""
     return table.assign(hybrid=compute_hybrid_at(table["at_0"], table["slope"], beta))
 
 
@@ -145,7 +145,7 @@ def _score_planned(
 
 
 def _select_sorted(table: pd.DataFrame, name: str, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
-    """The keys and `columns` of a table, in the order of the keys, which are unique."""
+    """Return the keys and `columns` of a table, sorted by the keys, which must be unique."""
     return sort_unique(cast_keys(table, name, (*keys, *columns)), keys, name)[[*keys, *columns]]
 
 
@@ -159,7 +159,7 @@ def _check_weights(rows: pd.DataFrame) -> None:
 
 
 def _average_cells(responses: _SortedResponses) -> pd.DataFrame:
-    """One row per cell: the plain mean over its draws, and the points of all of them."""
+    """Return one row per cell: the unweighted mean over its draws, and the sum of their points."""
     rows, why = responses
     cells = group_rows(rows, CELL_KEYS)
     size, first = len(cells), np.unique(cells.code, return_index=True)[1]
@@ -175,8 +175,9 @@ def _average_cells(responses: _SortedResponses) -> pd.DataFrame:
 
 
 def _aggregate_level(below: pd.DataFrame, names: Sequence[str], weights: Floats, responses: _SortedResponses) -> pd.DataFrame:
-    """One row per combination of `names`: the means over the rows of the level below by their weights, how many there are, and why responses
-    have no score."""
+    """Return one row per combination of `names`: weighted means over the rows of the level below, their counts, and why responses have no
+    score.
+    """
     above = group_rows(below, names)
     size, has_score = len(above), below["at_0"].notna().to_numpy()
     is_complete = (below["n_partial"] + below["n_unscored"] == 0) & (below["n_responses"] == below["n_responses_scored"])
@@ -208,7 +209,7 @@ def _collect_group_reasons(groups: RowGroups, why: pd.Series) -> pd.Series:
 
 
 def _collect_components(groups: RowGroups, components: pd.Series) -> pd.Series:
-    """The parts that any row of each group has."""
+    """Return the components that any row of each group has."""
     has = {
         part: _has_any_chosen(groups.code, components.str.contains(part), len(groups))
         for part in (COVERAGE_COMPONENT, SIMILARITY_COMPONENT)

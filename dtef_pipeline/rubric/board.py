@@ -1,6 +1,6 @@
 """Leaderboards of models over the latest run of each blueprint, and within blueprints, prompts, criteria and tags.
 
-Source: weval methodology, 5.3. Intervals go by whole blueprints; within one blueprint, by its prompts.
+Source: weval methodology, 5.3. Intervals are by whole blueprints; within one blueprint, by its prompts.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ def board(
     *,
     min_blueprints: int = MIN_BLUEPRINTS,
 ) -> pd.DataFrame:
-    """One row per model of each group, best first: `by` overall, tag, blueprint or prompt.
+    """Return one row per model of each group, best first; `by`: overall, tag, blueprint or prompt.
 
-    `table`: as of `scores`, of all runs; `order`: snapshots from the oldest on, as of `snapshot_order`; `tags` of each blueprint. Every
-    blueprint counts once, by its latest run (`select_latest_runs`); those with the tag `test` are left out of overall and tag.
+    `table`: scores of all runs, see `compute_blueprint_scores`. `order`: snapshots from the oldest on. `tags`: of each blueprint. Every
+    blueprint counts once, by its latest run (`select_latest_runs`); blueprints with the tag `test` are left out of overall and tag.
 
-    Columns: the group's keys, `rank` (equal scores share the best of their places; null without a score, and where a board over blueprints
-    has the model in fewer than `min_blueprints`), `model`, `score` (mean hybrid score over blueprints; within one blueprint that of the
-    model; of a prompt the mean over variants; 0-1, higher is better), `low` and `high` (95 %, null with fewer than 5 blueprints or prompts,
-    and for prompts), `rank_low`, `rank_high` (where it may truly rank among the ranked: `rank_bounds_of_means`), `coverage`, `similarity`,
-    `at_0` and `slope` (the score at a weight beta of the similarity is at_0 + beta slope), `n_parts` (blueprints, prompts or variants with a
-    score), `n_planned`, `n_responses`, `n_responses_scored`, `note` (why there is no interval or rank). Raises ConfigError for another view.
+    Columns: the group's keys, `rank` (equal scores share the better rank; null without a score, and in overall and tag with scores in fewer
+    than `min_blueprints`), `model`, `score` (mean hybrid score over blueprints; within a blueprint the model's, of a prompt the mean over
+    variants; 0-1, higher is better), `low` and `high` (95 %; null with fewer than 5 blueprints or prompts, and by prompt), `rank_low` and
+    `rank_high` (range of the true rank among the ranked models, see `rank_bounds_of_means`), `coverage`, `similarity`, `at_0` and `slope`
+    (the score at weight beta of the similarity is at_0 + beta slope), `n_parts` (blueprints, prompts or variants with a score),
+    `n_planned`, `n_responses`, `n_responses_scored`, `note` (why there is no interval or rank). Raises ConfigError if `by` is unknown.
     """
     if by not in _VIEWS:
         raise ConfigError(f"board by {by!r}: allowed: {', '.join(_VIEWS)}")
@@ -110,7 +110,7 @@ def _explain_rubric_unranked(n: int, min_blueprints: int) -> str:
 
 
 class _ReplacedScore(NamedTuple):
-    """A score of a model in an earlier run of a blueprint whose latest run has none of it."""
+    """A model's score in an earlier run of a blueprint whose latest run has no score of the model."""
 
     model: str
     tags: Sequence[str]
@@ -120,7 +120,7 @@ class _ReplacedScore(NamedTuple):
 
 
 def _find_replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]]) -> list[_ReplacedScore]:
-    """One per model and blueprint; blueprints that are in no board over several are left out."""
+    """Return one entry per model and blueprint, except blueprints tagged `test`."""
     models = table[(table["level"] == MODEL_LEVEL) & table["hybrid"].notna()]
     latest = dict(select_latest_runs(table, order).itertuples(index=False, name=None))
     runs: dict[tuple[str, str], set[str]] = {}
@@ -134,7 +134,7 @@ def _find_replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mappi
 
 
 def _list_replacement_notes(old_scores: Sequence[_ReplacedScore], model: str, tag: str | None) -> Iterator[str]:
-    """The part of a row's note about them. `tag`: of a row of a board by tag."""
+    """Yield the note on a model's replaced scores, if any; `tag` limits them on a board by tag."""
     of_row = Counter(score.by for score in old_scores if score.model == model and tag in (None, *score.tags))
     if of_row:
         named = ", ".join(f"{by} ({format_count(n, 'blueprint')})" for by, n in of_row.most_common())
@@ -142,9 +142,9 @@ def _list_replacement_notes(old_scores: Sequence[_ReplacedScore], model: str, ta
 
 
 def select_latest_runs(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
-    """One row per blueprint, with the `snapshot` of its latest run in which a model has a score; where none has, of the latest of all.
+    """Return one row per blueprint, with the `snapshot` of its latest run in which a model has a score, or else of its latest run.
 
-    `table` and `order` as of `board`; snapshots that the order lacks come before all others.
+    `table` and `order`: see `board`; snapshots that are not in `order` precede all others.
     """
     models = table[table["level"] == MODEL_LEVEL]
     place = {label: at for at, label in enumerate(among(order, dict.fromkeys(models["snapshot"].tolist())))}
@@ -156,11 +156,11 @@ def select_latest_runs(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFram
 
 
 def build_criterion_board(points: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """One row per criterion and model: `score`, the mean of the model's points, 0-1, turned round for what is not to be there.
+    """Return one row per criterion and model: `score` is the mean of the model's points, 0-1, inverted for should_not.
 
-    `points` as of `coverage`; `runs`: the runs that count, as of `select_latest_runs`. Draws are averaged first, then variants. Columns:
-    the keys of
-    the criterion, `rank` among the models, `model`, `score` (null: no point is scored), `n_planned` and `n_scored`, in points.
+    `points`: see `compute_coverage`. `runs`: the runs that count, see `select_latest_runs`. Draws are averaged first, then variants.
+    Columns: the keys of the criterion, `rank` among the models, `model`, `score` (null: no point is scored), `n_planned` and `n_scored`, in
+    points.
     """
     names = ("blueprint", "snapshot", "prompt", *CRITERION_KEYS)
     rows = cast_keys(points, "points", (*RESPONSE_KEYS, *CRITERION_KEYS, "score"))
@@ -186,7 +186,7 @@ def _select_latest(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
 
 
 def _split_by_blueprint(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Parts of an overall board: one row per model and blueprint."""
+    """Return the parts of an overall board: one row per model and blueprint."""
     models = sort_unique(table[table["level"] == MODEL_LEVEL], MODEL_KEYS, "scores")
     is_test = models["blueprint"].map(lambda blueprint: TEST_TAG in tags.get(blueprint, ())).astype(bool)
     return models[~is_test].reset_index(drop=True).assign(part=lambda rows: rows["blueprint"], portion=1.0)
@@ -199,13 +199,13 @@ def _split_by_tag(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.
 
 
 def _split_by_prompt(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Parts of the board of one prompt: one row per variant of a model."""
+    """Return the parts of a prompt's board: one row per variant."""
     cells = sort_unique(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
     return cells.assign(part=np.arange(len(cells)), portion=1.0)
 
 
 def _split_within_blueprint(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Parts of the board of one blueprint: one row per cell, whose portion makes the mean over them that of variants, each a mean by weight."""
+    """Return the parts of a blueprint's board: one row per cell. The portions make the mean that of the variants' weighted means."""
     cells = sort_unique(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
     variants = group_rows(cells, VARIANT_KEYS)
     models = group_rows(variants.keys, MODEL_KEYS)
@@ -227,7 +227,7 @@ _VIEWS: dict[str, tuple[tuple[str, ...], str, Callable[[pd.DataFrame, Mapping[st
 
 
 def _average_parts(rows: RowGroups, parts: pd.DataFrame) -> pd.DataFrame:
-    """One row per model of a group: means over its parts by their portions, and counts."""
+    """Return one row per model of a group: means over its parts by their portions, and counts."""
     size, portion = len(rows), parts["portion"].to_numpy(dtype=np.float64)
     has_score = parts["hybrid"].notna().to_numpy()
     means = {
@@ -253,7 +253,7 @@ def _average_parts(rows: RowGroups, parts: pd.DataFrame) -> pd.DataFrame:
 def _compute_board_intervals(
     rows: RowGroups, parts: pd.DataFrame, group: Codes, ranked: npt.NDArray[np.bool_], of_parts: bool
 ) -> dict[str, Floats]:
-    """`low`, `high`, `rank_low` and `rank_high` of each row, (rows,), by the parts of its group; all NaN unless `of_parts`."""
+    """Return `low`, `high`, `rank_low` and `rank_high`, (rows,) each, by the parts of each row's group; all NaN unless `of_parts`."""
     columns = {name: np.full(len(rows), np.nan) for name in ("low", "high", *_RANGES)}
     hybrid, portion = (parts[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in ("hybrid", "portion"))
     has_score, of_group = ~np.isnan(hybrid), group[rows.code]
@@ -301,7 +301,7 @@ _POINTS = """
 
 
 def rubric_board(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """RUBRIC_BOARD. `connection` has the tables of BOARD_READS."""
+    """Return RUBRIC_BOARD. `connection` has the tables of BOARD_READS."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores").df()
     order = load_rubric_snapshot_order(connection)
     tag_rows = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
@@ -314,5 +314,5 @@ def rubric_board(connection: duckdb.DuckDBPyConnection) -> pa.Table:
 
 
 def load_rubric_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """The snapshots of all blueprints, the earliest first."""
+    """Return the snapshots of all blueprints, the earliest first."""
     return order_in(connection, "rubric_runs")

@@ -1,4 +1,4 @@
-"""The views of `dtef rubric board --by`: the table, the shown columns and the requirements of each. Imports nothing heavy."""
+"""The views of `dtef rubric board --by`: the table, shown columns and requirements of each. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ _NEEDS_A_JUDGE = "a judgement: `dtef rubric run --judge APPROACH=MODEL` makes so
 
 
 def _make_ranked_view(name: str, shows: str, *groups: str, needs: str = _NEEDS_RUBRIC_SCORES) -> BoardView:
-    """A cut of the board."""
     return BoardView(
         (*groups, *_COLUMNS_RANKED),
         ("rank", "model", "score"),

@@ -38,16 +38,16 @@ class Script:
 
     @property
     def asked_hash(self) -> str:
-        """Hash of the messages that are sent and of the turns that the model writes: equal scripts are one conversation."""
+        """Hash of the messages that are sent and of the model's turns: equal scripts are one conversation."""
         return digest("script", self.system, [[turn.role, turn.text] for turn in self.turns])
 
     @property
     def generated(self) -> int:
-        """Turns that the model writes."""
+        """Number of turns that the model writes."""
         return sum(turn.text is None for turn in self.turns) + (self.turns[-1].role == "user")
 
     def list_messages_until(self, texts: Sequence[str]) -> tuple[list[Message], bool]:
-        """The messages up to the next turn that the model is to write, and whether there is one, given what it wrote so far."""
+        """Return the messages before the model's next turn, and whether there is a next turn, given the texts that the model has written."""
         sent_messages = [Message("system", self.system)] if self.system is not None else []
         answers = iter(texts)
         for turn in self.turns:
@@ -74,7 +74,7 @@ class Conversation:
     snapshot: str
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """The next turn. A blank one ends the conversation: what would follow it says nothing of the model."""
+        """Return the next request, or None at the end or after a blank turn, because later turns would say nothing about the model."""
         if history and not join_response_text([history[-1].text]):
             return None
         messages, goes_on = self.script.list_messages_until([response.text for response in history])
@@ -82,7 +82,7 @@ class Conversation:
 
 
 def iterate_scripts(prompts: pa.Table) -> Iterator[tuple[Script, tuple[float, ...]]]:
-    """Each prompt of `rubric_prompts` with each of its system prompts, and its temperatures."""
+    """Yield each prompt of `rubric_prompts` with each of its system prompts, and its temperatures."""
     columns = (prompts[name].to_pylist() for name in ("prompt", "messages", "systems", "temperatures"))
     for prompt, messages, systems, temperatures in zip(*columns, strict=True):
         turns = tuple(Turn(message["role"], message["text"]) for message in messages)
@@ -91,7 +91,7 @@ def iterate_scripts(prompts: pa.Table) -> Iterator[tuple[Script, tuple[float, ..
 
 
 def build_response_rows(blueprint: str, conversations: Sequence[Conversation], outcomes: Sequence[Played]) -> pa.Table:
-    """The rows of `rubric_responses`, in the order of the conversations."""
+    """Return the rows of `rubric_responses`, in the order of the conversations."""
     hashes: dict[tuple[str, int], str] = {}
     rows = []
     for conversation, outcome in zip(conversations, outcomes, strict=True):
@@ -117,7 +117,6 @@ def build_response_rows(blueprint: str, conversations: Sequence[Conversation], o
 
 
 def _describe_outcome(script: Script, outcome: Played) -> Mapping[str, Any]:
-    """The outcome of a conversation, as columns."""
     responses, failure = outcome.responses, outcome.failure
     texts = [response.text for response in responses]
     sent_messages, _ = script.list_messages_until(texts)
@@ -146,7 +145,7 @@ def _describe_last_response(responses: Sequence[Response]) -> Mapping[str, Any]:
 
 
 def sum_response_usage(responses: Sequence[Response]) -> dict[str, Any]:
-    """Tokens and cost of several calls; an unknown cost makes the sum unknown."""
+    """Sum tokens and cost of several calls; an unknown cost makes the sum unknown."""
     costs = [response.cost_usd for response in responses]
     known_costs = [cost for cost in costs if cost is not None]
     return {
@@ -157,15 +156,15 @@ def sum_response_usage(responses: Sequence[Response]) -> dict[str, Any]:
 
 
 def join_response_text(texts: Sequence[str]) -> str:
-    """The text that is judged, searched and embedded: all turns of the model without thinking, stripped, joined by a blank line."""
+    """Return the text that is judged, searched and embedded: the model's turns without thinking, stripped, joined by a blank line."""
     return _BETWEEN_TURNS.join(answer for text in texts if (answer := strip_thinking(text).strip()))
 
 
 def merge_responses(earlier: pa.Table, new: pa.Table, conversations: Sequence[tuple[str, int, str]]) -> pa.Table:
-    """The rows of a snapshot: new rows, and rows of earlier runs that are not among them and whose conversation is unchanged.
+    """Return the rows of a snapshot: `new`, and those of `earlier` that no new row replaces and whose conversation is unchanged.
 
-    `conversations`: (prompt, place of the system prompt, asked_hash) of the current blueprint, in its order. Rows are in that order, then by
-    model and draw, so that equal content gives equal bytes.
+    `conversations`: (prompt, place of the system prompt, asked_hash) of the current blueprint. Rows are sorted by that order, then by model
+    and draw, so that equal content gives equal bytes.
     """
     place = {conversation: number for number, conversation in enumerate(conversations)}
     new_keys = set(_zip_columns(new, _RESPONSE_IN_SNAPSHOT))
@@ -190,9 +189,9 @@ CANDIDATE_TOKENS = 1_500
 
 
 def choose_selectors(selectors: Sequence[str], blueprint: str, of_file: Sequence[str], codes: Collection[str]) -> Sequence[str]:
-    """The selectors of the models: `selectors`, else those `of_file`, which the blueprint names.
+    """Return `selectors`, or else `of_file`, the models that the blueprint names.
 
-    `codes`: codes of the findings in the file. Raises ConfigError if the file's models are unknown or there is none.
+    `codes`: codes of the findings in the file. Raises ConfigError if the file's collections are unknown or it names no usable model.
     """
     if selectors:
         return selectors
@@ -206,7 +205,7 @@ def choose_selectors(selectors: Sequence[str], blueprint: str, of_file: Sequence
 
 
 def list_candidate_names(selectors: Iterable[str], models: Models) -> set[str]:
-    """The names of the candidates of selectors; none for a selector without a usable model."""
+    """Return the names of the candidates, skipping selectors without a usable model."""
     names: set[str] = set()
     for selector in selectors:
         with suppress(ConfigError):
@@ -215,12 +214,12 @@ def list_candidate_names(selectors: Iterable[str], models: Models) -> set[str]:
 
 
 class Candidates:
-    """The models that answer a run's prompts, each under the name of its base model whatever the temperature."""
+    """The models that answer a run's prompts, each under the name of its base model regardless of the temperature."""
 
     def __init__(self, models: Models, selectors: Sequence[str]) -> None:
-        """`selectors`: names, collections and litellm strings; such a string selects the model of the models file that has it, if any.
+        """Resolve `selectors`: names, collections and litellm strings, which select the model of the models file with that string, if any.
 
-        Raises ConfigError for an unknown selector, and for a model that cannot write a text.
+        Raises ConfigError if a selector is unknown or a model cannot write text.
         """
         self._models = models
         self._chosen: dict[str, tuple[str, bool]] = {}
@@ -238,9 +237,9 @@ class Candidates:
         return tuple(name for name, _ in self._chosen.values())
 
     def resolve_at(self, temperatures: Iterable[float]) -> list[ModelSpec]:
-        """Every model at each temperature, each variant once.
+        """Return every model at each temperature, each variant once.
 
-        A model that takes no temperature or was chosen with its own occurs once, and so does the local model.
+        The local model and models that take no temperature or were chosen with one occur once.
         """
         specs = {}
         for name, is_fixed in self._chosen.values():

@@ -1,6 +1,6 @@
-"""How much of a rubric a response covers: the mean over its criteria and the best of its alternative paths.
+"""Coverage of a rubric by a response: the mean over its criteria and the best of its alternative paths.
 
-Source: weval methodology, 4.2, Weighted Aggregation and Handling of Alternative Paths. An unscored criterion is in no mean.
+Source: weval methodology, 4.2, Weighted Aggregation and Handling of Alternative Paths. Unscored criteria are left out of every mean.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UNEXPLAINED = "unknown"
 
 
 class _Points(NamedTuple):
-    """Points sorted by key, as arrays (points,), and the responses they are of."""
+    """Points sorted by key, as arrays (points,), and their responses."""
 
     response: Codes
     n_responses: int
@@ -51,20 +51,19 @@ class _Points(NamedTuple):
 
 
 def compute_coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) -> pd.DataFrame:
-    """One row per response that has points, sorted by its keys; `points`: one row per response and criterion.
+    """Return one row per response that has points, sorted by its keys. `points`: one row per response and criterion.
 
-    `points` has the keys of the response and of the criterion, `weight` (above 0) and `score` (0-1, turned round for what a response is not
-    to have already; null: unscored); it may have `low` and `high` (what the score could be, were all verdicts known) and `reason` (why it is
-    unscored).
+    `points` has the keys of the response and of the criterion, `weight` (above 0) and `score` (0-1, already inverted for should_not; null:
+    unscored). It may have `low` and `high` (range of the score if all verdicts were known) and `reason` (why it is unscored).
 
     Columns beside the keys: `coverage` (0-1, higher is better; null: no point is scored), `coverage_low` and `coverage_high` (the same of
-    `low` and `high`, null where points have none), `n_planned`, `n_scored`, `n_partial` (scored though a judgement is missing: low < high),
-    `n_unscored`, and `reasons`, how often each was given for an unscored point.
+    `low` and `high`; null if points have none), `n_planned`, `n_scored`, `n_partial` (scored although a judgement is missing: low < high),
+    `n_unscored`, and `reasons`, the count of each reason of an unscored point.
 
-    Required points of both blocks are averaged by weight, together with one point of weight 1 for each block of paths: the highest mean of a
-    path, of what is not to be there the lowest. With `or_paths` two_group the required points and the blocks of paths are each averaged, and
-    count the same; with `should_not_paths` max the highest path counts everywhere. Points without a score, and paths and blocks without any,
-    are left out. Raises ConfigError for a missing column, two rows of one key, an unknown block, or a number outside its range.
+    Required points of both blocks are averaged by weight, together with one point of weight 1 per block of paths: the highest mean of a
+    path, of should_not the lowest. If `or_paths` is two_group, the required points and the blocks of paths are averaged separately and
+    count equally; if `should_not_paths` is max, the highest path counts everywhere. Points without a score, and paths and blocks without
+    any, are left out. Raises ConfigError if a column is missing, two rows have one key, a block is unknown, or a number is out of range.
     """
     policy = policy or ScoringPolicy()
     frame = cast_keys(points, "points", (*RESPONSE_KEYS, *CRITERION_KEYS, *_NUMBERS))
@@ -111,7 +110,7 @@ def _arrange_points(frame: pd.DataFrame, response: Codes, n_responses: int, poli
 
 
 def _compute_coverage(points: _Points, score: Floats, policy: ScoringPolicy) -> Floats:
-    """(responses,) the coverage that scores (points,) make; NaN: unscored."""
+    """Return the coverage of each response from scores (points,); NaN: unscored."""
     of_blocks = _score_blocks(points, score)
     has_score = ~np.isnan(of_blocks)
     blocks = sum_by_code(points.of_response[has_score], of_blocks[has_score], points.n_responses)
@@ -126,7 +125,7 @@ def _compute_coverage(points: _Points, score: Floats, policy: ScoringPolicy) -> 
 
 
 def _score_blocks(points: _Points, score: Floats) -> Floats:
-    """(blocks of paths,) the mean of the path that counts; NaN: no path has a score."""
+    """Return the mean of the path that counts, (blocks of paths,); NaN: no path has a score."""
     means = weighted_mean(points.path, score[points.in_path], points.weight[points.in_path], len(points.block))
     has_score = ~np.isnan(means)
     worst, best = np.full(points.n_blocks, np.inf), np.full(points.n_blocks, -np.inf)
@@ -141,14 +140,14 @@ def _divide_scores(above: Floats, below: Floats) -> Floats:
 
 
 def _read_number_column(frame: pd.DataFrame, name: str) -> Floats:
-    """The column as numbers, NaN: null, or no such column."""
+    """Return the column as numbers; NaN: null, or no such column."""
     if name not in frame:
         return np.full(len(frame), np.nan)
     return frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _check(frame: pd.DataFrame) -> None:
-    """Raises ConfigError for the first row that no rubric has."""
+    """Raise ConfigError for the first invalid block or number."""
     weight = _read_number_column(frame, "weight")
     _refuse(frame, "block", ~frame["block"].isin(BLOCKS).to_numpy(), ", ".join(BLOCKS))
     _refuse(frame, "weight", ~((weight > 0) & np.isfinite(weight)), "a number above 0")

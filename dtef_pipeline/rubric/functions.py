@@ -41,7 +41,7 @@ _SHOWN_LENGTH = 60
 
 @dataclass(frozen=True, slots=True)
 class FunctionScore:
-    """How far a response meets a computed criterion."""
+    """The extent to which a criterion is met."""
 
     score: float | None
     """0 (not met) to 1 (met); None: unscored."""
@@ -57,12 +57,12 @@ class FunctionScore:
 
 
 def make_unscored(reason: str, explanation: str) -> FunctionScore:
-    """No score, for one of the reasons of this module."""
+    """Return no score, for a reason of this module."""
     return FunctionScore(None, explanation, reason)
 
 
 def quote_shortened(text: str) -> str:
-    """A text in quotation marks, shortened if it is long."""
+    """Quote a text, shortened if it is long."""
     return repr(text) if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]!r}..."
 
 
@@ -71,7 +71,7 @@ ScoreText = Callable[[str], FunctionScore]
 
 
 class SearchTarget(NamedTuple):
-    """One text or pattern to search for."""
+    """A text or pattern to search for."""
 
     label: str
     """As explanations show it."""
@@ -80,12 +80,12 @@ class SearchTarget(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def lower_text(text: str) -> str:
-    """The text in small letters."""
+    """Return the text in lower case."""
     return text.lower()
 
 
 def has_word(text: str, word: str) -> bool:
-    """Whether a word occurs with no letter, number or underscore on either side; the empty word always does."""
+    """Return whether a word occurs without letters, numbers or underscores beside it; the empty word always does."""
     at = text.find(word)
     while at >= 0 and word:
         end = at + len(word)
@@ -110,7 +110,7 @@ SEARCHES = (*_PART_TESTS, "matches")
 
 
 def prepare_wanted(search: str, argument: str, ignore_case: bool) -> SearchTarget:
-    """One thing to look for, prepared; `search` is one of `SEARCHES`. BadPattern where a pattern is none."""
+    """Prepare a search target; `search` is one of `SEARCHES`. Raises BadPattern if a pattern is invalid."""
     if search == "matches":
         return SearchTarget(f"/{argument}/{'i' if ignore_case else ''}", compile_pattern(argument, ignore_case).matches_in)
     test = _PART_TESTS[search]
@@ -121,7 +121,7 @@ def prepare_wanted(search: str, argument: str, ignore_case: bool) -> SearchTarge
 
 
 def prepare_search(search: str, family: str, argument: Any, ignore_case: bool) -> ScoreText:
-    """The criterion of a search function with a sound argument. `family`: `one`, `any_of`, `all_of` or `at_least_n_of`."""
+    """Prepare the criterion of a search with a valid argument. `family`: `one`, `any_of`, `all_of` or `at_least_n_of`."""
     n, texts = argument if family == "at_least_n_of" else (0, [argument] if family == "one" else argument)
     try:
         parts = [prepare_wanted(search, text, ignore_case) for text in texts]
@@ -134,7 +134,7 @@ def prepare_search(search: str, family: str, argument: Any, ignore_case: bool) -
 
 
 def make_constant(score: FunctionScore) -> ScoreText:
-    """A criterion with the same score for every response."""
+    """Return a criterion with one score for every response."""
     return lambda text: score
 
 
@@ -184,7 +184,7 @@ def _require_at_least(n: float, parts: list[SearchTarget]) -> ScoreText:
 
 
 def _count_found(parts: list[SearchTarget], text: str) -> tuple[int, str]:
-    """How many parts a text has, and that in words."""
+    """Return the number of parts in a text, and an explanation."""
     has = [part.matches_in(text) for part in parts]
     present = [part for part, is_there in zip(parts, has, strict=True) if is_there]
     missing = [part for part, is_there in zip(parts, has, strict=True) if not is_there]
@@ -198,7 +198,7 @@ def _list_labels(parts: Iterable[SearchTarget]) -> str:
 
 
 def prepare_words_between(argument: Any) -> ScoreText:
-    """[least, most]: 1 within; below, words / least; above, most / words. Words are runs of what is not white space."""
+    """Prepare [least, most]: 1 within, words / least below, most / words above. Words are runs without white space."""
     least, most = argument
 
     def score(text: str) -> FunctionScore:
@@ -210,12 +210,12 @@ def prepare_words_between(argument: Any) -> ScoreText:
 
 
 def prepare_json_text(argument: Any) -> ScoreText:
-    """1 where the whole text is a JSON object or array."""
+    """Prepare the criterion of `score_json`."""
     return score_json
 
 
 def score_json(text: str) -> FunctionScore:
-    """1 if the whole text is a JSON object or array; unscored if it is nested too deeply for Python."""
+    """Return 1 if the whole text is a JSON object or array, else 0; unscored if nested too deeply for Python."""
     try:
         value = read_json(text)
     except RecursionError:
@@ -227,7 +227,7 @@ def score_json(text: str) -> FunctionScore:
 
 
 def read_json(text: str) -> Any:
-    """JSON as JavaScript reads it: NaN and Infinity are faults (ValueError), numbers may have any length."""
+    """Parse JSON as JavaScript does: numbers may have any length. Raises ValueError for NaN and Infinity."""
     return json.loads(text, parse_constant=_refuse_json_number, parse_int=_parse_long_whole)
 
 
@@ -253,7 +253,7 @@ class ToolCall(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def find_tool_calls(text: str) -> tuple[ToolCall, ...]:
-    """The calls in a response, in their order. A line whose JSON cannot be read, or that has no name, is no call."""
+    """Return the calls in a response, in their order. Lines with invalid JSON or without a name are skipped."""
     if _MARK not in text:
         return ()
     lines = (line.strip(WHITE_SPACE) for line in text.split("\n"))
@@ -272,7 +272,6 @@ def _call(text: str) -> ToolCall | None:
 
 
 def _describe_calls(calls: Sequence[ToolCall]) -> str:
-    """The calls in words."""
     return (
         "called " + ", ".join(call.name for call in calls[:12]) + (", ..." if len(calls) > 12 else "")
         if calls
@@ -281,18 +280,18 @@ def _describe_calls(calls: Sequence[ToolCall]) -> str:
 
 
 def prepare_tool_called(argument: Any) -> ScoreText:
-    """1 where the tool of this name is called."""
+    """Prepare a criterion: 1 if the tool of this name is called."""
     return _score_calls(lambda calls: any(call.name == argument for call in calls))
 
 
 def prepare_tool_call_count(argument: Any) -> ScoreText:
-    """[least, most, name]: 1 where so many tools are called; with a name, where this one is called so many times."""
+    """Prepare [least, most, name]: 1 if the number of calls (of this tool, if named) is in the range."""
     least, most, name = (*argument, None)[:3]
     return _score_calls(lambda calls: least <= sum(not name or call.name == name for call in calls) <= most)
 
 
 def prepare_tool_call_order(argument: Any) -> ScoreText:
-    """1 where the tools of these names are called in this order; others may be called between them."""
+    """Prepare a criterion: 1 if the tools of these names are called in this order; others may be called between them."""
 
     def is_called_in_order(calls: Sequence[ToolCall]) -> bool:
         names = iter(call.name for call in calls)
@@ -302,7 +301,7 @@ def prepare_tool_call_order(argument: Any) -> ScoreText:
 
 
 def prepare_tool_args_match(argument: Any) -> ScoreText:
-    """{name, where, normalizeWhitespace}: 1 where a call of the tool includes the arguments `where`, a mapping or a list."""
+    """Prepare {name, where, normalizeWhitespace}: 1 if a call of the tool includes the arguments `where`, a mapping or list."""
     where, without_blanks = argument["where"], bool(argument.get("normalizeWhitespace"))
 
     def has_matching_call(calls: Sequence[ToolCall]) -> bool:
@@ -328,7 +327,7 @@ def _score_calls(holds: Callable[[Sequence[ToolCall]], bool]) -> ScoreText:
 
 
 def is_including(value: Any, target: Any, without_blanks: bool = False) -> bool:
-    """Whether a value has all that is wanted: mappings by their keys, lists by place, the rest equal. true is not 1, 1 is 1.0."""
+    """Return whether a value includes the target: mappings by key, lists by place, all else equal. true is not 1, but 1 equals 1.0."""
     if isinstance(target, dict):
         return isinstance(value, dict) and all(
             str(key) in value and is_including(value[str(key)], part, without_blanks) for key, part in target.items()
@@ -346,18 +345,19 @@ _HOW_TO_INSTALL = f"the engine that runs scripts is not installed; {describe_ins
 
 
 class ScriptHost(Protocol):
-    """Runs scripts in another process."""
+    """A runner of scripts in another process."""
 
     def run(self, script: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Its outcome: {type: boolean | number | undefined | ..., value}, {type: score, score: an outcome, explain}, or {fault, text}.
+        """Return the outcome: {type: boolean | number | undefined | ..., value}, {type: score, score: an outcome, explain}, or {fault,
+        text}.
 
-        A number's value is JavaScript's text of it. `fault` is error, timeout, memory or stopped. It never raises.
+        A number's value is its JavaScript text. `fault` is error, timeout, memory or stopped. Never raises.
         """
         ...
 
 
 def score_by_script(script: str, text: str, engine: ScriptHost | None, context: Mapping[str, Any] | None) -> FunctionScore:
-    """The score of a response by a script, which gets it as `r`; `context` has the messages and `modelId`."""
+    """Score a response by a script, which gets it as `r`; `context` has `messages` and `modelId`."""
     if engine is None:
         return make_unscored(NO_SCRIPT_ENGINE, _HOW_TO_INSTALL)
     script_context = {"messages": [], "modelId": None} | dict(context or {})
@@ -365,9 +365,9 @@ def score_by_script(script: str, text: str, engine: ScriptHost | None, context: 
 
 
 def call_script_score(argument: Mapping[str, Any], text: str, engine: ScriptHost | None) -> FunctionScore:
-    """1 where the expression `where` is true of the arguments, `args`, of a call of the tool.
+    """Score 1 if the expression `where` is true of the arguments, `args`, of a call of the tool.
 
-    Unscored where it is true of none and fails on one.
+    Unscored if it is true of no call and fails on one.
     """
     calls = [call for call in find_tool_calls(text) if call.name == argument["name"] and call.arguments is not None]
     if engine is None:
@@ -382,7 +382,7 @@ def call_script_score(argument: Mapping[str, Any], text: str, engine: ScriptHost
 
 
 def _score_outcome(outcome: Mapping[str, Any]) -> FunctionScore:
-    """The score that the outcome of a script means: true 1, a number held within 0 and 1, nothing 0, all else unscored."""
+    """Return the score of a script's outcome: 1 for true, a number clipped to 0-1, 0 for nothing; all else is unscored."""
     if "fault" in outcome:
         return make_unscored(_FAULTS.get(str(outcome["fault"]), SCRIPT_ERROR), str(outcome.get("text", "")))
     if outcome.get("type") != "score":
@@ -448,10 +448,10 @@ FUNCTION_NAMES = frozenset({*_OF_TEXT, *_NEGATED, "js", *EXTERNAL_FUNCTIONS})
 def prepare_function(
     name: str, argument: Any, engine: ScriptHost | None = None, added_functions: Mapping[str, AddedFunction] | None = None
 ) -> ReadyFunction:
-    """A criterion, prepared once for any number of responses. It never raises; an unscored criterion has a reason.
+    """Prepare a criterion once for any number of responses. It never raises; an unscored criterion has a reason.
 
-    `name` is canonical, `argument` as YAML has it. `engine` runs scripts; None: they stay unscored. `added_functions`: functions of other
-    packages by name, for names that no function of this one has, and for those that ask a service.
+    `name` is canonical, `argument` as in YAML. `engine` runs scripts; None: they stay unscored. `added_functions`: functions of other
+    packages by name; they are used for names that are unknown here or need an external service.
     """
     is_own = name in FUNCTION_NAMES and name not in EXTERNAL_FUNCTIONS
     if not is_own and added_functions and name in added_functions:
@@ -477,7 +477,7 @@ def evaluate(
     context: ScriptContext | None = None,
     added_functions: Mapping[str, AddedFunction] | None = None,
 ) -> FunctionScore:
-    """The score of one response by one function: from 0 to 1, or unscored with the reason. See `prepare_function`."""
+    """Score a response by a function: 0 to 1, or unscored with the reason. See `prepare_function`."""
     return prepare_function(name, argument, engine, added_functions)(text, context)
 
 
@@ -502,7 +502,7 @@ def _prepare_text_function(name: str, argument: Any, engine: ScriptHost | None) 
 
 
 def _call_added_function(function: AddedFunction, argument: Any, text: str, context: ScriptContext | None) -> FunctionScore:
-    """The score by a function of another package, whose errors leave the criterion unscored."""
+    """Score by a function of another package; its errors leave the criterion unscored."""
     try:
         result = function(text, argument, context or {})
         if isinstance(result, FunctionScore):

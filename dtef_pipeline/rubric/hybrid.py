@@ -1,4 +1,4 @@
-"""The hybrid score: coverage of a rubric and similarity to an ideal answer in one number, which is linear in the weight of the similarity."""
+"""The hybrid score: coverage of a rubric and similarity to an ideal answer in one number, linear in the weight of the similarity."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class Hybrid(NamedTuple):
     """coverage+similarity | coverage | similarity | none: the parts that the prompt defines, scored or not."""
 
     def compute_at(self, beta: float) -> Floats:
-        """The score at a weight of the similarity from 0 to 1, (rows,)."""
+        """Return the score at a weight of the similarity from 0 to 1, (rows,)."""
         return compute_hybrid_at(self.at_0, self.slope, beta)
 
 
 def compute_hybrid(
     coverage: npt.ArrayLike, similarity: npt.ArrayLike, has_criteria: npt.ArrayLike, has_ideal: npt.ArrayLike
 ) -> Hybrid:
-    """beta max(0, similarity) + (1 - beta) coverage (weval methodology, 5.1), all (rows,).
+    """Return beta max(0, similarity) + (1 - beta) coverage (weval methodology, 5.1), all (rows,).
 
-    If the prompt has only criteria or only an ideal answer, that part is the score at every beta. The score is NaN if a part that the prompt
-    defines is NaN, or if it defines neither.
+    If the prompt has only criteria or only an ideal answer, that part is the score at every beta. The score is NaN if a part that the
+    prompt defines is NaN, or if it defines neither.
     """
     coverages = np.asarray(coverage, dtype=np.float64)
     similar = np.maximum(np.asarray(similarity, dtype=np.float64), 0.0)
@@ -55,15 +55,15 @@ def compute_hybrid(
 
 
 def compute_hybrid_at(at_0: npt.ArrayLike, slope: npt.ArrayLike, beta: float) -> Floats:
-    """The score at a weight of the similarity, as every board and the report's slider compute it: at_0 + beta slope.
+    """Return at_0 + beta slope, the score at a weight of the similarity, as every board and the report's slider compute it.
 
-    Means of hybrid scores are linear in beta, too, so this also applies to means of both. Raises ConfigError for beta outside 0-1.
+    Means of hybrid scores are linear in beta, too, so this also applies to means. Raises ConfigError if beta is outside 0-1.
     """
     return np.asarray(at_0, dtype=np.float64) + require_beta(beta) * np.asarray(slope, dtype=np.float64)
 
 
 def find_crossing(first: tuple[float, float], second: tuple[float, float]) -> float | None:
-    """The weight of the similarity at which two scores, each (at_0, slope), are equal; None: at none from 0 to 1, or at all of them."""
+    """Return the weight of the similarity, 0-1, at which two scores (at_0, slope) are equal, or None if never or always."""
     apart = first[1] - second[1]
     beta = (second[0] - first[0]) / apart if apart else np.nan
     return beta if 0 <= beta <= 1 else None
@@ -80,7 +80,7 @@ OFFLINE_EMBEDDER = "local/minilm-l6-int8"
 
 @dataclass(frozen=True, slots=True)
 class ScoringPolicy:
-    """How responses are scored. Raises ConfigError for a value that is not allowed."""
+    """The settings of scoring. Raises ConfigError if a value is not allowed."""
 
     beta: float = 0.35
     """Weight of the similarity in the hybrid score, 0-1."""
@@ -107,7 +107,7 @@ class ScoringPolicy:
 
 
 def require_beta(beta: float) -> float:
-    """The weight of the similarity. Raises ConfigError for anything but a number from 0 to 1."""
+    """Return the weight of the similarity. Raises ConfigError unless it is a number from 0 to 1."""
     is_number = isinstance(beta, int | float) and not isinstance(beta, bool)
     if not is_number or not math.isfinite(beta) or not 0 <= beta <= 1:
         raise ConfigError(f"policy beta: got {beta!r}; allowed: a number from 0 (only coverage) to 1 (only similarity)")

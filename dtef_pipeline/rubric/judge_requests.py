@@ -38,14 +38,14 @@ class JudgingEpisode:
     _first: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """The first request; then, once, the one that asks for a readable reply."""
+        """Return the first request, then one for a readable reply if needed, or None at the end."""
         if self._first is None:
             self._first = build_first_request(self.case, self.judge, self.draw, self.response["snapshot"])
         return build_next_request(self._first, history, self.judge.scale) if history else self._first
 
 
 def make_judgement_stand_in(episode: JudgingEpisode, _: Request, text: str) -> str:
-    """A reply that can be read, with the text as its reflection."""
+    """Return a readable reply with the text as its reflection."""
     middle = list(episode.judge.scale.numbers)[episode.judge.scale.size // 2]
     return f"<reflection>{text}</reflection>\n<classification>{middle}</classification>"
 
@@ -53,10 +53,10 @@ def make_judgement_stand_in(episode: JudgingEpisode, _: Request, text: str) -> s
 def choose_judges(
     options: Sequence[str], of_file: Sequence[str], models: Models, scale: int = USUAL_SCALE
 ) -> tuple[JudgeConfig, ...]:
-    """The judges of a blueprint: those of the command, else those that its file names, else the default ones.
+    """Return the judges of a blueprint: `options`, or else `of_file`, or else the default judges.
 
-    `options` and `of_file`: each `APPROACH=MODEL`; a litellm string selects the model of the models file that has it, if any. `scale`: how
-    many classes they choose from. Raises ConfigError if there is no judge, and for an unknown scale.
+    `options` and `of_file`: each `APPROACH=MODEL`; a litellm string selects the model of the models file with that string, if any. `scale`:
+    number of classes to choose from. Raises ConfigError if there is no judge or the scale is unknown.
     """
     classes = class_scale(scale)
     return tuple(replace(judge, scale=classes) for judge in _resolve_named_judges(options or of_file, models))
@@ -70,7 +70,7 @@ def _resolve_named_judges(selectors: Sequence[str], models: Models) -> tuple[Jud
 
 
 def count_judged_criteria(responses: pa.Table, criteria: pa.Table) -> int:
-    """How many judgements a judge makes in one draw: criteria in words, for each response that has a text.
+    """Count the judgements by one judge in one draw: one per criterion in words and response with a text.
 
     Tables: `rubric_responses` with `prompt` and `status`, `rubric_criteria` with `prompt` and `kind`, of one blueprint.
     """
@@ -82,7 +82,7 @@ def count_judged_criteria(responses: pa.Table, criteria: pa.Table) -> int:
 def iterate_judgings(
     responses: pa.Table, criteria: pa.Table, prompts: pa.Table, judges: Sequence[JudgeConfig], draws: int
 ) -> Iterator[JudgingEpisode]:
-    """Every judgement of the responses that have a text: each criterion in words by each judge, with the given number of draws.
+    """Yield the judgements of all responses with a text: each criterion in words by each judge, `draws` times.
 
     Tables: `rubric_responses`, `rubric_criteria` and `rubric_prompts` of one blueprint.
     """
@@ -103,7 +103,7 @@ def iterate_judgings(
 
 
 def build_rubric_judgement_rows(blueprint: str, episodes: Sequence[JudgingEpisode], outcomes: Sequence[Played]) -> pa.Table:
-    """The rows of `rubric_judgements`, in the order of the episodes."""
+    """Return the rows of `rubric_judgements`, in the order of the episodes."""
     rows = [_make_judgement_row(blueprint, episode, outcome) for episode, outcome in zip(episodes, outcomes, strict=True)]
     return pa.Table.from_pylist(rows, schema=RUBRIC_JUDGEMENTS)
 

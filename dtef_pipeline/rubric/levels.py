@@ -1,6 +1,6 @@
-"""The levels of scores, the columns that identify the rows of each, and means over sorted rows.
+"""The levels of scores, the key columns of each, and means over sorted rows.
 
-A **response** is one draw of a **cell**: a prompt as one variant of a model answered it. A **variant** is a model at one temperature and one
+A **response** is one draw of a **cell**: a prompt answered by one variant of a model. A **variant** is a model at one temperature and one
 place in the list of system prompts.
 """
 
@@ -33,7 +33,7 @@ _KEY_TYPES = {
 
 
 class RowGroups(NamedTuple):
-    """Which group each row is in, and the groups in the order of their keys, whatever the order of the rows."""
+    """The group of each row, and the groups in the order of their keys, regardless of the order of rows."""
 
     code: Codes  # (rows,)
     keys: pd.DataFrame  # (groups, names)
@@ -43,9 +43,9 @@ class RowGroups(NamedTuple):
 
 
 def cast_keys(frame: pd.DataFrame, table: str, columns: Iterable[str] = ()) -> pd.DataFrame:
-    """The frame with each key column in one type, so that rows of two tables meet.
+    """Return the frame with each key column in one type, so that rows of two tables can be joined.
 
-    Raises ConfigError, naming the `table`, where one of `columns` is missing.
+    Raises ConfigError, naming the `table`, if one of `columns` is missing.
     """
     if missing := [name for name in columns if name not in frame]:
         raise ConfigError(f"{table}: no column {', '.join(missing)}; got {', '.join(map(str, frame.columns))}")
@@ -53,7 +53,7 @@ def cast_keys(frame: pd.DataFrame, table: str, columns: Iterable[str] = ()) -> p
 
 
 def group_rows(frame: pd.DataFrame, names: Sequence[str]) -> RowGroups:
-    """The distinct combinations of `names` in their order; a null is a value of its own and comes last."""
+    """Group rows by `names`; groups are sorted, and null is a separate value that comes last."""
     columns = list(names)
     code = _rank_keys(frame, columns)
     first = np.unique(code, return_index=True)[1]
@@ -66,9 +66,9 @@ def _rank_keys(frame: pd.DataFrame, columns: list[str]) -> Codes:
 
 
 def sort_unique(frame: pd.DataFrame, names: Sequence[str], table: str) -> pd.DataFrame:
-    """The rows sorted by `names`, which tell all of them apart: sums over them have the same bits whatever order they came in.
+    """Return the rows sorted by `names`, a unique key: sums over them have the same bits regardless of the order of `frame`.
 
-    Raises ConfigError, naming the `table`, where two rows have the same key.
+    Raises ConfigError, naming the `table`, if two rows have the same key.
     """
     columns = list(names)
     code = _rank_keys(frame, columns)
@@ -80,12 +80,12 @@ def sort_unique(frame: pd.DataFrame, names: Sequence[str], table: str) -> pd.Dat
 
 
 def sum_by_code(code: Codes, values: npt.ArrayLike, size: int) -> Floats:
-    """(size,) sums over the rows of each group, added in the order of the rows; `values` (rows,) without nulls."""
+    """Return the sum of each group, (size,), added in the order of rows; `values` (rows,) without nulls."""
     return np.asarray(np.bincount(code, weights=np.asarray(values, dtype=np.float64), minlength=size), dtype=np.float64)
 
 
 def weighted_mean(code: Codes, values: Floats, weights: Floats, size: int) -> Floats:
-    """(size,) means of the `values` (rows,) that are known, by their `weights` (rows,), above 0; NaN where none is known."""
+    """Return the mean of each group's known `values` (rows,) by `weights` (rows,) above 0: (size,); NaN if none is known."""
     is_known = ~np.isnan(values)
     below = sum_by_code(code[is_known], weights[is_known], size)
     above = sum_by_code(code[is_known], weights[is_known] * values[is_known], size)
@@ -93,7 +93,7 @@ def weighted_mean(code: Codes, values: Floats, weights: Floats, size: int) -> Fl
 
 
 def count(code: Codes, mask: npt.ArrayLike, size: int) -> Codes:
-    """(size,) how many rows of each group are `mask` (rows,) booleans."""
+    """Return the number of true values of `mask` (rows,) in each group, (size,)."""
     return np.bincount(code[np.asarray(mask, dtype=bool)], minlength=size).astype(np.int64)
 
 
@@ -102,7 +102,7 @@ Reasons = tuple[tuple[str, int], ...]
 
 
 def count_reasons(code: Codes, reasons: Sequence[str] | pd.Series, size: int) -> list[Reasons]:
-    """For each group the reasons of its rows and their counts; `reasons` (rows,) are not null."""
+    """Return the reasons of each group's rows with their counts; `reasons` (rows,) are not null."""
     reason_rows = pd.DataFrame({"code": code, "reason": np.asarray(reasons, dtype=object)}, columns=["code", "reason"])
     counts = reason_rows.groupby(["code", "reason"], as_index=False).size()
     counts = counts.sort_values(["code", "size", "reason"], ascending=[True, False, True])
@@ -113,9 +113,9 @@ def count_reasons(code: Codes, reasons: Sequence[str] | pd.Series, size: int) ->
 
 
 def display_id(model: str, temperature: float | None, system_index: int, n_systems: int) -> str:
-    """A variant as people are shown it: `gpt-4o[temp:0.5][sp_idx:1]`.
+    """Return the name of a variant as shown to people: `gpt-4o[temp:0.5][sp_idx:1]`.
 
-    Without the temperature where it was not set, without the place in the list of system prompts where there are fewer than two.
+    The temperature is omitted if not set, the place of the system prompt if there are fewer than two.
     """
     has_temperature = temperature is not None and not np.isnan(temperature)
     return "".join(

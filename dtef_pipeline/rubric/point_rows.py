@@ -1,4 +1,4 @@
-"""The points of responses: the consensus of judges on criteria in words, and what functions find."""
+"""The points of responses: the consensus of judges on criteria in words, and the scores of functions."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Prepare = Callable[[str, Any], ReadyFunction]
 
 
 def build_point_rows(responses: pa.Table, criteria: pa.Table, judgements: pa.Table, prepare: Prepare) -> pa.Table:
-    """The rows of `rubric_points`: one per criterion of each response that has a text, in the order of responses and criteria.
+    """Return the rows of `rubric_points`: one per criterion of each response that has a text, sorted by the keys of both.
 
-    Tables: `rubric_responses`, `rubric_criteria` and `rubric_judgements` of one blueprint and snapshot. Judgements of criteria that the
-    blueprint no longer has, or of responses that are gone, are not used.
+    Tables: `rubric_responses`, `rubric_criteria` and `rubric_judgements` of one blueprint and snapshot. Judgements of deleted criteria or
+    responses are ignored.
     """
     answers = responses.filter(pc.equal(responses["status"], OK))
     plan = _plan_points(answers, criteria)
@@ -42,7 +42,7 @@ def build_point_rows(responses: pa.Table, criteria: pa.Table, judgements: pa.Tab
 
 
 def _plan_points(answers: pa.Table, criteria: pa.Table) -> pa.Table:
-    """Every criterion of every response with a text: the key columns, and what the criterion says of itself."""
+    """Return a row per criterion and response: the key columns, and the criterion's id, kind, weight and source."""
     named = answers.select(list(RESPONSE_KEYS))
     columns = criteria.select(["prompt", *CRITERION_KEYS, *_OF_CRITERIA])
     return named.join(columns, "prompt", join_type="inner")

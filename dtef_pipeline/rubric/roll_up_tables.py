@@ -1,6 +1,6 @@
-"""Tables over whole blueprints of the rubric family: summaries, champions, agreement and validity.
+"""Schemas of summaries, labels, anchors and roll-ups, and the specifications of all tables of rubrics.
 
-As in `dtef_pipeline.rubric.tables`, a missing value is null, and `reason` says why.
+A missing value is null, and `reason` says why.
 """
 
 from __future__ import annotations

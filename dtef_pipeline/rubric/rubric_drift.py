@@ -1,7 +1,7 @@
-"""Drift of rubrics: hybrid scores of prompts, night by night, and the documented rule.
+"""Drift of rubrics: hybrid scores of prompts, snapshot by snapshot, and the documented rule.
 
-An item is a prompt of a blueprint with one of its system prompts; its value is the hybrid score of its cell. A series is a model variant under
-one set of judges. Items are compared only within one run label: an edited test, another judge or another policy makes other items.
+An item is a prompt of a blueprint with one of its system prompts; its value is the hybrid score of its cell. A series is a model variant
+under one set of judges. Items are compared only within one run label: an edited test, another judge or another policy makes other items.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ COVERAGE_PART = 0.65
 
 
 def choose_anchors(items: pd.DataFrame, n: int, *, seed: int, anchors: Collection[str] = ()) -> pd.DataFrame:
-    """At most `n` rows of `items` (from `build_label_items`, one per `item`): the pairs that are judged again, sorted by item.
+    """Return at most `n` rows of `items` (from `build_label_items`) to judge again, one per `item`, sorted by item.
 
-    Existing `anchors` stay as long as they are among the items; new ones are added blueprint by blueprint in the order of a hash of the seed
-    and the item. So the choice does not depend on the order of rows, and is the same on the next night, whatever was stored in between.
+    Existing `anchors` among the items are chosen first; others are added blueprint by blueprint in the order of a hash of the seed and the
+    item. So the choice does not depend on the order of rows, and later runs repeat it regardless of the rows stored in between.
     """
     once = items.drop_duplicates("item")
     place = np.array([digest("anchor", seed, item) for item in once["item"]], dtype=object)
@@ -55,7 +55,7 @@ def choose_anchors(items: pd.DataFrame, n: int, *, seed: int, anchors: Collectio
 
 
 def convert_rubric_anchor_points(anchors: pa.Table) -> pd.DataFrame:
-    """The rows of `rubric_anchors` as `compute_judge_drifts` takes them.
+    """Convert the rows of `rubric_anchors` for `compute_judge_drifts`.
 
     The values are the resulting points (for should_not 1 - the class's number), because these change a model's score. Anchors of one prompt
     are one cluster.
@@ -71,7 +71,7 @@ _PROMPT_OF_ANCHOR = ["blueprint", "prompt"]
 
 
 def add_anchors(anchors: pa.Table, n: int, seed: int, material: Mapping[str, pd.DataFrame]) -> pa.Table:
-    """`rubric_anchor_items` with new anchors up to `n`, if there are enough; existing ones are unchanged even if their blueprint has changed.
+    """Return `rubric_anchor_items` with new anchors up to `n`, if there are enough; existing ones stay even if their blueprint has changed.
 
     `material`: `responses`, `criteria` (with `criterion_id`) and `prompts`, from `load_label_material`.
     """
@@ -92,7 +92,7 @@ def add_anchors(anchors: pa.Table, n: int, seed: int, material: Mapping[str, pd.
 
 
 def list_anchor_judgings(anchors: pa.Table, judges: Mapping[str, Sequence[JudgeConfig]], snapshot: str) -> list[JudgingEpisode]:
-    """Every judgement of the anchors in this snapshot: each by the judges of its blueprint."""
+    """List the judgements of the anchors in this snapshot: each by the judges of its blueprint."""
     episodes = []
     for row in anchors.to_pylist():
         turns = tuple(Turn(message["role"], message["text"]) for message in row["messages"])
@@ -103,7 +103,7 @@ def list_anchor_judgings(anchors: pa.Table, judges: Mapping[str, Sequence[JudgeC
 
 
 def build_anchor_rows(episodes: Sequence[JudgingEpisode], outcomes: Sequence[Played]) -> pa.Table:
-    """The rows of `rubric_anchors`, in the order of the episodes."""
+    """Return the rows of `rubric_anchors`, in the order of the episodes."""
     rows = build_rubric_judgement_rows("", episodes, outcomes)
     of_anchor: dict[str, Any] = {
         name: pa.array([episode.criterion[name] for episode in episodes], pa.string()) for name in ("blueprint", "item")
@@ -155,11 +155,11 @@ _FIRST_ANSWERS = """
 
 
 def apply_rule_to_runs(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[str, Any]]:
-    """The documented rule on every run label and variant at temperature 0. Runs of one label have test, judges and policy in common.
+    """Apply the documented rule to every run label and variant at temperature 0. Runs of one label share test, judges and policy.
 
     An item is a prompt with its place in the list of system prompts; a run's score is the mean hybrid score, by the weights of the prompts,
-    over the items scored in every run that has half of them. A model must have taken part in all runs of the label, which are to span 23
-    hours.
+    over the items scored in every run. A model is compared only if each run of the label has a score for half of the items and the runs
+    span 23 hours.
     """
     runs = connection.execute("SELECT blueprint::VARCHAR, run_label, list(snapshot::VARCHAR) FROM rubric_runs GROUP BY ALL")
     run_snapshots = {(blueprint, label): snapshots for blueprint, label, snapshots in runs.fetchall()}
@@ -172,7 +172,7 @@ def apply_rule_to_runs(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[s
 
 
 def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[str, datetime | None]) -> DriftVerdict:
-    """The rule on the cells of one variant, one run label; `snapshots`: all runs of the label."""
+    """Apply the rule to the cells of one variant and run label; `snapshots`: all runs of the label."""
     items = ["prompt", "system"]
     weights = cells.groupby(items, sort=True)["weight"].first().to_numpy(dtype=np.float64)
     grid = cells.pivot(index=items, columns="snapshot", values="hybrid")  # noqa: PD010 - pivot_table loses items without a score
@@ -197,9 +197,9 @@ def describe_way_of_judging(row: Row) -> str:
 
 
 def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOptions) -> Iterator[Row]:
-    """The judges' part of the shift of each series; empty if no anchors were judged again.
+    """Yield the judges' part of the shift of each row; empty if no anchors were judged again.
 
-    `rows`: of `ModelDrift`. `anchors`: the rows of `rubric_anchors` of these nights.
+    `rows`: see `ModelDrift`. `anchors`: the rows of `rubric_anchors` of these snapshots.
     """
     frame = convert_rubric_anchor_points(anchors)
     nights = sort_night_times(frame["snapshot"].unique().tolist())

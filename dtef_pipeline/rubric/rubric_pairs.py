@@ -1,4 +1,4 @@
-"""Responses to prompts of blueprints that can be paired: those under one system prompt. For a conversation, all turns of the model."""
+"""Responses to prompts of blueprints for paired comparison, under the same system prompt. A conversation's text is all turns of the model."""
 
 from __future__ import annotations
 

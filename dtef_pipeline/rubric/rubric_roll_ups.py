@@ -1,4 +1,4 @@
-"""Tables over all blueprints, beside the boards, made of the tables of a connection: champions, agreement and validity of judges.
+"""Tables over all blueprints beside the boards: champions, agreement and validity of judges.
 
 They use the latest run of each blueprint, as the boards do.
 """
@@ -42,14 +42,14 @@ LATEST_GRADES, LEAST_STEADY, STEADY_GRADE = 5, 0.8, 5.0
 def rank_champions(
     grades: pd.DataFrame, order: Sequence[str], *, consistency: bool = False, min_graded: int = MIN_GRADED
 ) -> pd.DataFrame:
-    """One row per dimension and model that is graded in it, best first.
+    """Return one row per dimension and model that is graded in it, best first.
 
-    `grades`: blueprint, snapshot, analyst, model, `dimension` and `grade` (1-10, higher is better, null: not graded); `order`: snapshots from
-    the oldest on. If a model is graded in several runs of a blueprint, the latest counts; several analysts are averaged.
+    `grades`: blueprint, snapshot, analyst, model, `dimension` and `grade` (1-10, higher is better, null: not graded). `order`: snapshots
+    from the oldest on. If a model is graded in several runs of a blueprint, the latest counts; several analysts are averaged.
 
-    Columns: `dimension`, `rank` (equal means share the best of their places; null: not eligible), `model`, `mean` (1-10), `n_blueprints`,
-    `n_steady` of `n_latest` (how many of the latest 5 blueprints have a grade of 5 or more), `champion`, `reason` (why it is not eligible).
-    With `consistency` a champion needs such a grade in 80 % of them. Raises ConfigError for a missing column or a grade outside 1-10.
+    Columns: `dimension`, `rank` (equal means share the better rank; null: not eligible), `model`, `mean` (1-10), `n_blueprints`, `n_steady`
+    of `n_latest` (how many of the latest 5 blueprints have a grade of 5 or more), `champion`, `reason` (why it is not eligible). With
+    `consistency` a champion needs such a grade in 80 % of them. Raises ConfigError if a column is missing or a grade is outside 1-10.
     """
     keys = ("blueprint", "snapshot", "analyst", "model", "dimension")
     rows = cast_keys(grades, "grades", (*keys, "grade"))
@@ -75,7 +75,9 @@ def rank_champions(
 
 
 def _select_latest_grades(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
-    """One row per dimension, model and blueprint: the mean `grade` of its latest run, and its `age` among the model's, 0 is the latest."""
+    """Return one row per dimension, model and blueprint: the mean `grade` of its latest run, and its `age` among the model's runs, 0 for
+    the latest.
+    """
     place = {label: at for at, label in enumerate(among(order, dict.fromkeys(rows["snapshot"].tolist())))}
     keys = ["dimension", "model", "blueprint"]
     runs = group_rows(rows, (*keys, "snapshot"))
@@ -127,7 +129,7 @@ _COUNTED_GRADES = f"""
 
 
 def build_champions_table(connection: duckdb.DuckDBPyConnection, *, consistency: bool = False) -> pa.Table:
-    """RUBRIC_CHAMPIONS: the grades of the latest graded run of each blueprint. `connection` has the tables of CHAMPIONS_READ."""
+    """Return RUBRIC_CHAMPIONS from the latest graded runs, without blueprints tagged `test`. `connection` has the tables of CHAMPIONS_READ."""
     grades = connection.execute(_COUNTED_GRADES).df()
     return convert_to_schema(
         rank_champions(grades, load_rubric_snapshot_order(connection), consistency=consistency), RUBRIC_CHAMPIONS
@@ -135,14 +137,14 @@ def build_champions_table(connection: duckdb.DuckDBPyConnection, *, consistency:
 
 
 def load_latest_judgements(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """The judgements of the latest run of each blueprint, without texts. `connection` has the tables of JUDGED_READ."""
+    """Return the judgements of the latest run of each blueprint, without texts. `connection` has the tables of JUDGED_READ."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level = 'model'").df()
     connection.register("latest", select_latest_runs(scores, load_rubric_snapshot_order(connection)))
     return connection.execute(_LATEST_JUDGED).df()
 
 
 def build_agreement_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
-    """`rubric_agreement` and `rubric_disagreed`. `connection` has the tables of JUDGED_READ."""
+    """Return `rubric_agreement` and `rubric_disagreed`. `connection` has the tables of JUDGED_READ."""
     judgements, criteria = load_latest_judgements(connection), connection.execute(_CRITERIA).df()
     cuts = build_agreement_table(judgements, criteria)
     return {
@@ -152,7 +154,7 @@ def build_agreement_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, p
 
 
 def build_validity_tables(connection: duckdb.DuckDBPyConnection, usage: StoredUsage) -> dict[str, pa.Table]:
-    """`rubric_self_preference`, `rubric_judges` and `rubric_variance_shares`. `connection` has the tables of JUDGED_READ.
+    """Return `rubric_self_preference`, `rubric_judges` and `rubric_variance_shares`. `connection` has the tables of JUDGED_READ.
 
     The costs of judges count each call once, as in COSTS (`count_calls_once`).
     """

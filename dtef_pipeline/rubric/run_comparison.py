@@ -1,4 +1,4 @@
-"""Two runs of one blueprint compared model by model: paired by prompt and variant, tested by whole prompts, p adjusted over the models."""
+"""Comparisons of two runs of one blueprint by model: paired by prompt and variant, tested by whole prompts, p adjusted over the models."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def compare_runs(
     *,
     margin: float = MARGIN,
 ) -> pd.DataFrame:
-    """One row per model that both runs scored, the largest fall first; columns RUNS_COMPARED.
+    """Return one row per model that both runs scored, the largest fall first; columns RUNS_COMPARED.
 
-    `before`, `after`: scores (as of `scores`) of one run of the same blueprint each. A pair is a prompt as one variant answered it in both
-    runs; the difference of hybrid scores, `after` less `before`, is averaged over pairs by the weight of the prompt in `after`. `low` and
-    `high` (95 %) and `p` (t test; null with fewer than 5 prompts) take prompts as what is independent; `p_adjusted` is
-    adjusted over the models (Holm 1979). `score`: of the pairs after, `other_score`: before, 0-1.
+    `before`, `after`: scores (see `compute_blueprint_scores`) of one run each of the same blueprint. A pair is a prompt answered by one
+    variant in both runs; the difference of hybrid scores, `after` minus `before`, is averaged over pairs by the weight of the prompt in
+    `after`. `low` and `high` (95 %) and `p` (t test; null with fewer than 5 prompts) treat prompts as independent; `p_adjusted` is adjusted
+    over the models (Holm 1979). `score` and `other_score`: means of the pairs after and before, 0-1.
 
-    `verdict`: regression or improvement where p_adjusted is below .05, else equivalent where the 90 % interval lies within +-`margin`, else
-    undecided. Raises ConfigError where either table has not the cells of exactly one run, or the blueprints differ.
+    `verdict`: regression or improvement if p_adjusted is below .05, else equivalent if the 90 % interval is within +-`margin`, else
+    undecided. Raises ConfigError if a table has cells of several runs, or the blueprints differ.
     """
     pairs = pair_run_cells(before, after)
     if not len(pairs):
@@ -65,10 +65,10 @@ def compare_runs(
 
 
 def find_moved_prompts(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """One row per prompt that a model was scored on in both runs, the largest move first, whichever way; columns PROMPTS_THAT_MOVED.
+    """Return one row per prompt on which both runs scored a model, the largest absolute change first; columns PROMPTS_THAT_MOVED.
 
-    `before`, `after` as of `compare_runs`, and so are the pairs. `difference`: mean of the hybrid scores after less those before, -1 to 1;
-    `score`, `other_score`: the two means. `moved_model`: the model with the largest mean difference on the prompt, and `model_difference`.
+    `before`, `after` and pairs: see `compare_runs`. `difference`: mean hybrid score after minus before, -1 to 1; `score`, `other_score`:
+    the two means. `moved_model`: the model with the largest mean difference on the prompt, `model_difference`.
     """
     pairs = pair_run_cells(before, after)
     if not len(pairs):
@@ -87,7 +87,7 @@ def find_moved_prompts(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFram
 
 
 def pair_run_cells(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """One row per prompt as one variant answered it in both runs: `hybrid` after, `hybrid_before`, and the prompt's `weight` after.
+    """Return one row per prompt answered by one variant in both runs: `hybrid` after, `hybrid_before`, and the prompt's `weight` after.
 
     Raises ConfigError as `compare_runs` does.
     """
@@ -105,7 +105,7 @@ def pair_run_cells(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
 
 
 def has_regression(comparisons: pd.DataFrame) -> bool:
-    """Whether a model became worse, for `--fail-on regression`; takes rows of `compare_runs`."""
+    """Return whether a model became worse, for `--fail-on regression`; takes rows of `compare_runs`."""
     return bool((comparisons["verdict"] == REGRESSION).any())
 
 
@@ -122,7 +122,7 @@ def _run(cells: pd.DataFrame, name: str) -> tuple[str, str]:
 
 
 def _test_models(pairs: pd.DataFrame, margin: float) -> pd.DataFrame:
-    """One row per model of `pairs`: sums over each prompt's pairs, by weight, compared."""
+    """Return one row per model of `pairs`: comparisons of the weighted sums over each prompt's pairs."""
     prompt, prompts = places(pairs, ["prompt"])
     model, models = places(pairs, ["model"])
     shape = len(prompts), len(models)
@@ -154,11 +154,11 @@ def compare_over_blueprints(
     *,
     margin: float = MARGIN,
 ) -> pd.DataFrame:
-    """One row per two models that share a prompt, the better one first, the largest difference first: as of `compare_models`.
+    """Return one row per two models that share a prompt, better one first, largest difference first: see `compare_models`.
 
-    `table` and `order` as of `board`; `blueprints`: those that count. A model's score on a prompt is the mean over its variants that have one.
+    `table` and `order`: see `board`. `blueprints`: those that count. A model's score on a prompt is the mean over its scored variants.
     Within a blueprint the difference is averaged over shared prompts by their weights, then over blueprints, each counting once. Intervals
-    (95 %) and `p` take blueprints as what is independent; of one blueprint alone, prompts.
+    (95 %) and `p` treat blueprints as independent, or prompts if there is only one blueprint.
     """
     cells = cast_keys(table, "scores", ("level", *CELL_KEYS, "hybrid", "weight"))
     runs = select_latest_runs(cells, order)
@@ -175,7 +175,7 @@ def compare_over_blueprints(
 
 
 def build_comparisons_table(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """COMPARISONS of the models over all blueprints without the tag `test`. `connection` has the tables of BOARD_READS."""
+    """Return COMPARISONS of the models over all blueprints without the tag `test`. `connection` has the tables of BOARD_READS."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
     details = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
     blueprints = [blueprint for blueprint, tags in details if TEST_TAG not in (tags or ())]
@@ -184,7 +184,7 @@ def build_comparisons_table(connection: duckdb.DuckDBPyConnection) -> pa.Table:
 
 
 def _build_score_matrix(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, Floats, Floats]:
-    """Prompts, models, (prompts, models) scores with NaN for none, and (prompts,) the weight of each in its blueprint."""
+    """Return prompts, models, scores (prompts, models) with NaN if missing, and each prompt's weight in its blueprint (prompts,)."""
     prompt, prompts = places(cells, ["blueprint", "prompt"])
     model, models = places(cells, ["model"])
     size = len(prompts) * len(models)
@@ -203,15 +203,16 @@ _HOW_BY_THE_SAME = "`dtef rubric run --from judge --judge APPROACH=MODEL` judges
 
 
 def select_averaged_runs(scores: pd.DataFrame, runs: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
-    """The rows of `runs` that are the latest of their blueprint; `scores` and `order` as of `select_latest_runs`."""
+    """Return the rows of `runs` that are the latest of their blueprint; `scores` and `order`: see `select_latest_runs`."""
     latest = select_latest_runs(scores, order).astype("str")
     return latest.merge(runs.astype({"blueprint": "str", "snapshot": "str"}), on=["blueprint", "snapshot"])
 
 
 def describe_unlike_runs(runs: pd.DataFrame) -> Iterator[str]:
-    """A sentence for each way in which the runs differ. `runs`: one row per blueprint, with `judges` (names), `judge_hash` and `policy`.
+    """Yield a sentence for each way in which the runs differ. `runs`: one row per blueprint, with `judges` (names), `judge_hash` and
+    `policy`.
 
-    Blueprints without judges do not differ from others by their judges.
+    Blueprints without judges are ignored when judges are compared.
     """
     yield from describe_several_policies(runs["policy"])
     names = pd.Series([list(judges) if judges is not None else [] for judges in runs["judges"]], dtype=object)
@@ -237,10 +238,10 @@ def describe_several_policies(policies: pd.Series) -> Iterator[str]:
 
 
 def _read_scale(judges: Sequence[str]) -> int:
-    """How many classes the judges of a run, who have one scale, chose from."""
+    """Return the number of classes that the judges of a run, who share one scale, chose from."""
     return next((int(match[1]) for name in judges if (match := _MARKED_SCALE.search(name))), 5)
 
 
 def _format_groups(names: pd.Series) -> str:
-    """`ten (2 blueprints); five (1 blueprint)`, the most frequent first."""
+    """Format counts of names: `ten (2 blueprints); five (1 blueprint)`, the most frequent first."""
     return "; ".join(f"{name} ({format_count(int(n), 'blueprint')})" for name, n in names.value_counts().items())

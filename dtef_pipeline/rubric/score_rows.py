@@ -31,7 +31,7 @@ _ROWS_AT_A_TIME = 8_192
 
 
 class PromptMatrix(NamedTuple):
-    """Every two texts of one prompt: its responses, and the ideal answer where there is one."""
+    """Similarities of the texts of one prompt: its responses, and the ideal answer if there is one."""
 
     prompt: dict[str, str]
     """blueprint, snapshot and prompt."""
@@ -42,10 +42,10 @@ class PromptMatrix(NamedTuple):
 
 
 def compute_cosine(left: npt.ArrayLike, right: npt.ArrayLike) -> Floats:
-    """Similarity of each two vectors, (rows, dimensions) both or (dimensions,) both: (rows,), -1 to 1, higher is more alike.
+    """Return the cosine of row pairs, (rows, dimensions) both or (dimensions,) both: (rows,), -1 to 1, higher is more alike.
 
-    left right / (|left| |right|), clipped to the range; 0 if a vector is all zeros, NaN if one has a NaN, which means a missing
-    vector. Raises ConfigError where the lengths of the vectors differ.
+    left right / (|left| |right|), clipped to the range; 0 if a vector is all zeros, NaN if one has a NaN, which means a missing vector.
+    Raises ConfigError if the shapes differ.
     """
     a, b = (np.atleast_2d(np.asarray(side, dtype=np.float64)) for side in (left, right))
     if a.shape != b.shape:
@@ -57,9 +57,9 @@ def compute_cosine(left: npt.ArrayLike, right: npt.ArrayLike) -> Floats:
 
 
 def compute_cosine_matrix(vectors: npt.ArrayLike) -> Floats:
-    """(texts, texts) similarity of every two of `vectors` (texts, dimensions), symmetric and 1 on the diagonal.
+    """Return the cosines of all pairs of `vectors` (texts, dimensions): (texts, texts), symmetric and 1 on the diagonal.
 
-    NaN in the row and the column of a text whose vector is missing (NaN).
+    NaN in the row and column of a text whose vector is missing (NaN).
     """
     units = _scale_to_length_1(np.atleast_2d(np.asarray(vectors, dtype=np.float64)))
     left, right = np.triu_indices(len(units), k=1)
@@ -69,9 +69,9 @@ def compute_cosine_matrix(vectors: npt.ArrayLike) -> Floats:
 
 
 def stack_vectors(vectors: Sequence[npt.ArrayLike | None]) -> Floats:
-    """(texts, dimensions): vectors one below the other, NaN for one that is missing.
+    """Stack vectors as rows, (texts, dimensions); NaN for missing ones.
 
-    Raises ConfigError where their lengths differ, or a number is not finite.
+    Raises ConfigError if their lengths differ, or a number is not finite.
     """
     rows = [None if vector is None else np.asarray(vector, dtype=np.float64) for vector in vectors]
     lengths = sorted({len(row) for row in rows if row is not None})
@@ -89,10 +89,11 @@ def stack_vectors(vectors: Sequence[npt.ArrayLike | None]) -> Floats:
 
 
 def compute_similarities_to_ideal(responses: pd.DataFrame, ideals: pd.DataFrame) -> pd.DataFrame:
-    """One row per response, sorted by its keys: `similarity` to the ideal answer of its prompt, -1 to 1.
+    """Return one row per response, sorted by its keys: `similarity` to the ideal answer of its prompt, -1 to 1.
 
-    `responses`: the keys of a response and `vector`, a list of numbers or null. `ideals`: blueprint, prompt and, if it is a column, snapshot,
-    and `vector`; one row per prompt that has one. Null where either vector is missing. Raises ConfigError where lengths of vectors differ.
+    `responses`: the keys of a response and `vector`, a list of numbers or null. `ideals`: blueprint, prompt, snapshot if it is a column,
+    and `vector`; one row per prompt with an ideal answer. Null if either vector is missing. Raises ConfigError if lengths of vectors
+    differ.
     """
     rows, ideal_rows, of_prompt = _order_similarity_inputs(responses, ideals)
     answer_vectors, ideal = _stack_columns(rows["vector"], ideal_rows["vector"])
@@ -107,7 +108,7 @@ def compute_similarities_to_ideal(responses: pd.DataFrame, ideals: pd.DataFrame)
 
 
 def iterate_prompt_matrices(responses: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[PromptMatrix]:
-    """The matrix of each prompt that has responses, in the order of their keys; tables as of `compute_similarities_to_ideal`."""
+    """Yield the matrix of each prompt that has responses, in the order of their keys; tables: see `compute_similarities_to_ideal`."""
     rows, ideal_rows, of_prompt = _order_similarity_inputs(responses, ideals)
     last = rows[list(PROMPT_KEYS)].drop_duplicates().merge(ideal_rows, "inner", of_prompt, validate="many_to_one")
     texts = pd.concat([rows, last.reindex(columns=rows.columns)], ignore_index=True)
@@ -122,7 +123,7 @@ def iterate_prompt_matrices(responses: pd.DataFrame, ideals: pd.DataFrame) -> It
 
 
 def _order_similarity_inputs(responses: pd.DataFrame, ideals: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
-    """Both tables in the order of their keys, and the keys of a prompt that they share."""
+    """Return both tables sorted by their keys, and the keys of a prompt that they share."""
     rows = sort_unique(cast_keys(responses, "responses", (*RESPONSE_KEYS, "vector")), RESPONSE_KEYS, "responses")
     ideal_rows = cast_keys(ideals, "ideals", ("blueprint", "prompt", "vector"))
     of_prompt = [name for name in PROMPT_KEYS if name in ideal_rows]
@@ -130,13 +131,13 @@ def _order_similarity_inputs(responses: pd.DataFrame, ideals: pd.DataFrame) -> t
 
 
 def _stack_columns(*columns: pd.Series) -> list[Floats]:
-    """Each column's vectors, all of one length."""
+    """Return each column's vectors, all of one length."""
     every = [None if vector is None or np.isscalar(vector) else vector for column in columns for vector in column]
     return np.split(stack_vectors(every), np.cumsum([len(column) for column in columns])[:-1])
 
 
 def _scale_to_length_1(vectors: Floats) -> Floats:
-    """The vectors at length 1, zeros where a vector is all zeros."""
+    """Return the vectors scaled to length 1; zero vectors stay zero."""
     largest = np.abs(vectors).max(axis=1, initial=0, keepdims=True)
     units = np.divide(vectors, largest, out=vectors.copy(), where=largest > 0)
     length = np.sqrt(np.einsum("ij,ij->i", units, units))[:, None]
@@ -146,7 +147,7 @@ def _scale_to_length_1(vectors: Floats) -> Floats:
 def _compute_unit_cosine(
     left: Floats, right: Floats, at: npt.NDArray[np.int64] | None = None, right_at: npt.NDArray[np.int64] | None = None
 ) -> Floats:
-    """(pairs,) of vectors of length 1: `left` and `right` row by row, or the rows `at` and `right_at` of them."""
+    """Return cosines of vectors of length 1, (pairs,): row by row, or of the rows `at` of `left` and `right_at` of `right`."""
     first = np.arange(len(left)) if at is None else at
     second = np.arange(len(right)) if right_at is None else right_at
     cosines = np.empty(len(first))
@@ -169,7 +170,7 @@ _POLICY_FIELDS = tuple(field.name for field in fields(ScoringPolicy))
 
 
 class ScoreTables(NamedTuple):
-    """What is made of one blueprint and snapshot."""
+    """The score tables of one blueprint and snapshot."""
 
     rubric_scores: pa.Table
     rubric_similarities: pa.Table
@@ -178,7 +179,8 @@ class ScoreTables(NamedTuple):
 def score_tables(
     responses: pa.Table, prompts: pa.Table, criteria: pa.Table, points: pa.Table, embeddings: pa.Table, policy: ScoringPolicy
 ) -> ScoreTables:
-    """Scores and similarities, from `rubric_responses`, `rubric_prompts`, `rubric_criteria`, `rubric_points` and `rubric_embeddings`.
+    """Return scores and similarities, from `rubric_responses`, `rubric_prompts`, `rubric_criteria`, `rubric_points` and
+    `rubric_embeddings`.
 
     Only embeddings of the policy's embedder count. Equal rows in another order give equal bits.
     """
@@ -195,7 +197,7 @@ def score_tables(
 
 
 def select_texts_to_embed(responses: pa.Table, prompts: pa.Table, *, every_prompt: bool) -> dict[str, str]:
-    """The texts whose similarity is wanted, by hash: ideals, and responses to prompts with one; `every_prompt`: to all prompts."""
+    """Return the texts to embed, by hash: ideal answers, and responses to prompts with one, or with `every_prompt` to all prompts."""
     has_ideal = prompts.filter(pc.is_valid(prompts["ideal"]))
     ok = responses.filter(pc.equal(responses["status"], OK))
     if not every_prompt:
@@ -205,9 +207,10 @@ def select_texts_to_embed(responses: pa.Table, prompts: pa.Table, *, every_promp
 
 
 def choose_embedder(name: str | None, models: Models) -> ModelSpec:
-    """The embedder: a model by its name or its litellm string, which selects the model of the models file that has it, if any.
+    """Return the embedder by its name or litellm string, which selects the model of the models file with that string, if any.
 
-    None: the one that needs no server. Raises ConfigError for a name of no or several models, and for a model that cannot embed texts.
+    None: the embedder that needs no server. Raises ConfigError if the name selects no or several models, or a model that cannot embed
+    texts.
     """
     selector = name or OFFLINE_EMBEDDER
     specs = models.resolve([resolve_known_selector(selector, models)])
@@ -218,28 +221,28 @@ def choose_embedder(name: str | None, models: Models) -> ModelSpec:
 
 
 def describe_counted(*, has_labels: bool, no_own_judge: bool) -> list[str]:
-    """The notes after the judges of a run: that people's labels count, and that judgements of own judges do not."""
+    """Return the notes after the judges of a run: that people's labels count, and that judgements of own judges do not."""
     return [*([PEOPLE] if has_labels else []), *([NO_OWN_JUDGE] if no_own_judge else [])]
 
 
 def hash_counted(judge_hash: str, *, has_labels: bool, no_own_judge: bool) -> str:
-    """Hash of the judges and of the judgements that count: runs that differ in either are not compared for drift."""
+    """Hash the judges and which judgements count: runs that differ in either are not compared for drift."""
     notes = describe_counted(has_labels=has_labels, no_own_judge=no_own_judge)
     return digest(judge_hash, *notes) if notes else judge_hash
 
 
 def run_label(test_hash: str, judge_hash: str, policy_hash: str) -> str:
-    """What two runs must have in common to be compared for drift (weval methodology, 5.2): the same test, judged and scored alike."""
+    """Hash what runs must share to be compared for drift (weval methodology, 5.2): test, judges and policy."""
     return digest("run", test_hash, judge_hash, policy_hash)
 
 
 def format_policy(policy: ScoringPolicy) -> str:
-    """The policy in words: `beta=0.35, or_paths=document, ...`."""
+    """Format a policy as `beta=0.35, or_paths=document, ...`."""
     return ", ".join(f"{name}={value}" for name, value in asdict(policy).items())
 
 
 def parse_policy(text: str) -> ScoringPolicy:
-    """The policy that `format_policy` put into words. Raises ConfigError for another text."""
+    """Parse the output of `format_policy`. Raises ConfigError for any other text."""
     parts = dict(part.partition("=")[::2] for part in text.split(", ", len(_POLICY_FIELDS) - 1))
     if tuple(parts) != _POLICY_FIELDS:
         raise ConfigError(f"policy: got {text!r}; allowed: {', '.join(f'{name}=...' for name in _POLICY_FIELDS)}")
@@ -252,7 +255,7 @@ def _read_vectors(embeddings: pa.Table, embedder: str) -> dict[str, np.ndarray]:
 
 
 def _add_response_vectors(responses: pa.Table, vectors: dict[str, np.ndarray]) -> pd.DataFrame:
-    """The responses with a text, and their vectors where there are any."""
+    """Return the responses with a text, and their vectors if known."""
     ok = responses.filter(pc.equal(responses["status"], OK))
     text_vectors = [vectors.get(hash_text(text)) for text in ok["text"].to_pylist()]
     rows: pd.DataFrame = ok.select(_RESPONSE_NAMES).to_pandas()
@@ -273,7 +276,7 @@ def _score_rows(scores: pd.DataFrame) -> pa.Table:
 
 
 def _build_similarity_rows(answers: pd.DataFrame, ideals: pd.DataFrame, similar: pd.DataFrame, embedder: str) -> pa.Table:
-    """One row per response that has a vector: its similarity to the ideal, and to every response of its prompt."""
+    """Return one row per response that has a vector: its similarity to the ideal, and to every response of its prompt."""
     vector_rows = answers[answers["vector"].notna()]
     tables = list(_iterate_matrix_rows(vector_rows, ideals)) if len(vector_rows) else []
     if not tables:

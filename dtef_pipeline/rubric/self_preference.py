@@ -1,10 +1,10 @@
-"""Whether judges favour responses of models of their own maker: an estimate with an interval, and the switch that leaves such judgements out.
+"""Self-preference of judges: an estimate of how much they favour models of their own maker, and the removal of such judgements.
 
-Let y be the point of a judgement (1 - the class's number for should_not) and an item a criterion of a response. The model is
-y = item + judge + gamma x (judge and model have one maker) + error. The item effect removes the quality of the response as all its judges see
-it, the judge effect removes strictness; the rest is how much more a judge gives to responses of its own maker than others give to the same
-responses. Both effects are removed exactly, even if judgements are missing (Frisch & Waugh 1933; Lovell 1963), which leaves a ratio of sums;
-its interval and test are by whole prompts (`estimate_ratios`).
+Let y be the point of a judgement (1 - the class's number for should_not) and an item a criterion of a response. The model is y = item +
+judge + gamma x (judge and model have one maker) + error. The item effect removes the quality of the response as all its judges see it, the
+judge effect removes strictness; gamma is how much more a judge gives to responses of its own maker than others give to the same responses.
+Both effects are removed exactly, even if judgements are missing (Frisch & Waugh 1933; Lovell 1963), which leaves a ratio of sums; its
+interval and test are by whole prompts (`estimate_ratios`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PREFERENCE = (*_OF_PAIR, *_GAMMA_NUMBERS, "p_adjusted", "n", "n_prompts", "flag
 
 
 def map_makers(judgements: pd.DataFrame) -> MakerOf:
-    """Makers by the names in `model` and `judge_model`, from the model strings in `model_variant` and `judge_variant`.
+    """Map the names in `model` and `judge_model` to makers, by the model strings in `model_variant` and `judge_variant`.
 
     A name such as `gpt-4.1-mini` does not identify the provider.
     """
@@ -55,26 +55,26 @@ def map_makers(judgements: pd.DataFrame) -> MakerOf:
 
 
 def is_same_maker(judgements: pd.DataFrame, maker_of: MakerOf) -> npt.NDArray[np.bool_]:
-    """(judgements,) whether the judge's model and the model judged are of one maker: columns `judge_model` and `model`."""
+    """Return whether `judge_model` and `model` have the same known maker, (judgements,)."""
     judges, models = (_find_makers(judgements[name], maker_of) for name in ("judge_model", "model"))
     return np.asarray((judges == models) & (judges != ""))
 
 
 def remove_own_judges(judgements: pa.Table) -> pa.Table:
-    """The rows of `rubric_judgements` without those of a model by a judge of its own maker."""
+    """Return the rows of `rubric_judgements` without judgements of a model by a judge of its own maker."""
     named = judgements.select(["judge_model", "judge_variant", "model", "model_variant"]).to_pandas()
     return judgements.filter(pa.array(~is_same_maker(named, map_makers(named))))
 
 
 def estimate_self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.DataFrame:
-    """One row for all judges together (`judge` and `model` are `all`), then one row per judge and model of one maker.
+    """Return one row for all judges together (`judge` and `model` are `all`), then one per judge and model of one maker.
 
     Columns: `judge`, `model`, `maker`, `gamma` (units of the score; above 0: the own maker is favoured), `se`, `low`, `high` (95 %), `p`
-    (two-sided), `p_adjusted` (over all pairs), `n` (same-maker judgements that bear on it), `n_prompts` (with any), `flagged` (favoured: gamma
-    above 0 and p_adjusted below .05, p of the first row), `reason` (why there is no estimate or interval). A pair is
-    compared only with judgements of judges of other makers; other pairs of one maker are left out.
+    (two-sided), `p_adjusted` (over all pairs; in the first row, p), `n` (same-maker judgements used), `n_prompts` (of these), `flagged`
+    (gamma above 0 and p_adjusted below .05), `reason` (why there is no estimate or interval). A pair is compared only with judgements by
+    judges of other makers; other pairs of one maker are left out.
 
-    `judgements` as rubric_judgements; judgements without a class and items with one judge are ignored.
+    `judgements`: see rubric_judgements; judgements without a class and items with one judge are ignored.
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
     is_own = is_same_maker(rows, maker_of)
@@ -127,7 +127,7 @@ def _estimate(y: Floats, is_own: npt.NDArray[np.bool_], item: Codes, judge: Code
 
 
 def _remove_judge_effects(columns: Floats, item: Codes, judge: Codes) -> Floats:
-    """(rows, columns) minus the item and judge effects that fit each column best."""
+    """Return `columns` (rows, columns) minus the item and judge effects that fit each best."""
     dummies = (judge[:, None] == np.arange(1, judge.max() + 1)).astype(np.float64)
     within = _subtract_item_means(np.concatenate([columns, dummies], axis=1), item)
     mine, judges = within[:, : columns.shape[1]], within[:, columns.shape[1] :]
@@ -151,6 +151,6 @@ def _number_groups(rows: pd.DataFrame, names: list[str]) -> Codes:
 
 
 def _find_makers(names: pd.Series, maker_of: MakerOf) -> npt.NDArray[np.object_]:
-    """By name, each looked up once; empty where it is not known."""
+    """Return the maker of each name, looked up once per name; empty if unknown."""
     codes, distinct = pd.factorize(names)
     return np.array([maker_of(str(name)) or "" for name in distinct] or [""], dtype=object)[codes]

@@ -19,7 +19,7 @@ REPORT_CHARACTERS = 400_000
 
 
 class RubricSettings(RunSettings):
-    """Settings of runs of blueprints. Empty lists mean what each blueprint names, or the defaults."""
+    """Settings of runs of blueprints. Empty lists select the values that each blueprint names, or the defaults."""
 
     blueprints: Annotated[list[str], Field(min_length=1), Setting(option="--blueprint", metavar="ID|PATTERN", unset="all")] = [
         "*"
@@ -84,5 +84,5 @@ RUBRIC_ANCHOR_SETTINGS = (*ASKING_SETTINGS, "judges", "scale", "anchors", "ancho
 
 
 def select_panel_blueprints(panel: RubricSettings, blueprints: Sequence[str]) -> list[str]:
-    """The blueprints of a panel among these `blueprints`, in their order. Raises ConfigError for a pattern that matches none."""
+    """Return the panel's blueprints among `blueprints`, in their order. Raises ConfigError if a pattern matches none."""
     return filter_by_patterns(blueprints, panel.blueprints, f"{RUBRIC_PANEL_SECTION}.blueprints:") if blueprints else []

@@ -78,7 +78,7 @@ READ_BY_A_JUDGE = 0.95
 
 
 def plan_responses(inputs: Inputs, settings: RubricSettings) -> EpisodePlan:
-    """The requests of a blueprint to the models."""
+    """Plan the requests of a blueprint to the models."""
     of_file = inputs.read("rubric_blueprints", ["models"])["models"][0].as_py()
     codes = inputs.rows("rubric_findings", ["code"])["code"].to_pylist()
     candidates = Candidates(inputs.models, choose_selectors(settings.models, inputs.key, of_file, codes))
@@ -132,7 +132,7 @@ RUBRIC_RESPONSES_STAGE = Stage(
 
 
 def plan_judgements(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Tables:
-    """The requests to judges about the responses to a blueprint; no rows if it has no criterion in words."""
+    """Plan the requests to judges about the responses; return no rows if the blueprint has no criterion in words."""
     nothing = RUBRIC_JUDGEMENTS.empty_table()
     kinds = inputs.read("rubric_criteria", ["prompt", "kind"])
     if TEXT_KIND not in kinds["kind"].to_pylist():
@@ -193,7 +193,7 @@ RUBRIC_JUDGEMENTS_STAGE = Stage(
 
 
 def score_blueprint(inputs: Inputs, settings: RubricSettings) -> Tables:
-    """The scores of the responses to a blueprint, their similarities, and a row on how they were scored."""
+    """Return the scores of the responses to a blueprint, their similarities, and a row on how they were scored."""
     embedder = identify_embedder(choose_embedder(settings.embedder, inputs.models))
     policy = ScoringPolicy(settings.beta, settings.or_paths, settings.should_not_paths, embedder)
     responses, points = inputs.read("rubric_responses"), inputs.read("rubric_points")
@@ -270,7 +270,7 @@ RUBRIC_SCORES_STAGE = Stage(
 
 
 def plan_summaries(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Tables:
-    """The requests to analysts about the responses to a blueprint; without an analyst, the rows that need no request."""
+    """Plan the requests to analysts about the responses to a blueprint, or return the rows if no request is needed."""
     analysts = choose_analysts(settings.analysts, inputs.models)
     if not analysts:
         return _keep_stored_summaries(inputs, settings)
@@ -309,7 +309,7 @@ def _build_summary_tables(summaries: pa.Table, grades: pa.Table | None = None, i
 
 
 def _prepare_case(inputs: Inputs, settings: RubricSettings) -> SummaryCase | pa.Table:
-    """The material for analysts, or the row that says why no request is made."""
+    """Return the material for analysts, or the row that says why no request is made."""
     nobody = partial(build_not_asked_row, inputs.key, settings.snapshot)
     responses, scores = inputs.read("rubric_responses"), inputs.read("rubric_scores")
     if responses["text"].null_count == len(responses):
@@ -325,7 +325,7 @@ def _prepare_case(inputs: Inputs, settings: RubricSettings) -> SummaryCase | pa.
 
 
 def _keep_stored_summaries(inputs: Inputs, settings: RubricSettings) -> Tables:
-    """What is stored, as far as it is of this very report. It was paid for, and a run that names no analyst has none in its place."""
+    """Return the stored summaries of the same report, which were paid for, or else the row of a run without an analyst."""
     nobody = _build_summary_tables(build_not_asked_row(inputs.key, settings.snapshot, "no analyst"))
     inputs.read("rubric_scores", ["level"])  # a snapshot that is not scored is an error all the same
     earlier = {name: inputs.earlier(name) for name in nobody}

@@ -1,8 +1,7 @@
 """The tables between the stages of the rubric family: names, types and descriptions of their columns.
 
-Every table of results has the columns blueprint and snapshot, and those of the following that it needs: prompt, model, model_variant,
-temperature, system_index, draw; block, path and position of a criterion. Scores are 0-1, higher is better; a missing score is null, and
-`reason` says why.
+Every table of results has the columns blueprint and snapshot, and, as needed: prompt, model, model_variant, temperature, system_index,
+draw; block, path and position of a criterion. Scores are 0-1, higher is better; a missing score is null, and `reason` says why.
 """
 
 from __future__ import annotations

@@ -42,13 +42,13 @@ _AGREEMENT = ("cut", "value", "scale", "alpha", "low", "high", "reading", "n_uni
 
 
 def build_agreement_table(judgements: pd.DataFrame, criteria: pd.DataFrame | None = None) -> pd.DataFrame:
-    """One row per `scale`, `cut` and `value`: `overall`, each `blueprint`, each pair of `judges`, each kind of `criterion`, each `language`.
+    """Return one row per `scale`, `cut` and `value`: `overall`, each `blueprint`, pair of `judges`, kind of `criterion` and `language`.
 
-    Columns as of `agreement`, with `reading` (reliable from .8, tentative from .667, else unreliable; empty: no alpha). The interval is by
-    prompts. What is compared is the class of different judges for one response, criterion and `judge_draw`, before should_not is inverted, so
-    that one judge's repeats are no agreement. The kind of a criterion is its block, and whether it is of an alternative path. The language is
-    the script of its text (`find_script`), given `criteria` as rubric_criteria; without it there is no such cut. Judgements on two scales
-    (column `scale`, how many classes there were) are never compared.
+    Columns: see `agreement`, plus `reading` (reliable from .8, tentative from .667, else unreliable; empty: no alpha). Intervals are by
+    prompts. Classes of different judges for one response, criterion and `judge_draw` are compared before should_not is inverted, so one
+    judge's repeats are no agreement. The kind of a criterion is its block, and whether it is in an alternative path. The language is the
+    script of its text (`find_script`); this cut needs `criteria` (see rubric_criteria). Judgements on two scales (column `scale`, the
+    number of classes) are never compared.
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
     scales = sorted(rows["scale"].unique()) if "scale" in rows else []
@@ -58,7 +58,7 @@ def build_agreement_table(judgements: pd.DataFrame, criteria: pd.DataFrame | Non
 
 
 def _compute_cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None) -> pd.DataFrame:
-    """`build_agreement_table` of judgements on one scale."""
+    """Build the agreement table on one scale."""
     unit, prompt = (
         _number_value_groups(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])]),
         _number_value_groups(rows, ["blueprint", "prompt"]),
@@ -84,10 +84,10 @@ def _compute_cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None) -> pd.DataF
 def list_disagreed_criteria(
     judgements: pd.DataFrame, criteria: pd.DataFrame | None = None, *, least: float = DISAGREED_FROM
 ) -> pd.DataFrame:
-    """One row per criterion whose judges differ by more than `least`, the worst first.
+    """Return one row per criterion whose judges differ by more than `least`, the worst first.
 
-    Columns: `blueprint`, `prompt`, `block`, `path`, `position`, `spread` (mean over responses of the judges' standard deviation, 0-0.5), `worst`
-    (the largest), `n_responses` (with two judges or more), `text` (null without `criteria`, as rubric_criteria).
+    Columns: `blueprint`, `prompt`, `block`, `path`, `position`, `spread` (mean over responses of the judges' standard deviation, 0-0.5),
+    `worst` (the largest), `n_responses` (with two judges or more), `text` (null without `criteria`, see rubric_criteria).
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
     unit = _number_value_groups(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])
@@ -109,15 +109,15 @@ def list_disagreed_criteria(
 
 
 def judge_table(judgements: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
-    """One row per judge: the outcomes of its judgements, and their cost.
+    """Return one row per judge: the outcomes of its judgements, and their cost.
 
-    `costs`: `judge`, `calls` and `cost_usd` of each judge with a reply. Judgements of equal texts share one call, which counts once there; all
-    other columns count judgements.
+    `costs`: `judge`, `calls` and `cost_usd` of each judge with a reply. Judgements of equal texts share one call, which counts once there;
+    all other columns count judgements.
 
-    Columns: `judge`, `n` (judgements planned), `n_scored`, `n_unreadable` (it replied, and no class was read), `n_failed` (the call failed or
-    a budget stopped it), `unreadable` (share of its replies, 0-1: lower is better), `partial` (share of its judgements that are missing while
-    another judge of the same point answered), `mean` (class number, before should_not is inverted), `calls` (answered, second attempts
-    included), `cost_usd` (null: none is known), `flagged` (unreadable above 5 %).
+    Columns: `judge`, `n` (planned), `n_scored`, `n_unreadable` (a reply without a class), `n_failed` (the call failed or a budget stopped
+    it), `unreadable` (share of its replies, 0-1: lower is better), `partial` (share of its judgements that are missing although another
+    judged the point), `mean` (class number, before should_not is inverted), `calls` (answered, with second attempts), `cost_usd` (null:
+    none is known), `flagged` (unreadable above 5 %).
     """
     has_score = judgements["score"].notna()
     unreadable = ~has_score & judgements["reason"].isin(UNREADABLE_REASONS)
@@ -146,7 +146,7 @@ def judge_table(judgements: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
 
 @lru_cache(maxsize=4096)
 def find_script(text: str) -> str:
-    """The script of most letters in a text, by their Unicode names: `Latin`, `Devanagari`, `Cjk`; `unknown` if it has no letters.
+    """Return the script of most letters in a text, by their Unicode names: `Latin`, `Devanagari`, `Cjk`; `unknown` if it has no letters.
 
     Han characters count as `Cjk`, but a text with any Hiragana or Katakana is `Japanese`.
     """
@@ -166,7 +166,7 @@ def _list_scripts(rows: pd.DataFrame, criteria: pd.DataFrame) -> list[str]:
 
 
 def _list_criterion_texts(rows: pd.DataFrame, criteria: pd.DataFrame) -> npt.NDArray[np.object_]:
-    """(rows,) the text of each row's criterion; None where it is not among the criteria."""
+    """Return the text of each row's criterion, (rows,); None if it is not in `criteria`."""
     place = ["blueprint", "prompt", "block", "path", "position"]
     left, right = (part[place].assign(path=part["path"].astype("Int64").fillna(-1)) for part in (rows, criteria))
     texts = right.assign(text=criteria["text"].to_numpy()).drop_duplicates(place)
@@ -175,7 +175,7 @@ def _list_criterion_texts(rows: pd.DataFrame, criteria: pd.DataFrame) -> npt.NDA
 
 
 def _list_judge_pairs(judges: pd.Series) -> list[tuple[str, npt.NDArray[np.bool_]]]:
-    """Each two judges, and which rows are theirs."""
+    """Return each pair of judges with a mask of its rows."""
     codes, names = pd.factorize(judges, sort=True)
     return [(f"{names[a]} x {names[b]}", (codes == a) | (codes == b)) for a, b in combinations(range(len(names)), 2)]
 
@@ -190,10 +190,10 @@ ONE_JUDGE = "one judge: the variance of judges is part of that of answers"
 
 
 def compute_variance_shares(judgements: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """One row per group of `by` (none: a single row): the columns `by`, then `answers`, `judges`, `repeats` (shares, 0-1, which sum to 1; null
-    if they cannot be estimated), `variance` (of a single score), `n` (scores), `n_items`, `reason`.
+    """Return one row per group of `by` (none: a single row): the columns `by`, then `answers`, `judges`, `repeats` (shares, 0-1, which sum
+    to 1; null if they cannot be estimated), `variance` (of a single score), `n` (scores), `n_items`, `reason`.
 
-    `judgements` as rubric_judgements; rows without a class are ignored.
+    `judgements`: see rubric_judgements; rows without a class are ignored.
     """
     rows = judgements[judgements["score"].notna()]
     parts = [((), rows)] if not by else list(rows.groupby(list(by), sort=True))
@@ -213,7 +213,7 @@ def compute_variance_shares(judgements: pd.DataFrame, by: Sequence[str] = ()) ->
 
 
 def _compute_shares_of(score: Floats, item: Codes, cell: Codes) -> dict[str, object]:
-    """`cell`: an item and a judge."""
+    """Return the shares of one group. `cell`: an item and a judge."""
     row: dict[str, object] = {
         **dict.fromkeys((*VARIED_BY, "variance"), np.nan),
         "n": len(score),
@@ -230,7 +230,7 @@ def _compute_shares_of(score: Floats, item: Codes, cell: Codes) -> dict[str, obj
 
 
 def estimate_components(score: Floats, item: Codes, cell: Codes) -> tuple[float, float, float, str]:
-    """Variances of repeats, of judges within items, and of items, 0 or more; NaN where the data cannot tell, and why."""
+    """Return the variances of repeats, of judges within items, and of items, 0 or more, NaN if not identifiable; and why."""
     deviations = score - score.mean()
     n_cell, first = np.bincount(cell), np.unique(cell, return_index=True)[1]
     n_item, of_item = np.bincount(item), item[first]

@@ -61,12 +61,12 @@ class DrawCounts:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Return the share of each legal command among the readable draws. At least one draw must be readable."""
+        """The share of each legal command among the readable draws. At least one draw must be readable."""
         return {command: number / self.readable for command, number in self.commands.items()}
 
 
 def has_decision_points(scenario: Scenario[Any]) -> TypeGuard[SmallScenario[Any]]:
-    """Whether all states of the scenario can be enumerated, so that its decision points can be requested one by one."""
+    """Return whether all states of the scenario can be enumerated, so that its decision points can be requested separately."""
     return all(hasattr(type(scenario), name) for name in ("strategies", "deals", "information"))
 
 
@@ -121,7 +121,7 @@ class PointRequest:
     request: Request
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """Return the request; None: it has a response."""
+        """Return the request, or None after its response."""
         return None if history else self.request
 
 

@@ -1,4 +1,4 @@
-"""Exact values of small games: what a strategy wins against another, and what a best response wins against it. No cards are drawn.
+"""Exact values of small games: the winnings of a strategy against another, and of a best response against it. No cards are drawn.
 
 A strategy is a vector of weights, one per sequence of commands that a seat gave so far; a weight is the product of their probabilities. The
 winnings of two strategies are then one product of matrices (von Stengel, Efficient computation of behavior strategies, 1996), and a best
@@ -105,7 +105,7 @@ class ExactGame:
         return -winnings if seat == 0 else winnings
 
     def compute_best_response(self, choices: Reals, seat: int) -> Reals:
-        """Return (...): what the other seat wins per hand with a best response to a strategy of this seat."""
+        """Return (...): the other seat's winnings per hand with a best response to a strategy of this seat."""
         winnings = self.against(choices, seat)
         for level in reversed(self.seats[1 - seat].levels):
             _add_at(winnings, level.before, np.maximum.reduceat(winnings[..., level.choices + 1], level.starts, axis=-1))

@@ -21,7 +21,7 @@ class SmallScenario(Scenario[SmallState], Protocol[SmallState]):
 
     @property
     def strategies(self) -> Mapping[str, Strategy]:
-        """Return the strategies of both seats that its baselines play, by name: `nash`, `random` and others."""
+        """The strategies of both seats that its baselines play, by name: `nash`, `random` and others."""
 
     def __hash__(self) -> int:
         """Scenarios are hashable, so that the enumerated game is cached."""

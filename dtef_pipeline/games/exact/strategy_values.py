@@ -261,7 +261,7 @@ def _compute_strategy_values(
 
 
 def _compute_winnings(game: ExactGame, player: tuple[Reals, Reals], theirs: tuple[Reals, Reals]) -> Reals:
-    """Compute what a player wins per hand against another, mean of both seats."""
+    """Compute the winnings of a player per hand against another, mean of both seats."""
     return (game.value(player[0], theirs[1]) - game.value(theirs[0], player[1])) / 2
 
 

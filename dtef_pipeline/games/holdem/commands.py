@@ -33,7 +33,7 @@ def normalise_betting_command(text: str) -> str:
 
 
 def explain_illegal_bet(command_text: str, hand: HoldemHand) -> str:
-    """The reason shown to a player whose text is not a legal command now. It contains only public information."""
+    """Return the reason shown to a player whose text is not a legal command now, with public information only."""
     now = f"allowed: {', '.join(list_allowed_commands(hand))}"
     command = re.split(r"\W", strip_command(command_text, normalise_betting_command), maxsplit=1)[0]
     if command in list_allowed_commands(hand):

@@ -51,8 +51,9 @@ def _make_constant_player(wishes: tuple[str, ...]) -> Chooses:
 
 
 def _play_tight(hand: HoldemHand, seat: int, _: random.Random) -> str:
-    """Raises with a pair or two cards of rank ten or higher, calls with one such card, else checks or folds; considers only its own cards,
-    on every street."""
+    """Raise with a pair or two cards of rank ten or higher, call with one such card, else check or fold; consider only own cards, on every
+    street.
+    """
     hole = take_own_cards(hand.deck, seat)
     high = sum(card[0] in _HIGH_RANKS for card in hole)
     if hole[0][0] == hole[1][0] or high == len(hole):
@@ -76,7 +77,7 @@ _POSITIONS = (
 
 
 def view(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> str:
-    """The hand in words, as a seat sees it."""
+    """Describe the hand in words, as a seat sees it."""
     lines = [
         f"You are the {seats[seat]}, {_POSITIONS[seat]}",
         f"Your cards: {_format_cards(take_own_cards(hand.deck, seat))}",
@@ -211,7 +212,7 @@ def count_hand(hand: HoldemHand, seat: int) -> Mapping[str, Count]:
 
 
 def is_bluff(hand: HoldemHand, action: HoldemAction) -> bool:
-    """Whether a bet or raise was made with a weak hand, given the board at that time."""
+    """Return whether a bet or raise was made with a weak hand, given the board then."""
     return is_weak_hand(take_own_cards(hand.deck, action.seat), hand.take_board_on(action.street))
 
 
@@ -251,7 +252,7 @@ class LimitHoldem:
         return deal_new_hand(seed)
 
     def seat_to_move(self, state: HoldemHand) -> int | None:
-        """The seat whose turn it is; None: the hand is over."""
+        """Return the seat to move, or None if the hand is over."""
         return state.turn
 
     def observation(self, state: HoldemHand, seat: int) -> str:
@@ -279,11 +280,11 @@ class LimitHoldem:
         return apply_command(state, command)
 
     def result(self, state: HoldemHand) -> GameResult | None:
-        """Net chips of each seat; None while the hand goes on."""
+        """Return the net chips of each seat, or None before the end."""
         return None if state.turn is not None else _make_hand_result(compute_nets(state))
 
     def stop_episode(self, state: HoldemHand, seat: int | None) -> GameResult:
-        """A seat that forfeits loses the chips it put in, as if it folded; at the turn limit both get their chips back."""
+        """End the hand: a seat that forfeits loses its chips, as if it folded; at the turn limit both are refunded."""
         if seat is None:
             return GameResult((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
         loss = state.paid[seat]
@@ -302,7 +303,7 @@ class LimitHoldem:
         return describe_end_of_hand(state, self.seats)
 
     def encode_state(self, state: HoldemHand) -> dict[str, Any]:
-        """The whole hand, with all cards."""
+        """Return the whole hand, with all cards."""
         return {
             "cards": [list(take_own_cards(state.deck, seat)) for seat in (0, 1)],
             "board": list(state.board),

@@ -22,14 +22,14 @@ _STRAIGHTS = (1 << 12 | 0b1111, *(_FIVE << low for low in range(9)))
 
 
 def is_weak_hand(hole: Cards, board: Cards) -> bool:
-    """Whether a bet with two own cards on a board of 0, 3, 4 or 5 cards is a bluff."""
+    """Return whether a bet with these cards on a board of 0, 3, 4 or 5 cards is a bluff."""
     if not board:
         return rate_starting_hand(hole) < find_median_lead()
     return not has_made_hand(hole, board) and (len(board) == BOARD_COMPLETE or count_outs(hole, board) < ENOUGH_OUTS)
 
 
 def has_made_hand(hole: Cards, board: Cards) -> bool:
-    """Whether an own card is part of a pair, straight or flush."""
+    """Return whether an own card is in a pair, straight or flush."""
     hole_ranks, lying = _mask_ranks(hole), _mask_ranks(board)
     paired = hole[0][0] == hole[1][0] or hole_ranks & lying
     return (

@@ -74,7 +74,7 @@ class Allocation:
         return draw_bargain(random.Random(seed), len(self.seats), self._n_items)  # noqa: S311 - a game's deal, no secret
 
     def seat_to_move(self, state: Bargain) -> int | None:
-        """Return the seat to write, in turn; None: the parties agree, or the last message was written."""
+        """Return the seat to write, in turn, or None after an agreement or the last message."""
         return None if len(state.messages) >= self._most_messages or state.find_agreement() is not None else state.writer
 
     def observation(self, state: Bargain, seat: int) -> str:
@@ -103,7 +103,7 @@ class Allocation:
         return message if isinstance(message, Illegal) else message.command(state.items, self.seats)
 
     def describe_choice(self, command: str) -> str:
-        """`accept`, `A: boat, drum; B: clock`, or `say nothing`."""
+        """Return `accept`, `A: boat, drum; B: clock`, or `say nothing`."""
         return format_choice(command)
 
     def step(self, state: Bargain, seat: int, command: str) -> Bargain:
@@ -262,7 +262,7 @@ def _find_open_offer(state: Bargain, seat: int) -> StandingOffer | None:
 
 
 def _is_waiting(state: Bargain, seat: int) -> bool:
-    """Whether the seat made or has accepted the open offer."""
+    """Return whether the seat agrees to the open offer."""
     return state.standing() is not None and _find_open_offer(state, seat) is None
 
 

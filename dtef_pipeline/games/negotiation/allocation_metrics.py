@@ -100,12 +100,12 @@ def judge_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> 
 
 
 def is_decision_point(move: BargainMove) -> bool:
-    """Whether a message is an offer, or an answer to one."""
+    """Return whether a message is an offer or answers one."""
     return move.message.offer is not None or is_answer(move)
 
 
 def is_cooperative(state: Bargain, move: BargainMove, *, public: bool) -> bool:
-    """Whether a message is cooperative by the definition of the module."""
+    """Return whether a message is cooperative as the module defines it."""
     n = len(state.values)
     if move.message.offer is not None:
         seats = (seat for seat in range(n) if seat != move.seat)

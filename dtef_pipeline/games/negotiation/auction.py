@@ -17,7 +17,7 @@ Price = Literal["first", "second"]
 
 @dataclass(frozen=True, slots=True)
 class AuctionResult:
-    """How one auction ended."""
+    """An auction's result."""
 
     winner: str
     price: int
@@ -55,7 +55,7 @@ def find_best_surplus(bids: Mapping[str, int], values: Mapping[str, int], price:
 def compute_regret(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int, bidder: str) -> int:
     """Return the best possible surplus against the others' bids minus the bidder's own, in points: 0 or more, lower is better.
 
-    With the second price it is 0 for a bid equal to the bidder's own value, whatever the others bid.
+    With the second price it is 0 for a bid equal to the bidder's own value, regardless of other bids.
     """
     best = find_best_surplus(bids, values, price, seed, bidder)
     return best - run_auction(bids, values, price, seed).surplus[bidder]

@@ -48,18 +48,18 @@ class Bargain:
 
     @property
     def writer(self) -> int:
-        """Return the seat that writes next; None: nobody does."""
+        """The seat that writes next."""
         return len(self.messages) % len(self.values)
 
     def standing(self) -> StandingOffer | None:
-        """Return the open offer; None: there is none yet."""
+        """Return the open offer, or None."""
         offer = None
         for number, message in enumerate(self.messages):
             offer = _update_offer(offer, message, number % len(self.values))
         return offer
 
     def find_agreement(self) -> Owners | None:
-        """Return who gets what after all others have accepted an offer; None: there is no agreement yet."""
+        """Return each party's items after all others have accepted an offer, or None without an agreement."""
         offer = self.standing()
         return offer.owners if offer and len(offer.accepted) == len(self.values) - 1 else None
 
@@ -93,7 +93,7 @@ def _update_offer(offer: StandingOffer | None, message: NegotiationMessage, seat
 
 
 def is_answer(move: BargainMove) -> bool:
-    """Whether a message answers another party's offer that its writer has not yet accepted."""
+    """Return whether a message answers another party's offer that its writer has not accepted."""
     return move.before is not None and move.before.by != move.seat and move.seat not in move.before.accepted
 
 

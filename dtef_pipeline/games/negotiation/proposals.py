@@ -1,4 +1,4 @@
-"""Reads a text of a negotiation: the one JSON object that counts, as an offer or an acceptance, and the words around it.
+"""The text of a negotiation: the JSON object that counts, as an offer or acceptance, and the words around it.
 
 The last object outside the thinking with the key `propose` or `accept` counts, wherever it is. A text without one is talk, unless it
 contains an unreadable proposal. Objects are searched for in the last `_LOOKED_AT` characters, with at most `_MOST_OPENINGS` openings of
@@ -77,7 +77,7 @@ def read_message(text: str, table: NegotiationTable) -> NegotiationMessage | Ill
 
 
 def _find_counting_object(text: str) -> _PlacedObject | None:
-    """Find the last object with a key that counts, else the last outermost object; None: there is no object."""
+    """Find the last object with a key that counts, else the last outermost object, or None."""
     first = max(0, len(text) - _LOOKED_AT)
     best: _PlacedObject | None = None
     openings = [match.start() for match in _OPENING.finditer(text, first)]

@@ -62,7 +62,7 @@ def measure_fairness(values: PartyValues, division: Division) -> Fairness:
 
 
 def find_proposal_fault(proposal: Any, items: Sequence[str], parties: Sequence[str]) -> str | None:
-    """Say why a decoded JSON value is not a proposal; None: it is one.
+    """Return why a decoded JSON value is not a proposal, or None.
 
     A proposal is an object with a list of items by party, and each item exactly once. A party that is left out gets nothing.
     """
@@ -102,7 +102,7 @@ def compute_envy(values: Mapping[str, int], division: Division, party: str) -> i
 
 
 def is_envy_free_but_one(values: Mapping[str, int], division: Division, party: str) -> bool:
-    """EF1: every other party's bundle has one item without which the party values its own at least as much. (Budish 2011.)"""
+    """Return EF1: whether every other party's bundle has one item without which it is worth at most the party's own. (Budish 2011.)"""
     mine = worth(values, division.get(party, ()))
     bundles = (bundle for owner, bundle in division.items() if owner != party and bundle)
     return all(mine >= worth(values, bundle) - max(values[item] for item in bundle) for bundle in bundles)
@@ -126,7 +126,7 @@ def compute_best_sum(values: PartyValues) -> int:
 
 
 def is_pareto(values: PartyValues, points: Sequence[int]) -> bool:
-    """Whether no other division gives all parties at least these utilities and one party more; tries all n ** items divisions."""
+    """Return whether no other division gives all parties at least these utilities and one more; tries n ** items divisions."""
     least = tuple(points)
     totals = {(0,) * len(least)}
     for item in next(iter(values.values())):

@@ -101,7 +101,7 @@ class SealedBid:
         return SealedBids(seed, tuple(rng.randint(0, HIGHEST_BID) for _ in self.seats))
 
     def seat_to_move(self, state: SealedBids) -> int | None:
-        """The seats bid in their order; None: all have bid."""
+        """Return the next seat, or None if all have bid."""
         return len(state.bids) if len(state.bids) < len(self.seats) else None
 
     def observation(self, state: SealedBids, seat: int) -> str:
@@ -132,7 +132,7 @@ class SealedBid:
         return ", ".join(f"{name} {number}" for name, number in zip(self.seats, numbers, strict=False))
 
     def legal(self, state: SealedBids, seat: int) -> tuple[str, ...]:
-        """`bid 0` to `bid 100`."""
+        """Return `bid 0` to `bid 100`."""
         return self._commands if self.seat_to_move(state) == seat else ()
 
     def read(self, text: str, state: SealedBids, seat: int) -> str | Illegal:
@@ -165,7 +165,7 @@ class SealedBid:
         return GameResult((0.0,) * len(self.seats), cast(Any, outcomes), ("turn_limit" if seat is None else "forfeit",))
 
     def default(self, state: SealedBids, seat: int) -> str:
-        """A bid of 0, which never costs anything."""
+        """Return a bid of 0, which costs nothing."""
         return format_bid(0)
 
     def measure_seat(self, state: SealedBids, seat: int) -> Mapping[str, Count]:
@@ -315,7 +315,7 @@ def _read_bid_action(action_text: str, text: str) -> str | Illegal:
 
 
 def _has_several_numbers(words: str) -> bool:
-    """Whether words hold two different numbers, or one that is not in digits."""
+    """Return whether words contain two different numbers, or one not in digits."""
     numbers = {match[0].rstrip(".,").lstrip("0") for match in _ANY_NUMBER.finditer(words)}
     in_words = _ANY_NUMBER_WORD.search(words) is not None
     return len(numbers) > 1 or in_words or any(char.isnumeric() and not char.isdecimal() for char in words)
@@ -327,7 +327,7 @@ def _quote_bids(bids: list[re.Match[str]]) -> str:
 
 
 def _read_amount(line: str) -> str | None:
-    """Return the number of a line that is only a bid; None: the line is something else."""
+    """Return the number of a line that is only a bid, or None for other lines."""
     if len(line) > _LONGEST_BID_LINE:
         return None
     match = _SPOKEN_BID.fullmatch(_normalise_line(line).lstrip(" !*`\"'").rstrip(" .!*`\"'"))

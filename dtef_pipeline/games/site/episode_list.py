@@ -79,7 +79,7 @@ def shorten_id(episode_id: str) -> str:
 
 
 def describe_game(scenario: ScenarioResults, row: dict[Any, Any]) -> str:
-    """`seed 7, seat A, against nash`."""
+    """Return `seed 7, seat A, against nash`."""
     seats = scenario.pack.manifest.seats if scenario.pack else ()
     seat = seats[row["seat"]] if row["seat"] < len(seats) else str(row["seat"])
     parts = [f"seed {row['cluster']}", *([f"seat {seat}"] if len(seats) != 1 else [])]

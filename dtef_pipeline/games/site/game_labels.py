@@ -44,29 +44,29 @@ _AS_PERSONA = re.compile(r"([a-z0-9][a-z0-9_-]*:v\d+)@(.+)", re.DOTALL)
 
 
 def format_metric_title(metric: str) -> str:
-    """`Mean reward`; of a scenario's own metric its name in words."""
+    """Return `Mean reward`, or the words of a scenario's own metric."""
     return _METRIC_TITLES.get(metric) or metric.replace("_", " ").capitalize()
 
 
 def format_scenario_title(name: str) -> str:
-    """`Limit holdem (poker)` of `poker/limit-holdem`."""
+    """Format `poker/limit-holdem` as `Limit holdem (poker)`."""
     league, _, scenario = name.partition("/")
     return f"{scenario.replace('-', ' ').capitalize()} ({league})"
 
 
 def part_words(key: str) -> str:
-    """`Limit holdem (poker)` of the partition `poker/limit-holdem`; `Poker` of a league."""
+    """Format the partition `poker/limit-holdem` as `Limit holdem (poker)`; a league as `Poker`."""
     return format_scenario_title(key) if "/" in key else key.capitalize()
 
 
 def ranked_metric_words(metric: str) -> str:
-    """`illegal_rate`, or `kuhn v1: illegal_rate`, as preference names what it is compared with, in words."""
+    """Format preference's names of metrics for people: `illegal_rate`, or `kuhn v1: illegal_rate`."""
     scenario, colon, name = metric.rpartition(": ")
     return f"{scenario.replace('-', ' ').capitalize()}{colon}{format_metric_title(name)}"
 
 
 def describe_watched_way(way: str) -> str:
-    """`itself against nash (baseline), Won` of `persona none against baseline/nash, success_rate`, as drift calls a way of playing."""
+    """Format drift's `persona none against baseline/nash, success_rate` as `itself against nash (baseline), Won`."""
     match = _WAY_OF_PLAYING.fullmatch(way)
     if match is None:
         return way
@@ -94,20 +94,20 @@ class PlayerLabels(NamedTuple):
     personas: Mapping[str, Persona]
 
     def model(self, variant: str, model: str) -> str:
-        """`nash (baseline)`, or the model's name, which is its variant where there are several."""
+        """Return `nash (baseline)`, or the model's name, or its variant if there are several."""
         if model.startswith(BASELINE_PREFIX):
             return f"{model.removeprefix(BASELINE_PREFIX)} (baseline)"
         return self.names.get(variant, model)
 
     def persona(self, name: str) -> str:
-        """`Calm v2` of `calm:v2`; `itself` of none."""
+        """Return `Calm v2` for `calm:v2`; `itself` for none."""
         if name == NO_PERSONA:
             return "itself"
         entry = self.personas.get(name)
         return f"{entry.display_name} v{entry.version}" if entry else name
 
     def player(self, persona: str, variant: str, model: str) -> str:
-        """`gpt-4.1 as Calm v2`."""
+        """Return `gpt-4.1 as Calm v2`."""
 
         return self.as_persona(self.model(variant, model), persona)
 

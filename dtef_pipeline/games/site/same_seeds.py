@@ -31,7 +31,7 @@ def compare_on_seeds(rewards: pd.DataFrame, player: str, rival: str) -> Estimate
 
 
 def describe_difference(difference: Estimate) -> str:
-    """`no clear difference` if the interval contains 0, else `better` or `worse`; `not tested` if there is no interval."""
+    """Return `no clear difference` if the interval contains 0, else `better` or `worse`; `not tested` without an interval."""
     low, high = difference.low, difference.high
     if low is None or high is None or np.isnan(low):
         return "not tested"

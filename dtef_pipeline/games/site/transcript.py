@@ -1,4 +1,4 @@
-"""An episode for readers: what each seat was shown, what it wrote, how the game responded, and the complete table before each move."""
+"""An episode for readers: each seat's view and text, the game's response, and the complete table before each move."""
 
 from __future__ import annotations
 

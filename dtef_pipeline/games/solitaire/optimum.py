@@ -26,14 +26,14 @@ class _SearchNode(NamedTuple):
 
 
 def optimum(seed: int) -> int | None:
-    """Return the fewest commands that solve the deal of a seed; None: it has no solution. Takes a few milliseconds."""
+    """Return the fewest commands that solve the deal of a seed, or None without a solution. Takes a few milliseconds."""
     solution = find_solution(deal_tableau(seed))
     return None if solution is None else len(solution)
 
 
 @lru_cache(maxsize=4096)
 def find_solution(table: Tableau) -> tuple[str, ...] | None:
-    """Return a shortest list of commands that solves a table, empty if it is solved; None: it has no solution."""
+    """Return a shortest list of commands that solves a table, empty if it is solved, or None without a solution."""
     nodes = [_SearchNode(table, -1, "")]
     fewest = {_sort_columns(table): 0}
     waiting = [(count_commands_to_come(table), 0, 0)]

@@ -111,8 +111,9 @@ class Thirteen:
         return ThirteenState(table, table)
 
     def optimum(self, seed: int) -> int | None:
-        """Return the fewest commands that solve the deal of a seed; None: it has no solution. Stored with the item and never shown to
-        players."""
+        """Return the fewest commands that solve the deal of a seed, or None without a solution. Stored with the item and never shown to
+        players.
+        """
         return optimum(seed)
 
     def seat_to_move(self, state: ThirteenState) -> int | None:
@@ -271,19 +272,20 @@ def _describe_hint(state: ThirteenState) -> str:
 
 
 def _play_greedily(state: ThirteenState, seat: int, rng: random.Random) -> str:
-    """Plays the first possible command: a card to the foundation, a card to a column, the stock. It may move a card back and forth until
-    the end."""
+    """Play the first possible command: a card to the foundation, a card to a column, the stock. It may move a card back and forth until the
+    end.
+    """
     return list_legal_commands(state.table)[0]
 
 
 def _play_patiently(state: ThirteenState, seat: int, rng: random.Random) -> str:
-    """Plays a card to the foundation if possible, else the stock, and a card to a column only after the stock."""
+    """Play a card to the foundation if possible, else the stock, and a card to a column only after the stock."""
     commands = list_legal_commands(state.table)
     stock_moves = [command for command in commands if command in (DRAW, RECYCLE)]
     return commands[0] if commands[0].endswith("foundation") or not stock_moves else stock_moves[0]
 
 
 def _play_optimally(state: ThirteenState, seat: int, rng: random.Random) -> str:
-    """Plays a shortest solution, with knowledge of the stock; resigns if there is none."""
+    """Play a shortest solution, with knowledge of the stock; resign if there is none."""
     solution = find_solution(state.table)
     return solution[0] if solution else RESIGN

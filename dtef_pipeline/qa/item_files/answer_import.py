@@ -49,7 +49,7 @@ class ImportedAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ImportRules:
-    """How the rows of a file are read."""
+    """The rules for reading the rows of a file."""
 
     key: str | None = None
     """Key that names the item; None: one of ITEM_NAMED_BY."""
@@ -199,7 +199,7 @@ class _Items:
 
 
 class _RowReader:
-    """Reads one row after the other, and remembers which draws there were."""
+    """A reader of rows that remembers their draws."""
 
     def __init__(self, items: _Items, rules: ImportRules, texts: Mapping[str, str]) -> None:
         self._items, self._rules, self._texts = items, rules, texts

@@ -40,7 +40,7 @@ class ItemFinding:
     """Part with the finding; None: all parts of the file or folder."""
 
     def __str__(self) -> str:
-        """`file:line: item: text; got ...; allowed: ...`"""
+        """Return `file:line: item: text; got ...; allowed: ...`"""
         place = self.file if self.line is None else f"{self.file}:{self.line}"
         named = f"{place}: {self.item_id}: {self.text}" if self.item_id else f"{place}: {self.text}"
         got = "" if self.found is None else f"; got {self.found}"
@@ -86,7 +86,7 @@ class LoadedItems:
 
 
 class RowFault(ValueError):
-    """Why a row is not usable; the reader of the file adds its place."""
+    """An error of an unusable row; the file's reader adds its place."""
 
     def __init__(self, code: str, text: str, *, found: object = None, allowed: Iterable[object] | str | None = None) -> None:
         super().__init__(text)
@@ -96,7 +96,7 @@ class RowFault(ValueError):
 
 @dataclass
 class ItemLog:
-    """Collects findings. `strict`: the first error is raised as ItemError instead of being kept."""
+    """A log of findings. `strict`: raise the first error as ItemError."""
 
     strict: bool = False
     found: list[ItemFinding] = field(default_factory=list)
@@ -107,7 +107,7 @@ class ItemLog:
 
     @property
     def findings(self) -> tuple[ItemFinding, ...]:
-        """Return the findings: all, or the first MOST_FINDINGS and the number of further ones."""
+        """The findings: all, or the first MOST_FINDINGS and the number of further ones."""
         if not self.unlisted:
             return tuple(self.found)
         last = self.found[-1]

@@ -25,7 +25,7 @@ _LONGEST_PART_NAME = 100
 
 
 class ItemLayout(Protocol):
-    """How the rows of one file become items. All methods raise RowFault for an unusable row."""
+    """The conversion of one file's rows to items. All methods raise RowFault for an unusable row."""
 
     def part(self, row: SourceRow | None) -> str | None:
         """Return the part of a row, or without a row the part of the whole file; None: the file has several parts."""

@@ -103,7 +103,7 @@ class _ChoiceLayout:
 
 
 def _name_cells(cells: list[str]) -> Mapping[str, Any]:
-    """The cells of a row without a header, by their names."""
+    """Map a row without a header to column names."""
     if len(cells) != _BARE_CELLS:
         raise RowFault(
             "columns",
@@ -115,7 +115,7 @@ def _name_cells(cells: list[str]) -> Mapping[str, Any]:
 
 
 def _read_choices(values: Mapping[str, Any]) -> object:
-    """The options, whichever way they are written: as a list, or as columns `A`... or `choice0`..., of which the last may be blank."""
+    """Return the options, from a list, or from columns `A`... or `choice0`..., of which the last may be blank."""
     for key in _LIST_KEYS:
         if key in values:
             return values[key]
@@ -135,6 +135,6 @@ def _read_option_place(match: re.Match[str]) -> int:
 
 
 def _read_solution(values: Mapping[str, Any]) -> str:
-    """The working of a worked example, where there is one."""
+    """Return the working of an example, if any."""
     working = values.get("cot_content")
     return require_readable(working, "cot_content").strip() if isinstance(working, str) else ""

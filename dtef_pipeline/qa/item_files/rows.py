@@ -45,7 +45,7 @@ class DoubledKeys(dict[str, Any]):
 
 
 def has_invalid_text(text: str) -> bool:
-    """Whether a text contains an unpaired surrogate, a byte that is not UTF-8, or the character NUL."""
+    """Return whether a text contains an unpaired surrogate, an invalid byte, or the character NUL."""
     return bool(_NEVER_IN_TEXT.search(text))
 
 
@@ -113,7 +113,7 @@ def read_csv_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
 
 
 def _read_csv_cells(path: Path, log: ItemLog) -> Iterator[tuple[int, list[str]]]:
-    """(line, cells) of each row; no cells where a row cannot be read, which is logged."""
+    """Yield line and cells of each row; no cells if a row is unreadable, which is logged."""
     with _open_rows(path) as file:
         data = file.read(MOST_UNPACKED_BYTES + 1)
     if len(data) > MOST_UNPACKED_BYTES:
@@ -223,7 +223,7 @@ def _open_rows(path: Path) -> IO[bytes] | gzip.GzipFile:
 
 
 def _iterate_lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes | RowFault]:
-    """Every line; in place of one that is too long, what is wrong with it. Raises RowFault at the end of what a file may hold."""
+    """Yield every line, or a fault if it is too long. Raises RowFault at the size limit of a file."""
     size = 0
     while line := file.readline(LONGEST_ROW + 1):
         size += len(line)

@@ -96,7 +96,7 @@ def _list_pairs(file: JsonFile) -> list[SourceRow]:
 
 
 class _PairReader:
-    """Reads the pairs of one file."""
+    """A reader of pairs from one file."""
 
     def __init__(
         self, path: Path, suite: str, part: str, log: ItemLog, check_metric: CheckMetric | None, turn_text: TurnText | None
@@ -169,7 +169,7 @@ class _PairReader:
             self._log_warning(item, RowFault("no_such_source", text, found=answer.source, allowed="a file of the transcripts"))
 
     def _quote_fault(self, quote: Quote, turn_text: TurnText) -> RowFault | None:
-        """As the function of this name; of a file that is not there at all, only the first time."""
+        """Call the function of this name; report a missing file only once."""
         if turn_text(quote.file, None) is not None:
             return _quote_fault(quote, turn_text)
         if quote.file in self._absent:
@@ -209,7 +209,7 @@ def _require_question(value: object) -> Mapping[str, Any]:
 
 
 def _read_metric_text(value: object) -> str:
-    """The metric as text: what is not text in the file is JSON. Whether it can be read is for its scorer to say."""
+    """Return the metric as text or JSON; its scorer checks it."""
     if isinstance(value, str):
         return require_readable(value, "metric")
     if isinstance(value, DoubledKeys):
@@ -235,7 +235,7 @@ def _read_pick_options(question: Mapping[str, Any], type_: str) -> tuple[str, ..
 
 
 def _read_evidence(value: object) -> list[tuple[str, int | None]]:
-    """(file, turn) of each piece of evidence."""
+    """Return file and turn of each piece of evidence."""
     fault = RowFault("evidence", "the evidence cannot be read", found=value, allowed=_EVIDENCE_ALLOWED)
     if not isinstance(value, list | None):
         raise fault
@@ -249,7 +249,7 @@ def _read_evidence(value: object) -> list[tuple[str, int | None]]:
 
 
 def _read_quotes(value: object, evidence: Sequence[tuple[str, int | None]]) -> tuple[Quote, ...]:
-    """The quotes with their places: one each, or all in the one that is given; else in the first file, in whichever turn."""
+    """Return the quotes with their places: one each, or all in the only one; else in any turn of the first file."""
     if not isinstance(value, list | None) or not all(isinstance(quote, str) and quote.strip() for quote in value or ()):
         raise RowFault("quotes", "the quotes cannot be read", found=value, allowed="a list of strings that are not blank")
     quotes = [require_readable(quote, "a quote") for quote in value or ()]

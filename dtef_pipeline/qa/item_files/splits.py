@@ -1,4 +1,4 @@
-"""Finds the files of a folder with items and those with examples for prompts, by `test`, `dev` and the like in their names."""
+"""The files of a folder with items and those with examples for prompts, by `test`, `dev` and the like in their names."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def name_without_split(path: Path) -> str:
 
 
 def is_later_shard(file: Path, before: Path) -> bool:
-    """Whether a file is a further shard of the other file's table."""
+    """Return whether a file is a later shard of the same table."""
     shard, prior = _read_shard(file), _read_shard(before)
     is_same = file.parent == before.parent and _split_file_name(file) == _split_file_name(before)
     return shard is not None and prior is not None and is_same and shard.total == prior.total and shard.number > prior.number
@@ -78,7 +78,7 @@ def _read_shard(path: Path) -> _Shard | None:
 
 
 def _list_all_shards(path: Path) -> list[Path]:
-    """The file, or all shards of the table that it is a shard of, in order."""
+    """Return the file, or all shards of its table, in order."""
     shard = _read_shard(path)
     if shard is None:
         return [path]

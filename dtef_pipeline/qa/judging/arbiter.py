@@ -103,7 +103,7 @@ def resolve_arbiter(config: ArbiterConfig, models: Models) -> Arbiter:
 def choose_arbiter(
     source: str | Path, models: Models, *, judge: str | None, sample_rate: float | None, daily_budget: float | None
 ) -> Arbiter | None:
-    """Return the judge of a document (see `load_arbiter`) with the run's own settings applied; None: the run says NOBODY.
+    """Return a document's judge (see `load_arbiter`) with the run's settings applied, or None if the run says NOBODY.
 
     Raises ConfigError as `load_arbiter` and `resolve_arbiter`.
     """

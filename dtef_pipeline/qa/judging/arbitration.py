@@ -39,7 +39,7 @@ class Arbitration:
     _first: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """Return the first request, or after an unreadable reply the same request once more as another draw; None: the episode is over."""
+        """Return the first request, or after an unreadable reply the same request as another draw, or None at the end."""
         if self._first is None:
             self._first = self._build_judge_request(self.judge, 0)
         if not history:
@@ -152,7 +152,7 @@ def compute_arbiter_score(
 
 
 def describe_over_budget(limit: str | None) -> str:
-    """Say why an answer was not judged and how to continue. `limit`: the error that names the budget."""
+    """Describe why an answer was not judged and how to continue. `limit`: the error that names the budget."""
     return (
         f"{limit or 'a budget was reached'}; run the same command again to continue, for a daily budget on the next day (UTC)"
     )

@@ -66,7 +66,7 @@ _DANGLING = re.compile(r"answer(?: is|:)\W*\Z")
 
 
 class LetterReading(NamedTuple):
-    """The letter that a reply chooses; None: the reply could not be read."""
+    """The letter that a reply chooses, or None if unreadable."""
 
     letter: str | None
     how: str | None = None
@@ -74,14 +74,14 @@ class LetterReading(NamedTuple):
 
 
 class _LetteredLine(NamedTuple):
-    """The letter that a line begins with, and where it ends."""
+    """The letter that begins a line, and its end."""
 
     letter: str
     end: int
 
 
 class ExactChoice:
-    """1 if the reply chooses the expected letter, else 0."""
+    """A scorer: 1 if the reply chooses the expected letter, else 0."""
 
     name = "exact_choice"
     version = 2
@@ -155,7 +155,7 @@ def _read_statements(statements: list[Statement], text: str, texts: OptionTexts 
 
 
 def _flag_mismatch(letter: str, text: str, end: int, texts: OptionTexts | None) -> tuple[str, ...]:
-    """Whether the text of another option follows the letter."""
+    """Return a flag if another option's text follows the letter."""
     if texts is None or (text[end : end + 1] in (".", "") and text[end - 1 : end] in ")]}"):
         return ()
     named = texts.match_start(text[end : end + 300], whole=True)
@@ -176,7 +176,7 @@ def _read_by_line(text: str, texts: OptionTexts | None, choices: str, was_cut: b
 
 
 def _find_lettered_lines(text: str, choices: str, was_cut: bool) -> Iterator[_LetteredLine]:
-    """The lines that begin with a letter of an option."""
+    """Yield the lines that begin with an option's letter."""
     for number, line in enumerate(_LINE.finditer(text)):
         letter = line[1] or line[2]
         if number == _MOST_LINES or (letter.islower() and (number or len(text.strip()) >= _BELOW_IS_SHORT)):
@@ -226,14 +226,14 @@ def _read_short(text: str, lower: str, texts: OptionTexts | None, choices: str) 
 
 
 def _find_negated_letters(text: str) -> Iterator[str]:
-    """`not A`, and with it all that is joined to it: `not A, B or C`."""
+    """Yield the letter of `not A`, and all joined to it: `not A, B or C`."""
     for match in _NEGATED_LETTER.finditer(text):
         group = read_letters_at(text, match.start(1))
         yield from group.letters if group else match[1].upper()
 
 
 def _find_negated_texts(text: str, texts: OptionTexts) -> set[int]:
-    """Numbers of the options in `not London`, `neither the sea nor the sky`."""
+    """Return the options in `not London`, `neither the sea nor the sky`."""
     places = (place for match in _NEGATES.finditer(text) for place in (match.start(1), match.end()))
     return {number for place in places for number in texts.match_start(text[place:])}
 

@@ -49,7 +49,7 @@ _WORDS_OF_DENIAL = re.compile(r"nicht|n'est|no es|не\s|不是|では|じゃ", 
 
 
 def find_corrections(lower: str, begins: int) -> Iterator[tuple[int, bool]]:
-    """Return where a corrected value begins after correcting words (`wait, no, it is `), and whether these words introduce it (`it is`)."""
+    """Return the starts of corrected values after correcting words (`wait, no, it is `), and whether these introduce them (`it is`)."""
     for opening in islice(_BEGIN_OF_CORRECTION.finditer(lower, begins), _MOST_CORRECTIONS):
         end = opening.end()
         subject = _SUBJECT_OF_STATEMENT.match(lower, end)

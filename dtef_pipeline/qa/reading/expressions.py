@@ -36,7 +36,7 @@ _MOST_TOKENS, _MOST_BRACKETS, _LONGEST_FIGURES, _LARGEST_FACTORIAL = 60, 12, 300
 
 
 class ExpressionValue(NamedTuple):
-    """The value of an arithmetic expression; None: it cannot be evaluated."""
+    """The value of an arithmetic expression, or None if it has none."""
 
     value: Fraction | None
 
@@ -46,7 +46,7 @@ class _NoValue(Exception):
 
 
 def evaluate(text: str, *, as_formula: bool) -> ExpressionValue | None:
-    """Evaluate a text that is arithmetic with an operation and an optional unit; None: the text is something else.
+    """Evaluate a text that is arithmetic with an operation and an optional unit, or return None for any other text.
 
     `as_formula`: the text is a formula, for example in a box, so that `5!` is a factorial and `5-3` a difference. Otherwise a `-` needs
     blanks around it, and a `!` without a following operation is an exclamation mark. A lone `a - b` with a < b is a range.
@@ -88,14 +88,14 @@ def _tokenize_expression(text: str, *, as_formula: bool) -> tuple[list[Fraction 
 
 
 def _is_other_than_arithmetic(tokens: list[Fraction | str], signs: list[str], numbers: list[Fraction]) -> bool:
-    """Whether it is a date, a range that goes upwards, or two numbers side by side (`2 1/2`)."""
+    """Return whether it is a date, an ascending range, or two adjacent numbers (`2 1/2`)."""
     is_date = len(signs) > 1 and set(signs) == {"/"} and "(" not in tokens
     is_range = len(tokens) == 3 and signs == ["-"] and numbers[0] < numbers[1]
     return is_date or is_range or any(isinstance(a, Fraction) and isinstance(b, Fraction) for a, b in pairwise(tokens))
 
 
 class _Reader:
-    """Reads sums of products of powers, from left to right."""
+    """A reader of sums of products of powers, from left to right."""
 
     def __init__(self, tokens: list[Fraction | str]) -> None:
         self._tokens, self._at, self._depth = tokens, 0, 0
@@ -165,7 +165,7 @@ class _Reader:
         raise _NoValue
 
     def _add_fraction(self, number: Fraction) -> Fraction:
-        r"""`2\frac{1}{2}` is two and a half."""
+        r"""Read `2\frac{1}{2}` as two and a half."""
         return number + self._read_atom() if self._peek() == "\\frac" else number
 
     def _read_argument(self) -> Fraction:
@@ -194,7 +194,7 @@ def _compute_power(base: Fraction, exponent: Fraction) -> Fraction:
 
 
 def _compute_root(number: Fraction) -> Fraction:
-    """The square root: exact where it is a fraction, else as near as a float."""
+    """Return the square root: exact if it is a fraction, else a float."""
     if number < 0 or len(str(number.numerator)) > _LONGEST_FIGURES or len(str(number.denominator)) > _LONGEST_FIGURES:
         raise _NoValue
     over, under = math.isqrt(number.numerator), math.isqrt(number.denominator)

@@ -1,4 +1,4 @@
-"""`The answer is` in German, French, Spanish, Russian, Chinese and Japanese, and the number formats of these languages."""
+"""Forms of `The answer is` in German, French, Spanish, Russian, Chinese and Japanese, and their number formats."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ NOTHING_EXPECTED = "there is no reference"
 
 
 class Numeric:
-    """1 if a reply gives the expected number, within one millionth, else 0."""
+    """A scorer: 1 if a reply gives the expected number, within one millionth, else 0."""
 
     name = "numeric"
     version = 2
@@ -130,7 +130,7 @@ def _parse_expected_number(reference: str) -> Fraction | None:
 
 
 class NumberReading(NamedTuple):
-    """The number in a reply, exact; None: it could not be read."""
+    """The number in a reply, exact, or None if unreadable."""
 
     number: Fraction | None
     how: str | None = None
@@ -148,7 +148,7 @@ class _GivenNumber(NamedTuple):
 
 
 def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
-    """Read the number that a reply gives as its answer, by the rules at the top of this file. Never raises, whatever the text."""
+    """Read the number that a reply gives as its answer, by the rules at the top of this file. Never raises."""
     reply = cut_at_end(strip_thinking(text or ""))
     outside = drop_denials(align_text(normalize_euros(strip_programs(reply.text))))
     before = cut_before_next_turn(outside)
@@ -210,10 +210,10 @@ def _find_boxed_numbers(text: str) -> Iterator[_GivenNumber]:
 
 
 def _evaluate_stretch(raw: str, plain: str, *, in_box: bool = False) -> FoundNumber | None:
-    r"""The value of a stretch that is arithmetic (`3 \times 4`), not clear where it has none; None: it is no arithmetic.
+    r"""Return the value of an arithmetic stretch (`3 \times 4`), unclear if it has none, or None if it is not arithmetic.
 
-    `raw`: as it stands; `plain`: without LaTeX, as long as places in it count. Several values in a box or behind a marker
-    (`3, 5`; `x = 3, y = 5`), and a formula with variables in a box (`3x + 4`), have none.
+    `raw`: unchanged; `plain`: without LaTeX, of a length that fits places. Several values in a box or after a marker (`3, 5`; `x = 3, y =
+    5`), and a formula with variables in a box (`3x + 4`), have none.
     """
     if _LISTED_VALUES.match(plain.strip(" $*_")) or (in_box and _FORMULA.match(raw)):
         return FoundNumber(Fraction(0), 0, len(plain), is_clear=False)
@@ -226,7 +226,7 @@ def _evaluate_stretch(raw: str, plain: str, *, in_box: bool = False) -> FoundNum
 
 
 def _is_continued(tail: str, text: str, place: int) -> bool:
-    """Whether anything but blanks and marks of emphasis follows."""
+    """Return whether anything but blanks and marks of emphasis follows."""
     return any(part and not part.isspace() for part in (tail.strip("*_$} "), text[place : place + _SENTENCE].strip("*_$} ")))
 
 
@@ -260,19 +260,19 @@ def _iterate_statements(text: str, lower: str) -> Iterator[_GivenNumber]:
 
 
 def _strip_reasons(sentence: str) -> str:
-    """The sentence without the equations that only support its number: `7 (7 = 3 + 4)`, `7 because 3 + 4 = 7`."""
+    """Remove equations that only support the sentence's number: `7 (7 = 3 + 4)`, `7 because 3 + 4 = 7`."""
     text = _EQUATION_ASIDE.sub(" ", sentence)
     reason = _REASON_FOLLOWS.search(text)
     return text[: reason.end(1)] + " because" if reason else text
 
 
 def _join_sign(sentence: str) -> str:
-    """`- 5` as `-5`, where it cannot be the dash of a list."""
+    """Join `- 5` to `-5`, unless it may be a list's dash."""
     return _OPENING_MINUS.sub("-", sentence, count=1)
 
 
 def _is_working(before: str, behind: str) -> bool:
-    """Whether `Answer:` opens a working: words come before its first number, and more numbers after its first sentence."""
+    """Return whether `Answer:` opens a working: words precede its first number, and more numbers follow its first sentence."""
     return before.strip(" $*_-(") != "" and not _WORKED_OUT.match(behind) and next(find_numbers(behind), None) is not None
 
 
@@ -282,7 +282,7 @@ def _find_end_of_sentence(lower: str, begins: int) -> int:
 
 
 def _find_last_number(lower: str) -> FoundNumber | None:
-    """The last number, from the end; what is hardly meant (`one`, numbers of steps, items, decimal places) only where there is no other."""
+    """Return the last number; unlikely answers (`one`, numbers of steps, items, decimal places) only if there is no other."""
     hardly: FoundNumber | None = None
     end = len(lower)
     while end > max(0, len(lower) - _LOOKED_BACK):
@@ -361,7 +361,7 @@ def find_number_cues(text: str, lower: str) -> Iterator[NumberCue]:
 
 
 def _merge_cues(cues: Iterable[NumberCue]) -> Iterator[NumberCue]:
-    """`Answer: the answer is 5` is one statement: a heading gives way to the cue that follows within it."""
+    """Merge `Answer: the answer is 5` into one statement: a heading gives way to the cue right after it."""
     previous: NumberCue | None = None
     for cue in cues:
         if previous and not (previous.is_heading and cue.start - previous.end < 15):
@@ -372,7 +372,7 @@ def _merge_cues(cues: Iterable[NumberCue]) -> Iterator[NumberCue]:
 
 
 def _iterate_cues(text: str, lower: str) -> Iterator[NumberCue]:
-    """Every cue of a statement, and everything that corrects one."""
+    """Yield every cue of a statement, and every correction."""
     cues = sorted(_find_stating_cues(text, lower))
     yield from cues
     if cues:
@@ -394,7 +394,7 @@ def _find_stating_cues(text: str, lower: str) -> Iterator[NumberCue]:
 
 
 def _find_correcting_cues(lower: str, begins: int) -> Iterator[NumberCue]:
-    """`Wait, no, it is 7` behind a statement, and `so it is 7` behind a correction of one."""
+    """Yield `Wait, no, it is 7` after a statement, and `so it is 7` after a correction."""
     for place, is_named in find_corrections(lower, begins):
         if (_ENDS_IN_VALUE if is_named else _NUMBER_TO_THE_END).match(lower, place):
             yield NumberCue(place, place, False)

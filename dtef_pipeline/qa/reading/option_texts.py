@@ -22,7 +22,7 @@ class OptionTexts:
 
     @cached_property
     def _texts(self) -> list[tuple[str, int]]:
-        """(plain text, number of the option), the longest first."""
+        """Plain texts and numbers of options, longest first."""
         texts = [(normalise_text(option).strip(_MARKS), number) for number, option in enumerate(self._options)]
         return sorted(((text, number) for text, number in texts if text), key=lambda pair: -len(pair[0]))
 
@@ -62,7 +62,7 @@ class OptionTexts:
 
 
 def _is_end(text: str, end: int) -> bool:
-    """Whether no word and no number goes on here."""
+    """Return whether no word or number continues here."""
     after = text[end : end + 1]
     if not after or not text[end - 1].isalnum():
         return True
@@ -113,7 +113,7 @@ class NamedLetters(NamedTuple):
 
 
 def read_letters_at(text: str, place: int) -> NamedLetters | None:
-    """Return the letters A-J at a place after optional brackets and emphasis; several if they are joined; None: no letter."""
+    """Return the letters A-J at a place after optional brackets and emphasis; several if joined; None if none."""
     first = _match_letter_at(text, place)
     if first is None:
         return None
@@ -133,7 +133,7 @@ def _match_letter_at(text: str, place: int) -> re.Match[str] | None:
 
 
 def is_a_word(text: str, match: re.Match[str]) -> bool:
-    """Whether the `A` or `I` of a match is a word: the lower-case word after it does not follow an option's letter."""
+    """Return whether the `A` or `I` of a match is a word: the lower-case word after it cannot follow an option's letter."""
     if match[2] not in "AI" or match[3]:
         return False
     following = _GOES_ON_SMALL.match(text, match.end(2))

@@ -1,4 +1,4 @@
-"""Where a reply ends although the model went on: at an end mark, at another speaker's turn, or at a next question that it asks itself."""
+"""The end of a reply before the model went on: an end mark, another speaker's turn, or a next question by the model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def cut_at_end(text: str) -> ReplyEnd:
 
 
 def cut_before_next_turn(text: str) -> str | None:
-    """Return the text before the first line that opens another question or turn; None: there is no such line.
+    """Return the text before the first line that opens another question or turn, or None without such a line.
 
     A reply that begins with a numbered question (`Question 1:`) repeats the questions of the prompt, and text that ends in a colon
     introduces what follows, such as the question itself: neither is cut there.

@@ -64,12 +64,12 @@ def compare_with_neighbours(
 
 
 def is_the_word_one(text: str, number: FoundNumber) -> bool:
-    """Whether the number is `one`, which is a pronoun as often as a number."""
+    """Return whether the number is `one`, which is often a pronoun."""
     return number.in_words and number.value == 1 and number.end - number.start == len("one")
 
 
 def is_stating_precision(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
-    """Whether the second number is the precision of the first: `3.33 to 2 decimal places`, `130, rounded to the nearest 10`."""
+    """Return whether the second number is the precision of the first: `3.33 to 2 decimal places`, `130, rounded to the nearest 10`."""
     joint = _SAYS_HOW_EXACT.fullmatch(lower, first.end, second.start)
     if joint is None or joint["nearest"]:
         return joint is not None
@@ -90,7 +90,7 @@ def _read_number_behind(lower: str, numbers: Sequence[FoundNumber]) -> FoundNumb
 
 
 def _is_same_in_other_spelling(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
-    """Whether two numbers are one, in two spellings: `1/2 or 50%`."""
+    """Return whether two numbers are equal in two spellings: `1/2 or 50%`."""
     values = [number.value / 100 if lower[number.end : number.end + 1] == "%" else number.value for number in (first, second)]
     return is_same_number(first.value, second.value) or is_same_number(*values)
 
@@ -108,7 +108,7 @@ def _is_pair(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
 
 
 def _is_aside(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
-    """Whether the second number only tells of the first: `10 5-dollar bills`, `10 through 3 steps` (a range goes upwards)."""
+    """Return whether the second number only describes the first: `10 5-dollar bills`, `10 through 3 steps` (a range ascends)."""
     if _IN_A_WORD.match(lower, second.end):
         return True
     return second.value < first.value and _BY_MEANS_OF.fullmatch(lower, first.end, second.start) is not None

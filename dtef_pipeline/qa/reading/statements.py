@@ -133,7 +133,7 @@ def find_weak_statements(text: str, lower: str) -> list[Statement]:
 
 
 def _take_backs(text: str, lower: str, begins: int) -> Iterator[Statement]:
-    """`Wait, no, it is C`, where the sentence ends or gives its reason there."""
+    """Yield `Wait, no, it is C`, if the sentence ends or gives its reason there."""
     for place, _ in find_corrections(lower, begins):
         letters = read_letters_at(text, filler.end() if (filler := _FILLER.match(text, place)) else place)
         if letters and (_ENDS_STATEMENT.match(text, letters.end) or _BECAUSE.match(lower, letters.end)):
@@ -153,7 +153,7 @@ def _find_option_statements(text: str, lower: str) -> Iterator[Statement]:
 
 
 def _find_choosing(text: str, lower: str) -> Iterator[Statement]:
-    """`I choose X`, and `so X` at the end of a line."""
+    """Yield `I choose X`, and `so X` at a line's end."""
     for place in (place for cue in _CHOOSING_CUES for place in _find_cue_places(cue, lower)):
         cue = _AFTER_CHOOSING.match(text, place)
         if cue and _BEFORE_CHOOSING.search(lower, max(0, place - 12), place):
@@ -165,7 +165,7 @@ def _find_choosing(text: str, lower: str) -> Iterator[Statement]:
 
 
 def _find_corrections_in_text(text: str, lower: str) -> Iterator[Statement]:
-    """`it is not A, it is B`, and `\u9009 B` of Chinese."""
+    """Yield `it is not A, it is B`, and Chinese `选 B`."""
     for place in _find_cue_places(" not ", lower):
         is_stated = _BEFORE_NOT.search(lower, max(0, place - 12), place)
         denial = _read_denied_letters(text, _DENIED.match(text, place)) if is_stated else None
@@ -183,7 +183,7 @@ def _read_named_letters(text: str, place: int) -> Iterator[Statement]:
 
 
 def _find_cue_places(cue: str, lower: str) -> list[int]:
-    """The last places of a cue, from left to right."""
+    """Return the last places of a cue, from left to right."""
     places: list[int] = []
     place = lower.rfind(cue)
     while place >= 0 and len(places) < _LAST_PLACES:
@@ -237,7 +237,7 @@ def find_denials(text: str, lower: str) -> Iterator[Denial]:
 
 
 def _read_denial(text: str, verb: re.Match[str]) -> Denial | None:
-    """`not A`, `not A, not B`, `neither A nor B`, `n't A`, behind the verb of a statement."""
+    """Read `not A`, `not A, not B`, `neither A nor B`, `n't A`, after a statement's verb."""
     begins = verb.end()
     if verb["negated"]:
         return _read_letters_denied_at(text, opening.end() if (opening := _OF_OPTION.match(text, begins)) else begins)
@@ -272,7 +272,7 @@ def _read_corrected(text: str, place: int) -> Statement | None:
 
 
 def _read_not_only(text: str, place: int) -> Statement | None:
-    """`(not) only A but also B` names both."""
+    """Read `(not) only A but also B` as both."""
     only = _NOT_ONLY.match(text, place)
     letters = read_letters_at(text, only.end()) if only else None
     if letters is None:
@@ -284,7 +284,7 @@ def _read_not_only(text: str, place: int) -> Statement | None:
 
 
 def _read_direct(text: str, place: int) -> Statement | None:
-    """`answer (F)`, `answer F.`; not `answer (F) would be`."""
+    """Read `answer (F)`, `answer F.`; not `answer (F) would be`."""
     cue = _DIRECT.match(text, place)
     letters = read_letters_at(text, cue.end()) if cue else None
     if letters is None or _SPOKEN_ABOUT.match(text, letters.end):
@@ -295,7 +295,9 @@ def _read_direct(text: str, place: int) -> Statement | None:
 
 
 def _read_option_text(text: str, begins: int, texts: OptionTexts, letters: NamedLetters | None) -> Statement | None:
-    """The one option whose text the statement gives. A bare letter with a dot (`C. elegans`) gives way only to a text that begins with it."""
+    """Return the one option whose text the statement gives. A bare letter with a dot (`C. elegans`) yields only to a text that begins with
+    it.
+    """
     end = _END_OF_STATEMENT.search(text, begins + 1 if text[begins : begins + 1] == "\n" else begins, begins + 400)
     stretch = text[begins : end.start() if end else begins + 400]
     named = texts.match_start(text[begins : begins + 400])
@@ -309,7 +311,7 @@ def _read_option_text(text: str, begins: int, texts: OptionTexts, letters: Named
 
 
 def _read_reversed(text: str, place: int) -> Statement | None:
-    """`(C) is the correct answer`."""
+    """Read `(C) is the correct answer`."""
     cue = _REVERSED.search(text, max(0, place - 110), place)
     if cue is None or (cue["between"] and not cue["closed"]):
         return None

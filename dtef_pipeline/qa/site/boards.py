@@ -106,7 +106,7 @@ def _build_ranked_board(rows: pd.DataFrame, id: str, title: str, of: BoardMeasur
 
 
 def _is_informative(name: str, rows: pd.DataFrame) -> bool:
-    """Whether a column is informative: not a count of 0 only, not a share of 1 only, and not a mean over groups of one item each."""
+    """Return whether a column has more than counts of 0, shares of 1, or means over groups of one item."""
     if name == "macro":
         return bool((rows["n_clusters"] != rows["n_items"]).any())
     if name in ("coverage", "parse_rate"):
@@ -128,7 +128,7 @@ def choose_main_boards(boards: Sequence[SuiteBoard]) -> dict[str, SuiteBoard]:
 
 
 def verdict(boards: Sequence[SuiteBoard]) -> str:
-    """`a is best in 3 of 4 suites (MMLU 0.81, ...), ahead of every other model in 2; b is best in HumanEval (0.70).`"""
+    """Return `a is best in 3 of 4 suites (MMLU 0.81, ...), ahead of every other model in 2; b is best in HumanEval (0.70).`"""
     ranked = {suite: entry.board for suite, entry in sorted(choose_main_boards(boards).items()) if entry.board.models}
     if not ranked:
         return "No model is ranked on a suite yet."

@@ -41,7 +41,7 @@ def compute_kept_share(scores: QaScores, most: int = KEPT_CHARACTERS) -> float:
 
 
 def is_kept(suite: str, item: str, share: float) -> bool:
-    """Whether an item is in the sample, which does not depend on the order of rows and has all items at a share of 1."""
+    """Return whether an item is in the sample, which does not depend on row order and has all items at share 1."""
     return share >= 1 or int(digest("qa site", suite, item)[:8], 16) / 16**8 < share
 
 
@@ -145,7 +145,7 @@ def _build_index(scores: QaScores, suite: SuiteScores, ways: Sequence[str], firs
 
 
 def _compress_scores(row: Scores) -> list[float | None] | None:
-    """Return the scores of a model, whole numbers without decimals; None: it has no responses."""
+    """Return the scores of a model, whole numbers without decimals, or None without responses."""
     if np.isnan(row).all():
         return None
     return [None if score != score else int(score) if score == int(score) else score for score in row.tolist()]

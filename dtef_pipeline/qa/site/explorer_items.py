@@ -41,7 +41,7 @@ class _StoredPart(NamedTuple):
 
     @property
     def wanted(self) -> list[str]:
-        """Return the columns in the form of `StoredRows`."""
+        """The columns in the form of `StoredRows`."""
         return [*(_build_column_query(*column.split(":")) for column in self.columns.split()), *self.computed]
 
 
@@ -124,7 +124,7 @@ class ItemEntry(NamedTuple):
 
 
 class ItemReader:
-    """Reads items of one suite."""
+    """A suite's item reader."""
 
     def __init__(self, scores: QaScores, suite: SuiteScores, ways: Sequence[str]) -> None:
         self._scores, self._suite = scores, suite
@@ -150,7 +150,7 @@ class ItemReader:
 
     @cached_property
     def _documents(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """Return the passages of the suite that were shown with any item, by part and id."""
+        """The passages of the suite that were shown with any item, by part and id."""
         rows = self._scores.rows
         if not rows.has("qa_documents") or not rows.has("qa_context"):
             return {}

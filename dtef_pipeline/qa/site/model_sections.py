@@ -54,8 +54,7 @@ class QaModelSections:
 
     @cached_property
     def _parts(self) -> pd.DataFrame:
-        """Return every part of every suite on its main board, with the mean of the other models; a suite with one part is labelled by its
-        name."""
+        """Every part of every suite on its main board, with the mean of the other models; a suite with one part is labelled by its name."""
         board = self._scores.board
         frames = [frame for entry in self._main.values() if len(frame := entry.filter_alike(board[board["cut"] == "part"]))]
         if not frames:
@@ -76,12 +75,12 @@ class QaModelSections:
 
     @cached_property
     def _worst(self) -> list[WorstItem]:
-        """Return for each model and suite the items that it gets wrong and on which the others score highest."""
+        """The items that each model gets wrong and on which the others score highest, by model and suite."""
         return [item for suite in self._scores.suites.values() for item in _find_worst_items(suite)]
 
     @cached_property
     def _texts(self) -> dict[tuple[str, str, str, str], dict[str, Any]]:
-        """Return question, expected answer and response of all these items, by suite, part, item and variant."""
+        """Question, expected answer and response of all these items, by suite, part, item and variant."""
         rows = [
             {"suite": entry.suite.suite, "part": entry.part, "item_id": entry.item, "model_variant": entry.variant}
             for entry in self._worst

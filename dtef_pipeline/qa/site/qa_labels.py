@@ -51,7 +51,7 @@ _METRIC_OF_SUITE = re.compile(r"(.+?): (\w+) \[(.*)\]")
 
 
 def format_suite_title(name: str) -> str:
-    """`mmlu` is MMLU, `demo-mmlu` Demo MMLU; other names stay as they are."""
+    """Format `mmlu` as MMLU, `demo-mmlu` as Demo MMLU; other names are unchanged."""
     pieces = name.split("-")
     if not {*pieces} & {*_SUITE_TITLES}:
         return name
@@ -60,13 +60,13 @@ def format_suite_title(name: str) -> str:
 
 
 def format_part_title(name: str) -> str:
-    """`college_physics` is College physics."""
+    """Format `college_physics` as College physics."""
     words = name.replace("_", " ").strip()
     return f"{words[:1].upper()}{words[1:]}" or "(no name)"
 
 
 def format_way(condition: str) -> str:
-    """`cot,5-shot,rotated-1` is step by step, 5 examples, options rotated by 1; the plain way is empty."""
+    """Format `cot,5-shot,rotated-1` as step by step, 5 examples, options rotated by 1; the plain way is empty."""
     return ", ".join(filter(None, (_format_piece(piece) for piece in condition.split(","))))
 
 
@@ -97,9 +97,9 @@ def rank_metric(metric: str) -> tuple[int, str]:
 
 
 def scorer_words(measured_by: str) -> str:
-    """`numeric 2` is the number in the answer (version 2), `judge 3, o3, accuracy+tone` the judge o3 (accuracy, tone).
+    """Format `numeric 2` as the number in the answer (version 2), `judge 3, o3, accuracy+tone` as the judge o3 (accuracy, tone).
 
-    Others stay as they are.
+    Others are unchanged.
     """
     head, _, reader = measured_by.partition(", reasons by ")
     scorer, *further = head.split(", ")
@@ -114,19 +114,19 @@ def scorer_words(measured_by: str) -> str:
 
 
 def _scorer_note(words: str) -> str:
-    """`lexicon wordnet-3.0/first/155b9d97508c` is synonyms of wordnet-3.0: what follows tells only readings of one lexicon apart."""
+    """Format `lexicon wordnet-3.0/first/155b9d97508c` as synonyms of wordnet-3.0; the rest only identifies a reading of the lexicon."""
     name, _, value = words.partition(" ")
     return f"synonyms of {value.partition('/')[0]}" if name == "lexicon" else words
 
 
 def part_words(key: str) -> str:
-    """`Demo MMLU, Kitchen science` of the partition `demo-mmlu/kitchen_science`; `Demo MMLU` of a suite."""
+    """Format the partition `demo-mmlu/kitchen_science` as `Demo MMLU, Kitchen science`, a suite as `Demo MMLU`."""
     suite, _, part = key.partition("/")
     return f"{format_suite_title(suite)}, {format_part_title(part)}" if part else format_suite_title(suite)
 
 
 def ranked_metric_words(metric: str) -> str:
-    """`correct`, or `mmlu: correct [letters, exact_choice 2]`, as preference names what it is compared with, in words."""
+    """Format preference's names of metrics for people: `correct`, or `mmlu: correct [letters, exact_choice 2]`."""
     match = _METRIC_OF_SUITE.fullmatch(metric)
     if match is None:
         return format_metric(metric)
@@ -136,7 +136,7 @@ def ranked_metric_words(metric: str) -> str:
 
 
 def describe_watched_way(way: str) -> str:
-    """`letters, correct by numeric 2`, as the tables of drift name a way of asking, in words."""
+    """Format drift's names of conditions for people: `letters, correct by numeric 2`."""
     match = _WAY_OF_ANSWERING.fullmatch(way)
     if match is None:
         return way

@@ -58,7 +58,7 @@ class SuiteScores:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Return the beginning of each question in one line; without a text, its id."""
+        """The beginning of each question on one line; without a text, its id."""
         texts = (
             " ".join(text.split()) or str(item) for text, item in zip(self.items["text"], self.items["item_id"], strict=True)
         )
@@ -66,7 +66,7 @@ class SuiteScores:
 
     @property
     def main(self) -> Scores:
-        """Return the (models, items) scores of the main measure; NaN: no score."""
+        """The scores of the main measure (models, items); NaN: no score."""
         first = next(iter(self.scores.values()), np.full((len(self.models), len(self.items)), np.nan))
         return np.where(first == NO_SCORE, np.nan, np.where(first == UNREAD_SCORE, 0.0, first))
 
@@ -104,7 +104,7 @@ class QaScores:
 
     @cached_property
     def suites(self) -> dict[str, SuiteScores]:
-        """Return every suite with items or scores, by name."""
+        """Every suite with items or scores, by name."""
         names: set[str] = set()
         for table in (QA_LATEST, "qa_items"):
             if self.rows.has(table):

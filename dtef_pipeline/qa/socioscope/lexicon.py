@@ -32,7 +32,7 @@ class WordNet:
     """The shipped synonym sets."""
 
     def __init__(self, text: str) -> None:
-        """`text`: the lines of the file."""
+        """Read `text`, the file's lines."""
         self.digest = hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
         self._sets: dict[str, str] = {}
         for line in text.split("\n"):
@@ -49,7 +49,7 @@ class WordNet:
 
 @lru_cache(maxsize=1)
 def load_shipped_lexicon() -> WordNet | None:
-    """Return the shipped lexicon, read once per process. None: its file is missing or damaged."""
+    """Return the shipped lexicon, read once per process; None if its file is missing or damaged."""
     try:
         data = files("dtef_pipeline.qa").joinpath(_LEXICON_FILE).read_bytes()
         text = gzip.decompress(data).decode("ascii")

@@ -26,7 +26,7 @@ _ALL_NEGATIVE = "no value has a weight above 0"
 
 
 class ListOne:
-    """Scores the weight of the value that the answer mentions first, 0 for none."""
+    """A scorer: the weight of the value mentioned first, 0 for none."""
 
     name = "list_one"
     version = 3
@@ -54,7 +54,7 @@ class ListOne:
 
 
 class ListMany:
-    """Scores the weights of all values that the answer names, as a share of the metric's maximum."""
+    """A scorer: the weights of all named values, as a share of the metric's maximum."""
 
     name = "list_many"
     version = 3
@@ -138,7 +138,7 @@ def _split_items(text: str) -> list[str]:
 
 
 def _order_by_mention(hits: Iterable[NamedValue]) -> list[int]:
-    """The numbers of the values that are named, each once, in the order of their first mention."""
+    """Return the numbers of named values, each once, by first mention."""
     return list(dict.fromkeys(hit.value for hit in hits))
 
 
@@ -236,7 +236,7 @@ class ValueNames:
 
 
 def _is_shared(rivals: Collection[_Claim]) -> bool:
-    """Whether several values have a name that is the own name of none."""
+    """Return whether several values share a name that is the own name of none."""
     best = min(rivals).kind
     return best > 0 and len({claim.value for claim in rivals if claim.kind == best}) > 1
 

@@ -77,7 +77,7 @@ class Options:
         return list(dict.fromkeys(letter for letter in letters if letter is not None)) if None not in letters else []
 
     def _find_closest_option(self, text: str) -> int | None:
-        """The option that a normalised answer is almost spelled like."""
+        """Return the option nearest in spelling to a normalised answer."""
         if not text or len(text) > 2 * max(map(len, self._normalised)):
             return None
         from rapidfuzz.fuzz import ratio
@@ -112,7 +112,7 @@ class _Choice(NamedTuple):
 
 
 class PickOne:
-    """Scores the weight of the option that the answer chooses, 0 for an option outside the metric."""
+    """A scorer: the weight of the chosen option, 0 for one outside the metric."""
 
     name = "pick_one"
     version = 3
@@ -134,7 +134,7 @@ class PickOne:
 
 
 class PickMany:
-    """Scores the weights of the options that the answer chooses, as a share of the metric's maximum."""
+    """A scorer: the weights of the chosen options, as a share of the metric's maximum."""
 
     name = "pick_many"
     version = 3

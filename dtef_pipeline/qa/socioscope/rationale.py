@@ -44,7 +44,7 @@ class RationaleMetric:
 
 
 def read_rationale_metric(reference: str) -> RationaleMetric | None:
-    """Read the metric of an item with reasons; None: it is empty, or no reason has a weight above 0.
+    """Read the metric of an item with reasons; None if empty, or without a weight above 0.
 
     Raises ItemError for a metric of another form or with invalid parts.
     """
@@ -74,9 +74,9 @@ def _is_judged(rationale: Any) -> bool:
 
 
 class YesNoRationale:
-    """Scores w b + (1 - w) b r: b is 1 for the expected answer, r the share of the reasons that are named, w the metric's weight.
+    """A scorer: w b + (1 - w) b r, where b is 1 for the expected answer, r the share of the reasons that are named, w the metric's weight.
 
-    A reply is a text, or a JSON object with `answer` and `rationale`.
+    A reply is text, or a JSON object with `answer` and `rationale`.
     """
 
     name = "yes_no_rationale"
@@ -123,7 +123,7 @@ def _score_without_judge(is_right: bool, weight: float) -> ItemScore:
 
 
 def is_waiting_for_judge(score: ItemScore) -> bool:
-    """Whether a score has no value because the reasons are not judged yet."""
+    """Return whether a score is missing because the reasons are not judged yet."""
     return score.value is None and RATIONALE_JUDGED in score.flags
 
 

@@ -109,8 +109,7 @@ def score_given_answers(
 
 
 def _group_by_transcript(item: QaItem, answers: Sequence[ScoredAnswer]) -> dict[str | None, list[ScoredAnswer]]:
-    """Group the answers to an item by the transcript of its evidence, else by the transcript that each answer names; None: neither is
-    named."""
+    """Group the answers to an item by the transcript of its evidence, else by the transcript that each answer names; None without either."""
     evidence = _find_evidence(item)
     groups: dict[str | None, list[ScoredAnswer]] = defaultdict(list)
     for answer in answers:

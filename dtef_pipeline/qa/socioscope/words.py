@@ -131,7 +131,7 @@ _LONGEST_MULTIPLIED = 15
 
 
 def normalise_number(word: str) -> str | None:
-    """Return a number in its shortest decimal form: `5` for `5.0` and `05`. None: the word is not a number in digits."""
+    """Return a number in its shortest decimal form: `5` for `5.0` and `05`, or None if it is not in digits."""
     match = _DIGITS_ONLY.fullmatch(word)
     if match is None:
         return None
@@ -159,7 +159,7 @@ def convert_numbers_to_digits(words: Sequence[str]) -> Iterator[tuple[str, bool]
 
 
 def _read_digits(words: Sequence[str], at: int) -> tuple[str | None, int]:
-    """`5`, `1.5 million`, `3 hundred thousand`."""
+    """Read `5`, `1.5 million`, `3 hundred thousand`."""
     number, end = normalise_number(words[at]), at + 1
     if number is None or len(number) > _LONGEST_MULTIPLIED:
         return number, end
@@ -171,7 +171,7 @@ def _read_digits(words: Sequence[str], at: int) -> tuple[str | None, int]:
 
 
 def _read_words(words: Sequence[str], at: int) -> tuple[str | None, int]:
-    """`five`, `a hundred and five`, `minus five`, `minus 5`. The words of an ordinal are not numbers."""
+    """Read `five`, `a hundred and five`, `minus five`, `minus 5`. Words of ordinals are not numbers."""
     run = read_number_at(words, at)
     if run is not None:
         return format_figures(run.value), run.end

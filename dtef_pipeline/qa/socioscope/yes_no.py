@@ -31,7 +31,7 @@ class YesOrNo(NamedTuple):
 
 
 class YesNo:
-    """Scores 1 if the answer is the expected one, else 0."""
+    """A scorer: 1 for the expected answer, else 0."""
 
     name = "yes_no"
     version = 2
@@ -56,7 +56,7 @@ class YesNo:
         return score
 
     def parse_expected(self, reference: str) -> bool | None:
-        """Return whether yes is expected; None: the metric is empty. Raises ItemError for any other metric."""
+        """Return whether yes is expected, or None for an empty metric. Raises ItemError for any other metric."""
         values = parse_metric(reference)
         if not values:
             return None

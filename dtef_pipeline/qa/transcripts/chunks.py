@@ -122,7 +122,7 @@ def _make_chunk(transcript: Transcript, pieces: Sequence[_Piece]) -> Chunk:
 
 
 def _iterate_pieces(transcript: Transcript) -> Iterator[_Piece]:
-    """The turns, and in place of each that is longer than a chunk its paragraphs."""
+    """Yield the turns, or the paragraphs of turns that are longer than a chunk."""
     start = 0
     for turn in transcript.turns:
         text = turn.spoken
@@ -136,7 +136,7 @@ def _iterate_pieces(transcript: Transcript) -> Iterator[_Piece]:
 
 
 def _find_paragraphs(text: str) -> Iterator[tuple[int, int]]:
-    """The places of the paragraphs that are not blank."""
+    """Yield the places of paragraphs that are not blank."""
     start = 0
     for mark in _PARAGRAPH_MARK.finditer(text):
         if paragraph := text[start : mark.start()].rstrip():
@@ -147,5 +147,5 @@ def _find_paragraphs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _measure_size(text: str) -> int:
-    """Words; where these are long on average, a tenth of the characters."""
+    """Count words; if they are long on average, a tenth of the characters."""
     return max(len(text.split()), len(text) // _CHARACTERS_OF_A_WORD)

@@ -85,7 +85,7 @@ def _format_lettered_options(options: Sequence[str]) -> str:
 
 
 def _format_option_letters(place: int) -> str:
-    """A, B, ..., Z, AA, AB, ..."""
+    """Return A, B, ..., Z, AA, AB, ..."""
     first, last = divmod(place, len(string.ascii_uppercase))
     return (_format_option_letters(first - 1) if first else "") + string.ascii_uppercase[last]
 

@@ -65,7 +65,7 @@ def read_cited(text: str | None) -> CitedReply:
 
 
 def _take_last(entry: FoundObject, key: str) -> list[Any]:
-    """The value of a key of the object, the last one where it comes again; nothing where it does not come."""
+    """Return the last value of a key of the object, as a list; empty if it has none."""
     return [value for name, value in entry.pairs if name.strip().casefold() == key][-1:]
 
 
@@ -86,7 +86,7 @@ def _read_reply_object(pairs: Pairs) -> CitedReply:
 
 
 def _join_reasons_of(value: Any) -> str:
-    """Reasons as words: a text as it is, the members of a list, of an object its texts and the keys that it holds to be true."""
+    """Return reasons as words: a text, the members of a list, or an object's texts and the keys whose value is true."""
     if isinstance(value, Pairs):
         return ", ".join(filter(None, (_format_reason(name, content) for name, content in value)))
     if isinstance(value, list):
@@ -127,7 +127,7 @@ def _iterate_citation_mappings(entries: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _drop_lists(value: Any) -> Any:
-    """A value of a citation: an object or a list in its place is not a number and no quotation, whatever it holds."""
+    """Return a value of a citation; None for an object or list, which is neither a number nor a quotation."""
     if isinstance(value, str):
         return replace_unreadable(value)
     return None if isinstance(value, list) else value
@@ -168,7 +168,7 @@ def parse_cut_object(text: str, list_key: str) -> Pairs | None:
 
 
 def _read_key(text: str, place: int) -> Value | None:
-    """The key at this place, with the place of its colon as its end."""
+    """Return the key at this place, which ends at its colon."""
     token = decode_value_at(text, place)
     if token is None or not isinstance(token.value, str):
         return None
@@ -177,7 +177,7 @@ def _read_key(text: str, place: int) -> Value | None:
 
 
 def _is_no_key(text: str, place: int) -> bool:
-    """Whether a text in quotation marks ends, and no colon follows: somebody's brackets, and no object."""
+    """Return whether a quoted text ends here without a colon, so that the bracket opens no object."""
     token = decode_value_at(text, place)
     return token is not None and _skip_blanks(text, token.end) < len(text)
 
@@ -189,7 +189,7 @@ def _is_complete(text: str, token: Value, end: str = "}") -> bool:
 
 
 def _read_entries(text: str, place: int) -> list[Any]:
-    """The complete entries of a list that begins before this place."""
+    """Return the complete entries of a list that begins before this place."""
     entries = []
     while (token := decode_value_at(text, _skip_blanks(text, place))) is not None and _is_complete(text, token, "]"):
         entries.append(token.value)

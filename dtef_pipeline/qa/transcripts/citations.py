@@ -1,4 +1,4 @@
-"""Checks whether a model's quotations occur in the sources that it was shown."""
+"""A check that a model's quotations occur in the sources it was shown."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def compute_pooled_existence(answers: Iterable[Sequence[int]]) -> float | None:
 
 
 class _ShownTexts:
-    """The texts of the sources, and their relaxed forms, each of which is made once and only where it is needed."""
+    """The texts of the sources, and their relaxed forms, each computed once if needed."""
 
     def __init__(self, texts: Sequence[str | None]) -> None:
         self.texts = texts
@@ -103,7 +103,7 @@ def _check_citation(sources: _ShownTexts, citation: Any) -> CheckedCitation:
 
 
 def read_named_source(citation: Any) -> Any:
-    """Return a citation's value for the number of its source, unchecked; None: it has no such key."""
+    """Return a citation's value for the number of its source, unchecked, or None if it has none."""
     return next((citation[key] for key in INDEX_KEYS if key in citation), None) if isinstance(citation, Mapping) else None
 
 
@@ -118,6 +118,6 @@ def _quote_of(citation: Any) -> str | None:
 
 
 def _read_content(source: Any) -> str | None:
-    """The text of a source; None: it has none, or a blank one."""
+    """Return the text of a source, or None if missing or blank."""
     content = source.get("page_content") if isinstance(source, Mapping) else getattr(source, "page_content", None)
     return content if isinstance(content, str) and content.strip() else None

@@ -43,7 +43,7 @@ class CsvRow(NamedTuple):
 
 
 class _Log:
-    """Collects the errors of a corpus. With `strict`, the first one is raised."""
+    """A log of errors in a corpus. `strict`: raise the first one."""
 
     def __init__(self, strict: bool) -> None:
         self._strict, self.found, self.ignored = strict, list[ItemError](), dict[str, None]()
@@ -92,7 +92,7 @@ def _read_corpus_list(path: Path, log: _Log) -> list[Transcript]:
 
 
 def _read_document(value: Any, where: str, line: int) -> tuple[dict[str, MetadataValue], str]:
-    """(metadata, text) of one entry. Raises ItemError for what is no document."""
+    """Return metadata and text of one entry. Raises ItemError if it is not a document."""
     content = value.get("page_content") if isinstance(value, dict) else None
     metadata = value.get("metadata") if isinstance(value, dict) else None
     if not isinstance(content, str) or not isinstance(metadata, dict):
@@ -114,7 +114,7 @@ def _describe_kinds(value: Any) -> str:
 
 
 def _iterate_entries(text: str, where: str) -> Iterator[tuple[int, Any]]:
-    """(line, value) of each entry of a JSON list. Raises ItemError where the file is not JSON list."""
+    """Yield line and value of each entry of a JSON list. Raises ItemError if the file is none."""
     decoder = json.JSONDecoder()
     place, line = _skip_white_space(text, 0), 1
     if not text.startswith("[", place):
@@ -163,7 +163,7 @@ def _read_corpus_folder(path: Path, log: _Log) -> list[Transcript]:
 
 
 def _read_metadata_rows(table: Path, log: _Log) -> dict[str, tuple[int, dict[str, MetadataValue]]]:
-    """(line, metadata) by FILE. Raises ItemError for a table without the nine columns."""
+    """Return line and metadata by FILE. Raises ItemError if the nine columns are incomplete."""
     rows = iterate_csv_rows(table, log.add)
     header = _read_header(rows, METADATA_FIELDS, str(table))
     log.ignore(header)
@@ -181,7 +181,7 @@ def _read_metadata_rows(table: Path, log: _Log) -> dict[str, tuple[int, dict[str
 
 
 def _read_interview(file: Path, records: dict[str, tuple[int, dict[str, MetadataValue]]], log: _Log) -> Transcript | None:
-    """One interview; None when nothing of it can be used."""
+    """Return one interview, or None if it is unusable."""
     if file.name not in records:
         form = f"a row of {_METADATA_TABLE} for each interview"
         log.add(ItemError("an interview without metadata", where=str(file), arrived=file.name, allowed=form))
@@ -241,7 +241,7 @@ def iterate_csv_rows(path: Path, log: Any) -> Iterator[CsvRow]:
 
 
 def _read_header(rows: Iterator[CsvRow], columns: Sequence[str], where: str) -> list[str]:
-    """The names of the columns. Raises ItemError where one of `columns` is missing or there twice."""
+    """Return the column names. Raises ItemError if one of `columns` is missing or duplicate."""
     header = [cell.strip() for cell in next(rows, CsvRow(1, [])).cells]
     if missing := [name for name in columns if header.count(name) != 1]:
         names = shorten_arrived_value(", ".join(header))

@@ -67,12 +67,12 @@ class Corpus:
 
     @cached_property
     def turns(self) -> Mapping[tuple[str, int], SpokenTurn]:
-        """Return the turns by file and number."""
+        """The turns by file and number."""
         return {(transcript.file, turn.number): turn for transcript in self.transcripts for turn in transcript.turns}
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """Return the whole text of each file."""
+        """The whole text of each file."""
         parts: dict[str, list[str]] = {}
         for transcript in self.transcripts:
             parts.setdefault(transcript.file, []).append(transcript.text)
@@ -112,7 +112,7 @@ def check_metadata(values: Mapping[str, Any], where: str, line: int | None) -> d
 
 
 def read_metadata_cells(cells: Mapping[str, str], where: str, line: int | None) -> dict[str, MetadataValue]:
-    """Do the same for the text cells of a table: YEAR is read as a number, and an empty cell is a missing value."""
+    """Return `check_metadata` of a table's text cells: YEAR is read as a number, and an empty cell is missing."""
     values: dict[str, Any] = {name: cell for name, cell in cells.items() if cell.strip()}
     year = values.get(YEAR_FIELD, "").strip()
     if _YEAR_DIGITS.fullmatch(year):
@@ -143,8 +143,9 @@ def check_filter(where: Any) -> dict[str, str | int]:
 
 
 def parse_filter(texts: Sequence[str]) -> dict[str, str | int]:
-    """Do the same for texts such as `PROJECT=US-002` and `YEAR=2024`. Raises ConfigError also for a text without `=` and for a repeated
-    key."""
+    """Parse texts such as `PROJECT=US-002` and `YEAR=2024`. Raises ConfigError as `check_filter`, and for a text without `=` or a repeated
+    key.
+    """
     fields: dict[str, str | int] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -178,7 +179,7 @@ def shorten_arrived_value(value: Any) -> Any:
 
 
 def has_unreadable_text(text: str) -> bool:
-    """Whether a text contains what no table can store: an unpaired surrogate or the character NUL."""
+    """Return whether a text has an unpaired surrogate or NUL, which no table can store."""
     return bool(_UNREADABLE_CHARACTERS.search(text))
 
 
@@ -188,7 +189,7 @@ def replace_unreadable(text: str) -> str:
 
 
 def is_of_field(name: str, value: Any) -> bool:
-    """Whether a value is valid for this field."""
+    """Return whether a value is valid for this field."""
     return _describe_allowed_metadata(name, value) is None
 
 

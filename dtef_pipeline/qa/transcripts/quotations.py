@@ -44,7 +44,7 @@ class RelaxedText:
 
 
 def find_exact_span(quote: str, text: str) -> Span | None:
-    """Find the first exact occurrence of a quotation without its outer white space; None: not found, or it is blank."""
+    """Find the first exact occurrence of a quotation without its outer white space; None if not found or blank."""
     needle = quote.strip()
     start = text.find(needle) if needle else -1
     return Span(start, start + len(needle)) if start >= 0 else None
@@ -101,7 +101,7 @@ class _Builder:
             self._gap = None
 
     def _try_join(self, before: str, form: str) -> bool:
-        """Writes a mark above or below into the character before it, where the two together are one character."""
+        """Join a combining mark to the character before it, if the two are one character."""
         if form.isascii() or not unicodedata.combining(form[0]):
             return False
         together = unicodedata.normalize("NFC", before + form)

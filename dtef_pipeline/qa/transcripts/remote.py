@@ -32,11 +32,11 @@ class PostResult(Protocol):
 
     @property
     def value(self) -> Any:
-        """The reply, decoded from JSON; None: there is no reply."""
+        """The reply, decoded from JSON, or None without one."""
 
     @property
     def problem(self) -> str | None:
-        """Why there is no reply, in words without secrets; None: there is a reply."""
+        """Why there is no reply, in words without secrets; None if there is one."""
 
 
 PostPayload = Callable[[Mapping[str, Any]], PostResult]
@@ -103,7 +103,7 @@ def _read_remote_source(document: Any) -> SourceText:
 
 
 def _filter_known_fields(metadata: Mapping[str, Any]) -> dict[str, MetadataValue]:
-    """The fields of the right kind."""
+    """Return fields of the right type."""
     fields = {name: metadata[name] for name in METADATA_FIELDS if name in metadata}
     return {name: value for name, value in fields.items() if is_of_field(name, value)}
 
@@ -116,7 +116,7 @@ _PROVIDER_AND_NAME = re.compile(r"([A-Za-z0-9_-]+):(\S+)")
 
 @dataclass(frozen=True, slots=True)
 class RetrievalPayload:
-    """Check a request. It never contains `auth`: the secret is read only where it is used."""
+    """A request. It never contains `auth`: the secret is read only where it is used."""
 
     question: str
     k: int = DEFAULT_K
@@ -126,7 +126,7 @@ class RetrievalPayload:
 
     @property
     def request_document(self) -> dict[str, Any]:
-        """Return the request in the server's documented form, without `auth`. The model is written as `provider:name` again."""
+        """The request in the server's documented form, without `auth`. The model is written as `provider:name` again."""
         named = {} if self.model is None else {"model": self.model.replace("/", ":", 1)}
         return {"k": self.k, "filter": dict(self.filter), "question": self.question, **named}
 

@@ -48,7 +48,7 @@ class Retrieval:
 
 
 class Retriever(Protocol):
-    """Finds the chunks closest to a question."""
+    """A search for the chunks closest to a question."""
 
     name: str
     """`bm25`, `embedding`, `hybrid` or `remote`."""
@@ -60,7 +60,7 @@ class Retriever(Protocol):
 
 
 class ScoresDocuments(Protocol):
-    """Scores every chunk of an index by its similarity to a text."""
+    """A scorer of all chunks by similarity to a text."""
 
     def scores(self, text: str) -> DocumentScores:
         """Return one number per row of the index, in its order."""
@@ -70,7 +70,7 @@ class DocumentIndex:
     """A table of chunks sorted by id, so that the smaller id comes first among chunks with equal scores."""
 
     def __init__(self, documents: pa.Table) -> None:
-        """`documents`: rows of DOCUMENT_SCHEMA, in any order. Raises ConfigError without documents or for a repeated id."""
+        """Sort `documents`, rows of DOCUMENT_SCHEMA, by id. Raises ConfigError without documents or for a repeated id."""
         if not documents.num_rows:
             raise ConfigError("no documents to search: allowed: one or more")
         if pc.count_distinct(documents.column("doc_id")).as_py() != documents.num_rows:
@@ -183,15 +183,15 @@ Fusion."""
 
 
 class EmbeddingRetriever:
-    """Scores chunks by the cosine of the vectors of question and chunk, -1 to 1."""
+    """A scorer of chunks by the cosine of question and chunk, -1 to 1."""
 
     name = "embedding"
     is_remote = False
 
     def __init__(self, documents: pa.Table | DocumentIndex, embed: EmbedTexts, vectors: npt.NDArray[Any] | None = None) -> None:
-        """`vectors`: the vectors of `index.texts`, (chunks, dimensions), in that order; None: `embed` makes them.
+        """Use `vectors` of `index.texts`, (chunks, dimensions), in that order; None: `embed` makes them.
 
-        Raises ConfigError without documents, and for vectors of another shape or with numbers that are not finite.
+        Raises ConfigError without documents, and for vectors of another shape or numbers that are not finite.
         """
         self.index = documents if isinstance(documents, DocumentIndex) else DocumentIndex(documents)
         self._embed = embed
@@ -219,7 +219,7 @@ class HybridRetriever:
     is_remote = False
 
     def __init__(self, index: DocumentIndex, parts: Sequence[ScoresDocuments]) -> None:
-        """`parts`: the scorers whose ranks are fused, all over this index."""
+        """Fuse the ranks of the scorers `parts`, all over this index."""
         self.index, self._parts = index, tuple(parts)
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
@@ -247,14 +247,14 @@ def make_retriever(name: str, documents: pa.Table, embed: EmbedTexts | None = No
 
 
 def _rank_scores(scores: DocumentScores) -> npt.NDArray[np.intp]:
-    """The place of each score from the highest down, from 1; of equal ones the first comes first."""
+    """Return the place of each score from the highest down, from 1; equal scores keep their order."""
     ranks = np.empty(len(scores), np.intp)
     ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
     return ranks
 
 
 def _scale_to_unit(vectors: npt.NDArray[Any], count: int, dimensions: int | None = None) -> npt.NDArray[np.float64]:
-    """The vectors at length 1. Raises ConfigError for another shape than (count, dimensions) and for what is not finite."""
+    """Return the vectors at length 1. Raises ConfigError if the shape is not (count, dimensions) or a number is not finite."""
     matrix = np.asarray(vectors, np.float64)
     if matrix.ndim != 2 or len(matrix) != count or not matrix.shape[1] or (dimensions and matrix.shape[1] != dimensions):
         raise ConfigError(f"vectors have the shape {matrix.shape}; allowed: ({count}, {dimensions or 'dimensions'})")

@@ -14,7 +14,7 @@ from dtef_pipeline.rubric.blueprint.model import Blueprint, Criterion, ReadBluep
 
 
 class BlueprintTables(NamedTuple):
-    """The tables of one blueprint, by the names that they have in the warehouse."""
+    """The tables of one blueprint, by their names in the warehouse."""
 
     rubric_blueprints: pa.Table
     rubric_prompts: pa.Table
@@ -23,7 +23,7 @@ class BlueprintTables(NamedTuple):
 
 
 def build_blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str) -> BlueprintTables:
-    """The rows of a blueprint that was read from `path`; parts that were left out have only findings."""
+    """Return the tables of a blueprint that was read from `path`; excluded parts have only findings."""
     of = {"blueprint": blueprint.id}
     findings = [
         {**of, "level": finding.level, "code": finding.code, "place": finding.place, "line": finding.line, "text": finding.text}
@@ -55,7 +55,7 @@ def build_blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str)
 
 
 def hash_criterion(criterion: Criterion) -> str:
-    """Hash of what a response is judged by: the text, or the function and its argument. It ignores weight, block and position."""
+    """Return the hash of the text, or of the function and its argument; weight, block and position are ignored."""
     return digest("criterion", criterion.kind, criterion.text, criterion.fn, criterion.args)
 
 

@@ -69,7 +69,7 @@ _REMEDIES = {
 
 
 class YamlFault(ValueError):
-    """A file is not valid YAML or JSON. `line`: from 1, None: unknown; `problem`: a description."""
+    """An error in YAML or JSON. `line`: from 1, None: unknown; `problem`: a description."""
 
     def __init__(self, problem: str, line: int | None) -> None:
         super().__init__(problem)
@@ -83,18 +83,18 @@ class SourceLines:
     _of: dict[int, tuple[int, dict[Any, int]]] = field(default_factory=dict)
 
     def note(self, container: list[Any] | dict[str, Any], line: int, members: dict[Any, int]) -> None:
-        """`line`: of the container's beginning; `members`: by key or by place in the list."""
+        """Store the first `line` of a container and those of its `members`, by key or place."""
         self._of[id(container)] = (line, members)
 
     def find_member_line(self, container: object, key: object = None) -> int | None:
-        """The line, from 1, of a member, or of the whole where there is no such member; None: not known, as in JSON."""
+        """Return the line, from 1, of a member, or of the container if it has no such member; None if unknown, as in JSON."""
         line, members = self._of.get(id(container), (None, {}))
         return members.get(key, line)
 
 
 @dataclass(frozen=True)
 class ReadDocuments:
-    """The documents of a file without null ones. Mappings have texts as keys."""
+    """The documents of a file without null ones. Keys of mappings are texts."""
 
     values: tuple[Any, ...]
     lines: SourceLines
@@ -102,12 +102,12 @@ class ReadDocuments:
     """The line in which each document begins; empty where it is not known, as in JSON."""
 
     def find_line(self, place: int) -> int | None:
-        """The line in which a document begins, by its place from 0."""
+        """Return the first line of a document, by its place from 0, or None if unknown."""
         return self.begin[place] if place < len(self.begin) else None
 
 
 def read_yaml(text: str) -> ReadDocuments:
-    """The documents of a YAML text. Raises YamlFault for invalid YAML, a duplicate key, and a file beyond the limits."""
+    """Parse a YAML text. Raises YamlFault if it is invalid, has a duplicate key, or exceeds the limits."""
     _check_length(text)
     try:
         loader = _Loader(text.translate(_OLD_BREAKS))
@@ -122,7 +122,7 @@ def read_yaml(text: str) -> ReadDocuments:
 
 
 def read_json(text: str) -> ReadDocuments:
-    """The one document of a JSON text. Raises YamlFault as `read_yaml` does; its members' lines are not known."""
+    """Parse a JSON text, without lines of members. Raises YamlFault as `read_yaml` does."""
     _check_length(text)
     try:
         value = json.loads(
@@ -144,7 +144,7 @@ def read_json(text: str) -> ReadDocuments:
 
 
 def format_scalar(value: Any) -> str:
-    """A scalar as a text, as JavaScript formats it."""
+    """Format a scalar as JavaScript does."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -153,7 +153,7 @@ def format_scalar(value: Any) -> str:
 
 
 def format_js_number(value: float) -> str:
-    """A number as JavaScript writes it, where people write numbers for text: 3.0 is `3`."""
+    """Format a number as JavaScript does: 3.0 is `3`."""
     if isinstance(value, float) and math.isfinite(value) and value.is_integer() and abs(value) < 1e21:
         return str(int(value))
     if isinstance(value, float) and not math.isfinite(value):
@@ -166,7 +166,7 @@ _SAFE_LOADER: Any = (Composer, yaml.CSafeLoader) if yaml.__with_libyaml__ else (
 
 
 class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
-    """Builds values from the tags of `_RESOLVERS`, texts, lists and mappings; any other tag is an error with its line."""
+    """A loader of the tags of `_RESOLVERS`, texts, lists and mappings; any other tag is an error with its line."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
     yaml_constructors: ClassVar[dict[str | None, Callable[..., Any]]] = {None: SafeConstructor.construct_undefined}
@@ -179,7 +179,7 @@ class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
         self._sizes: dict[yaml.Node, int] = {}
 
     def documents(self) -> Iterator[tuple[Any, int]]:
-        """Each with the line that it begins in."""
+        """Yield each document and its first line."""
         while self.check_node():
             node = self.get_node()
             yield self.construct_document(node), _node_line(node)
@@ -274,7 +274,7 @@ def _describe_column(error: yaml.YAMLError) -> str:
 
 
 def _describe_remedy(error: yaml.YAMLError, text: str) -> str:
-    """`; ` and what to do about an error; empty where nothing is known."""
+    """Return `; ` and a remedy for an error, or an empty text if none is known."""
     error_text = f"{getattr(error, 'context', None)} {getattr(error, 'problem', None)}"
     if "cannot start any token" in error_text and isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
         line = _LINE_END.split(text)[error.problem_mark.line]

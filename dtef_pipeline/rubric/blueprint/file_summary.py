@@ -34,7 +34,7 @@ _LATIN_AMONG_THEM = range(0x1D00, 0x1F00)
 
 
 def summarise_file(path: str, identifier: str, read: ReadBlueprint) -> dict[str, Any]:
-    """One file's id, counts and findings, ready for JSON. A file that cannot be parsed has `line` instead of the counts."""
+    """Return a file's id, counts and findings, ready for JSON. If it cannot be parsed, `line` replaces the counts."""
     findings = read.findings
     summary: dict[str, Any] = {"path": path, "id": identifier, "parses": read.structure is not None}
     if read.structure is None:
@@ -102,7 +102,7 @@ def _summarise_criteria(criteria: list[Criterion], blueprint: Blueprint) -> dict
 
 
 def _count_planned(blueprint: Blueprint) -> dict[str, int]:
-    """The number of planned requests to candidates, to judges (the default number of them), and to an embedder."""
+    """Count the planned requests to candidates, to the default number of judges, and to an embedder."""
     models, systems = len(blueprint.models), len(blueprint.systems or ())
     variants = models * max(1, len(blueprint.temperatures)) * max(1, systems)
     pairs = variants * sum(criterion.kind == TEXT_KIND for prompt in blueprint.prompts for criterion in prompt.criteria)
@@ -117,7 +117,7 @@ def _count_planned(blueprint: Blueprint) -> dict[str, int]:
 
 
 def _count_letters(blueprint: Blueprint) -> dict[str, int]:
-    """Letters of prompts and criteria, Latin ones beyond A to Z, and characters of other scripts, with their vowel signs."""
+    """Count the letters of prompts and criteria, Latin letters beyond A to Z, and characters of other scripts, with their vowel signs."""
     counts = Counter("".join(text for prompt in blueprint.prompts for text in _iterate_texts(prompt)))
     letters = {character: count for character, count in counts.items() if character.isalpha()}
     return {
@@ -141,7 +141,7 @@ def _iterate_texts(prompt: PromptItem) -> Iterable[str]:
 
 
 def _group_by_finding_code(findings: Iterable[BlueprintFinding]) -> dict[str, dict[str, Any]]:
-    """Level and places by code, each place once."""
+    """Return level and places by code, each place once."""
     by_code: dict[str, dict[str, Any]] = {}
     for finding in findings:
         of_code = by_code.setdefault(finding.code, {"level": finding.level, "at": []})

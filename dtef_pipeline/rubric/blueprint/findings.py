@@ -173,15 +173,15 @@ class FindingLog:
     found: list[BlueprintFinding] = field(default_factory=list)
 
     def add(self, code: str, spot: Spot, text: str) -> None:
-        """`text`: what arrived and what to write. The level is that of the code."""
+        """Add a finding with its code's level. `text`: what is wrong and what to write."""
         self.found.append(BlueprintFinding(code, BLUEPRINT_FINDINGS[code].level, spot.place, text, spot.line))
 
     def spot(self, place: str, container: object, key: object = None) -> Spot:
-        """The place of a member of a list or mapping."""
+        """Return the place of a member of a list or mapping."""
         return Spot(place, self.lines.find_member_line(container, key))
 
     def check_unknown_keys(self, values: Mapping[str, object], known_keys: Iterable[str], place: str) -> None:
-        """One finding per key that is not known."""
+        """Add one finding per unknown key."""
         known_keys = frozenset(known_keys)
         for key in values:
             if key not in known_keys:
@@ -189,7 +189,7 @@ class FindingLog:
                 self.add("unknown-key", self.spot(place, values, key), text)
 
     def check_second_names(self, values: Mapping[str, object], names: Iterable[str], place: str) -> None:
-        """One finding per redundant alias of a key in a mapping: the first alias is used."""
+        """Add one finding per redundant alias of a key; the first is used."""
         aliases = [name for name in names if values.get(name) not in (None, "", [])]
         for name in aliases[1:]:
             self.add(
@@ -200,17 +200,17 @@ class FindingLog:
 
 
 def is_left_out_for(level: str, code: str) -> bool:
-    """Whether a finding makes a part of the file unusable; a run can replace unknown models."""
+    """Return whether a finding makes a part of the file unusable; a run can replace unknown models."""
     return level == "error" and code not in TO_BE_NAMED
 
 
 def list_blocking_codes(findings: Iterable[BlueprintFinding]) -> list[str]:
-    """The codes that prevent a run of a file, each once, in the order of the file."""
+    """List the codes that prevent a run, each once, in the order of the file."""
     return list(dict.fromkeys(finding.code for finding in findings if finding.level == "error"))
 
 
 def _suggest_key(key: str, known_keys: Collection[str]) -> str:
-    """A suggestion of the most similar known key, if there is one: `should_not` for `shouldNot` and `should-not`."""
+    """Suggest the most similar known key, if any: `should_not` for `shouldNot` and `should-not`."""
     plain = {name.replace("_", "").lower(): name for name in sorted(known_keys)}
     letters = "".join(character for character in key if character.isalnum()).lower()
     close = get_close_matches(letters, plain, n=1, cutoff=0.8)
@@ -218,7 +218,7 @@ def _suggest_key(key: str, known_keys: Collection[str]) -> str:
 
 
 def shorten_value(value: object, most: int = 60) -> str:
-    """The beginning of a value for a message, as JSON if it is not a text."""
+    """Return the beginning of a value for a message, as JSON if it is not a text."""
     full_text = value if isinstance(value, str) else _encode_value(value)[: 4 * most]
     text = " ".join(full_text.split())
     return text if len(text) <= most else f"{text[:most]}..."

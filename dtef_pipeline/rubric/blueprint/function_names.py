@@ -1,4 +1,4 @@
-"""The point functions by name, the other spellings of their names, and what each takes as its argument."""
+"""The point functions by name, the other spellings of their names, and their arguments."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ _OTHER_NAMES = {"expr": "js", "external": "call"}
 
 
 def find_canonical_name(name: str) -> str | None:
-    """The canonical name of any spelling of a function: `icontain_any_of` -> `icontains_any_of`; None: unknown."""
+    """Return the canonical name of any spelling of a function (`icontain_any_of` -> `icontains_any_of`), or None if unknown."""
     name = _OTHER_NAMES.get(name, name)
     if match := _SINGULAR.match(name):
         name = f"{match[1] or ''}{match[2] or ''}{_PLURALS[match[3]]}{name[match.end() :]}"
@@ -120,13 +120,13 @@ def find_canonical_name(name: str) -> str | None:
 
 
 def is_case_insensitive(name: str) -> bool:
-    """Whether a function, by its canonical name, ignores case."""
+    """Return whether a function, by its canonical name, ignores case."""
     positive = name.removeprefix("not_")
     return positive.startswith("i") and positive[1:] in _SEARCHING
 
 
 def check_argument(name: str, args: Any) -> str | None:
-    """What is wrong with the argument of a function (canonical name), in words; None: nothing."""
+    """Return what is wrong with an argument of a function (canonical name), or None."""
     function = POINT_FUNCTIONS[name]
     if not function.fault(args):
         return None
@@ -136,7 +136,7 @@ def check_argument(name: str, args: Any) -> str | None:
 
 
 def check_patterns(name: str, args: Any, fault: PatternFault) -> Iterable[str]:
-    """What is wrong with each pattern in a sound argument of a function that takes patterns."""
+    """Yield what is wrong with each pattern in a valid argument."""
     patterns = POINT_FUNCTIONS[name].patterns
     for pattern in patterns(args) if patterns else ():
         if (reason := fault(pattern, is_case_insensitive(name))) is not None:

@@ -1,4 +1,4 @@
-"""A blueprint after reading: prompts, the criteria that their responses are judged by, and findings."""
+"""A blueprint after reading: prompts, their criteria, and findings."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class Criterion:
 
     @property
     def repaired(self) -> bool:
-        """Whether the file has another text than what is computed."""
+        """Whether the text in the file differs from the criterion that is computed."""
         return self.source not in (None, EXTRACTED)
 
 
 @dataclass(frozen=True, slots=True)
 class PromptItem:
-    """One prompt: the messages to a model, and what its response is judged by."""
+    """One prompt: the messages to a model, and the criteria of its response."""
 
     id: str
     """Unique within the blueprint."""
@@ -153,9 +153,9 @@ class ReadBlueprint:
 
 
 def hash_prompt(prompt: PromptItem) -> str:
-    """Hash of a prompt and of how its responses are judged: 32 hexadecimal digits.
+    """Return the hash of a prompt and its criteria: 32 hexadecimal digits.
 
-    It ignores id, description, citations, temperatures and the display format.
+    Id, description, citations, temperatures and the display format are ignored.
     """
     turns = [[turn.role, turn.text] for turn in prompt.turns]
     criteria = [_list_criterion_content(criterion) for criterion in prompt.criteria]
@@ -163,21 +163,21 @@ def hash_prompt(prompt: PromptItem) -> str:
 
 
 def test_hash(blueprint: Blueprint) -> str:
-    """Hash of the prompts of a blueprint, whatever their order: 32 hexadecimal digits.
+    """Return the hash of the prompts of a blueprint, regardless of their order: 32 hexadecimal digits.
 
-    Any change of a word, weight, ideal answer or criterion changes it; it ignores title, description, tags, citations and models.
+    Any change of a word, weight, ideal answer or criterion changes it; title, description, tags, citations and models are ignored.
     """
     return digest("test", sorted(map(hash_prompt, blueprint.prompts)))
 
 
 def _list_criterion_content(criterion: Criterion) -> list[Any]:
-    """The computed content, independent of spelling: a repaired text equals the function that it means."""
+    """Return the content to hash, independent of spelling: a repaired text equals the function that it means."""
     args = _convert_whole_numbers(criterion.args)
     return [criterion.block, criterion.path, criterion.kind, criterion.text, criterion.fn, args, float(criterion.weight)]
 
 
 def _convert_whole_numbers(value: Any) -> Any:
-    """3.0 as 3 anywhere in a value, because JSON and YAML do not distinguish them."""
+    """Convert 3.0 to 3 anywhere in a value, because JSON and YAML do not distinguish them."""
     if isinstance(value, dict):
         return {key: _convert_whole_numbers(member) for key, member in value.items()}
     if isinstance(value, list):

@@ -22,9 +22,9 @@ _CUSTOM_KEYS = frozenset({"url", "modelName", "inherit"})
 
 
 def read_collections(folder: Path) -> dict[str, tuple[str, ...]]:
-    """The collections of a folder: each JSON or YAML file is one, has the name of the file, and contains a list of names.
+    """Read the collections of a folder: each JSON or YAML file contains a list of names, and its name is the collection's.
 
-    Raises ConfigError for a missing folder, and for a file that is not a list of texts.
+    Raises ConfigError if the folder is missing or a file is not a list of texts.
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder; allowed: a folder with a file per collection, such as CORE.json")
@@ -46,13 +46,13 @@ def _read_members(path: Path) -> tuple[str, ...]:
 
 
 def convert_to_litellm_name(name: str) -> str:
-    """`google:gemini-2.5-flash` as litellm writes it: `gemini/gemini-2.5-flash`."""
+    """Convert `google:gemini-2.5-flash` to litellm's `gemini/gemini-2.5-flash`."""
     provider, _, model = name.partition(":")
     return f"{LITELLM_PROVIDERS.get(provider, provider)}/{model}"
 
 
 def read_models(header: Mapping[str, Any], collections: Collections | None, log: FindingLog) -> tuple[str, ...]:
-    """The models of a header as litellm writes them, each once, in order. `collections`: None: unknown."""
+    """Return the models of a header as litellm strings, each once, in order. `collections`: None if unknown."""
     names = header.get("models")
     names = [names] if isinstance(names, (str, dict)) else names
     if names is not None and not isinstance(names, list):
@@ -78,7 +78,7 @@ def read_models(header: Mapping[str, Any], collections: Collections | None, log:
 
 
 class _ModelReader:
-    """Goes through the named models, and through the collections among them."""
+    """A reader of the named models and of the collections among them."""
 
     def __init__(self, header: Mapping[str, Any], names: list[Any], collections: Collections | None, log: FindingLog) -> None:
         self._header, self._names, self._collections, self._log = header, names, collections, log
@@ -140,7 +140,7 @@ class _ModelReader:
 
 
 def read_model_name(value: Any) -> str | None:
-    """`provider:model` of a text, or of the mapping that `- openai: gpt-4o` is; None: it is neither."""
+    """Return `provider:model` from a text or from the mapping of `- openai: gpt-4o`, or None if it is neither."""
     if isinstance(value, dict) and len(value) == 1:
         ((provider, model),) = value.items()
         return f"{provider.strip()}:{model.strip()}" if isinstance(model, str) and provider not in _CUSTOM_KEYS else None
@@ -148,7 +148,7 @@ def read_model_name(value: Any) -> str | None:
 
 
 def read_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[Judge, ...]:
-    """The judges of `evaluationConfig.llm-coverage.judges`, with models as litellm writes them; none: the default judges."""
+    """Return the judges of `evaluationConfig.llm-coverage.judges`, with models as litellm strings; none: the default judges."""
     settings = header.get("evaluationConfig")
     coverage = settings.get("llm-coverage") if isinstance(settings, dict) else None
     if not isinstance(coverage, dict):

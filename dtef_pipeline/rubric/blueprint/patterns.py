@@ -1,8 +1,8 @@
-"""Patterns of blueprints: JavaScript's regular expressions, searched by the package `regex` within a time limit.
+r"""Patterns of blueprints: JavaScript's regular expressions, searched by the package `regex` within a time limit.
 
-`translate_pattern` translates what the two write differently. Patterns have no flags, except that `i` functions ignore case.
-JavaScript differs in rare cases: there a character beyond U+FFFF counts as two, a reference to a group that matched nothing matches the
-empty text, `\\cJ` is a control character, and `^*` or two groups of one name are refused.
+`translate_pattern` handles the differences in syntax. Patterns have no flags, except that `i` functions ignore case. JavaScript differs in
+rare cases: it counts a character beyond U+FFFF as two, a reference to a group without a match matches the empty text, `\cJ` is a control
+character, and `^*` or two groups of one name are errors.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _FOLDED_TO_ASCII = {0x130: "\ue130", 0x131: "\ue131", 0x17F: "\ue17f", 0x212A: "
 
 
 class BadPattern(ValueError):
-    """The text is not a valid pattern; the message says why."""
+    """An error in a pattern; the message says why it is invalid."""
 
 
 class SearchTooLong(Exception):
-    """The search for a pattern exceeded the time limit."""
+    """A search for a pattern exceeded the time limit."""
 
 
 class CompiledPattern(NamedTuple):
@@ -53,7 +53,7 @@ class CompiledPattern(NamedTuple):
     """A compiled pattern of the package `regex`."""
 
     def matches_in(self, text: str) -> bool:
-        """Whether the pattern matches anywhere in the text; SearchTooLong when that takes longer than `LONGEST_SEARCH`."""
+        """Return whether the pattern matches anywhere in the text. Raises SearchTooLong after `LONGEST_SEARCH` seconds."""
         try:
             return self.machine.search(replace_folding_letters(text), timeout=LONGEST_SEARCH) is not None
         except (TimeoutError, MemoryError) as error:
@@ -62,12 +62,12 @@ class CompiledPattern(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def replace_folding_letters(text: str) -> str:
-    """The text with substitutes for the letters that only `regex` equates with ASCII letters when it ignores case."""
+    """Replace the letters that only `regex` equates with ASCII letters when it ignores case."""
     return text if text.isascii() else text.translate(_FOLDED_TO_ASCII)
 
 
 def compile_pattern(pattern: str, ignore_case: bool = False) -> CompiledPattern:
-    """The compiled pattern. Raises BadPattern. Each pattern is compiled once per process."""
+    """Compile a pattern, once per process. Raises BadPattern."""
     result = _compile_or_explain(pattern, ignore_case)
     if isinstance(result, str):
         raise BadPattern(result)
@@ -75,7 +75,7 @@ def compile_pattern(pattern: str, ignore_case: bool = False) -> CompiledPattern:
 
 
 def pattern_fault(pattern: str, ignore_case: bool = False) -> str | None:
-    """Why a text is not a valid pattern; None: it is valid."""
+    """Return why a text is not a valid pattern, or None if it is valid."""
     result = _compile_or_explain(pattern, ignore_case)
     return result if isinstance(result, str) else None
 
@@ -98,7 +98,7 @@ def _compile_or_explain(pattern: str, ignore_case: bool) -> CompiledPattern | st
 
 
 def _check_size(pattern: str) -> None:
-    """Raise BadPattern for a pattern that could have more than `LARGEST_PATTERN` parts, because counted groups may be nested."""
+    """Raise BadPattern if a pattern could have more than `LARGEST_PATTERN` parts; counted groups may be nested."""
     most, groups = 1, 1
     for token in _TOKEN.finditer(pattern):
         least = int((token["least"] or "1")[:9])
@@ -109,7 +109,7 @@ def _check_size(pattern: str) -> None:
 
 
 def translate_pattern(pattern: str) -> str:
-    """A pattern of JavaScript's as `regex` writes it; BadPattern for what only `regex` takes."""
+    """Translate a JavaScript pattern for `regex`. Raises BadPattern for syntax that only `regex` accepts."""
     return _TOKEN.sub(_translate, pattern)
 
 
@@ -143,7 +143,7 @@ def _translate_escape(escape: str) -> str:
 
 
 def _make_caseless_set(members: str) -> str:
-    """A set that has both cases of its letters; `regex` looks through it several times faster when it need not try both."""
+    """Return a set with both cases of its letters; `regex` is several times faster if it need not try both."""
     return f"(?-i:[{members}])"
 
 
@@ -157,11 +157,11 @@ def _translate_in_set(token: re.Match[str]) -> str:
 
 
 def _translate_plain_escape(escape: str) -> str:
-    """An escape of one character: letters without a special meaning match themselves."""
+    """Translate an escape of one character: letters without a special meaning match themselves."""
     letter = escape if len(escape) == 1 and escape.isalpha() and escape not in "cfnrtv" else ""
     return letter or f"\\{escape}"
 
 
 def count_words(text: str) -> int:
-    """How many runs of characters are not white space, as JavaScript sees white space (`\\S+`)."""
+    r"""Return the number of runs of characters that are not white space in JavaScript (`\S+`)."""
     return sum(1 for _ in _WORD_RUN.finditer(text))

@@ -1,4 +1,4 @@
-"""The criteria of a prompt: each form in which a point of a rubric can be written, and the repair of functions written as texts."""
+"""The criteria of a prompt: each notation of a point of a rubric, and the repair of functions written as texts."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass
 class PointReader:
-    """Reads blocks of criteria, and notes what is wrong with them.
+    """A reader of blocks of criteria, which logs errors.
 
-    `definitions`: what `$ref` can name. `other_functions`: names of functions that others provide, whose arguments are not looked at.
+    `definitions`: targets of `$ref`. `other_functions`: functions of other packages, whose arguments are not checked.
     """
 
     log: FindingLog
@@ -51,7 +51,7 @@ class PointReader:
         self._definition_names = list_first_names(list(self.definitions), _MOST_DEFINITIONS_LISTED) or "none"
 
     def read_block(self, values: Any, block: str, place: str, line: int | None) -> list[Criterion]:
-        """The criteria of a block, in the order of the file, without those that have an error."""
+        """Return the criteria of a block, in the order of the file, without those that have an error."""
         if not isinstance(values, list):
             self._leave_out(
                 "rubric-not-a-list", Spot(f"{place} {block}", line), f"`{block}` is {shorten_value(values)}; write a list"
@@ -72,7 +72,7 @@ class PointReader:
         return criteria
 
     def _read_path(self, values: list[Any], blank: Criterion, spot: Spot) -> list[Criterion]:
-        """The criteria of one alternative path; none: it is empty."""
+        """Read the criteria of an alternative path; none if it is empty."""
         members = [(position, value) for position, value in enumerate(values) if value is not None and value != []]
         criteria = []
         for position, value in members:
@@ -89,7 +89,7 @@ class PointReader:
         return criteria
 
     def _read_point(self, value: Any, blank: Criterion, spot: Spot) -> Criterion | None:
-        """`blank` says where the criterion belongs; None: it has an error."""
+        """Return the criterion at the place of `blank`, or None if it has an error."""
         if isinstance(value, str):
             return self._read_text(value, blank, spot)
         if isinstance(value, dict):
@@ -116,7 +116,7 @@ class PointReader:
         return self._read_function(name, self._parse_argument(name, argument), replace(blank, source=text), spot)
 
     def _parse_argument(self, name: str, text: str) -> Any:
-        """The text after `$name: ` as the function's argument; a text if it is not YAML."""
+        """Parse the text after `$name: ` as the argument; a text if it is not YAML."""
         if name == REFERENCE_FUNCTION or POINT_FUNCTIONS[find_canonical_name(name) or "js"].takes_text:
             return _strip_quotes(text)
         try:
@@ -157,7 +157,7 @@ class PointReader:
         return self._read_function(value["fn"], args, criterion, spot, value)
 
     def _read_cited(self, value: dict[str, Any], blank: Criterion, spot: Spot) -> Criterion | None:
-        """`{text: citation}`, the only form in which a criterion's text is a key."""
+        """Read `{text: citation}`, the only notation with a criterion's text as a key."""
         (key, citation), *extras = value.items() if value else (("", None),)
         if extras or key in _POINT_KEYS or not key.strip() or not isinstance(citation, str):
             return self._report_bad_point(
@@ -166,7 +166,7 @@ class PointReader:
         return replace(blank, text=key, citation=citation)
 
     def _add_weight(self, value: dict[str, Any], blank: Criterion, spot: Spot) -> Criterion | None:
-        """With weight and citation; None: the weight cannot be used."""
+        """Add weight and citation, or return None for an invalid weight."""
         weight = read_weight(value, _WEIGHT_KEYS)
         if weight is None:
             got = next(value[key] for key in _WEIGHT_KEYS if value.get(key) is not None)
@@ -178,7 +178,7 @@ class PointReader:
     def _read_function(
         self, name: str, args: Any, blank: Criterion, spot: Spot, beside: Mapping[str, Any] = _NOTHING
     ) -> Criterion | None:
-        """`beside`: the mapping that contains the function."""
+        """Read a function. `beside`: the mapping that contains it."""
         if name == REFERENCE_FUNCTION:
             return self._resolve_reference(args, blank, spot, beside)
         if name in self.other_functions:
@@ -207,7 +207,7 @@ class PointReader:
         return replace(criterion, kind=FUNCTION_KIND, fault=f"unknown function {shorten_value(criterion.fn)}")
 
     def _resolve_reference(self, args: Any, blank: Criterion, spot: Spot, beside: Mapping[str, Any]) -> Criterion | None:
-        """The criterion of a definition in the header; weight and citation of the reference take precedence."""
+        """Read a definition in the header; weight and citation of the reference take precedence."""
         name = args.get("name") if isinstance(args, dict) else args
         definition = self.definitions.get(name) if isinstance(name, str) else None
         if definition is None:
@@ -232,14 +232,14 @@ class PointReader:
         return self._leave_out("bad-point", spot, text)
 
     def _leave_out(self, code: str, spot: Spot, text: str) -> Criterion | None:
-        """No criterion, as it has an error."""
+        """Log an error and return no criterion."""
         self.left_out += 1
         self.log.add(code, spot, text)
         return None
 
 
 def read_weight(value: Mapping[str, Any], keys: Collection[str]) -> float | None:
-    """The weight under the first of the keys that has one, 1 where none has; None: it is not a number from 0.1 to 10."""
+    """Return the first weight under the keys, 1 if there is none, or None if it is not a number from 0.1 to 10."""
     weight = next((value[key] for key in keys if value.get(key) is not None), 1.0)
     if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not LEAST_WEIGHT <= weight <= MOST_WEIGHT:
         return None
@@ -247,12 +247,12 @@ def read_weight(value: Mapping[str, Any], keys: Collection[str]) -> float | None
 
 
 def format_bad_weight(value: object) -> str:
-    """A weight that cannot be used, as a message shows it."""
+    """Format an invalid weight for a message."""
     return f"{shorten_value(value)}, in quotes" if isinstance(value, str) else shorten_value(value)
 
 
 def format_citation(value: Any) -> str | None:
-    """A citation in one line: a text, `{title, url}`, or a list of these; None: there is none."""
+    """Format a text, `{title, url}`, or a list of these as one line, or None if there is none."""
     if isinstance(value, list):
         return "; ".join(text for item in value if (text := format_citation(item))) or None
     if isinstance(value, dict):
@@ -263,7 +263,7 @@ def format_citation(value: Any) -> str | None:
 
 
 def _strip_quotes(text: str) -> str:
-    """Without one pair of enclosing quotes, if that quote does not occur inside; nothing is unescaped."""
+    """Remove one pair of enclosing quotes, if that quote does not occur inside; nothing is unescaped."""
     mark = text[:1]
     if len(text) > 1 and mark in _QUOTE_MARKS and text.endswith(mark) and mark not in text[1:-1]:
         return text[1:-1]

@@ -39,7 +39,7 @@ class SharedSettings:
 
 @dataclass
 class PromptReader:
-    """Reads prompts one by one, and makes their ids unique."""
+    """A reader of prompts, which makes their ids unique."""
 
     log: FindingLog
     points: PointReader
@@ -49,7 +49,7 @@ class PromptReader:
     _times: dict[str, int] = field(default_factory=dict, init=False)
 
     def read_prompt_item(self, value: Any, place: str, spot: Spot) -> PromptItem | None:
-        """The prompt, or None where it has an error."""
+        """Read a prompt, or return None if it has an error."""
         if not isinstance(value, dict):
             return self._leave_out(
                 "bad-prompt", spot, f"{shorten_value(value)} is not a prompt; write a mapping with `prompt:`"
@@ -144,7 +144,7 @@ class PromptReader:
         return True
 
     def _read_prompt_text(self, value: dict[str, Any], keys: tuple[str, ...], place: str) -> str | None:
-        """The first text under the keys; numbers are texts too. Anything else is an error of the prompt."""
+        """Return the first text or number under the keys as text; other values are errors."""
         key = next((key for key in keys if _is_given(value.get(key))), "")
         text: Any = value.get(key)
         if not key:
@@ -204,7 +204,7 @@ class PromptReader:
         return (float(temperature),)
 
     def _assign_id(self, value: dict[str, Any], item: PromptItem, spot: Spot) -> PromptItem:
-        """The prompt with an id that no other has."""
+        """Return the prompt with a unique id."""
         raw_id = value.get("id")
         name = format_js_number(raw_id) if isinstance(raw_id, (int, float)) and not isinstance(raw_id, bool) else raw_id
         if not isinstance(name, str) or not name.strip():
@@ -223,24 +223,24 @@ class PromptReader:
         return replace(item, id=name)
 
     def _leave_out(self, code: str, spot: Spot, text: str) -> PromptItem | None:
-        """No prompt, as it has an error."""
+        """Log an error and return no prompt."""
         self.left_out += 1
         self.log.add(code, spot, text)
         return None
 
 
 def _is_given(value: Any) -> bool:
-    """Zero is; nothing, an empty text and `false` are not."""
+    """Return whether a value is not null, '' or `false`."""
     return value is not None and value != "" and value is not False
 
 
 def is_temperature(value: Any) -> bool:
-    """Whether it is a number from 0."""
+    """Return whether a value is a finite number from 0."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
 
 
 def read_shared_settings(header: Mapping[str, Any], log: FindingLog) -> SharedSettings:
-    """The header's settings of system prompts, temperatures and display."""
+    """Read the header's settings of system prompts, temperatures and display."""
     systems, system = _read_header_systems(header, log)
     render_as = header.get("render_as")
     return SharedSettings(
@@ -249,7 +249,7 @@ def read_shared_settings(header: Mapping[str, Any], log: FindingLog) -> SharedSe
 
 
 def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tuple[str | None, ...] | None, str | None]:
-    """The list of system prompts for every prompt, or else the one for prompts without their own."""
+    """Return the list of system prompts for all, or else the one for prompts without their own."""
     single = next((key for key in ("system", "systemPrompt") if header.get(key)), "system")
     key = "systems" if header.get("systems") else single
     if key == "systems" and header.get(single):
@@ -297,7 +297,7 @@ def _read_header_temperatures(header: Mapping[str, Any], log: FindingLog) -> tup
 
 
 def _split_message(message: Any) -> tuple[str | None, Any]:
-    """The role and what is said, of `{role, content}` or of `{user: text}`; no role: it is neither."""
+    """Return role and content of `{role, content}` or `{user: text}`; the role is None for anything else."""
     if not isinstance(message, dict):
         return None, None
     if "role" in message and "content" in message:

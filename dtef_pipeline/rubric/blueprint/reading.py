@@ -1,4 +1,4 @@
-"""Reads a blueprint file: the four structures, the aliases of keys, and all findings."""
+"""The reading of blueprint files: structures, aliases of keys, and all findings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _BLANKS_IN_TAGS = re.compile(r"[\s_]+")
 
 
 class _Parts(NamedTuple):
-    """Header and prompts of any structure; each prompt with its container, which knows its line."""
+    """Header and prompts of any structure; each prompt with its line, if known."""
 
     structure: str
     header: dict[str, Any]
@@ -59,14 +59,14 @@ class _Parts(NamedTuple):
 
 
 def make_blueprint_id(path: str | PurePath) -> str:
-    """The id of a blueprint from its path below the folder of blueprints: `compass/literal.yml` -> `compass__literal`."""
+    """Return the id of a blueprint from its path below the folder of blueprints: `compass/literal.yml` -> `compass__literal`."""
     name = PurePath(path).as_posix()
     suffix = next((suffix for suffix in BLUEPRINT_SUFFIXES if name.lower().endswith(suffix)), "")
     return name[: len(name) - len(suffix)].replace("/", "__")
 
 
 def is_blueprint_file(path: str | PurePath) -> bool:
-    """Whether a file below the folder of blueprints is one, by its path there: by its ending, in capitals too, and nothing in it is hidden."""
+    """Return whether a path below the folder of blueprints has a blueprint's suffix, in either case, and no hidden part."""
     path = PurePath(path)
     return path.name.lower().endswith(BLUEPRINT_SUFFIXES) and not any(part.startswith(".") for part in path.parts)
 
@@ -80,15 +80,15 @@ def read_blueprint(
     other_functions: Collection[str] = (),
     pattern_fault: PatternFault = patterns.pattern_fault,
 ) -> ReadBlueprint:
-    """The blueprint of a file and all findings. A file that cannot be parsed has one finding.
+    """Return the blueprint of a file and all findings. A file that cannot be parsed has one finding.
 
     Args:
         source: a `Path` is a file to read, a `str` is its text.
-        identifier: of the blueprint, as `make_blueprint_id` makes it.
-        collections: of models, by name; None: it is not known which there are.
-        as_json: whether the text is JSON; None: where the file's name ends in `.json`.
-        other_functions: names of point functions that others provide.
-        pattern_fault: why a text is no JavaScript pattern, given it and whether case is ignored; None: it is one.
+        identifier: id of the blueprint, from `make_blueprint_id`.
+        collections: of models, by name; None if unknown.
+        as_json: whether the text is JSON; None: if the file's name ends in `.json`.
+        other_functions: names of point functions of other packages.
+        pattern_fault: returns why a text is not a JavaScript pattern, given it and whether case is ignored, or None if it is one.
     """
     as_json = isinstance(source, Path) and source.suffix.lower() == ".json" if as_json is None else as_json
     try:
@@ -244,7 +244,7 @@ def _read_tags(values: Any) -> tuple[str, ...]:
 
 
 def normalise_tag(tag: str) -> str:
-    """`Global South` as `global-south`: only letters, digits and hyphens are kept. A tag that begins with `_` is unchanged."""
+    """Convert `Global South` to `global-south`, with only letters, digits and hyphens. A tag that begins with `_` is only stripped."""
     tag = tag.strip()
     return tag if tag.startswith("_") else _NOT_IN_TAGS.sub("", _BLANKS_IN_TAGS.sub("-", tag.lower()))
 

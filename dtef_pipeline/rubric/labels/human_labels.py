@@ -1,4 +1,4 @@
-"""People's labels on how far criteria are met: reading a filled-in sheet, keeping the history, and replacing judges' points."""
+"""People's labels on how far criteria are met: reading a filled-in sheet, storing the history, and replacing judges' points."""
 
 from __future__ import annotations
 
@@ -49,12 +49,11 @@ def read_labels(
     author: str | None = None,
     items: Collection[str] | None = None,
 ) -> pd.DataFrame:
-    """The labels of a filled-in sheet, columns of RUBRIC_LABELS; rows without a class are ignored.
+    """Return the labels of a filled-in sheet, columns of RUBRIC_LABELS; rows without a class are ignored.
 
-    `text`: CSV with the columns item and class, and reason and author if wanted, in any order, split by commas, semicolons or tabs, as
-    spreadsheets save it. `scale`: number of each class; `CLASS_` and upper case may be left out. `author`: of rows that name none.
-    `items`: those that are known; None: any. Raises SourceError with file, line, what arrived and what is allowed: for a missing column, an
-    unknown class or item, a row without an author.
+    `text`: CSV with the columns item and class, and optionally reason and author, in any order, separated by commas, semicolons or tabs.
+    `scale`: number of each class; `CLASS_` and upper case may be omitted. `author`: of rows without one. `items`: known items; None: any.
+    Raises SourceError with file, line, value and allowed values if a column is missing, a class or item is unknown, or a row has no author.
     """
     known_items = None if items is None else set(items)
     rows = []
@@ -77,29 +76,31 @@ def read_labels(
 
 
 def list_named_draws(text: str, *, file: str) -> set[str]:
-    """The draws in the column draw of rows with a class; none if the sheet has no such column. Raises as `read_labels` does."""
+    """Return the draws in the column draw of rows with a class; none if the sheet has no such column. Raises as `read_labels` does."""
     rows = (row for _, row in _read_sheet_rows(text, file) if row["class"].strip())
     return {row["draw"].strip() for row in rows if row.get("draw", "").strip()}
 
 
 def merge_history(history: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
-    """All labels, each once, even if imported twice."""
+    """Return all labels, each once, even if imported twice."""
     both = pd.concat([history, more], ignore_index=True) if len(history) else more
     return both.drop_duplicates(["item", "class", "author", "reason", "imported_at", "line"]).reset_index(drop=True)
 
 
 def select_in_force(labels: pd.DataFrame) -> pd.DataFrame:
-    """One row per item: `score`, the mean of its authors' latest labels; `n_authors`; `spread`, their standard deviation (null: one author)."""
+    """Return one row per item: `score`, the mean of its authors' latest labels; `n_authors`; `spread`, their standard deviation (null: one
+    author).
+    """
     latest = labels.sort_values(["imported_at", "line"], kind="stable").drop_duplicates(["item", "author"], keep="last")
     means = latest.groupby("item", sort=True)["score"].agg(score="mean", n_authors="size", spread=lambda s: s.std(ddof=0))
     return pd.DataFrame(means.assign(spread=means["spread"].where(means["n_authors"] > 1)).reset_index())
 
 
 def apply_human_labels(points: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """The points, with a label instead of `score`, `low` and `high` if there is one; the column `labelled` says which.
+    """Return the points with a label in place of `score`, `low` and `high` if there is one, and the column `labelled`.
 
-    `points` as rubric_points (a point without a score by judges gets that of its label), `items` from `build_label_items`. A label says how far
-    the criterion is met; for an `inverted` one the score is 1 minus that.
+    `points`: see rubric_points (an unscored point gets the score of its label). `items`: from `build_label_items`. A label is the extent to
+    which the criterion is met; an `inverted` one scores 1 minus that.
     """
     label_scores = (
         items[[*ITEM_KEYS, "item"]]
@@ -132,7 +133,7 @@ def _find_class(text: str, scale: Mapping[str, float], file: str, line: int) -> 
 
 
 def _read_sheet_rows(text: str, file: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """(line on which it begins, cells by column) of each row that is not blank."""
+    """Yield the first line and the cells by column of each row that is not blank."""
     text = text.removeprefix("\ufeff")
     head = text.splitlines()[0] if text.strip() else ""
     separator = max(_CELL_SEPARATORS, key=head.count)

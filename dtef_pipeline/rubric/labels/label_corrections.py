@@ -44,10 +44,10 @@ CORRECTED_COLUMNS = (
 
 
 def parts(responses: pd.DataFrame, row: Sequence[str] = BOARD_ROW) -> Floats:
-    """(responses,) the weight of each in the score of its board row; those of a row sum to 1.
+    """Return each response's weight in the score of its board row, (responses,); the weights of a row sum to 1.
 
-    `responses`: one row per scored response of the latest snapshot of each blueprint, with the keys of a response and the prompt's `weight`.
-    `row`: the columns of a board row, BOARD_ROW or BLUEPRINT_ROW.
+    `responses`: one row per scored response of the latest snapshot of each blueprint, with the keys of a response and the prompt's
+    `weight`. `row`: the columns of a board row, BOARD_ROW or BLUEPRINT_ROW.
     """
     rows, of_blueprint = list(row), list(dict.fromkeys([*row, "blueprint"]))
     variant = [*of_blueprint, *_OF_ONE_VARIANT]
@@ -65,16 +65,15 @@ def parts(responses: pd.DataFrame, row: Sequence[str] = BOARD_ROW) -> Floats:
 def compute_corrected(
     responses: pd.DataFrame, draws: pd.DataFrame, row: Sequence[str] = BOARD_ROW, *, half_width: float = HALF_WIDTH
 ) -> pd.DataFrame:
-    """One row per board row: its columns `row` and CORRECTED_COLUMNS.
+    """Return one row per board row: its columns `row` and CORRECTED_COLUMNS.
 
-    `responses`: one row per scored response with the keys of a response, the prompt's `weight`, `judged` (its score by judges) and `labelled`
-    (its score with a label in the place of each point that judges decide; NaN where one of them has no label). `draws`: as of `sampled`, the
-    `probability` of each prompt and whether it was `draws`, of one draw or several below each other; labels of prompts that were never drawn
-    play no part.
+    `responses`: one row per scored response with the keys of a response, the prompt's `weight`, `judged` (its score by judges) and
+    `labelled` (its score with labels in place of all judged points; NaN if a label is missing). `draws`: `drawn` of `LabelSample`, of one
+    draw or several stacked; labels of prompts that were never drawn are ignored.
 
-    `corrected_low` to `corrected_high` treats the prompts as a sample of their kind, as the board's own interval does; `here_low` to
-    `here_high` is for these prompts only. `power` is the lambda of PPI++ (`tuned` of `Corrected`), 0-1.
-    `prompts_needed`: prompts to label for a `here` of +- `half_width`. Null where fewer than 5 prompts have labels; `reason` says so.
+    `corrected_low` to `corrected_high` treats the prompts as a sample of their kind, as the board's interval does; `here_low` to
+    `here_high` is for these prompts only. `power` is the lambda of PPI++ (`tuned` of `CorrectedMeans`), 0-1. `prompts_needed`: prompts to
+    label for a `here` of +- `half_width`. Null, with a `reason`, if fewer than 5 prompts have labels.
     """
     if "blueprint" in row:
         tables = [_compute_corrected_rows(df, draws, row, half_width) for _, df in responses.groupby("blueprint", sort=True)]
@@ -104,7 +103,7 @@ def _compute_corrected_rows(
 
 
 def _combine_chances(draws: pd.DataFrame) -> pd.DataFrame:
-    """The prompts of any draw, and the chance of each to be in at least one."""
+    """Return the prompts of any draw, with the probability of each to be in at least one."""
     chances = (
         draws.assign(missed=1 - draws["probability"]).groupby(_DRAWN_KEY).agg(missed=("missed", "prod"), drawn=("drawn", "any"))
     )
@@ -122,7 +121,7 @@ def _make_corrected_columns(means: CorrectedMeans, judge_scores: Floats, n_promp
 def _build_label_matrices(
     rows: pd.DataFrame, unit: Codes, code: Codes, has_label: npt.NDArray[np.bool_], chance: Floats
 ) -> ClusterLabels:
-    """By prompt and board row: the parts of its responses added up, and means by them."""
+    """Return sums of the responses' parts and means weighted by them, by prompt and board row."""
     shape = (len(chance), int(code.max(initial=-1)) + 1)
     part = rows["part"].to_numpy(dtype=np.float64)
     judges, people = (rows[name].to_numpy(dtype=np.float64) for name in ("judged", "labelled"))
@@ -141,17 +140,17 @@ def _build_label_matrices(
 
 
 def _count_members(group: Codes, member: Codes) -> Codes:
-    """(rows,) how many distinct members the group of each row has."""
+    """Return the number of distinct members of each row's group, (rows,)."""
     pairs = np.unique(np.stack([group, member]), axis=1)
     return np.asarray(np.bincount(pairs[0])[group])
 
 
 def measure_known_classes(judgements: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """One row per judge and class that people chose: how judges judge the points of this class.
+    """Return one row per judge and class that people chose: how judges judge the points of this class.
 
-    Columns: `judge`, `said` (the number of the class, the mean of its authors rounded to quarters), `n` (judgements), `same` (share of the same
-    number, the judge's sensitivity, 0-1: higher is better), `near` (share within a quarter), `bias` (mean judge's number less people's, above 0:
-    too generous), `note` (fewer than 5 prompts).
+    Columns: `judge`, `said` (number of the class, the mean of its authors rounded to quarters), `n` (judgements), `same` (share with the
+    same number, the judge's sensitivity, 0-1: higher is better), `near` (share within a quarter), `bias` (mean judge's number minus
+    people's, above 0: too generous), `note` (fewer than 5 prompts).
     """
     keys = list(ITEM_KEYS)
     label_scores = (
@@ -187,10 +186,10 @@ _POINT_NAMES = ", ".join(ITEM_KEYS[8:])
 def build_corrected_tables(
     connection: duckdb.DuckDBPyConnection, labels: pd.DataFrame, draws: pd.DataFrame
 ) -> dict[str, pa.Table]:
-    """`rubric_corrected` and `rubric_known_classes`, for the latest run of each blueprint; no rows without labels.
+    """Return `rubric_corrected` and `rubric_known_classes`, for the latest run of each blueprint; no rows without labels.
 
-    `connection`: the tables of CORRECTED_READS; `labels`: `rubric_labels`; `draws`: `rubric_label_draws`, where only `imported` ones count.
-    Blueprints with the tag `test` are in no row over blueprints.
+    `connection`: the tables of CORRECTED_READS. `labels`: `rubric_labels`. `draws`: `rubric_label_draws`; only `imported` draws count. Rows
+    over all blueprints exclude blueprints with the tag `test`.
     """
     counting = draws[draws["imported"]]
     if labels.empty or counting.empty:
@@ -216,10 +215,10 @@ def build_corrected_tables(
 def build_corrected_rows(
     scores: pd.DataFrame, draws: pd.DataFrame, of_tests: Sequence[str], labels_per_prompt: float
 ) -> pa.Table:
-    """`rubric_corrected`: rows over all blueprints, then those of each.
+    """Return `rubric_corrected`: rows over all blueprints, then those of each.
 
-    `scores`: from `compare_labelled_scores`; `draws`: the draws that count; `of_tests`: blueprints with the tag `test`. A prompt without judged
-    criteria is included as known for certain, and is not counted as labelled.
+    `scores`: from `compare_labelled_scores`. `draws`: the draws that count. `of_tests`: blueprints with the tag `test`. A prompt without
+    judged criteria is included as known for certain, and is not counted as labelled.
     """
     certain_prompts = scores.loc[~scores["can_be_labelled"], _DRAWN_NAME].drop_duplicates()
     all_draws = pd.concat([draws[[*_DRAWN_NAME, "probability", "drawn"]], certain_prompts.assign(probability=1.0, drawn=True)])
@@ -239,7 +238,7 @@ def build_corrected_rows(
 def _correct_board_rows(
     scores: pd.DataFrame, draws: pd.DataFrame, row: tuple[str, ...], labels_per_prompt: float
 ) -> pd.DataFrame:
-    """Best corrected score first, within a blueprint where there are several."""
+    """Return corrected rows, best first, within each blueprint if `row` has it."""
     names = list(row)
     rows = compute_corrected(scores, draws, row).merge(_count_certain(scores, draws, row), "left", names)
     rows["n_prompts_labelled"] -= rows["certain"]
@@ -267,7 +266,7 @@ def _explain_no_correction(n_labelled: int, n_outside: int, outside: bool) -> st
 
 
 def _count_certain(scores: pd.DataFrame, draws: pd.DataFrame, row: tuple[str, ...]) -> pd.DataFrame:
-    """Per board row: prompts known for certain, and those that no draw could have drawn, with their part of the score."""
+    """Count per board row the prompts known for certain, and those outside every draw, with their part of the score."""
     prompts = draws[_DRAWN_NAME].drop_duplicates().assign(listed=True)
     rows = scores.assign(part=parts(scores, row)).merge(prompts, "left", _DRAWN_NAME)
     unit = rows["blueprint"] + "/" + rows["prompt"]
@@ -278,26 +277,26 @@ def _count_certain(scores: pd.DataFrame, draws: pd.DataFrame, row: tuple[str, ..
 
 
 def load_board_runs(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """One row per blueprint, with the `snapshot` of its latest run, as boards have it."""
+    """Return one row per blueprint, with the `snapshot` of its latest run, as on boards."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level = 'model'").df()
     return select_latest_runs(scores.astype({"blueprint": "str", "snapshot": "str"}), load_rubric_snapshot_order(connection))
 
 
 def list_test_blueprints(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Blueprints that are in no board over several."""
+    """Return the blueprints that are excluded from boards over several."""
     rows = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
     return [blueprint for blueprint, tags in rows if TEST_TAG in (tags or ())]
 
 
 def load_label_items(connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """`build_label_items` of the responses of these runs to these prompts (`blueprint`, `prompt`)."""
+    """Return `build_label_items` of the responses of these runs to these prompts (`blueprint`, `prompt`)."""
     return build_label_items(*load_label_material(connection, runs, prompts).values())
 
 
 def load_label_material(
     connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame, prompts: pd.DataFrame | None = None
 ) -> Mapping[str, Any]:
-    """What labels are about: `responses`, `criteria` and `prompts` of these runs, as `sampled` takes them; `prompts` None: of all."""
+    """Return `responses`, `criteria` and `prompts` of these runs, for `sample_labels`; `prompts` None: of all prompts."""
     connection.register("latest", runs[["blueprint", "snapshot"]])
     semi_join = (
         ""

@@ -1,4 +1,4 @@
-"""The score of each response of the board by judges, and by people if they labelled every point that judges decide."""
+"""The score of each response of the board by judges, and by people if they labelled every judged point."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ LABELLED_SCORES_READ = (
 def compare_labelled_scores(
     connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame
 ) -> pd.DataFrame:
-    """One row per response of `runs` with a hybrid score: its keys, the prompt's `weight`, `completeness`, `labelled`, `can_be_labelled`.
+    """Return one row per response of `runs` with a hybrid score: its keys, the prompt's `weight`, `judged`, `labelled`, `can_be_labelled`.
 
-    `completeness` is its hybrid score by judges, even if a run was scored with labels; `labelled` is the score with the label instead of each
-    point that judges decide: NaN if one of these has no label, and `completeness` if judges decide nothing (`can_be_labelled` is false).
-    `connection`: the tables of LABELLED_SCORES_READ; `items`: from `build_label_items`, for the responses of these runs.
+    `judged`: its hybrid score by judges, even if a run was scored with labels. `labelled`: its score with labels in place of all judged
+    points; NaN if a label is missing, and `judged` if no point is judged (`can_be_labelled` is false). `connection`: the tables of
+    LABELLED_SCORES_READ. `items`: from `build_label_items`, for the responses of these runs.
     """
     connection.register("latest", runs[["blueprint", "snapshot"]])
     points, similar, responses, prompts = (
@@ -97,7 +97,7 @@ def compare_labelled_scores(
 
 
 def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prompts: pa.Table, labels: pa.Table) -> pa.Table:
-    """`rubric_points` with labels instead of scores of their points; the judges' score stays in `by_judges`.
+    """Return `rubric_points` with labels in place of their scores; the judges' score stays in `by_judges`.
 
     Tables: of one blueprint and snapshot, and `rubric_labels`.
     """
@@ -144,7 +144,7 @@ def _compare_under_policy(
 
 
 def _compute_hybrids(responses: pd.DataFrame, points: pd.DataFrame, policy: ScoringPolicy) -> Floats:
-    """(responses,) the hybrid score that these points make; NaN: unscored."""
+    """Return the hybrid score of each response from these points; NaN: unscored."""
     coverages = compute_coverage(points, policy)[[*_RESPONSE, "coverage"]]
     # The keys of both in one type: a null in either makes floats of whole numbers.
     kinds = {name: responses[name].dtype for name in _RESPONSE}

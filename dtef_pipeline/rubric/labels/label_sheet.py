@@ -1,7 +1,7 @@
 """The sheet on which people label how far criteria are met, without seeing the models and the judgements.
 
-Whole prompts are drawn, each with a recorded probability, because labels of one prompt are correlated. An **item** is a response's text and a
-criterion; responses with equal texts share it in all snapshots, and an edited criterion makes another item.
+Whole prompts are drawn, each with a recorded probability, because labels of one prompt are correlated. An **item** is a response's text and
+a criterion; responses with equal texts share it in all snapshots, and an edited criterion makes another item.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BEGINS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class LabelSample(NamedTuple):
-    """What was drawn."""
+    """A draw of prompts."""
 
     sheet: pd.DataFrame
     """One row per item, SHEET_COLUMNS, in random order."""
@@ -47,10 +47,10 @@ class LabelSample(NamedTuple):
 
 
 def build_label_items(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """One row per judged criterion of a response that has a text: ITEM_KEYS and `item`.
+    """Return one row per judged criterion of a response that has a text: ITEM_KEYS and `item`.
 
-    `responses` as rubric_responses, `criteria` as rubric_criteria, `prompts` as rubric_prompts. The item is a hash of the blueprint and of what
-    labellers see: conversation, text and criterion. It is made of hashes of these, as the texts of all rows together would fill the memory.
+    The arguments are rows of rubric_responses, rubric_criteria and rubric_prompts. The item is a hash of the blueprint and of the
+    conversation, text and criterion that labellers see, computed from hashes, because the texts of all rows together would fill the memory.
     """
     answers = responses.loc[_has_text(responses), [*ITEM_KEYS[:8], "text"]]
     points = criteria.loc[criteria["kind"] == TEXT_KIND, [*_PROMPT_NAME, *ITEM_KEYS[8:], "text"]]
@@ -65,8 +65,9 @@ def build_label_items(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: 
 
 
 def add_texts(items: pd.DataFrame, responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `build_label_items` with what labellers and judges see: `turns` (the conversation, without the texts of the model's turns),
-    `text` and `criterion`."""
+    """Return rows of `build_label_items` with the texts that labellers and judges see: `shown` (the conversation, without the model's
+    turns), `text` and `criterion`.
+    """
     turns = prompts[_PROMPT_NAME].assign(shown=[_format_sheet_conversation(messages) for messages in prompts["messages"]])
     texts = responses[[*ITEM_KEYS[:8], "text"]]
     criterion_rows = criteria[[*_PROMPT_NAME, *ITEM_KEYS[8:], "text"]].rename(columns={"text": "criterion"})
@@ -85,12 +86,13 @@ def sample_labels(
     known_items: Sequence[str] = (),
     show_names: bool = False,
 ) -> LabelSample:
-    """A blind sheet of `n_prompts` prompts, drawn in proportion to their part of the board: each blueprint alike, prompts by weight within it.
+    """Return a blind sheet of `n_prompts` prompts, drawn in proportion to their part of the board: blueprints equally, prompts by weight
+    within each.
 
-    Every model has responses in every prompt that it answered: all of them, or `per_model`, chosen at random. Items in `known_items` have
-    a label already and are left out. Names in responses that reveal their model are hidden (`blind_rows`) unless `show_names`; this changes
-    neither items nor draws. Equal seeds and tables give equal draws, whatever the order of rows. Raises ConfigError if there is nothing to
-    label.
+    Every model has responses to every drawn prompt that it answered: all of them, or `per_model`, chosen at random. Items in `known_items`
+    are already labelled and are left out. Names in responses that reveal their model are hidden (`blind_rows`) unless `show_names`; this
+    changes neither items nor draws. Equal seeds and tables give equal draws, regardless of the order of rows. Raises ConfigError if there
+    is nothing to label.
     """
     units = _list_labelable_prompts(responses, criteria, prompts)
     if units.empty:
@@ -113,9 +115,9 @@ def sample_labels(
 
 
 def write_sheet_csv(sheet: pd.DataFrame) -> str:
-    """The sheet as CSV that spreadsheets open as text: with a byte order mark, each cell quoted, and no cell that begins a formula.
+    """Return the sheet as CSV that spreadsheets open as text: with a byte order mark, quoted cells, and no cell that begins a formula.
 
-    A cell that begins with = + - @ or a tab gets an apostrophe before it. Reading a sheet back needs none of these cells.
+    A cell that begins with = + - @ or a tab gets an apostrophe before it; reading a sheet back needs none of these.
     """
     out = io.StringIO()
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
@@ -130,7 +132,7 @@ def _escape_cell(cell: str) -> str:
 
 
 def _format_sheet_conversation(messages: Sequence[dict[str, str | None]]) -> str:
-    """A single turn as it is; several with their roles."""
+    """Format a single turn as its text, several turns with their roles."""
     turns = list(messages)
     if len(turns) == 1:
         return turns[0]["text"] or ""
@@ -138,7 +140,7 @@ def _format_sheet_conversation(messages: Sequence[dict[str, str | None]]) -> str
 
 
 def _list_labelable_prompts(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """One row per prompt that can be labelled, with its `size`: its part of a mean over blueprints of means over prompts by weight."""
+    """Return one row per prompt that can be labelled, with its `size`: its part of a mean over blueprints of weighted means over prompts."""
     answered_prompts = responses.loc[_has_text(responses), _PROMPT_NAME].drop_duplicates()
     judged_prompts = criteria.loc[criteria["kind"] == TEXT_KIND, _PROMPT_NAME].drop_duplicates()
     units = answered_prompts.merge(judged_prompts).merge(prompts[[*_PROMPT_NAME, "weight"]])
@@ -151,7 +153,7 @@ def _has_text(responses: pd.DataFrame) -> pd.Series:
 
 
 def _limit_per_model(rows: pd.DataFrame, most: int | None, rng: np.random.Generator) -> pd.DataFrame:
-    """At most so many responses of each model per prompt, chosen at random."""
+    """Choose at most `most` responses of each model per prompt at random."""
     if most is None:
         return rows
     if most < 1:
@@ -164,11 +166,11 @@ def _limit_per_model(rows: pd.DataFrame, most: int | None, rng: np.random.Genera
 
 
 def blind_rows(rows: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
-    """The rows with [model], [company] or [provider] in place of each name in `text`; `hidden` says how many names that are.
+    """Return the rows with [model], [company] or [provider] in place of each name in `text`; `hidden` is the number of these names.
 
-    `rows`: blueprint, `shown` (the prompt), `text` and `criterion`, as of `label_sheet.add_texts`. `responses`: as rubric_responses; the names
-    of a blueprint are those of the models that answered it, by `model`, `model_variant` and, if it is a column, `served_model`. A name that the
-    prompt or the criterion of the row has stays: the row is about it.
+    `rows`: blueprint, `shown` (the prompt), `text` and `criterion`, see `add_texts`. `responses`: see rubric_responses; the names of a
+    blueprint are those of the models that answered it, by `model`, `model_variant` and, if it is a column, `served_model`. A name in the
+    prompt or criterion of the row is not hidden: the row is about it.
     """
     names = {blueprint: _collect_names(answers) for blueprint, answers in responses.groupby("blueprint", sort=False)}
 
@@ -207,13 +209,13 @@ _SAID_OF_IT = ["class", "reason"]
 
 
 def draw_id(sample: LabelSample) -> str:
-    """Hash of what was drawn, from what, with which chances: the same draw of the same tables has the same one."""
+    """Return a hash of the draw and its probabilities: equal for the same draw from the same tables."""
     of_prompts = sample.drawn.sort_values(["blueprint", "prompt"], kind="stable").to_numpy().tolist()
     return digest("label draw", of_prompts, sorted(sample.items["item"].tolist()))[:_DRAW_DIGITS]
 
 
 def add_draw(draws: pa.Table, items: pa.Table, sample: LabelSample, drawn_at: datetime) -> tuple[pa.Table, pa.Table]:
-    """`rubric_label_draws` and `rubric_label_items` with one draw added; unchanged if they have it already."""
+    """Return `rubric_label_draws` and `rubric_label_items` with one draw added; unchanged if they already have it."""
     name = draw_id(sample)
     if name not in set(draws["draw_id"].to_pylist()):
         more = sample.drawn.assign(draw_id=name, drawn_at=drawn_at, imported=False)
@@ -224,7 +226,7 @@ def add_draw(draws: pa.Table, items: pa.Table, sample: LabelSample, drawn_at: da
 
 
 def mark_imported(draws: pa.Table, names: Collection[str]) -> pa.Table:
-    """`rubric_label_draws` in which the draws of these names count from now on."""
+    """Return `rubric_label_draws` with these draws marked as imported, so that they count."""
     flags = [
         was or name in names for was, name in zip(draws["imported"].to_pylist(), draws["draw_id"].to_pylist(), strict=True)
     ]
@@ -233,13 +235,13 @@ def mark_imported(draws: pa.Table, names: Collection[str]) -> pa.Table:
 
 
 def find_draws(items: pa.Table, labels: Collection[str]) -> set[str]:
-    """The draws whose sheets have any of these items: for sheets that do not say themselves which draw they are of."""
+    """Return the draws whose sheets have any item of `labels`, for sheets that do not name their draw."""
     keys = set(labels)
     return {name for name, item in zip(items["draw_id"].to_pylist(), items["item"].to_pylist(), strict=True) if item in keys}
 
 
 def select_new_labels(history: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
-    """The labels of `more` that differ from the author's latest label of the item: a sheet that is imported again adds none.
+    """Return the labels of `more` that differ from the author's latest label of the item, so a sheet that is imported again adds none.
 
     Both: columns of RUBRIC_LABELS.
     """
@@ -256,13 +258,13 @@ def select_new_labels(history: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame
 
 
 def merge_label_rows(history: pa.Table, more: pd.DataFrame) -> pa.Table:
-    """`rubric_labels` with the new labels of `more`; unchanged if there are none."""
+    """Return `rubric_labels` with the new labels of `more`; unchanged if there are none."""
     new = select_new_labels(history.to_pandas(), more)
     return convert_to_table(merge_history(history.to_pandas(), new), RUBRIC_LABELS) if len(new) else history
 
 
 def convert_to_table(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
-    """The columns of the schema; NaN becomes null."""
+    """Return the columns of the schema; NaN becomes null."""
     return pa.table([pa.array(rows[field.name], field.type, from_pandas=True) for field in schema], schema=schema)
 
 

@@ -103,7 +103,7 @@ class BlueprintRun:
     """Those of temperature, system_index and draw that differ between its responses."""
 
     def label(self, row: Mapping[str, Any], *, draw: bool = True) -> str:
-        """The name of a response's variant: `gpt-4o[temp:0.5][sp_idx:1]`, with the parts that differ between responses."""
+        """Return the name of a response's variant: `gpt-4o[temp:0.5][sp_idx:1]`, with the parts that differ between responses."""
         temperature = row["temperature"] if "temperature" in self.has_several else None
         several = 2 if "system_index" in self.has_several and not is_unknown(row["system_index"]) else 1
         name = display_id(str(row["model"]), temperature, row["system_index"], several)
@@ -118,12 +118,12 @@ class BlueprintRun:
         return sorted(sort_scores, key=lambda name: (-sort_scores[name], name))
 
     def list_scores_at(self, level: str) -> list[StoredRow]:
-        """The scores of a level: of cells, variants or models."""
+        """Return the scores of a level: of cells, variants or models."""
         return [row for row in self.scores if row["level"] == level]
 
     @cached_property
     def called(self) -> dict[str, str]:
-        """The models by their names, and by their model strings, as older summaries name them."""
+        """The models by name, and by model string, as in older summaries."""
         strings = {str(row["model_variant"]).partition("[")[0]: row["model"] for row in self.variants}
         return {**strings, **{name: name for name in self.models}}
 
@@ -141,7 +141,7 @@ class BlueprintRun:
 
     @cached_property
     def by_model(self) -> dict[tuple[str, str], dict[str, float | None]]:
-        """For each (prompt, model) the means of coverage, similarity and hybrid score over its variants."""
+        """The means of coverage, similarity and hybrid score over variants, by (prompt, model)."""
         groups: dict[tuple[str, str], list[StoredRow]] = {}
         for row in self.list_scores_at(CELL_LEVEL):
             groups.setdefault((row["prompt"], row["model"]), []).append(row)
@@ -154,7 +154,7 @@ class BlueprintRun:
         return {row["prompt"]: at for at, row in enumerate(self.prompts, 1)}
 
     def order_by_board(self, rows: Sequence[StoredRow]) -> list[StoredRow]:
-        """Rows of responses, cells or variants: the best model first, then by temperature, system prompt and draw."""
+        """Sort rows of responses, cells or variants: the best model first, then by temperature, system prompt and draw."""
         place = {name: at for at, name in enumerate(self.models)}
 
         def order(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -165,13 +165,13 @@ class BlueprintRun:
 
 
 def make_response_key(row: Mapping[str, Any]) -> ResponseKey:
-    """The key of a response within its prompt. `row`: from Arrow, so a missing value is None (or NaN)."""
+    """Return the key of a response within its prompt, with None for missing values."""
     model, variant, temperature, system, draw = map(row.get, _OF_RESPONSE_KEY)
     return (model, variant, None if temperature != temperature else temperature, system, draw)
 
 
 def make_criterion_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The key of a criterion within its prompt."""
+    """Return the key of a criterion within its prompt."""
     return (row["block"], row["path"], row["position"])
 
 
@@ -180,7 +180,7 @@ def _make_sort_key(key: ResponseKey) -> tuple[Any, ...]:
 
 
 def read_run(rows: StoredRows, blueprint: str, snapshot: str | None) -> BlueprintRun:
-    """The rows of one blueprint; of its results those of the snapshot."""
+    """Read the rows of one blueprint; of its results only those of the snapshot."""
     of_blueprint = {"blueprint": blueprint}
     of_run = {**of_blueprint, "snapshot": snapshot}
     key = ("prompt", *_OF_RESPONSE_KEY)
@@ -214,10 +214,10 @@ def read_run(rows: StoredRows, blueprint: str, snapshot: str | None) -> Blueprin
 
 
 class ByPrompt:
-    """Rows of one blueprint, held as columns and handed out as mappings, one prompt at a time: a large blueprint has 100,000 of them."""
+    """Rows of one blueprint, stored as columns and returned as mappings, one prompt at a time: a large blueprint has 100,000 rows."""
 
     def __init__(self, rows: pa.Table) -> None:
-        """`rows` are sorted by their column prompt."""
+        """Index `rows`, which are sorted by their column prompt."""
         self._rows = rows
         self._slices: dict[str, tuple[int, int]] = {}
         start = 0
@@ -232,7 +232,7 @@ class ByPrompt:
 
 
 def list_snapshots_in_order(rows: StoredRows) -> list[str]:
-    """All snapshots of the family, the earliest first."""
+    """Return all snapshots of the family, the earliest first."""
     times: dict[str, datetime | None] = {}
     for name in ("rubric_scores", "rubric_responses", "rubric_runs"):
         if "snapshot" not in rows.columns(name):
@@ -245,12 +245,12 @@ def list_snapshots_in_order(rows: StoredRows) -> list[str]:
 
 
 def load_model_scores(rows: StoredRows) -> pd.DataFrame:
-    """The rows of scores of whole models."""
+    """Return the rows of scores of whole models."""
     return rows.frame("rubric_scores", {"level": MODEL_LEVEL})
 
 
 def find_shown_runs(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str]) -> dict[str, str]:
-    """The snapshot of each blueprint that is shown: its latest with a score, else its latest; blueprints without a run are not in it."""
+    """Return the shown snapshot of each blueprint: its latest with a score, else its latest; blueprints without a run are left out."""
     runs: dict[str, list[str]] = {}
     for name in ("rubric_responses", "rubric_runs"):
         if {"blueprint", "snapshot"} <= rows.columns(name):
@@ -265,7 +265,7 @@ def find_shown_runs(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str]
 
 
 def iterate_counts(value: Any) -> Iterator[tuple[str, int]]:
-    """Names and their counts, however the table holds them: a map, or a list of pairs or of structs."""
+    """Yield names and counts from a map, or a list of pairs or structs."""
     entries = value.items() if isinstance(value, Mapping) else [] if value is None else value
     for entry in entries:
         name, count = tuple(entry.values())[:2] if isinstance(entry, Mapping) else tuple(entry)[:2]
@@ -273,7 +273,7 @@ def iterate_counts(value: Any) -> Iterator[tuple[str, int]]:
 
 
 def mean(values: Iterable[Any]) -> float | None:
-    """Mean of what is known; None: nothing is."""
+    """Return the mean of the known values, or None."""
     numbers = [float(value) for value in values if not is_unknown(value)]
     if len(numbers) == 1:
         return numbers[0]

@@ -1,4 +1,4 @@
-"""A prompt's points with the judgements that they were made of, and criteria in words."""
+"""A prompt's points with their judgements, and criteria in words."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def group_judgements(points: Sequence[StoredRow], judgements: Sequence[StoredRow
 
 
 def describe_criterion(row: Mapping[str, Any]) -> str:
-    """A criterion as text: what judges are shown, or the function with its argument."""
+    """Return a criterion as text: as shown to judges, or the function with its argument."""
     if row["kind"] == TEXT_KIND or is_unknown(row["fn"]):
         return str(row["text"] or "")
     return f"${row['fn']}" + ("" if is_unknown(row["args"]) else f"({row['args']})")
 
 
 def format_criteria_count(number: int) -> str:
-    """`1 criterion`, `2 criteria`."""
+    """Return `1 criterion`, `2 criteria`."""
     return "1 criterion" if number == 1 else f"{number:,} criteria"
 
 
 def describe_judges_answered(point: Mapping[str, Any], judgements: Iterable[Mapping[str, Any]]) -> str:
-    """`1 of 2 judges`; `2 of 2 judges, 1 draw missing` if a judge answered only some of its draws."""
+    """Return `1 of 2 judges`; `2 of 2 judges, 1 draw missing` if a judge answered only some of its draws."""
     judgement_list = list(judgements)
     judges = {row["judge"] for row in judgement_list if not is_unknown(row["class"])}
     missing = sum(row["judge"] in judges and is_unknown(row["class"]) for row in judgement_list)

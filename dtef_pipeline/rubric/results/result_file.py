@@ -34,9 +34,9 @@ _OF_JUDGEMENT = (
 
 
 def list_assessments(key: ResponseKey, criteria: Sequence[StoredRow], index: JudgedPoints) -> list[dict[str, Any]]:
-    """One mapping per criterion of a response: the criterion, its score (0-1; None: unscored, for a reason) and every judgement of it.
+    """Return one mapping per criterion of a response: the criterion, its score (0-1; None: unscored, with a reason) and its judgements.
 
-    A criterion without a point, because the response has no text, is left out.
+    Criteria without a point or judgement are left out.
     """
     json_entries = []
     for row in criteria:
@@ -54,7 +54,7 @@ def list_assessments(key: ResponseKey, criteria: Sequence[StoredRow], index: Jud
 def write_result_chunks(
     run: BlueprintRun, judgements: ByPrompt, summaries: Sequence[StoredRow], grades: Sequence[StoredRow]
 ) -> Iterator[str]:
-    """The JSON text of a run in pieces, one prompt after the other, so that memory never holds all of it. It contains no NaN.
+    """Yield the JSON text of a run in pieces, prompt by prompt, so that memory never holds all of it. It contains no NaN.
 
     `judgements`: those of the run, with all columns. `summaries`, `grades`: rows of `rubric_summaries` and `rubric_grades`.
     """
@@ -81,7 +81,7 @@ def write_result_chunks(
 
 
 def convert_to_camel_case(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with names as in result files: `model_variant` is modelVariant."""
+    """Return the row with names as in result files: `model_variant` becomes modelVariant."""
     return {_camel_case_name(name): value for name, value in row.items()}
 
 
@@ -117,7 +117,7 @@ def _describe_response_row(run: BlueprintRun, row: StoredRow) -> dict[str, Any]:
 
 
 def _describe_similarities(run: BlueprintRun, prompt: str) -> dict[str, Any] | None:
-    """Cosine similarities of each two responses, and of each to the ideal answer; None: no text was embedded."""
+    """Return the cosines of all pairs of responses, and with the ideal answer; None: no text was embedded."""
     rows = sorted(run.similarities.list_rows_of_prompt(prompt), key=lambda row: row["place"])
     if not rows:
         return None
@@ -129,7 +129,7 @@ def _describe_similarities(run: BlueprintRun, prompt: str) -> dict[str, Any] | N
 
 
 def _list_similarities(rows: Sequence[StoredRow]) -> list[list[float | None]]:
-    """For each response the similarities to all responses, with the digits of 32 bits."""
+    """Return for each response the similarities to all responses, with the digits of 32 bits."""
     places = [row["place"] for row in rows]
     matrix = np.full((len(rows), max(places) + 1), np.nan)
     for matrix_row, row in zip(matrix, rows, strict=True):
@@ -140,7 +140,7 @@ def _list_similarities(rows: Sequence[StoredRow]) -> list[list[float | None]]:
 
 
 def _describe_coverage(run: BlueprintRun, prompt: str, judgements: ByPrompt) -> list[dict[str, Any]]:
-    """One mapping per response: the scores of its cell, and its points."""
+    """Return one mapping per response: the scores of its cell, and its points."""
     criteria = run.criteria.list_rows_of_prompt(prompt)
     index = group_judgements(run.points.list_rows_of_prompt(prompt), judgements.list_rows_of_prompt(prompt))
     cells = {make_response_key(row)[:-1]: row for row in run.cells.get(prompt, [])}
@@ -191,7 +191,7 @@ def _describe_assessment(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe_summaries(summaries: Sequence[StoredRow], grades: Sequence[StoredRow]) -> list[dict[str, Any]] | None:
-    """The summary of each analyst; None: there is none."""
+    """Return the summary of each analyst, or None if there is none."""
     summary_rows = [row for row in summaries if row["analyst"] is not None]
     json_entries = [
         {

@@ -1,1 +1,1 @@
-"""The pages of this family on the site."""
+"""The pages of rubrics on the site."""

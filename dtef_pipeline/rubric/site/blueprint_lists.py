@@ -1,4 +1,4 @@
-"""Lists of blueprints: all of them, and those of each tag with a leaderboard of their own."""
+"""Lists of blueprints: all of them, and those of each tag with a leaderboard."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TAG_COLUMNS = (
 
 
 def build_blueprint_list(rows: RubricRows) -> Section:
-    """Every blueprint, which leads to its page."""
+    """List all blueprints, with links to their pages."""
     list_rows = [_build_list_row(rows, name) for name in rows.about]
     scored_rows = [row for row in list_rows if not is_unknown(row["mean"])]
     answer = f"{format_count(len(list_rows), 'blueprint')}, {len(scored_rows)} with scores."
@@ -70,7 +70,7 @@ def _build_list_row(rows: RubricRows, blueprint: str) -> dict[str, Any]:
 
 
 def run_scores(rows: RubricRows, blueprint: str) -> pd.DataFrame:
-    """The models of the run of a blueprint that is shown, the best first."""
+    """Return the models' scores in a blueprint's shown run, best first."""
     if not len(rows.scores):
         return pd.DataFrame(columns=["model", "hybrid"])
     in_run = (rows.scores["blueprint"] == blueprint) & (rows.scores["snapshot"] == rows.runs.get(blueprint))
@@ -78,7 +78,7 @@ def run_scores(rows: RubricRows, blueprint: str) -> pd.DataFrame:
 
 
 def build_tag_list(rows: RubricRows) -> Section:
-    """Every tag, which leads to its page, with its best model."""
+    """List all tags, with links to their pages and their best models."""
     tag_rows: list[dict[str, Any]] = []
     for tag, blueprints in rows.tags.items():
         ranked = _build_tag_board(rows, tag).rows
@@ -98,14 +98,14 @@ def build_tag_list(rows: RubricRows) -> Section:
 
 
 def _build_tag_board(rows: RubricRows, tag: str) -> RankedBoard:
-    """The scored models of a tag, the best first, whether ranked or not."""
+    """Return the scored models of a tag, ranked or not, best first."""
     part_rows = rows.select_part_rows("tag", tag)
     scored_rows = part_rows[part_rows["score"].notna()].sort_values(["score", "model"], ascending=[False, True])
     return ranked_board(f"Mean score over the blueprints tagged {tag}", convert_to_rows(scored_rows), "Blueprints")
 
 
 def build_tag_pages(rows: RubricRows) -> Iterator[Page]:
-    """The page of each tag: its leaderboard and its blueprints."""
+    """Yield the page of each tag: its leaderboard and its blueprints."""
     for tag, blueprints in rows.tags.items():
         ranked = _build_tag_board(rows, tag)
         # The board of one blueprint is on its own page.

@@ -1,4 +1,4 @@
-"""A page per blueprint: who is best, prompts against models, each prompt with its criteria and responses, runs over time, judges, the file."""
+"""A page per blueprint: the best models, prompts against models, each prompt with criteria and responses, runs over time, judges, the file."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _FACT_COLUMNS = (Column("fact", "Fact"), Column("value", "Value", "long"))
 
 
 def blueprint_pages(rows: RubricRows) -> Iterator[Page | DataFile]:
-    """The page of each blueprint, and the data of its prompts."""
+    """Yield the page of each blueprint, and the data of its prompts."""
     share, latest_rows = _compute_shown_share(rows), LatestRunRows(rows.rows.connection, rows.runs)
     for blueprint in rows.about:
         run = read_run(latest_rows, blueprint, rows.runs.get(blueprint))
@@ -86,7 +86,7 @@ def blueprint_pages(rows: RubricRows) -> Iterator[Page | DataFile]:
 
 
 def _compute_shown_share(rows: RubricRows) -> float:
-    """The share of each blueprint's prompts whose texts fit on the site."""
+    """Return the share of each blueprint's prompts whose texts fit on the site."""
     total = 0.0
     for table, column in (("rubric_responses", "text"), ("rubric_judgements", "reflection")):
         if {"blueprint", "snapshot", column} <= rows.rows.columns(table):
@@ -97,14 +97,14 @@ def _compute_shown_share(rows: RubricRows) -> float:
 
 
 def _choose_data_paths(rows: RubricRows, run: BlueprintRun, share: float) -> dict[str, str]:
-    """For each prompt whose responses are shown (all, or a sample by SHOWN_SEED), the path of its data."""
+    """Return the data path of each prompt whose responses are shown: all prompts, or a sample by SHOWN_SEED."""
     prompts = sorted((row["prompt"] for row in run.prompts), key=lambda prompt: digest("shown", SHOWN_SEED, run.id, prompt))
     sample = prompts[: math.ceil(share * len(prompts))]
     return {prompt: f"rubric/data/{rows.files[run.id]}/{run.positions[prompt]}.js" for prompt in sample}
 
 
 def _build_page(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile], n_answered: int) -> Page:
-    """`data`: by prompt its responses, of all prompts that have any (`n_answered`) or of a sample."""
+    """Build a page. `data`: responses by prompt, of all `n_answered` prompts with any, or of a sample."""
     ranked = _rank_models(rows, run)
     sections = [
         Section(
@@ -131,13 +131,12 @@ def _build_page(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile
 
 
 def _extract_introduction(description: Any) -> str:
-    """The first words of the description."""
     words = str(description or "").split()
     return " ".join(words[:_WORDS_ON_TOP]) + ("…" if len(words) > _WORDS_ON_TOP else "")
 
 
 def _rank_models(rows: RubricRows, run: BlueprintRun) -> RankedBoard:
-    """The models of the run, the best first, with ranks and intervals where there is a board."""
+    """Return the models of the run, the best first, with ranks and intervals if there is a board."""
     board_rows = rows.select_part_rows("blueprint", run.id)
     on_board = {row["model"]: row for row in convert_to_rows(board_rows[board_rows["snapshot"] == run.snapshot])}
     scores = {row["model"]: {**row, "score": row["hybrid"]} for row in run.list_scores_at(MODEL_LEVEL)}
@@ -158,7 +157,6 @@ def _describe_hardest(run: BlueprintRun) -> str:
 
 
 def _build_unscored_block(run: BlueprintRun) -> list[Block]:
-    """Why responses have no score, by model."""
     rows = [
         {"model": row["model"], "n": row["n_responses"] - row["n_responses_scored"], "why": why}
         for row in run.list_scores_at(MODEL_LEVEL)
@@ -226,7 +224,7 @@ def _build_summary_section(rows: RubricRows, run: BlueprintRun) -> Section:
 
 
 def _build_grades_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
-    """Dimensions against models: the mean grade over analysts."""
+    """Yield a matrix of dimensions against models with the mean grade over analysts."""
     where = {"blueprint": run.id, "snapshot": run.snapshot}
     grades = pd.DataFrame(rows.rows.rows("rubric_grades", ("model", "dimension", "grade"), where))
     if not len(grades):
@@ -291,7 +289,7 @@ def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
 
 
 def _format_policy(value: Any) -> str:
-    """The scoring policy in words; what is not JSON as it is."""
+    """Format a JSON scoring policy in words; return any other text unchanged."""
     if is_unknown(value):
         return ""
     try:

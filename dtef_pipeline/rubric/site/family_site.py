@@ -52,7 +52,7 @@ _MOST_NAMED = 3
 
 
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
-    """What rubrics show."""
+    """Return the view of rubrics."""
     rows = RubricRows(connection)
     board = _build_board(rows)
     return FamilyView(
@@ -86,7 +86,7 @@ def _build_board(rows: RubricRows) -> RankedBoard:
 
 
 def _describe_best(rows: RubricRows, board: RankedBoard) -> str:
-    """The best model, and the number of others that paired tests find it better than."""
+    """Describe the best model, and how many others paired tests find worse."""
     if not board.rows:
         return "There is no leaderboard yet; `dtef rubric board --refresh` makes it."
     best = board.models[0] if board.models else board.rows[0]
@@ -115,7 +115,7 @@ def _describe_tests(rows: RubricRows, best: str, rivals: Sequence[str]) -> str:
 
 
 def _compute_item_scores(rows: RubricRows) -> pd.DataFrame:
-    """One row per model and prompt."""
+    """Return one row per model and prompt."""
     prompt_rows = rows.cut("prompt").dropna(subset=["score"])
     places = list(zip(prompt_rows["blueprint"].astype(str), prompt_rows["prompt"].astype(str), strict=True))
     items = {place: _format_item(rows, *place) for place in dict.fromkeys(places) if place[0] in rows.about}
@@ -135,7 +135,7 @@ def _format_item(rows: RubricRows, blueprint: str, prompt: str) -> tuple[str, st
 
 
 def _map_variants(rows: RubricRows) -> dict[str, str]:
-    """One variant of each model by its name; boards know models by name."""
+    """Map each model's name to one variant; boards know models by name."""
     if not {"model", "model_variant"} <= rows.rows.columns("rubric_scores"):
         return {}
     first = "(SELECT model, min(model_variant) AS variant FROM rubric_scores WHERE model_variant IS NOT NULL GROUP BY model)"

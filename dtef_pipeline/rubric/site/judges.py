@@ -1,4 +1,4 @@
-"""Judges on the site: how far they agree, whether they favour their own maker, who is champion by analysts, and what people's labels say."""
+"""Judges on the site: their agreement, whether they favour their own maker, champions by analysts' grades, and people's labels."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ FINDING_COLUMNS = (
 
 
 def judge_sections(rows: RubricRows) -> Iterator[Section]:
-    """The sections on judges below the leaderboard."""
+    """Yield the sections on judges below the leaderboard."""
     yield _build_agreement_section(rows)
     yield _build_self_preference_section(rows)
     yield _build_labels_section(rows)
@@ -131,7 +131,7 @@ def _build_agreement_section(rows: RubricRows) -> Section:
 
 
 def format_agreement(row: dict[Any, Any]) -> str:
-    """`Judges agree with alpha 0.96 (0.93 to 0.98): reliable`; of a row of `rubric_agreement`."""
+    """Format a row of `rubric_agreement` as `Judges agree with alpha 0.96 (0.93 to 0.98): reliable`."""
     alpha = Estimate.of(row, "alpha", "low", "high")
     interval = f" ({show_interval(alpha)})" if show_interval(alpha) else ""
     return f"Judges agree with alpha {show(alpha)}{interval}: {row['reading'] or 'no reading'}"
@@ -189,7 +189,7 @@ def _build_champions_section(rows: RubricRows) -> Section:
 
 
 def _build_champion_row(dimension: Any, group: pd.DataFrame) -> dict[str, Any]:
-    """The champion and the next; where no model is eligible, why the best of them is not."""
+    """Return the champion and the next best model of a dimension; if no model is eligible, why the best is not."""
     rank = group["rank"] if "rank" in group else pd.Series(rank_numbers(group["mean"]), group.index)
     eligible = convert_to_rows(group.assign(rank=rank)[rank.notna()].sort_values(["rank", "model"]))
     best = eligible[0] if eligible else {}
@@ -229,7 +229,7 @@ def _build_labels_section(rows: RubricRows) -> Section:
 
 
 def build_data_sections(rows: RubricRows) -> list[Section]:
-    """What was read, what was set aside, and the judges that were used."""
+    """Return the sections on files and their findings, and on the judges."""
     return [_read_section(rows), _build_judges_used_section(rows)]
 
 

@@ -1,4 +1,4 @@
-"""The sections on rubrics of a model's page: the blueprints and tags where it is best and worst compared with others, and its worst criteria."""
+"""The sections on rubrics of a model's page: its best and worst blueprints and tags compared with others, and its worst criteria."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _RESPONSE_OF_MODEL = ["model_variant", "temperature", "system_index", "draw"]
 
 
 class RubricsOfModel:
-    """Called with a model's name on the leaderboard."""
+    """A callable that takes a model's name on the leaderboard."""
 
     def __init__(self, rows: RubricRows) -> None:
         self._rows = rows
 
     def __call__(self, name: str) -> Sequence[Section]:
-        """Sections on blueprints, tags and worst criteria."""
+        """Return sections on blueprints, tags and worst criteria."""
         blueprints = self._build_part_rows(self._blueprint_rows, name, "blueprint")
         tags = self._build_part_rows(self._tag_rows, name, "tag")
         return [
@@ -65,7 +65,7 @@ class RubricsOfModel:
 
     @cached_property
     def _worst(self) -> list[dict[str, Any]]:
-        """The criteria with the largest gap of all models, each with prompt, response and judgements; read together."""
+        """The criteria with the largest gaps of all models, each with prompt, response and judgements; read together."""
         criteria = _find_worst_criteria(self._rows.cut("criterion"))
         if not len(criteria):
             return []
@@ -115,7 +115,7 @@ class RubricsOfModel:
         }
 
     def _select_rows(self, table: str, keys: Sequence[str], key_rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows of a table that have the keys of a row of `key_rows`; null is a value like any other."""
+        """Return the rows of a table whose keys match a row of `key_rows`; null matches null."""
         columns = self._rows.rows.columns(table)
         if not {*keys} <= columns:
             return pd.DataFrame(columns=[*keys, "score", "text", "judge", "class", "reflection", "kind", "fn", "args"])
@@ -136,7 +136,7 @@ def _judge_order(row: StoredRow) -> tuple[str, int]:
 
 
 def _find_worst_criteria(criteria: pd.DataFrame) -> pd.DataFrame:
-    """For each model the criteria with the largest gaps to the other models, below 0."""
+    """Return for each model the criteria on which it is farthest below the other models."""
     rows = compare_with_others(criteria, _CRITERION)
     behind = rows[rows["lead"] < 0].sort_values(["model", "lead", *_CRITERION], kind="stable")
     return behind.groupby("model", sort=True).head(_MOST_WORST)[["model", *_CRITERION, "score", "others", "lead"]]

@@ -1,4 +1,4 @@
-"""One prompt on its blueprint's page: its messages, criteria against models, and the data of its responses with every judgement."""
+"""One prompt on its blueprint's page: its messages, criteria against models, and the data of its responses with all judgements."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _SCORE_PARTS = {"hybrid": "Score", "coverage": "Coverage", "similarity": "Simila
 def build_prompt_part(
     rows: RubricRows, run: BlueprintRun, prompt: StoredRow, data: DataFile | None, is_open: bool, is_sampled: bool
 ) -> TemplateBlock:
-    """The part of the page. `data`: its responses; None: they are not on the site. `is_sampled`: whether the first and the last of them
-    stand on the page itself.
+    """Build the prompt's part of the page. `data`: its responses; None: not on the site. `is_sampled`: whether the page itself contains the
+    first and last.
     """
     name = prompt["prompt"]
     at, responses = run.positions[name], run.responses.list_rows_of_prompt(name)
@@ -80,7 +80,7 @@ def _describe_prompt(prompt: StoredRow) -> dict[str, str]:
 
 
 def _build_criteria_matrix(rows: RubricRows, run: BlueprintRun, prompt: str) -> TemplateBlock | None:
-    """Criteria and scores down, models across. Each cell is the mean over the model's responses."""
+    """Build the matrix of criteria and scores against models. Cells are means over responses."""
     criteria, index = (
         run.criteria.list_rows_of_prompt(prompt),
         group_judgements(run.points.list_rows_of_prompt(prompt), run.judgements.list_rows_of_prompt(prompt)),
@@ -146,7 +146,7 @@ def _score_rows(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[M
 
 
 def build_prompt_data(run: BlueprintRun, prompt: StoredRow, path: str) -> DataFile:
-    """Responses with their verdicts, as the page's script shows them."""
+    """Return the responses with their verdicts for the page's script."""
     name = prompt["prompt"]
     criteria, index = (
         run.criteria.list_rows_of_prompt(name),
@@ -172,7 +172,7 @@ def build_prompt_data(run: BlueprintRun, prompt: StoredRow, path: str) -> DataFi
 
 
 def _choose_shown_responses(responses: Sequence[StoredRow]) -> list[StoredRow]:
-    """All of them, or of many the first of each model, in their order."""
+    """Return at most MOST_RESPONSES, the first of each model, in their order."""
     turns: dict[str, int] = {}
     turn = []
     for row in responses:
@@ -208,7 +208,7 @@ def _build_response(run: BlueprintRun, row: StoredRow, cell: Mapping[str, Any]) 
 
 
 def truncate_model_text(text: Any) -> str:
-    """A text of a model; of a very long one its beginning, and how much there is."""
+    """Return a text of a model; if it is very long, its beginning and its length."""
     text = "" if is_unknown(text) else str(text)
     return (
         text
@@ -227,7 +227,7 @@ def _describe_usage(row: Mapping[str, Any]) -> str:
 
 
 def _find_most_alike(run: BlueprintRun, prompt: str) -> dict[ResponseKey, str]:
-    """For each response the most similar other one, with the cosine similarity."""
+    """Return for each response the most similar other response, with the cosine similarity."""
     rows = run.similarities.list_rows_of_prompt(prompt)
     labels = {row["place"]: run.label(row) for row in rows}
     closest = {}
@@ -244,7 +244,7 @@ def _find_most_alike(run: BlueprintRun, prompt: str) -> dict[ResponseKey, str]:
 
 
 def _build_verdicts(key: ResponseKey, criteria: Sequence[StoredRow], index: JudgedPoints, judges: Sequence[str]) -> list[Any]:
-    """For each criterion its score, its state, and each judgement: judge, class, score, reason; null if there is none."""
+    """Return for each criterion its score, state, explanation and judgements (judge, class, score, reason); null if there is none."""
     verdicts: list[Any] = []
     for row in criteria:
         place = (key, make_criterion_key(row))
@@ -259,7 +259,7 @@ def _build_verdicts(key: ResponseKey, criteria: Sequence[StoredRow], index: Judg
 
 
 def describe_point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[str, Any]]) -> str:
-    """Why a point is unscored, its bounds if judgements are missing, or that people labelled it."""
+    """Describe why a point is unscored, its bounds if judgements are missing, or that people labelled it."""
     if is_unknown(point["score"]):
         return f"unscored: {point['reason'] or 'reason unknown'}"
     if point["labelled"]:
@@ -283,7 +283,7 @@ def _build_judgement(row: Mapping[str, Any], judges: Sequence[str]) -> list[Any]
 
 
 def format_class(row: Mapping[str, Any]) -> str:
-    """The class of a judgement for people: `partially met`; or why there is none."""
+    """Format the class of a judgement for people: `partially met`; or why there is none."""
     if is_unknown(row["class"]):
         return f"no class: {row['reason'] or 'reason unknown'}"
     return str(row["class"]).removeprefix("CLASS_").lower().replace("_", " ")

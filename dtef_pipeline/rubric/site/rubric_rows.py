@@ -1,4 +1,4 @@
-"""What all pages of rubrics share: the blueprints, the shown run of each, the boards, and the addresses of pages."""
+"""The shared data of all pages of rubrics: blueprints, the shown run of each, boards, and addresses of pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _JUDGE_NAME = re.compile(r"([a-z-]+)\((.*)\)(?:\[scale:(\d+)\])?\Z")
 
 
 class RubricRows:
-    """The tables of rubrics. A table that is not there has no rows."""
+    """The tables of rubrics. A missing table has no rows."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.rows = StoredRows(connection)
@@ -38,7 +38,7 @@ class RubricRows:
 
     @cached_property
     def about(self) -> dict[str, StoredRow]:
-        """What is known of each blueprint that was read or run, by id."""
+        """The facts about each blueprint that was read or run, by id."""
         read = {str(row["blueprint"]): row for row in self.rows.rows("rubric_blueprints", _ABOUT_COLUMNS, {})}
         return {name: read.get(name, dict.fromkeys(_ABOUT_COLUMNS)) for name in sorted({*read, *self.runs})}
 
@@ -61,27 +61,27 @@ class RubricRows:
         return {tag: list(dict.fromkeys(by_tag[tag])) for tag in sorted(by_tag)}
 
     def title(self, blueprint: str) -> str:
-        """The title of a blueprint in its file, else its id."""
+        """Return the title of a blueprint in its file, else its id."""
         return str(self.about[blueprint]["title"] or blueprint)
 
     def page(self, blueprint: str) -> str:
-        """The page of a blueprint."""
+        """Return the path of a blueprint's page."""
         return f"rubric/blueprints/{self.files[blueprint]}.html"
 
     def link(self, blueprint: str) -> Link:
-        """The title of a blueprint, which leads to its page."""
+        """Return a link to a blueprint's page with its title."""
         return Link(self.title(blueprint), self.page(blueprint))
 
     def tag_link(self, tag: str) -> Link:
-        """A tag, which leads to its page."""
+        """Return a link to a tag's page."""
         return Link(tag, f"rubric/tags/{self._tag_files[tag]}.html")
 
     def cut(self, name: str) -> pd.DataFrame:
-        """The rows of one cut of the board: overall, tag, blueprint, prompt or criterion."""
+        """Return the rows of one cut of the board: overall, tag, blueprint, prompt or criterion."""
         return self._cuts.get(name, self._nothing)
 
     def select_part_rows(self, cut: str, value: str) -> pd.DataFrame:
-        """The rows of one tag or blueprint: those of the cut whose column of its name has the value."""
+        """Return the rows of one tag or blueprint, from the cut of that name."""
         return (self._tags_of_board if cut == "tag" else self._blueprints_of_board).get(value, self._nothing)
 
     @cached_property
@@ -103,7 +103,7 @@ class RubricRows:
 
     @cached_property
     def prompts(self) -> dict[tuple[str, str], tuple[int, str]]:
-        """For each (blueprint, prompt) its number from 1 and its text."""
+        """The number from 1 and the text of each prompt, by (blueprint, prompt)."""
         rows = self.rows.rows(
             "rubric_prompts", ("blueprint", "prompt", "position", "messages"), {}, ("blueprint", "position", "prompt")
         )
@@ -118,19 +118,19 @@ class RubricRows:
         return entries
 
     def build_prompt_address(self, blueprint: str, prompt: str) -> str:
-        """The place of a prompt on its blueprint's page."""
+        """Return the address of a prompt on its blueprint's page."""
         is_there = (blueprint, prompt) in self.prompts
         return f"{self.page(blueprint)}#prompt-{address_id(prompt)}" if is_there else self.page(blueprint)
 
 
 def prompt_words(messages: Sequence[Any] | None) -> str:
-    """The beginning of what the user says, in one line."""
+    """Return the beginning of the first user message on one line."""
     texts = [message["text"] for message in messages or () if message["role"] == "user" and message["text"]]
     return shorten_to_line(str(texts[0]), _LONGEST_PROMPT) if texts else ""
 
 
 def judge_words(judge: str) -> str:
-    """A judge for people: `gpt-4.1 (prompt-aware)` of `prompt-aware(gpt-4.1)`; of a pair both."""
+    """Format a judge, or a pair, for people: `prompt-aware(gpt-4.1)` becomes `gpt-4.1 (prompt-aware)`."""
     if " x " in judge and all(_JUDGE_NAME.match(name) for name in judge.split(" x ")):
         return " and ".join(map(judge_words, judge.split(" x ")))
     match = _JUDGE_NAME.match(judge)

@@ -1,4 +1,4 @@
-"""A blueprint's runs over time, and the lowest and the highest run of models that changed, side by side."""
+"""A blueprint's runs over time, and the lowest and highest run of models that changed, side by side."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RUNS_HOW = (
 
 
 def build_history_section(rows: RubricRows, run: BlueprintRun) -> Section:
-    """Empty with fewer than two runs."""
+    """Build the section; empty with fewer than two runs."""
     scores = rows.scores[rows.scores["blueprint"] == run.id] if len(rows.scores) else rows.scores
     grid = (
         scores.pivot_table(index="model", columns="snapshot", values="hybrid", aggfunc="mean")
@@ -58,7 +58,7 @@ def _format_labels(rows: RubricRows, run: BlueprintRun) -> dict[str, str]:
 
 
 def _build_chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None) -> Chart:
-    """The mean of all models, and the models that changed most."""
+    """Chart the mean of all models, and those that changed most."""
     movers = (grid.max(axis=1) - grid.min(axis=1)).sort_values(ascending=False, kind="stable").index[:_MOST_DRAWN]
     lines = {"mean of all models": grid.mean(), **{str(model): grid.loc[model] for model in sorted(movers)}}
     points = [
@@ -88,7 +88,7 @@ def _build_table(rows: RubricRows, grid: pd.DataFrame) -> Fold:
 
 
 def _build_two_run_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
-    """The two runs, prompt by prompt, of the models with the largest difference under the documented rule."""
+    """Yield two runs, prompt by prompt, of the models that moved most."""
     drifts = rows.rows.frame("drift_rule", {"family": "rubric", "partition": run.id})
     if not len(drifts):
         return
@@ -109,7 +109,7 @@ def _build_two_run_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block
 
 
 def _find_moved_prompts(rows: RubricRows, run: BlueprintRun, drift: dict[Any, Any]) -> Iterator[dict[str, Any]]:
-    """The prompts on which a variant's two runs differ most, with both responses and the criteria that changed."""
+    """Yield the prompts on which a variant rises most between two runs, with both responses and changed criteria."""
     sides = [drift["lowest_snapshot"], drift["highest_snapshot"]]
     where = {"blueprint": run.id, "model_variant": drift["model_variant"]}
     cells = rows.rows.frame("rubric_scores", {**where, "level": "cell"})
@@ -128,13 +128,13 @@ def _find_moved_prompts(rows: RubricRows, run: BlueprintRun, drift: dict[Any, An
 
 
 def _read_texts(rows: RubricRows, where: dict[str, Any]) -> dict[str, str]:
-    """The first response of each snapshot."""
+    """Return the first response of each snapshot."""
     responses = rows.rows.rows("rubric_responses", ("snapshot", "text"), where, ("system_index", "draw"))
     return {str(row["snapshot"]): truncate_model_text(row["text"]) for row in reversed(responses)}
 
 
 def _find_moved_criteria(rows: RubricRows, run: BlueprintRun, where: dict[str, Any], sides: list[str]) -> list[dict[str, Any]]:
-    """The criteria whose mean points differ most between the two runs."""
+    """Return the criteria whose mean points differ most between two runs."""
     keys = ["block", "path", "position"]
     points = rows.rows.frame("rubric_points", where)
     if not len(points):

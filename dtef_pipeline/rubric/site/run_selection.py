@@ -1,4 +1,4 @@
-"""The rows of the runs that pages show, copied once: to open the files of all blueprints for each of them takes minutes."""
+"""The rows of the shown runs, copied once: opening the files of all blueprints for each run would take minutes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LESS = {
 
 
 class LatestRunRows(StoredRows):
-    """The tables of a connection, with those of results cut to the shown snapshot of each blueprint."""
+    """The tables of a connection; tables of results have only the shown snapshot of each blueprint."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, runs: Mapping[str, str]) -> None:
         super().__init__(connection)
@@ -47,11 +47,11 @@ class LatestRunRows(StoredRows):
         self._copied.add(name)
 
     def columns(self, name: str) -> frozenset[str]:
-        """As of the table that was copied."""
+        """Return the columns of the copy, if there is one."""
         return super().columns(self._copy_of(name))
 
     def table(self, name: str, columns: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> pa.Table:
-        """As of the table that was copied."""
+        """Read from the copy, if there is one."""
         return super().table(self._copy_of(name), columns, where, order)
 
     def _copy_of(self, name: str) -> str:

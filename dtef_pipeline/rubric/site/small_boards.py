@@ -1,4 +1,4 @@
-"""Leaderboards of rubrics: over all blueprints, within a tag and within a blueprint, and who is best in words."""
+"""Leaderboards of rubrics: over all blueprints, by tag and by blueprint, and their best model in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtef_pipeline.text.quantity_words import format_count
 
 
 def ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, how: str = "") -> RankedBoard:
-    """The board of rows of `rubric_board`, the best first. `parts`: what a score is the mean over, as a heading."""
+    """Return the board of rows of `rubric_board`, best first. `parts`: heading of the parts that a score averages."""
     columns = (
         Column("coverage", "Coverage", "number", "Weighted share of the criteria that are met, 0-1"),
         Column("similarity", "Similarity", "number", "Cosine similarity to the ideal answer, -1 to 1"),
@@ -24,7 +24,7 @@ def ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, ho
 
 
 def describe_best_model(board: RankedBoard) -> str:
-    """`amber scores best of 24 models: 0.81 (0.78 to 0.84); their mean is 0.62.`, whether they are ranked or not."""
+    """Return `amber scores best of 24 models: 0.81 (0.78 to 0.84); their mean is 0.62.`, ranked or not."""
     scored_rows = [row for row in board.rows if not is_unknown(row.score)]
     if not scored_rows:
         return "No model has a score yet."

@@ -1,4 +1,4 @@
-"""How the leaderboard turns with the weight of similarity against coverage, and how the runs behind it differ."""
+"""The effect of the weight of similarity on the leaderboard, and the differences between the runs behind it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BETA = r"^beta=[^,]*, "
 
 
 class PlaceChange(NamedTuple):
-    """Two models that have the same score at one weight, and change places there."""
+    """Two models that have the same score at one weight and change places there."""
 
     beta: float
     """Weight of the similarity, above 0 and below 1."""
@@ -39,7 +39,7 @@ class PlaceChange(NamedTuple):
 
 
 def build_weight_section(rows: RubricRows) -> Section:
-    """A slider for the weight of similarity, which ranks the models again. Empty if no score uses similarity."""
+    """Return a slider for the weight of similarity that ranks the models again. Empty if no score uses similarity."""
     models = [model for model in _build_lines(rows) if not is_unknown(model["at_0"])]
     usual = ScoringPolicy().beta
     if not any(abs(model["slope"]) > _EDGE for model in models):
@@ -57,7 +57,7 @@ def build_weight_section(rows: RubricRows) -> Section:
 
 
 def _build_lines(rows: RubricRows) -> list[dict[str, Any]]:
-    """Each model's score as a line: `at_0`, `slope`, and whether it is `ranked`."""
+    """Return each model's score as a line: `at_0`, `slope`, and whether it is `ranked`."""
     return [
         {"model": str(row["model"]), "at_0": row["at_0"], "slope": row["slope"], "ranked": row["n_parts"] >= MIN_BLUEPRINTS}
         for row in convert_to_rows(rows.cut("overall"))
@@ -69,7 +69,7 @@ def _compute_at(model: Mapping[str, Any], beta: float) -> float:
 
 
 def find_place_changes(models: Sequence[Mapping[str, Any]]) -> list[PlaceChange]:
-    """All changes of places among the ranked, by weight. `models`: `model`, `at_0`, `slope` and `ranked` of each."""
+    """Return all changes of places among ranked models, by weight. `models`: with `model`, `at_0`, `slope` and `ranked`."""
     ranked = [model for model in models if model["ranked"] and not is_unknown(model["at_0"])]
     at_0, slope = (np.array([model[name] for model in ranked], dtype=np.float64) for name in ("at_0", "slope"))
     changes = []
@@ -94,7 +94,7 @@ def _summarize_changes(changes: Sequence[PlaceChange], n_ranked: int) -> str:
 
 
 def build_alike_section(rows: RubricRows) -> Section:
-    """How the runs behind the leaderboard differ in judges, scale or policy; empty where they do not."""
+    """Describe differences in judges, scale or policy between runs; empty if none."""
     runs = rows.rows.frame("rubric_runs")
     warnings: list[str] = []
     if len(rows.scores) and {"judges", "judge_hash", "policy"} <= set(runs):

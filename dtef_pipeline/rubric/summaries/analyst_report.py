@@ -68,10 +68,10 @@ class DimensionGrade:
 
 
 def score_in(text: str) -> float | None:
-    """The grade of a text such as `REASONING: ... SCORE: 8.5/10`: the first number behind the last `SCORE:`, from 1 to 10.
+    """Return the grade of a text such as `REASONING: ... SCORE: 8.5/10`: the first number after the last `SCORE:`, from 1 to 10.
 
-    A grade out of another number than 10 is scaled to 10. A number above 10 that is out of nothing, in a line that has no 10 behind it, is
-    taken for a percentage and divided by 10. None: no number, N/A, below 1, or higher than the highest grade.
+    A grade out of a number other than 10 is scaled to 10. A number above 10 without a highest grade, on a line without a 10 after it,
+    counts as a percentage and is divided by 10. None: no number, N/A, below 1, or above the highest grade.
     """
     *_, end = (0, *(match.end() for match in _SCORE.finditer(text)))
     if not end or _NO_GRADE.match(text, end) or (number := _GRADE_NUMBER.search(text, end)) is None:
@@ -91,7 +91,7 @@ def _score(text: str) -> float:
 
 
 def extract_reasoning(text: str) -> str:
-    """The text before the last `SCORE:`, without the word `REASONING:`."""
+    """Return the text before the last `SCORE:`, without the word `REASONING:`."""
     *_, end = (len(text), *(match.start() for match in _SCORE.finditer(text)))
     return re.sub(r"^[\s*_`]*reasoning[\s*_`]*:[\s*_`]*", "", text[:end], flags=re.IGNORECASE).strip(" \t\r\n*_`")
 
@@ -118,7 +118,7 @@ NO_OTHER_NAMES: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class SummaryMention:
-    """A model, a variant of it, or a maker, where the analyst wrote its ids."""
+    """A model, a variant of it, or a maker, in place of the ids that the analyst wrote."""
 
     participant: Participant | None
     """None: a maker is meant, and none of its models."""
@@ -154,12 +154,12 @@ class AnalystReply:
 
 
 def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> AnalystReply:
-    """Reads the findings and grades of the replies in order. A later reply adds the kinds of findings that earlier ones lack, and its grades.
+    """Read the findings and grades of the replies in order. A later reply adds its grades and the kinds of findings that earlier ones lack.
 
     Args:
         replies: unedited; text in <think> is ignored. A repeated grade replaces the earlier one.
         ids: the participants' ids.
-        prompts: prompt ids by the names that the analyst was given for them; None: the analyst was given the ids.
+        prompts: prompt ids by the names in the report; None: the report has the ids.
     """
     texts = [strip_thinking(reply) for reply in replies]
     findings: list[AnalystFinding] = []
@@ -181,7 +181,7 @@ def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str
 
 
 def _read_findings(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None) -> Iterator[AnalystFinding]:
-    """The findings of one reply, each once."""
+    """Yield the findings of one reply, each once."""
     passages = ((match[1].lower(), match[2].strip()) for match in _FINDING.finditer(text))
     for kind, words in dict.fromkeys(passages):
         if words:
@@ -203,7 +203,9 @@ def _read_grades(text: str, ids: Pseudonyms, drops: Counter[str]) -> Iterator[Di
 
 
 def replace_refs(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> SummaryText:
-    """The text with a mention in place of each `<ref .../>`, escaped ones too, and of each bare id. What holds an unknown id stays as it is."""
+    """Return the text with a mention in place of each `<ref .../>`, escaped or not, and each bare id. Those with an unknown id are
+    unchanged.
+    """
     parts: list[str | SummaryMention] = []
     end = 0
     for match in _REF_OR_ID.finditer(text):
@@ -215,7 +217,7 @@ def replace_refs(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None =
 
 
 def _read_ids(text: str) -> dict[str, str]:
-    """The ids of a `<ref .../>` or of a bare mention, by the attributes that a ref gives them."""
+    """Return the ids of a `<ref .../>` or of a bare mention, by attribute of a ref."""
     if (bare := _BARE_ID.fullmatch(text)) is None:
         return _read_attributes(text)
     maker, model, system, temperature, maker_alone = bare.groups()
@@ -239,7 +241,7 @@ def _read_attributes(text: str) -> dict[str, str]:
 
 
 def format_mention(mention: SummaryMention, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
-    """In words: `gpt-4o[temp:0.5][sp_idx:1]`, or a maker's name. `names`: by model string, what else a model is called, if anything."""
+    """Format a mention: `gpt-4o[temp:0.5][sp_idx:1]`, or a maker. `names`: display names by model string."""
     if (who := mention.participant) is None:
         maker = mention.maker or ""
         return names.get(maker, maker)
@@ -247,12 +249,12 @@ def format_mention(mention: SummaryMention, names: Mapping[str, str] = NO_OTHER_
 
 
 def format_markdown(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
-    """The text as markdown, with names in place of refs. What the analyst wrote cannot be markup."""
+    """Return the text as markdown, with names in place of refs. The analyst's text is escaped, so it cannot be markup."""
     return _IN_MARKDOWN.sub(r"\\\1", format_summary_text(text, names))
 
 
 def format_summary_text(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
-    """The text as it was written, with names in place of refs."""
+    """Return the text unescaped, with names in place of refs."""
     return "".join(part if isinstance(part, str) else format_mention(part, names) for part in text)
 
 
@@ -291,7 +293,7 @@ class ReportedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class SummaryMaterial:
-    """A blueprint in one snapshot, with the names still in it. Without title and description: a change of these asks nobody again."""
+    """A blueprint in one snapshot, with names. It has no title or description, so changing them causes no new request."""
 
     blueprint: str
     snapshot: str
@@ -313,7 +315,7 @@ class SummaryMaterial:
 
 @dataclass(frozen=True, slots=True)
 class AnalystReport:
-    """The report, as it is sent."""
+    """The report as sent."""
 
     text: str
     share: float
@@ -324,24 +326,24 @@ class AnalystReport:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A text of others, which may be cut."""
+    """A text of a prompt or response, which may be cut."""
 
     text: str
 
 
 def build_analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: HiddenNames, seed: int, most: int) -> AnalystReport:
-    """The report in at most `most` characters.
+    """Build the report in at most `most` characters.
 
     Args:
-        material: what to report.
+        material: the contents of the report.
         ids: of all participants.
         names: to hide in prompts, criteria, ideals and responses.
-        seed: of the order of models, which is another one in each prompt.
-        most: characters. Where all texts together are longer, each is cut to the same share of its length.
+        seed: of the order of models, which differs between prompts.
+        most: characters. If all texts together are longer, each is cut to the same share of its length.
 
     Raises:
-        ConfigError: not even the tables fit.
-        NameLeak: a name is left.
+        ConfigError: even the tables do not fit.
+        NameLeak: a name remains.
     """
     clean = cache(lambda text: escape_tags(names.hide(text), _GUARDED))  # equal texts are common
     parts = [
@@ -373,7 +375,7 @@ def _write_opening(share: float) -> str:
 
 
 def _cut_text(text: str, share: float, names: HiddenNames) -> str:
-    """The beginning of a text, with a line that says so. A cut can make a name of a longer word, so names are looked for again."""
+    """Return the beginning of a text and a note. Names are hidden again, because a cut can make one of a longer word."""
     if share == 1:
         return text
     beginning = text[: int(len(text) * share)]
@@ -399,7 +401,7 @@ def _iterate_block_parts(opening: str, text: str | None) -> Iterator[str | _Sect
 
 
 def _write_overview(material: SummaryMaterial, ids: Pseudonyms, seed: int) -> str:
-    """The mean coverage of each variant over the prompts."""
+    """Return a table of the mean coverage of each variant over the prompts."""
     scores: dict[Participant, list[float]] = {participant: [] for participant in material.participants}
     for prompt in material.prompts:
         for response in prompt.responses:
@@ -452,7 +454,7 @@ nothing but the responses count."""
 
 
 def build_analyst_messages(report: str, ids: Pseudonyms) -> tuple[Message, ...]:
-    """The messages that request a summary of a report from an analyst."""
+    """Return the messages that request a summary of a report from an analyst."""
     models = "\n".join(_write_grade_example(model, ids) for model in sorted(ids.models, key=ids.name_model))
     findings = "\n".join(f"<{kind}>{_KINDS_SAID[kind]}</{kind}>" for kind in INSIGHT_KINDS)
     dimensions = "\n".join(f"- {name}: {meaning}" for name, meaning in DIMENSIONS.items())
@@ -485,7 +487,7 @@ def _write_grade_example(model: str, ids: Pseudonyms) -> str:
 
 
 def build_missing_messages(messages: Sequence[Message], reply: str, missing: Sequence[str]) -> tuple[Message, ...]:
-    """The messages that request the blocks that an analyst's reply lacks."""
+    """Return the messages that request the missing blocks of an analyst's reply."""
     lines = "\n".join(f"- {block}" for block in missing)
     shown_reply = reply.strip() or "(nothing)"
     task = (

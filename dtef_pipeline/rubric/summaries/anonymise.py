@@ -32,7 +32,7 @@ ANALYST_IDS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """One variant of a model, as a blueprint asks it."""
+    """One variant of a model in a blueprint's run."""
 
     model: str
     """The model string without settings, which all variants of a model share."""
@@ -52,7 +52,7 @@ class Pseudonyms:
     temperatures: Mapping[float, str]
 
     def format_pseudonym(self, participant: Participant) -> str:
-        """As the analyst reads it: `MK_5001/MD_6001 (sys:S_7000, temp:T_8000)`."""
+        """Return the analyst's name for a variant: `MK_5001/MD_6001 (sys:S_7000, temp:T_8000)`."""
         settings = [
             *([f"sys:{self.systems[participant.system]}"] if participant.system is not None else []),
             *([f"temp:{self.temperatures[participant.temperature]}"] if participant.temperature is not None else []),
@@ -64,7 +64,7 @@ class Pseudonyms:
         return f"{self.makers[_find_maker_or_model(model)]}/{self.models[model]}"
 
     def find_model_by_id(self, maker: str | None, model: str) -> str | None:
-        """The model with these ids; None if it is unknown or of another maker."""
+        """Return the model with these ids, or None if it is unknown or of another maker."""
         name = _find_by_id(self.models, model)
         if name is None or (maker is not None and maker.upper() != self.makers[_find_maker_or_model(name)]):
             return None
@@ -73,7 +73,7 @@ class Pseudonyms:
     def find_participant(
         self, maker: str | None, model: str, system: str | None, temperature: str | None
     ) -> Participant | None:
-        """The variant with these ids; None if any of them is unknown."""
+        """Return the variant with these ids, or None if any of them is unknown."""
         name = self.find_model_by_id(maker, model)
         place, heat = _find_by_id(self.systems, system or ""), _find_by_id(self.temperatures, temperature or "")
         if name is None or (system and place is None) or (temperature and heat is None):
@@ -84,7 +84,7 @@ class Pseudonyms:
         return _find_by_id(self.makers, maker)
 
     def table(self, blueprint: str, snapshot: str, names: Mapping[str, str]) -> pa.Table:
-        """`ANALYST_IDS`, sorted by kind and id. `names`: by model string, what tables call the model."""
+        """Return `ANALYST_IDS`, sorted by kind and id. `names`: models' names in tables, by model string."""
         named = {
             "maker": self.makers,
             "model": self.models,
@@ -100,14 +100,14 @@ class Pseudonyms:
 
 
 def derive_summary_seed(blueprint: str, snapshot: str, test_hash: str) -> int:
-    """The seed of everything that is drawn for a summary."""
+    """Return the seed of all random choices for a summary."""
     return int(digest("executive summary", blueprint, snapshot, test_hash), 16)
 
 
 def draw_pseudonyms(participants: Iterable[Participant], seed: int) -> Pseudonyms:
-    """An id for each maker, model, system prompt and temperature, drawn without order; variants of a model share those of the model.
+    """Assign ids to makers, models, system prompts and temperatures at random; variants share the model's ids.
 
-    `seed`: `derive_summary_seed`. The order in which the participants come does not matter.
+    `seed`: from `derive_summary_seed`. The order of participants does not matter.
     """
     all_of_them = list(participants)
     rng = np.random.default_rng(seed)
@@ -130,5 +130,5 @@ def _find_maker_or_model(model: str) -> str:
 
 
 def _find_by_id(ids: Mapping[_Key, str], pseudonym: str) -> _Key | None:
-    """The meaning of an id; an analyst may write it in any case."""
+    """Return the meaning of an id in either case, or None if unknown."""
     return next((name for name, value in ids.items() if value == pseudonym.upper()), None)

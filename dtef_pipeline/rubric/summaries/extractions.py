@@ -60,7 +60,7 @@ _POINTS_CORRECTION = (
 
 @dataclass(frozen=True, slots=True)
 class PointsReply:
-    """What a reply says: key points, or the reason why none can be read."""
+    """The contents of a reply: key points, or the reason why there are none."""
 
     points: tuple[str, ...]
     reason: str | None
@@ -68,12 +68,12 @@ class PointsReply:
 
 
 def is_lacking_criteria(prompt: PromptItem) -> bool:
-    """Whether key points can be extracted for a prompt: it has an ideal answer and no criteria at all."""
+    """Return whether key points can be extracted for a prompt: it has an ideal answer and no criteria."""
     return bool(prompt.ideal and prompt.ideal.strip()) and not prompt.criteria
 
 
 def choose_extracting_model(named: Sequence[str], models: Models) -> ModelSpec:
-    """The model that extracts key points: the first analyst, at temperature 0.
+    """Return the model that extracts key points: the first analyst, at temperature 0.
 
     A model whose entry sets `temperature: null` does not accept the parameter and gets none. Raises ConfigError if there is no analyst.
     """
@@ -88,7 +88,7 @@ def choose_extracting_model(named: Sequence[str], models: Models) -> ModelSpec:
 
 
 def build_extraction_request(turns: Sequence[AuthoredTurn], ideal: str, model: ModelSpec) -> Request:
-    """The request for the key points of an ideal answer. Tags in the texts are made harmless, so that each block is the only one of its kind."""
+    """Return the request for the key points of an ideal answer. Tags in texts are escaped, so that each block is unique."""
     blocks = (("PROMPT", format_prompt(turns, _PART_OF_THE_IDEAL)), ("IDEAL", ideal))
     passages = [f"<{tag}>\n{escape_tags(text, _TAGS_OF_EXTRACTION)}\n</{tag}>" for tag, text in blocks]
     return _build_points_request(
@@ -97,7 +97,7 @@ def build_extraction_request(turns: Sequence[AuthoredTurn], ideal: str, model: M
 
 
 def build_further_extraction(first: Request, texts: Sequence[str]) -> Request | None:
-    """The request that asks once more, given the texts of the replies so far; None: there is none to make."""
+    """Return the second request, given the texts of the replies so far, or None."""
     if len(texts) != 1 or read_points(texts[0]).points:
         return None
     shown_reply = escape_tags(texts[0], ("PROMPT", "IDEAL")) if texts[0].strip() else NOTHING_WAS_WRITTEN
@@ -111,10 +111,10 @@ def _build_points_request(messages: Sequence[Message], model: ModelSpec) -> Requ
 
 
 def read_points(text: str) -> PointsReply:
-    """The key points of a reply: the contents of `<point>` tags, upper or lower case, each in one line and once.
+    """Return the key points of a reply: the contents of `<point>` tags, in either case, each on one line and once.
 
-    Thinking is dropped first. Nothing is guessed: tags that do not match, no point, more than `POINTS_AT_MOST` points, and one longer than
-    `POINT_CHARACTERS` make the reply unreadable.
+    Thinking is removed first. Nothing is guessed: a reply is unreadable if its tags do not match, it has no point or more than
+    `POINTS_AT_MOST`, or a point is longer than `POINT_CHARACTERS`.
     """
     reply = strip_thinking(text).strip()
     if not reply:
@@ -138,7 +138,7 @@ def _collapse_lines(text: str) -> str:
 
 
 def add_key_points(blueprint: Blueprint, points: dict[str, tuple[str, ...]]) -> Blueprint:
-    """The blueprint with criteria of weight 1 for the prompts that have key points, given by prompt id."""
+    """Return the blueprint with criteria of weight 1 for the prompts that have key points, given by prompt id."""
     prompts = (
         replace(prompt, criteria=convert_to_criteria(points.get(prompt.id, ()))) if is_lacking_criteria(prompt) else prompt
         for prompt in blueprint.prompts
@@ -147,7 +147,7 @@ def add_key_points(blueprint: Blueprint, points: dict[str, tuple[str, ...]]) -> 
 
 
 def convert_to_criteria(points: Sequence[str]) -> tuple[Criterion, ...]:
-    """Key points as criteria of `should`, marked as extracted."""
+    """Return key points as criteria of `should`, marked as extracted."""
     return tuple(Criterion(SHOULD, None, at, TEXT_KIND, point, source=EXTRACTED) for at, point in enumerate(points))
 
 
@@ -160,19 +160,19 @@ _USUAL_POINT = "a key point of the ideal answer, such as one that names what has
 
 @dataclass(slots=True)
 class ExtractionEpisode:
-    """The key points of one prompt, to be had from a model: an episode."""
+    """An episode that yields the key points of one prompt."""
 
     blueprint: str
     prompt: str
     first: Request
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """The first request; then, once, the one that asks for a readable reply."""
+        """Return the first request, then one for a readable reply if needed, or None at the end."""
         return build_further_extraction(self.first, [response.text for response in history]) if history else self.first
 
 
 def list_extractings(blueprint: Blueprint, model: ModelSpec) -> list[ExtractionEpisode]:
-    """An episode for each prompt with an ideal answer and no criteria."""
+    """Return an episode for each prompt with an ideal answer and no criteria."""
     return [
         ExtractionEpisode(blueprint.id, prompt.id, build_extraction_request(prompt.turns, prompt.ideal, model))
         for prompt in blueprint.prompts
@@ -181,20 +181,20 @@ def list_extractings(blueprint: Blueprint, model: ModelSpec) -> list[ExtractionE
 
 
 def make_extraction_stand_in(_: ExtractionEpisode, request: Request, __: str) -> str:
-    """A reply with USUAL_POINTS key points. Those of each request are others, so that no two judgements are taken for one."""
+    """Return a reply with USUAL_POINTS key points, which differ between requests, so that no judgements coincide."""
     points = (f"<point>{_USUAL_POINT} {at} {request.key}</point>" for at in range(USUAL_POINTS))
     return f"<points>{''.join(points)}</points>"
 
 
 def read_extraction(result: Played) -> PointsReply:
-    """The result of the replies of an episode: that of the last one; a failed call has none."""
+    """Return the result of the last reply; a failed call has no points."""
     if result.failure is not None:
         return PointsReply((), result.failure.status)
     return read_points(result.responses[-1].text)
 
 
 def build_extraction_rows(episodes: Sequence[ExtractionEpisode], outcomes: Sequence[Played]) -> pa.Table:
-    """The rows of `rubric_extractions`, in the order of the episodes."""
+    """Return the rows of `rubric_extractions`, in the order of the episodes."""
     rows = [_make_extraction_row(episode, result) for episode, result in zip(episodes, outcomes, strict=True)]
     return pa.Table.from_pylist(rows, schema=RUBRIC_EXTRACTIONS)
 
@@ -218,7 +218,7 @@ def _make_extraction_row(episode: ExtractionEpisode, result: Played) -> dict[str
 
 
 def is_to_be_judged(prompts: pa.Table, criteria: pa.Table, *, extracting: bool) -> bool:
-    """Whether a blueprint has criteria in words, or an ideal answer that they can be extracted from.
+    """Return whether a blueprint has criteria in words, or an ideal answer to extract them from.
 
     Tables: `rubric_prompts` with `prompt` and `ideal`, `rubric_criteria` with `prompt` and `kind`.
     """

@@ -91,7 +91,7 @@ GRADES = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class SummaryCase:
-    """The material for an analyst, without names, and the mapping back to them."""
+    """The material, the anonymous report, and the ids for mapping it back."""
 
     material: SummaryMaterial
     ids: Pseudonyms
@@ -113,11 +113,11 @@ class ExecutiveSummary:
 
 
 def prepare_case(material: SummaryMaterial, most: int = REPORT_CHARACTERS) -> SummaryCase:
-    """The case of a blueprint in a snapshot: ids are drawn, names are hidden, and the report has at most `most` characters.
+    """Draw ids, hide names, and build a report of at most `most` characters.
 
     Raises:
-        ConfigError: the report does not fit, whatever is cut.
-        NameLeak: the report still holds a name of a maker, model or provider.
+        ConfigError: the report does not fit even if cut.
+        NameLeak: the report has a name of a maker, model or provider.
     """
     seed = derive_summary_seed(material.blueprint, material.snapshot, material.test_hash)
     ids = draw_pseudonyms(material.participants, seed)
@@ -126,12 +126,12 @@ def prepare_case(material: SummaryMaterial, most: int = REPORT_CHARACTERS) -> Su
 
 
 def build_summary_request(case: SummaryCase, analyst: ModelSpec) -> Request:
-    """The request to an analyst, in the snapshot that it summarises."""
+    """Return the request to an analyst, in the snapshot that it summarises."""
     return _request(build_analyst_messages(case.report.text, case.ids), case, analyst, len(case.ids.models) * len(DIMENSIONS))
 
 
 def build_further_summary_request(case: SummaryCase, first: Request, replies: Sequence[str]) -> Request | None:
-    """The one further request, for the blocks that the first reply lacks; None: there is none to make. `replies`: texts, as they came."""
+    """Return the second request, for the blocks that the first reply lacks, or None if there is none to make. `replies`: unedited texts."""
     if len(replies) != 1:
         return None
     missing = _read(case, replies).missing
@@ -146,7 +146,7 @@ def _request(messages: Sequence[Message], case: SummaryCase, analyst: ModelSpec,
 
 
 def count_reply_tokens(grades: int) -> int:
-    """Tokens that a reply with so many grades may take at least, whatever the model's own limit."""
+    """Return the least token limit of a reply with this many grades, regardless of the model's limit."""
     return min(_MOST_REPLY_TOKENS, _FINDING_TOKENS + ceil(_GRADE_TOKENS * grades))
 
 
@@ -155,7 +155,7 @@ def _read(case: SummaryCase, replies: Sequence[str]) -> AnalystReply:
 
 
 def resolve_summary(case: SummaryCase, outcomes: Sequence[Response | Failure]) -> ExecutiveSummary:
-    """The summary from the outcomes of an analyst's requests, in order. Readable parts count, even if others are missing."""
+    """Return the summary from the outcomes of an analyst's requests, in order. Readable parts count, even if others are missing."""
     responses = [outcome for outcome in outcomes if isinstance(outcome, Response)]
     reply = _read(case, [response.text for response in responses])
     failure = next((outcome for outcome in reversed(outcomes) if isinstance(outcome, Failure)), None)
@@ -178,7 +178,7 @@ def _find_summary_state(reply: AnalystReply, responses: Sequence[Response], fail
 
 
 def build_summaries_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSummary]) -> pa.Table:
-    """`SUMMARIES`: one row per analyst, in their order."""
+    """Return `SUMMARIES`: one row per analyst, in their order."""
     rows = [
         {
             **_identify_summary(case, analyst),
@@ -203,7 +203,7 @@ def build_summaries_table(case: SummaryCase, summaries: Mapping[ModelSpec, Execu
 
 
 def build_grades_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSummary]) -> pa.Table:
-    """`GRADES`: one row per analyst, model and dimension, sorted by model and dimension."""
+    """Return `GRADES`: one row per analyst, model and dimension, in this order."""
     rows = [
         {
             **_identify_summary(case, analyst),

@@ -1,4 +1,4 @@
-"""Collects the material on a blueprint for an analyst from the stages' tables, and builds the rows of its summary."""
+"""The material on a blueprint for an analyst, from the stages' tables, and the rows of its summary."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ANALYSTS = "analyst"
 
 
 class MaterialTables(NamedTuple):
-    """The tables of one blueprint and snapshot that a summary is made of."""
+    """The tables of one blueprint and snapshot that a summary is built from."""
 
     blueprints: pa.Table
     """`rubric_blueprints`: its one row."""
@@ -50,24 +50,24 @@ class MaterialTables(NamedTuple):
 
 @dataclass(slots=True)
 class SummaryEpisode:
-    """One summary to be had from one analyst: an episode."""
+    """An episode that yields the summary of one analyst."""
 
     case: SummaryCase
     analyst: ModelSpec
     _first: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """The first request; then, once, the one for what the reply lacks."""
+        """Return the first request, then one for missing blocks if needed, or None at the end."""
         if self._first is None:
             self._first = build_summary_request(self.case, self.analyst)
         return build_further_summary_request(self.case, self._first, [r.text for r in history]) if history else self._first
 
 
 def choose_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ...]:
-    """The analysts: those named, else the members of the collection `analyst`, if any.
+    """Return the analysts in `named`, or else the members of the collection `analyst`, if any.
 
-    `named`: names, collections and litellm strings; such a string selects the model of the models file that has it, if any.
-    Raises ConfigError for an unknown name, and for a model that writes no text.
+    `named`: names, collections and litellm strings, which select a model of the models file if one has that string. Raises ConfigError if a
+    name is unknown or a model writes no text.
     """
     selectors = list(named) or ([ANALYSTS] if models.collections.get(ANALYSTS) else [])
     specs = models.resolve([resolve_known_selector(selector, models) for selector in selectors]) if selectors else ()
@@ -78,7 +78,7 @@ def choose_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ..
 
 
 def map_model_names(responses: pa.Table) -> dict[str, str]:
-    """By a model's name in tables: its model string if no other name has the same, else the name."""
+    """Map each model name in tables to its model string, or to itself if several names share the string."""
     pairs = responses.select(["model", "model_variant"]).group_by(["model", "model_variant"]).aggregate([]).to_pylist()
     strings = {
         row["model"]: _strip_settings(row["model_variant"]) for row in sorted(pairs, key=lambda row: row["model_variant"])
@@ -88,7 +88,7 @@ def map_model_names(responses: pa.Table) -> dict[str, str]:
 
 
 def build_summary_material(tables: MaterialTables, snapshot: str) -> SummaryMaterial:
-    """A blueprint in one snapshot, with the names still in it. Coverage and similarity of a response are those of its cell."""
+    """Return a blueprint in one snapshot, before names are hidden. Coverage and similarity of a response are those of its cell."""
     (head,) = tables.blueprints.to_pylist()
     named = map_model_names(tables.responses)
     systems = find_shared_systems(tables.prompts)
@@ -109,7 +109,7 @@ def build_summary_material(tables: MaterialTables, snapshot: str) -> SummaryMate
 def list_reported_prompts(
     prompts: pa.Table, criteria: pa.Table, by_prompt: Mapping[str, Sequence[ReportedResponse]]
 ) -> tuple[ReportedPrompt, ...]:
-    """Each prompt as it is reported, with the responses to it. Tables: `rubric_prompts` and `rubric_criteria` of one blueprint."""
+    """Return each prompt for the report, with the responses to it. Tables: `rubric_prompts` and `rubric_criteria` of one blueprint."""
     with_system = not find_shared_systems(prompts)
     return tuple(
         _make_reported_prompt(row, criteria, by_prompt.get(row["prompt"], ()), with_system) for row in prompts.to_pylist()
@@ -117,19 +117,19 @@ def list_reported_prompts(
 
 
 def _filter_answering(responses: pa.Table) -> pa.Table:
-    """The responses of models that gave any: what never answered is not to be graded. All, where none did."""
+    """Return the responses of models with an answer, because others are not graded; all if no model has one."""
     gave = pc.unique(responses.filter(pc.equal(responses["status"], OK))["model"])
     return responses.filter(pc.is_in(responses["model"], gave)) if len(gave) else responses
 
 
 def build_not_asked_row(blueprint: str, snapshot: str, reason: str, status: str = NOT_ASKED) -> pa.Table:
-    """The one row of a blueprint without a request to an analyst."""
+    """Return the row of a blueprint without a request to an analyst."""
     row = {"blueprint": blueprint, "snapshot": snapshot, "status": status, "reason": reason}
     return pa.Table.from_pylist([row], schema=RUBRIC_SUMMARIES)
 
 
 def build_summary_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Played]) -> pa.Table:
-    """The rows of `rubric_summaries` of one case, in the order of its analysts."""
+    """Return the rows of `rubric_summaries` of one case, in the order of its analysts."""
     tables = [RUBRIC_SUMMARIES.empty_table()]
     for episode, outcome in zip(episodes, outcomes, strict=True):
         summary = _resolve_episode_summary(episode, outcome)
@@ -140,7 +140,7 @@ def build_summary_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Pl
 
 
 def build_grade_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Played]) -> pa.Table:
-    """The rows of `rubric_grades` of one case, under the names that tables have for models."""
+    """Return the rows of `rubric_grades` of one case, with the models' names in tables."""
     tables = [RUBRIC_GRADES.empty_table()]
     for episode, outcome in zip(episodes, outcomes, strict=True):
         tables.append(
@@ -177,13 +177,13 @@ def _strip_settings(variant: str) -> str:
 
 
 def find_shared_systems(prompts: pa.Table) -> tuple[str | None, ...]:
-    """The system prompts that all prompts share; none if there is no such list of two or more."""
+    """Return the system prompts that all prompts share; none if there is no such list of two or more."""
     lists = {tuple(systems) for systems in prompts["systems"].to_pylist()}
     return next(iter(lists)) if len(lists) == 1 and len(next(iter(lists))) > 1 else ()
 
 
 def _group_responses(tables: MaterialTables, named: Mapping[str, str], has_systems: bool) -> dict[str, list[ReportedResponse]]:
-    """The responses by prompt. `has_systems`: all prompts share a list of system prompts, whose index identifies the variant."""
+    """Return the responses by prompt. `has_systems`: all prompts share a list of system prompts, whose index identifies the variant."""
     cells = dict(_iterate_cell_rows(tables.scores))
     by_prompt: dict[str, list[ReportedResponse]] = {}
     columns = [*RUBRIC_CELL, "text", "status", "error"]
@@ -255,7 +255,7 @@ class StoredSummaries(NamedTuple):
 
 
 class KeptSummaries(NamedTuple):
-    """What is left of stored summaries: each analyst's is kept as it is, or not at all."""
+    """The rest of the stored summaries: each analyst's summary is stored unchanged or removed."""
 
     stored: StoredSummaries | None
     """The rows of the analysts that are kept; None: there are none."""
@@ -264,7 +264,7 @@ class KeptSummaries(NamedTuple):
 
 
 def keep_summaries(tables: StoredSummaries, case: SummaryCase | None, models: Models) -> KeptSummaries:
-    """The stored summaries whose first request would be the same now. `case`: of the current report; None: no summary can be kept."""
+    """Return the stored summaries whose first request would be the same now. `case`: of the current report; None: remove all summaries."""
     rows = tables.summaries.filter(pc.is_valid(tables.summaries["analyst"]))
     stored_rows = rows.select(["analyst", "analyst_variant", "test_hash", "status", "request_keys", "n_grades"]).to_pylist()
     grade_counts = Counter(tables.grades.filter(pc.is_valid(tables.grades["grade"]))["analyst_variant"].to_pylist())
@@ -287,12 +287,12 @@ def keep_summaries(tables: StoredSummaries, case: SummaryCase | None, models: Mo
 
 
 def build_analyst_ids(case: SummaryCase) -> pa.Table:
-    """`ANALYST_IDS` of a case, with the names that tables have for models."""
+    """Return `ANALYST_IDS` of a case, with the models' names in tables."""
     return case.ids.table(case.material.blueprint, case.material.snapshot, case.material.names)
 
 
 def _explain_not_kept(row: Mapping[str, Any], case: SummaryCase | None, models: Models) -> str | None:
-    """Why a summary is not kept; None: it is."""
+    """Return why a summary is removed, or None if it is kept."""
     try:
         analysts = choose_analysts([row["analyst"]], models)
     except ConfigError:
