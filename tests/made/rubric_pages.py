@@ -13,7 +13,9 @@ import pyarrow as pa
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.aggregate import compute_blueprint_scores, weigh_prompts
 from dtef_pipeline.rubric.coverage import compute_coverage
+from dtef_pipeline.rubric.hybrid import ScoringPolicy
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
+from dtef_pipeline.rubric.score_rows import format_policy
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES
 
 CLASSES = ("CLASS_UNMET", "CLASS_PARTIALLY_MET", "CLASS_MODERATELY_MET", "CLASS_MAJORLY_MET", "CLASS_EXACTLY_MET")
@@ -202,7 +204,7 @@ def _run(
         policy_hash="p" * 32,
         run_label="r" * 32,
         judges=list(JUDGES),
-        policy='{"beta": 0.35, "or_paths": "document"}',
+        policy=format_policy(ScoringPolicy()),
         embedder="local/minilm-l6-int8",
         answered_at=datetime(2026, 1, 1 + day, tzinfo=UTC),
     )

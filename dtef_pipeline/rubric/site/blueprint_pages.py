@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,9 +9,11 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
 from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, iterate_counts, mean, read_run
+from dtef_pipeline.rubric.score_rows import parse_policy
 from dtef_pipeline.rubric.site.blueprint_lists import RUBRIC_CRUMB
 from dtef_pipeline.rubric.site.judges import AGREEMENT_HOW, FINDING_COLUMNS, format_agreement
 from dtef_pipeline.rubric.site.prompt_parts import POINT_ENDS, build_prompt_data, build_prompt_part
@@ -273,7 +274,7 @@ def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
         "Last response": run_row["answered_at"] and f"{run_row['answered_at']:%Y-%m-%d %H:%M} UTC",
         "Judges": "\n".join(judge_words(str(judge)) for judge in run_row["judges"] or ()),
         "Embedder": run_row["embedder"],
-        "Policy": _format_policy(run_row["policy"]),
+        "Scoring": _format_policy(run_row["policy"]),
         "Run label": run_row["run_label"],
     }
     items = [{"fact": name, "value": value} for name, value in facts.items() if not is_unknown(value)]
@@ -289,11 +290,14 @@ def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
 
 
 def _format_policy(value: Any) -> str:
-    """Format a JSON scoring policy in words; return any other text unchanged."""
+    """Format a stored scoring policy in words; empty if it is unknown, and as stored if other code wrote it."""
     if is_unknown(value):
         return ""
     try:
-        policy = json.loads(value)
-    except ValueError:
+        policy = parse_policy(str(value))
+    except ConfigError:
         return str(value)
-    return "; ".join(f"{name} {setting}" for name, setting in policy.items()) if isinstance(policy, dict) else str(value)
+    return (
+        f"{100 * policy.beta:g} % similarity, {100 * (1 - policy.beta):g} % coverage; alternatives: {policy.or_paths}; "
+        f"criteria that should not be met: {policy.should_not_paths}; embedder: {policy.embedder}"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -109,15 +109,14 @@ def _build_two_run_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block
 
 
 def _find_moved_prompts(rows: RubricRows, run: BlueprintRun, drift: dict[Any, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the prompts on which a variant rises most between two runs, with both responses and changed criteria."""
+    """Yield the prompts on which a variant moves most between two runs, with both responses and changed criteria."""
     sides = [drift["lowest_snapshot"], drift["highest_snapshot"]]
     where = {"blueprint": run.id, "model_variant": drift["model_variant"]}
     cells = rows.rows.frame("rubric_scores", {**where, "level": "cell"})
     grid = (
         cells.pivot_table(index="prompt", columns="snapshot", values="hybrid", aggfunc="mean").reindex(columns=sides).dropna()
     )
-    moves = (grid[sides[1]] - grid[sides[0]]).sort_values(ascending=False, kind="stable")
-    for prompt in moves.index[:_MOST_PROMPTS]:
+    for prompt in rank_by_change(grid, sides)[:_MOST_PROMPTS]:
         texts = _read_texts(rows, {**where, "prompt": prompt})
         number, words = rows.prompts.get((run.id, prompt), (0, prompt))
         yield {
@@ -125,6 +124,12 @@ def _find_moved_prompts(rows: RubricRows, run: BlueprintRun, drift: dict[Any, An
             "runs": [{"snapshot": side, "score": grid.loc[prompt, side], "text": texts.get(side, "")} for side in sides],
             "criteria": _find_moved_criteria(rows, run, {**where, "prompt": prompt}, sides),
         }
+
+
+def rank_by_change(scores: pd.DataFrame, sides: Sequence[str]) -> list[str]:
+    """Return the prompts (index) by the size of the change between two runs (columns), up or down, the largest first."""
+    changes = (scores[sides[1]] - scores[sides[0]]).abs()
+    return [str(prompt) for prompt in changes.sort_values(ascending=False, kind="stable").index]
 
 
 def _read_texts(rows: RubricRows, where: dict[str, Any]) -> dict[str, str]:

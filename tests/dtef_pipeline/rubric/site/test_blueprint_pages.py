@@ -11,6 +11,7 @@ import pytest
 
 from dtef_pipeline.drift.verdict_tables import DRIFT_RULE
 from dtef_pipeline.rubric.site import blueprint_pages, prompt_parts
+from dtef_pipeline.rubric.site.run_history import rank_by_change
 from tests.made.hostile_rubrics import with_summary
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import RubricTables, made_tables
@@ -284,5 +285,10 @@ def test_findings_in_the_file_and_facts_are_shown(site: dict[str, str]) -> None:
     assert "2 findings in the file." in text
     assert "read as $icontains" in text
     assert "Whether advice on sleep is right, kind and safe." in text
-    assert "beta 0.35; or_paths document" in text
+    assert "35 % similarity, 65 % coverage; alternatives: document; " in text
     assert "https://example.org/sleep" in text
+
+
+def test_a_prompt_that_fell_most_comes_before_prompts_that_rose_less() -> None:
+    scores = pd.DataFrame({"low": [0.2, 0.9, 0.5], "high": [0.3, 0.4, 0.5]}, index=["rose", "fell", "same"])
+    assert rank_by_change(scores, ["low", "high"]) == ["fell", "rose", "same"]
