@@ -93,7 +93,7 @@ class TestWhatItAsksFor:
         [
             ({"rounds": ["T9"]}, "rounds: T9 not ingested; ingested: T1, T2"),
             ({"segments": ["country:peru"]}, "country:peru .* country:kenya, country:chile, country:india"),
-            ({"models": ["gtp-4.1"]}, "no model or collection 'gtp-4.1'; known: gpt-4.1"),
+            ({"models": ["gtp-4.1"]}, "no model or collection 'gtp-4.1'. Did you mean gpt-4.1"),
             ({"drift": {"severity": {"watch": "SHOUT"}}}, "panel.yaml:.*allowed: WARN, ERROR, OFF"),
         ],
     )

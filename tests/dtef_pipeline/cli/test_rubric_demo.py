@@ -21,7 +21,7 @@ def demo(rubric_demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_was_asked_beside_what_the_file_holds() -> None:
     roles = strict(ok("responses", "--json"))
-    assert sum(row["answers"] for row in roles if str(row["model"]).startswith("stored/")) == 125
+    assert sum(row["responses"] for row in roles if str(row["model"]).startswith("stored/")) == 125
 
 
 def test_the_page_shows_what_the_commands_print(monkeypatch: pytest.MonkeyPatch) -> None:
