@@ -17,7 +17,7 @@ from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, snapshot_order
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.settings import WatchOptions
-from dtef_pipeline.drift.snapshots import Floats, Snapshot
+from dtef_pipeline.drift.snapshots import Snapshot
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.tables import ANSWERED
 
@@ -161,7 +161,10 @@ class Histories:
             [series],
         ).fetchnumpy()
         places = np.asarray(arrays["place"])
-        columns = {name: _convert_floats(arrays[name]) for name in ("score", "parsed", "ok", "answered")}
+        columns = {
+            name: np.ma.filled(np.ma.asarray(arrays[name], dtype=np.float64), np.nan)
+            for name in ("score", "parsed", "ok", "answered")
+        }
         snapshots = []
         for place, label in enumerate(history.times):
             part = slice(*np.searchsorted(places, [place, place + 1]))
@@ -171,7 +174,3 @@ class Histories:
                 Snapshot(label, np.asarray(arrays["item"])[part], **values, served=models, fingerprints=fingerprints)
             )
         return snapshots
-
-
-def _convert_floats(column: Any) -> Floats:
-    return np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan)

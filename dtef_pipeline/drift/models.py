@@ -403,17 +403,10 @@ class _Comparison:
                 "served_models": sorted(snapshot.served),
                 "fingerprints": sorted(snapshot.fingerprints),
             }
-            rows.append(
-                {
-                    **row,
-                    **(self._compute_own_values(snapshot) if at is None else self._compute_shared_values(snapshot.label, at)),
-                }
-            )
+            # Of a snapshot that is not compared, over all that it asked.
+            own = {"score": _compute_mean(snapshot.score), "parse_rate": parse_rate(snapshot.ok, snapshot.answered)}
+            rows.append({**row, **(own if at is None else self._compute_shared_values(snapshot.label, at))})
         return rows
-
-    def _compute_own_values(self, snapshot: Snapshot) -> dict[str, Any]:
-        """Return the numbers of a snapshot that is not compared, over all its items."""
-        return {"score": _compute_mean(snapshot.score), "parse_rate": parse_rate(snapshot.ok, snapshot.answered)}
 
     def _compute_shared_values(self, label: str, at: int) -> dict[str, Any]:
         answers = self._answers

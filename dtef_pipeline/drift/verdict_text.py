@@ -89,11 +89,6 @@ def describe_too_early(row: Mapping[str, Any]) -> str | None:
     return match[0] if match else None
 
 
-def list_early_series(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return `describe_too_early` of the rows that have it."""
-    return list(filter(None, map(describe_too_early, rows)))
-
-
 def is_night_shift(row: Mapping[str, Any]) -> bool:
     """Return whether all models of the nights moved together from one snapshot on."""
     return row["night_first_snapshot"] is not None
@@ -188,7 +183,7 @@ def _build_headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
 
 def _describe_no_drift(rows: Sequence[dict[str, Any]]) -> str:
     """Return that no series drifted, or that it is too early to tell for some or all compared series."""
-    early = list_early_series(rows)
+    early = list(filter(None, map(describe_too_early, rows)))
     if not early:
         return "No drift"
     words = " and ".join(sorted(set(early)))

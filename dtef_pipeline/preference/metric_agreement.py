@@ -80,14 +80,9 @@ def convert_judge_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the scores by each judge's votes as a metric to compare with people's: BESIDE_METRIC from rows of `preference_scores`."""
     rows = scores[(scores["reviewer_kind"] == "judge") & scores["beta"].notna()]
     table = rows.rename(columns={"beta": "value", "n_votes": "n"}).assign(
-        metric=[format_judge_metric(str(judge)) for judge in rows["judge"]], direction="higher"
+        metric=[f"preference of {judge}" for judge in rows["judge"]], direction="higher"
     )
     return table[list(BESIDE_METRIC)]
-
-
-def format_judge_metric(judge: str) -> str:
-    """Return the metric's name for scores by a judge's votes."""
-    return f"preference of {judge}"
 
 
 def _compare_each_metric(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: int) -> Iterator[pd.DataFrame]:

@@ -137,7 +137,9 @@ def _make_item_pairs(
     new_pairs: list[VotePair] = []
     while waiting and (room is None or len(new_pairs) < room):
         least = min(waiting, key=lambda player: (exposure[player], next(iter(waiting[player]))))
-        place, candidates = min(waiting[least].items(), key=lambda item: (_count_exposure(exposure, item[1]), item[0]))
+        place, candidates = min(
+            waiting[least].items(), key=lambda item: (sum(exposure[response.player] for response in item[1]), item[0])
+        )
         for player in (response.player for response in candidates):
             exposure[player] += 1
             del waiting[player][place]
@@ -145,10 +147,6 @@ def _make_item_pairs(
                 del waiting[player]
         new_pairs.append(vote_pair(*candidates))
     return new_pairs
-
-
-def _count_exposure(exposure: Counter[str], candidates: _Candidates) -> int:
-    return exposure[candidates[0].player] + exposure[candidates[1].player]
 
 
 def _list_candidates(responses: Sequence[PairedResponse], names: Blinding) -> Iterator[_Candidates]:

@@ -106,7 +106,7 @@ def _parse_json_votes(where: str, text: str) -> VoteColumns:
             raise _make_json_error(where, f"{kind}[{at}]: no name of a player", row[:2], "two texts that are not empty")
         if row[0].strip() == row[1].strip():
             raise _make_json_error(where, f"{kind}[{at}]: both players are the same", row[0], "two different players")
-        if not (_is_choice(row[2]) if kind == "votes" else _is_count(row[2])):
+        if not (row[2] in CHOICES if kind == "votes" else _is_count(row[2])):
             raise _make_json_error(where, f"{kind}[{at}]: the third value is not usable", row[2], last)
     sides = [(row[0].strip(), row[1].strip()) for row in rows]
     outcome = np.array([_OUTCOMES[row[2]] if kind == "votes" else 1 for row in rows], dtype=np.int64)
@@ -132,10 +132,6 @@ def _find_json_rows(where: str, text: str) -> tuple[str, list[Any]]:
             where, "has not one list of votes", document, 'an object with a list "votes" or "wins", not both'
         )
     return kinds[0], document[kinds[0]]
-
-
-def _is_choice(value: object) -> bool:
-    return isinstance(value, str) and value in CHOICES
 
 
 def _is_count(value: Any) -> bool:

@@ -284,14 +284,13 @@ def compare(
     if not len(scores):
         raise WarehouseError(f"nothing to compare: no votes on responses of {family}")
     scores = scores[scores["partition"] == choose_partition(scores, partition)]
-    tables = [
-        compare_with_metrics(
-            rows, _filter_metrics(_collect_metrics(warehouse, str(group[0]), partition, rows_of_family, str(group[1])), metric)
-        )
-        for group, rows in scores.groupby(["family", "reviewer_kind", "judge"], dropna=False)
-        for rows_of_family in [scores[scores["family"] == group[0]]]
-        if reviewer_kind in (None, group[1])
-    ]
+    tables = []
+    for group, rows in scores.groupby(["family", "reviewer_kind", "judge"], dropna=False):
+        if reviewer_kind in (None, group[1]):
+            of_family = scores[scores["family"] == group[0]]
+            metrics = _collect_metrics(warehouse, str(group[0]), partition, of_family, str(group[1]))
+            fits = metrics["metric"].map(lambda name: fnmatchcase(str(name), metric)).astype(bool)
+            tables.append(compare_with_metrics(rows, metrics[fits]))
     results = [table for table in tables if len(table)]
     if not results:
         raise WarehouseError(
@@ -317,10 +316,6 @@ def _collect_metrics(warehouse: Warehouse, family: str, partition: str, scores: 
     tables = sorted({table for source in usable for table in source.tables})
     metrics = warehouse.query(partial(read_metrics, sources=usable), only=tables)
     return add_judges(metrics, scores, partition, kind)
-
-
-def _filter_metrics(metrics: pd.DataFrame, pattern: str) -> pd.DataFrame:
-    return metrics[metrics["metric"].map(lambda name: fnmatchcase(str(name), pattern)).astype(bool)]
 
 
 def _describe_missing_tau(rows: pd.DataFrame) -> Iterator[str]:
