@@ -8,13 +8,12 @@ from typing import Any
 import duckdb
 import hypothesis.strategies as st
 import pytest
-from dtef_pipeline.drift.checks import drift_checks
 from hypothesis import given, settings
 
 from dtef_pipeline.asking.snapshot_label import LONGEST_LABEL, require_label, require_one_spelling, snapshot_time
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order, sort_labels, take_times, times
 from dtef_pipeline.boards.cells import load_cells, load_scores_by_metric
-from dtef_pipeline.drift.models import compute_model_drift
+from dtef_pipeline.drift.models import compute_model_drift, drift_checks
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.drift_subject import SUBJECT
