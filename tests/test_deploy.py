@@ -236,6 +236,7 @@ class TestCompose:
         assert settings.warehouse == "s3://dtef/warehouse?endpoint_override=objects:9000&scheme=http"
         assert settings.responses.startswith("postgresql+psycopg://")
         assert settings.partitions_per_run == 50
+        assert {"DTEF_PANEL", "DTEF_API_TOKENS"} <= {*given}, "as in deploy/dtef.env"
         assert [name for name, value in given.items() if name.endswith("_KEY") and value] == []
 
 
