@@ -390,8 +390,8 @@ def tokens(name: str | None, role: str | None, remove: bool, output: str) -> Non
         dtef tokens NAME --role ROLE    make a token and show it, once
         dtef tokens NAME --remove       remove it: the API refuses it from then on
 
-    A reviewer gets pairs and votes on them, under the name of the token. An operator may do everything else except what needs an admin: to
-    export, import and void votes, and to read the log of actions. A running API notices changes of the file by itself.
+    A reviewer gets pairs and votes on them, under the name of the token. An operator may do everything except what needs an admin: to void
+    votes, and to read the log of actions. A running API notices changes of the file by itself.
     """
     from dtef_pipeline.cli.serving import token_commands
 

@@ -13,7 +13,10 @@ from dtef_pipeline.survey.boards.survey_views import PUBLISHED
 _A_SURVEY = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)),
     click.option(
-        "--round", "round_id", help="Id to store the round under.  [default: the folder's name, or the survey's id in the file]"
+        "--round",
+        "round_id",
+        help="Id to store the round under; of a long table, the round to read.  [default: the folder's name, the survey's id in the "
+        "file, or all rounds of the table]",
     ),
     click.option(
         "--min-n",
