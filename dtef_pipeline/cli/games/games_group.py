@@ -133,7 +133,7 @@ def play(output: str, **given: Any) -> None:
     also shows what was hidden from the players, marked as such.
 
     With --json the object has rewards (by seat; null: the episode is not over), outcome (of the first seat), ending (sentences: shown to all
-    seats, hidden from players; null: not over), actions as pairs of seat and command, illegal (how many texts were no moves),
+    seats, hidden from players; null: not over), actions as pairs of seat and command, illegal (number of illegal texts),
     illegal_reasons, state (complete, including what seats hide), legal (the moves that are
     allowed now) and always_legal (commands that may be given in every turn, such as hint and resign).
 

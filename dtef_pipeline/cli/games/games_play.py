@@ -55,7 +55,7 @@ def print_trace(game: GameInPlay, names: Sequence[str]) -> None:
 
 
 def print_end(game: GameInPlay, names: Sequence[str], *, tells_all: bool) -> None:
-    """Print the end of the episode: what all seats learn, each seat's outcome, and the number of texts that were no moves.
+    """Print the end of the episode: what all seats learn, each seat's outcome, and the number of illegal texts.
 
     `tells_all`: also print what players are not shown, marked as such.
     """
@@ -70,7 +70,7 @@ def print_end(game: GameInPlay, names: Sequence[str], *, tells_all: bool) -> Non
         say(f"{seats[seat]} ({name}): {outcome}, {format_units(result.rewards[seat], game.pack.scenario.unit)}")
     flags = f" ({', '.join(result.flags)})" if result.flags else ""
     illegal = sum(move.illegal is not None for move in trace.moves)
-    say(f"{format_count(game.turn, 'turn')}, texts that were no moves: {illegal}{flags}")
+    say(f"{format_count(game.turn, 'turn')}, illegal texts: {illegal}{flags}")
 
 
 def _describe_move(move: GameMove, seat: str, name: str) -> Iterator[str]:

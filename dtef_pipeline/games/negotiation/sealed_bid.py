@@ -198,7 +198,7 @@ class SealedBid:
         regrets = [compute_regret(bids, worth, self.price, state.seed, name) for name in self.seats]
         surplus = self._format_by_seat([auction.surplus[name] for name in self.seats])
         surplus_text = (
-            f"Surplus: {surplus}. Regret, the surplus that the best bid would have had more: {self._format_by_seat(regrets)}."
+            f"Surplus: {surplus}. Regret, how much more surplus the best bid would have made: {self._format_by_seat(regrets)}."
         )
         return GameEnding(tuple(self._describe_auction(state)), (values, surplus_text))
 

@@ -89,7 +89,7 @@ def test_a_person_plays_and_learns_what_the_seat_may_see() -> None:
     assert said.startswith("Each seat has a card.")
     assert "A> \n  1  wait\n  2  show\nA> Nothing was played: fly is no command here.\nA> A> Your card is" in said
     assert "Said so far: wait, wait." in said
-    assert "3 turns, texts that were no moves: 1" in said
+    assert "3 turns, illegal texts: 1" in said
     assert "3 words were said.\n" in said
     assert "not shown to the players" not in said
 
