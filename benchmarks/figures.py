@@ -36,6 +36,7 @@ DOCS = ROOT / "docs"
 RESULTS = DOCS / "figures.json"
 MARKED = re.compile(r"(<!-- figure ([\w-]+) -->)(.*?)(<!-- end -->)", re.DOTALL)
 PORT = 3456
+LOCAL_MODEL = "local/smollm2-135m"
 
 
 def pages() -> list[Path]:
@@ -185,9 +186,14 @@ def demo_board(*words: str) -> str:
 
 
 def demo_score(model: str) -> str:
-    board = json.loads(dtef("board", "--round", "S1", "--round", "S2", "--json"))
-    (score,) = {row["score"] for row in board if row["model"] == model and row["context_level"] == "0"}
-    return f"{score:.2f}"
+    """The score of the local model, or of the baseline that it is compared with, on the pairs that both have."""
+    pairs = json.loads(dtef("board", "--by", "comparisons", "--round", "S1", "--round", "S2", "--json"))
+    (pair,) = (
+        row
+        for row in pairs
+        if row["context_level"] == "0" and {row["model"], row["other_model"]} == {LOCAL_MODEL, LEAVE_ONE_OUT}
+    )
+    return f"{pair['score' if pair['model'] == model else 'other_score']:.2f}"
 
 
 def screenshot(picture: str, size: str, url: str) -> None:
@@ -229,7 +235,7 @@ FIGURES: Mapping[str, Callable[[], str]] = {
     "blueprint-coverage": blueprint_coverage,
     "kuhn": partial(exact_values, "kuhn", KUHN),
     "leduc": partial(exact_values, "leduc", LEDUC),
-    "demo-score": partial(demo_score, "local/smollm2-135m"),
+    "demo-score": partial(demo_score, LOCAL_MODEL),
     "demo-baseline-score": partial(demo_score, LEAVE_ONE_OUT),
     "demo-rubric": partial(demo_board, "rubric", "board", "--by", "blueprint", "--blueprint", "demo-*"),
     "demo-qa": partial(demo_board, "qa", "board", "--suite", "demo-*"),

@@ -320,7 +320,7 @@ class _Round:
                 base = n
             shares = [100 * s / base if base and isinstance(s, float) else 0.0 for s in shares]
             n = n if self._is_weighted else int(base)
-        return Answer(key, question.id, tuple(shares), n, self.where, cells.line, cells.n_effective)
+        return Answer(key, question.id, tuple(shares), n, self.where, cells.fault_line, cells.n_effective)
 
 
 _COUNTS_ALLOWED = (
@@ -348,6 +348,11 @@ class OptionCells:
     shares: dict[str, float | Unreadable | None] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     counted: bool = False
+
+    @property
+    def fault_line(self) -> int:
+        """The line of the first cell without a number, or of the first row if all have one."""
+        return next((self.lines[option] for option, share in self.shares.items() if not isinstance(share, float)), self.line)
 
     @property
     def readable(self) -> tuple[float | Unreadable | None, ...]:

@@ -63,6 +63,6 @@ def test_options_that_need_mending_are_reported_before_anything_runs(
 def test_without_anything_judged_there_is_nothing_to_judge_again(house: Warehouse) -> None:
     for table in ("rubric_scores", "qa_judgements"):
         shutil.rmtree(Path(house.root) / table)
-    assert "nothing to judge again" in refused("anchors", "--family", "rubric", "--judge", "standard=openai/j")
+    assert "`dtef rubric run` makes some" in refused("anchors", "--family", "rubric", "--judge", "standard=openai/j")
     assert "nothing to judge again" in refused("anchors", "--family", "qa")
     assert "no qa_anchors" in refused("anchors", "--family", "qa", "--show")

@@ -38,8 +38,8 @@ def test_models_whose_calls_failed_are_counted_over_all_parts(tmp_path: Path) ->
     house.write("qa_responses", birds, suite="mmlu", part="sea_birds", snapshot="night-2")
     given = RunContextOfCommand(FAMILY_BY_NAME["qa"], QaSettings(), RunFlags(), Settings.read_environment(), house)
     assert list(list_failed_calls(QA_RUN, given, ["gsm8k/all", "mmlu/sea_birds"])) == [
-        "warning: b: 2 responses of 3 failed; the same command asks again",
-        "warning: c: 1 response of 1 failed; the same command asks again",
+        "warning: b: 2 responses of 3 failed; the same command sends them again",
+        "warning: c: 1 response of 1 failed; the same command sends them again",
     ]
     assert list(list_failed_calls(QA_RUN, given, ["mmlu/winds"])) == []
     judging = replace(given, beside=RunFlags(first="judge"))
@@ -56,7 +56,7 @@ def test_what_a_budget_ended_is_reported_with_the_error_of_the_last_call() -> No
         ("a", "error", "x"),
     ]
     assert list(describe_unanswered(calls)) == [
-        "warning: a: 1 response of 1 failed (x); the same command asks again",
+        "warning: a: 1 response of 1 failed (x); the same command sends them again",
         "warning: m: 2 responses of 3 missing, because a budget was reached (m: HTTP 500); the same command continues",
     ]
 

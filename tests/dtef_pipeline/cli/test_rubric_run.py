@@ -185,7 +185,7 @@ def test_models_and_judges_that_fail_are_named(tmp_path: Path) -> None:
     house.write("rubric_judgements", pa.Table.from_pylist(judged, schema=RUBRIC_JUDGEMENTS), **at)
     given = RunContextOfCommand(FAMILY_BY_NAME["rubric"], RubricSettings(), RunFlags(), Settings.read_environment(), house)
     assert [*list_failed_calls(RUBRIC_RUN, given, ["a"]), *run_warnings(house, ["a"], "base")] == [
-        "warning: m: 1 response of 3 failed; the same command asks again",
+        "warning: m: 1 response of 3 failed; the same command sends them again",
         "warning: m: 1 response of 3 blank, so they have no score",
         "warning: j: 1 of 2 judgements could not be read, and count as missing",
     ]

@@ -36,7 +36,7 @@ def stored(keys: Sequence[str]) -> pa.Table:
 
 
 def summary(**given: list[object]) -> pa.Table:
-    names = ("model", "snapshot", "role", "answers", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
+    names = ("model", "snapshot", "role", "responses", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
     return pa.table({name: given.get(name, []) for name in names})
 
 

@@ -52,6 +52,12 @@ def test_an_option_without_a_row_was_chosen_by_nobody_but_a_blank_cell_is_missin
     assert (india.percentages, india.n) == ((None, 5), None)
 
 
+def test_a_cell_without_a_number_is_reported_with_its_own_line(table: Write) -> None:
+    """The line of the pair's first row was reported."""
+    rows = [*ROWS[:3], ["GD9", "Good?", "No", "Age group", "65+", "oops", "20"]]
+    assert [answer.line for answer in read_survey(table(HEADER, *rows)).answers] == [2, 5]
+
+
 def test_other_separators_and_encodings_are_named_with_line_and_byte(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     lines = [",".join(row) for row in [HEADER, *ROWS]]
