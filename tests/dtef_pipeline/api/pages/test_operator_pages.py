@@ -103,7 +103,7 @@ def test_pages_say_what_was_answered_and_how_many_wait(tmp_path: Path) -> None:
             assert "21 of 24 calls answered, 2 failed, 1 left out" in shown
         page = client.get(f"/queue/{queue_id}").text
     assert "b: 21 of 24 calls answered" in page
-    assert "1 time; the events say why" in page
+    assert "1 time; see the events for the reason" in page
     assert "the worker is gone" in page
 
 
@@ -169,7 +169,7 @@ def test_a_run_without_results_says_that_nothing_is_scored(tmp_path: Path) -> No
         assert f"/runs/{run.run_id}" in client.get(f"/queue/{queue_id}").text
         shown = client.get(f"/runs/{run.run_id}")
         assert shown.status_code == 200
-        assert "Nothing is scored yet." in shown.text
+        assert "No scores yet." in shown.text
         assert_inert(shown.text)
         assert client.get("/runs/0a").status_code == 404
     with browsing(tmp_path, "reviewer") as client:

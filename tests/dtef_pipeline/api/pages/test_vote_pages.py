@@ -30,7 +30,7 @@ def test_votes_of_long_ago_stand_in_the_table_of_days_and_leave_no_empty_chart(t
     assert "<svg" not in shown
     assert "No votes in the last 60 days." in shown
     assert "No votes." not in shown
-    assert f"{len(days)} days (UTC) with votes, the last first" in shown
+    assert f"{len(days)} days (UTC) with votes, newest first" in shown
     assert all(f">{day.isoformat()}<" in shown for day in days)
     assert shown.index(max(days).isoformat()) < shown.index(min(days).isoformat())
 
