@@ -66,7 +66,7 @@ def test_a_reviewer_sees_none_of_these_pages(tmp_path: Path) -> None:
             assert answer.headers["content-type"].startswith("text/html")
             assert "this requires the role" in answer.text
             assert "poker" not in answer.text
-            assert '<a href="/review">To the page Review</a>' in answer.text
+            assert '<a href="/review">Go to Review</a>' in answer.text
         for path in (*FORMS, f"/queue/{queue_id}/cancel"):
             assert client.post(path, headers=OWN_ORIGIN).status_code == 403
 
@@ -283,7 +283,7 @@ def test_what_is_wrong_is_a_page_with_a_way_back_and_for_programs_a_problem(tmp_
         for method, path, status in (("GET", "/nothing", 404), ("POST", "/queue", 405), ("GET", "/personas?status=odd", 422)):
             answer = client.request(method, path, headers=OWN_ORIGIN)
             assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
-            assert "To the first page" in answer.text
+            assert "Go to the home page" in answer.text
             assert 'href="/health"' in answer.text
             assert_inert(answer.text)
         assert "There is no page at '/nothing'" in texts_of(client.get("/nothing").text)[0]

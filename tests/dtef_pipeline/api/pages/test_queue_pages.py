@@ -33,8 +33,8 @@ def test_what_is_being_cancelled_is_not_shown_as_starting(is_started: bool, tmp_
         assert "usually within half a minute" not in shown
     for shown in pages[1:]:
         assert "Cancellation requested by operator" in texts_of(shown)[0]
-        assert ("Calls that are under way end first." in shown) is is_started
-        assert (", before it had started." in shown) is not is_started
+        assert ("Calls in progress finish first." in shown) is is_started
+        assert (" before the start." in shown) is not is_started
 
 
 def test_the_queue_is_filtered_by_state_and_searched_by_words(tmp_path: Path) -> None:
