@@ -241,9 +241,9 @@ def test_a_sample_of_the_details_can_be_read_without_scripts(
     with without_scripts(browser, page):
         browser.does("document.querySelectorAll('details').forEach(fold => { fold.open = true })")
         assert browser.does(sampled) > 0
-        assert len(re.findall(r" needs? scripts", browser.does("document.querySelector('main').innerText"))) > 0
+        assert len(re.findall(r" needs JavaScript", browser.does("document.querySelector('main').innerText"))) > 0
     browser.opens(page)
-    until(lambda: "needs scripts" not in browser.does("document.querySelector('main').innerText"))
+    until(lambda: "needs JavaScript" not in browser.does("document.querySelector('main').innerText"))
 
 
 def test_tables_and_texts_stay_without_scripts(browser: Browser, site: Path) -> None:

@@ -41,7 +41,8 @@ def leads_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str,
     best, worst = rows[0], rows[-1]
     answer = ""
     if len(rows) > 1 and not is_unknown(best["lead"]):
-        answer = f"Best beside others: {best['part'].text} ({best['lead']:+.3f}); worst: {worst['part'].text} ({worst['lead']:+.3f})."
+        smallest = f"smallest: {worst['part'].text} ({worst['lead']:+.3f})"
+        answer = f"Largest lead over other models: {best['part'].text} ({best['lead']:+.3f}); {smallest}."
     listing = [*first_and_last(rows), *rows[_SHOWN_AT_EACH_END : max(_SHOWN_AT_EACH_END, len(rows) - _SHOWN_AT_EACH_END)]]
-    table = Table("The largest lead first", (Column("part", heading), *_COLUMNS_OF_LEAD), listing, first=2 * _SHOWN_AT_EACH_END)
+    table = Table("Largest lead first", (Column("part", heading), *_COLUMNS_OF_LEAD), listing, first=2 * _SHOWN_AT_EACH_END)
     return Section(id, title, [table], answer)

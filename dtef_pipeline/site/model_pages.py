@@ -99,7 +99,7 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
                 places.append({"board": title, **ranks, "score": row.score, "note": row.note})
     compared = _build_comparisons_table(contents, family, name)
     how = _VERDICT_HOW if compared.rows and "among" in compared.rows[0] else ""
-    blocks = [Table("Where it stands", _PLACE_COLUMNS, places), compared, *_build_drift_blocks(contents, family, name)]
+    blocks = [Table("Rank and score", _PLACE_COLUMNS, places), compared, *_build_drift_blocks(contents, family, name)]
     yield Section(family.name, family.site.title, blocks, how=how)
     yield from map(family.name_section, family.view.build_model_sections(name))
 
@@ -142,6 +142,4 @@ def _build_costs_section(contents: SiteContents, name: str) -> Section:
         {**row, "latency": took[row["title"]] if row["role"] == "candidate" else None}
         for row in sum_costs(costs, ["title", "role"])
     ]
-    return Section(
-        "cost", "Cost", [Table("What it was asked, and what that cost", _SPENT_BY_MODEL, rows)], describe_costs(costs)
-    )
+    return Section("cost", "Cost", [Table("Requests and their cost", _SPENT_BY_MODEL, rows)], describe_costs(costs))

@@ -15,7 +15,7 @@ def describe_best_of_models(board: RankedBoard, verb: str = "scores") -> str:
     best = models[0]
     first = f"{best.model} {verb} {show(best.score, 'score')}{_format_interval(best)}"
     if len(models) == 1:
-        return f"{first}; no other model is ranked beside it."
+        return f"{first}; no other model is ranked."
     second = models[1]
     return f"Best of {len(models)} models: {first}; next is {second.model}, {show(second.score, 'score')}{_compare_models(best, second)}."
 

@@ -100,7 +100,7 @@ def _parse_simple(words: str) -> Any:
 
 def _scenario_values(scenario: ScenarioManifest) -> dict[str, Any]:
     terms = {
-        "What it is": scenario.description,
+        "Description": scenario.description,
         "Engine": scenario.adapter_name,
         "Seats": ", ".join(scenario.seats),
         "Opponents": ", ".join(scenario.opponents) or "none",

@@ -126,7 +126,7 @@ def _build_fields(member: _Member, choices: Sequence[Choice], form: TypedForm) -
     boxes = FormField(member.name, member.label, "boxes", typed, "" if member.name not in _ONLY_BOXES else hint, choices)
     if member.name in _ONLY_BOXES:
         return [boxes]
-    beside, label = f"{_TYPED_BESIDE}{member.name}", f"Further {member.label.lower()}"
+    beside, label = f"{_TYPED_BESIDE}{member.name}", f"Other {member.label.lower()}"
     return [boxes, FormField(beside, label, "lines", list(form.get(beside, ())), f"One per line. {hint}", rows=2, path=beside)]
 
 

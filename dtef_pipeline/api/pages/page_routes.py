@@ -112,6 +112,6 @@ def _list_ways_back(request: Request) -> dict[str, str]:
     is_own = referer.netloc == request.headers.get("host") and referer.path != path
     return {
         **({referer.path: "Back to the previous page"} if is_own else {}),
-        **({area.path: f"To the page {area.title}"} if area and area.path != path else {}),
-        "/": "To the first page",
+        **({area.path: f"Go to {area.title}"} if area and area.path != path else {}),
+        "/": "Go to the home page",
     }

@@ -46,7 +46,7 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
         state=state,
         terms_of_run={
             "Partition": part_words(asked.evaluation.family, run.key),
-            "Asked": describe_run_request(asked.evaluation.family, run.asks),
+            "Request": describe_run_request(asked.evaluation.family, run.asks),
             "Snapshot": asked.snapshot,
             "Outcomes": _format_outcomes(results.outcomes),
             "Cost": f"{cost}, paid by this run or by others" if results.traces else _NOT_KNOWN_YET,
@@ -66,7 +66,7 @@ def _format_with_rest(words: str, number: int, limit: int) -> str:
 
 def _format_outcomes(outcomes: Mapping[str, Any]) -> str:
     total = "not known yet" if outcomes["asked"] is None else format_count(outcomes["asked"], outcomes["unit"])
-    return f"asked for: {total}; " + ", ".join(
+    return f"requested: {total}; " + ", ".join(
         f"{outcomes[name]:,} {name}" for name in ("answered", "failed", "skipped", "scored")
     )
 

@@ -109,7 +109,7 @@ def _describe_terms(counts: VoteCounts) -> dict[str, str]:
     votes = [f"{counts.n_votes:,}"]
     votes += [f"{counts.n_voided:,} of them voided, which are included in the figures below"] if counts.n_voided else []
     votes += (
-        [f"{counts.n_without_time:,} without a time (collected by another tool), which no day counts"]
+        [f"{counts.n_without_time:,} without a time (collected by another tool), which are not in the votes by day"]
         if counts.n_without_time
         else []
     )
@@ -118,7 +118,7 @@ def _describe_terms(counts: VoteCounts) -> dict[str, str]:
         "Pairs": f"{counts.n_pairs:,}",
         "Reviewers": f"{len(counts.reviewers):,}",
         "Choices": "; ".join(f"{choice} {_format_share(n, counts.n_votes)}" for choice, n in counts.by_choice.items()),
-        "For the side": "; ".join(f"{side} {_format_share(n, total)}" for side, n in counts.by_side.items()),
+        "Votes by side": "; ".join(f"{side} {_format_share(n, total)}" for side, n in counts.by_side.items()),
     }
 
 

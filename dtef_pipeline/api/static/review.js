@@ -51,7 +51,7 @@ function take(answer, page) {
   const said = page.getElementById("said");
   if (!said) {
     if (answer.ok) location.assign(answer.url);
-    else say("The server had a fault. Your vote is still here: vote again in a moment.", true);
+    else say("A server error occurred. Your vote is still here: vote again in a moment.", true);
   } else if (!isNext(answer)) {
     say(said.textContent, true);
     if (answer.status === 401) offerLogin();

@@ -132,7 +132,7 @@ def _build_baselines_section(scenarios: Sequence[ScenarioResults], name: str) ->
     how = "Mean difference of rewards on the games that both played, with its 95% interval. Both had the same deals, so luck does not widen it."
     return Section(
         "baselines",
-        "beside baselines",
+        "compared with baselines",
         [Table("On the same games", _BASELINE_COLUMNS, rows, first=12)],
         answer if rows else "",
         how,

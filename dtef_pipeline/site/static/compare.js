@@ -24,12 +24,12 @@ document.addEventListener("DOMContentLoaded", () => {
       }
       return [];
     });
-    if (!rows.length) return make("p", {class: "soft"}, "The difference of these two is not tested.");
+    if (!rows.length) return make("p", {class: "soft"}, "The difference between these two is not tested.");
     const words = (ends, verdict, way) => {
       const interval = ends && ends[1] !== null ? ` (${number(ends[1], true)} to ${number(ends[2], true)})` : "";
       const said = {better: `${a} is better than ${b}`, worse: `${a} is worse than ${b}`, equivalent: `${a} and ${b} are equivalent`,
         undecided: `The data do not decide between ${a} and ${b}`, "no clear difference": `There is no clear difference between ${a} and ${b}`};
-      return `${said[verdict] || `The difference of ${a} and ${b} is not tested`}: ${number(ends && ends[0], true)}${interval}${way ? " · " + way : ""}`;
+      return `${said[verdict] || `The difference between ${a} and ${b} is not tested`}: ${number(ends && ends[0], true)}${interval}${way ? " · " + way : ""}`;
     };
     return make("ul", {}, ...rows.map(([way, ends, verdict]) => make("li", {}, make("bdi", {}, words(ends, verdict, way)))));
   }
@@ -46,11 +46,11 @@ document.addEventListener("DOMContentLoaded", () => {
       make("th", {scope: "row", class: "long"}, all.page[at] ? make("a", {href: link(all.page[at])}, make("bdi", {}, all.label[at])) : make("bdi", {}, all.label[at])),
       cell(number(x), "score", x), cell(number(y), "score", y), cell(number(x - y, true), "score", x - y)));
     const box = make("div", {class: "table", id: `items-${family.name}`},
-      make("p", {}, `Of ${both.length.toLocaleString("en")} items that both have a score on, ${a} is better on ${wins.toLocaleString("en")}, ${b} on ${losses.toLocaleString("en")}; on ${(both.length - wins - losses).toLocaleString("en")} they are equal.` + (differ.length > MOST ? ` The ${MOST} largest differences:` : "")),
+      make("p", {}, `Of ${both.length.toLocaleString("en")} items with scores for both, ${a} is better on ${wins.toLocaleString("en")}, ${b} on ${losses.toLocaleString("en")}; on ${(both.length - wins - losses).toLocaleString("en")} they are equal.` + (differ.length > MOST ? ` The ${MOST} largest differences:` : "")),
       family.note ? make("p", {class: "soft"}, family.note) : null,
       make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": "Items"}, make("table", {},
-        make("caption", {}, "Items, the largest difference first"),
-        make("thead", {}, make("tr", {}, ...["Item", a, b, "A less B"].map((text, at) => make("th", {scope: "col", class: at ? "score" : "long"}, text)))),
+        make("caption", {}, "Items, largest difference first"),
+        make("thead", {}, make("tr", {}, ...["Item", a, b, "A minus B"].map((text, at) => make("th", {scope: "col", class: at ? "score" : "long"}, text)))),
         make("tbody", {}, ...rows))));
     if (rows.length) dtef.setUp(box);
     return rows.length ? box : box.querySelector("p");
@@ -69,7 +69,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const found = await items(family, a, b).catch((error) => make("p", {class: "alarm"}, String(error.message)));
       parts.push(make("section", {}, make("h2", {}, family.title), make("p", {class: "answer"}, `${place(a)}; ${place(b)}.`), tested(family, a, b), found));
     }
-    if (mine === turn) out.replaceChildren(...(parts.length ? parts : [make("p", {}, "No family has scores of both.")]));
+    if (mine === turn) out.replaceChildren(...(parts.length ? parts : [make("p", {}, "No family has scores for both models.")]));
   }
   fields.a.addEventListener("change", show);
   fields.b.addEventListener("change", show);

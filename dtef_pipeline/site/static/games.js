@@ -58,14 +58,14 @@ document.addEventListener("DOMContentLoaded", () => {
     return make("li", {class: "move"},
       make("h4", {}, `Turn ${move.turn} · ${episode.seats[move.seat]} · `, make("bdi", {}, episode.players[move.seat]), " ", make("span", {class: isWrong ? "alarm" : "soft"}, move.kind)),
       move.state && drawn(move.state), move.seen && folded("What the player saw", said(move.seen)), move.text && written(move.text),
-      move.whole && folded("The whole text, with its thinking", said(move.whole)),
+      move.whole && folded("Full text, including thinking", said(move.whole)),
       move.command && make("p", {}, "Played: ", make("code", {}, make("bdi", {}, move.command))),
-      move.why && make("p", {class: "alarm"}, make("bdi", {}, move.why)), move.answer && folded("What the game answered", said(move.answer)));
+      move.why && make("p", {class: "alarm"}, make("bdi", {}, move.why)), move.answer && folded("Reply of the game", said(move.answer)));
   }
   function endOf(episode) {
     const lines = (episode.results || []).map(([outcome, reward], seat) => `${episode.seats[seat]} (${episode.players[seat]}): ${outcome}, ${reward}`);
     const hidden = (episode.hidden || []).map((one) => `${one} (not shown to the players)`);
-    const noticed = episode.flags ? [`Noticed: ${episode.flags.join(", ")}`] : [];
+    const noticed = episode.flags ? [`Flags: ${episode.flags.join(", ")}`] : [];
     return make("li", {class: "move"}, make("h4", {}, "The end"), episode.state && drawn(episode.state),
       make("ul", {}, ...[...lines, ...(episode.shown || []), ...hidden, ...noticed].map((one) => make("li", {}, make("bdi", {}, one)))), episode.more && make("p", {}, episode.more));
   }
@@ -74,11 +74,11 @@ document.addEventListener("DOMContentLoaded", () => {
     return make("article", {class: "card"}, make("h3", {}, make("bdi", {}, [...row.cells].slice(0, 3).map((one) => one.textContent.trim()).join(" · "))), close,
       episode.unknown && make("p", {class: "soft"}, episode.unknown),
       make("ol", {class: "moves"}, ...(episode.moves || []).map((move) => moveOf(episode, move)), endOf(episode)),
-      make("p", {class: "soft"}, `Snapshot ${episode.snapshot}, draw ${episode.draw}. Id of the episode: `, make("code", {}, episode.episode), "; hash of its moves: ", make("code", {}, episode.trace)));
+      make("p", {class: "soft"}, `Snapshot ${episode.snapshot}, draw ${episode.draw}. Episode id: `, make("code", {}, episode.episode), "; hash of its moves: ", make("code", {}, episode.trace)));
   }
   let turn = 0;
   async function load(id) {
-    if (!(id in games)) return make("p", {class: "soft"}, "This episode is not among those that are listed: the table episodes has it.");
+    if (!(id in games)) return make("p", {class: "soft"}, "This episode is not listed here; see the table episodes.");
     const file = files[Math.floor(ids.indexOf(id) / in_file)];
     return dtef.load(file).then((held) => shown(id, held[id]), (error) => make("p", {class: "alarm"}, String(error.message)));
   }

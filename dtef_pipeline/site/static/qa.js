@@ -9,7 +9,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const index = await dtef.load(`${folder}/index.js`).catch((error) => { box.replaceWith(make("p", {class: "alarm"}, String(error.message))); });
   if (!index) return;
   const plain = (word) => String(word).replace(/_/g, " "), bdi = (text) => make("bdi", {}, text), soft = (...parts) => make("span", {class: "soft"}, ...parts);
-  const STATES = {unparseable: "could not be read", missing: "nothing to score", no_call: "does not call it", multi: "several options are named", judge_failed: "the judge failed"};
+  const STATES = {unparseable: "could not be read", missing: "nothing to score", no_call: "does not call the function", multi: "names several options", judge_failed: "the judge failed"};
   const state = (word) => STATES[word] || plain(word);
   const number = (value) => value === undefined || value === null ? "–" : Number(value.toFixed(3)).toString();
   const said = (text, kind) => text === undefined ? null : make("div", {class: `said ${kind || ""}`, dir: "auto", tabindex: "0"}, text);
@@ -71,7 +71,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     chosen = at;
     if (isAsked) keep("item", index.ids[at]);
     list.querySelectorAll("button").forEach((one) => one.toggleAttribute("aria-current", Number(one.dataset.at) === at));
-    if (at === null) { article.replaceChildren(make("p", {class: "soft"}, "No item fits.")); return; }
+    if (at === null) { article.replaceChildren(make("p", {class: "soft"}, "No item matches.")); return; }
     const file = index.firsts.findLastIndex((first) => first <= at);
     const data = await dtef.load(`${folder}/items-${file + 1}.js`);
     if (chosen !== at) return;
@@ -88,8 +88,8 @@ document.addEventListener("DOMContentLoaded", async () => {
       make("p", {class: "tools"}, step("Previous", wanted[place - 1]), step("Next", place < 0 ? undefined : wanted[place + 1])),
       make("h3", {}, place < 0 ? "Item" : `Item ${place + 1} of ${wanted.length}`), make("p", {class: "soft"}, bdi(facts.filter(Boolean).join(" · "))),
       said(item.text, item.type), options(item), make("h4", {}, "Expected"), expected(item),
-      item.solution ? fold("Worked answer of the file", said(item.solution, item.type)) : null,
-      item.quotes ? fold("Evidence that the file names", ...item.quotes.map((one) => make("p", {}, make("q", {}, bdi(one.text)), " ", soft(bdi(one.file))))) : null,
+      item.solution ? fold("Worked answer from the file", said(item.solution, item.type)) : null,
+      item.quotes ? fold("Evidence named in the file", ...item.quotes.map((one) => make("p", {}, make("q", {}, bdi(one.text)), " ", soft(bdi(one.file))))) : null,
       ...(item.asked || []).map((asked) => context(asked, responses, documents)),
       make("h4", {}, `Responses (${responses.length})`),
       item.left_out && responses.length ? make("p", {class: "soft"}, "The texts of these responses are not in the sample; the table qa_responses has them.") : null,
@@ -123,12 +123,12 @@ document.addEventListener("DOMContentLoaded", async () => {
       const spans = responses.filter((one) => one.way === asked.way).flatMap((one) => (one.quoted || [])
         .filter((quote) => quote.doc_id === chunk.doc_id && quote.begin !== undefined).map((quote) => ({begin: quote.begin, end: quote.end, who: index.models[one.model]})));
       const known = documents[chunk.doc_id] || {}, text = chunk.page_content ?? known.text;
-      const notes = [chunk.holds_quote ? "holds evidence" : "", spans.length ? "quoted" : ""].filter(Boolean).join(" · ");
+      const notes = [chunk.holds_quote ? "contains evidence" : "", spans.length ? "quoted" : ""].filter(Boolean).join(" · ");
       return fold(make("span", {}, `${chunk.rank ?? 0}: `, bdi(chunk.doc_id), soft(notes ? ` ${notes} ` : " ", known.about ? bdi(known.about) : null)),
         text === undefined ? make("p", {class: "soft"}, "Its text is not stored.") : make("div", {class: "said", dir: "auto", tabindex: "0"}, ...marked(text, spans)));
     });
-    return make("div", {}, make("h4", {}, "Passages that were shown", index.ways.length > 1 ? soft(` ${index.ways[asked.way]}`) : null),
-      asked.problem ? make("p", {class: "alarm"}, `Look-up failed: ${asked.problem}`) : null, ...passages);
+    return make("div", {}, make("h4", {}, "Passages shown", index.ways.length > 1 ? soft(` ${index.ways[asked.way]}`) : null),
+      asked.problem ? make("p", {class: "alarm"}, `Retrieval failed: ${asked.problem}`) : null, ...passages);
   }
 
   // --- one response: what was written, how it was read, programs, quotations, judges
@@ -147,13 +147,13 @@ document.addEventListener("DOMContentLoaded", async () => {
       one.detail && !isRun ? make("div", {}, bdi(readAs(one.detail))) : null, one.reason && !isRun ? make("div", {class: "soft"}, bdi(one.reason)) : null, make("div", {class: "soft"}, of.by));
   }
   function judge(one) {
-    const notes = [one.score === undefined ? `no score: ${plain(one.reason || "unknown")}` : "", one.attempts > 1 ? "asked twice" : "", one.self_judged ? "of the maker of the model" : ""];
+    const notes = [one.score === undefined ? `no score: ${plain(one.reason || "unknown")}` : "", one.attempts > 1 ? "second attempt" : "", one.self_judged ? "judge and model have the same maker" : ""];
     return make("li", {}, make("strong", {}, number(one.score)), ` ${plain(one.evaluator || "judge")} `, soft(bdi(one.judge_model || ""), ` ${notes.filter(Boolean).join(" · ")}`),
       one.explanation ? make("div", {}, bdi(one.explanation)) : null, one.error ? make("div", {class: "soft"}, bdi(one.error)) : null,
       one.raw ? fold("What the judge wrote", ...one.raw.map((text) => said(text))) : null);
   }
   function quotation(one) {
-    const state = one.exact ? "found to the letter" : one.relaxed ? "found but for case, marks or white space" : plain(one.reason || "not found");
+    const state = one.exact ? "found exactly" : one.relaxed ? "found except for case, punctuation or spaces" : plain(one.reason || "not found");
     return make("li", {}, one.quote === undefined ? make("em", {}, "nothing quoted") : make("q", {}, bdi(one.quote)), soft(` ${state} · source ${one.source_index ?? "none"}`));
   }
   function run(one) {

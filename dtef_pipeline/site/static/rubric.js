@@ -61,7 +61,7 @@ document.addEventListener("DOMContentLoaded", () => {
         return make("label", {}, `Response ${place + 1} `, field);
       }));
       const more = make("button", {type: "button", onclick: () => { chosen.push(all.findIndex((_, at) => !chosen.includes(at))); show(true); }}, "Add one");
-      const less = make("button", {type: "button", onclick: () => { chosen.pop(); show(true); }}, "Remove the last");
+      const less = make("button", {type: "button", onclick: () => { chosen.pop(); show(true); }}, "Remove last");
       if (chosen.length < count) tools.append(more);
       if (chosen.length > 1) tools.append(less);
       cards.replaceChildren(...chosen.map((at) => card(data, data.responses[at])));

@@ -50,9 +50,9 @@ document.addEventListener("DOMContentLoaded", () => {
     const isMixed = said.some((one) => one.reference) && said.some((one) => !one.reference);
     const box = make("div", {class: isMixed ? "table" : "table all", id: "pair-table"},
       make("div", {class: "tools"}, isMixed ? make("button", {type: "button", "data-references": true, "aria-pressed": "false"}, "Show baselines") : null),
-      make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": "Predicted beside observed"}, make("table", {},
-        make("caption", {}, (facts ? facts + "." : "") + (circular ? " The question defines this segment: the pair is on no board." : "")),
-        make("thead", {}, make("tr", {}, ...["Answer of", "Score", ...options].map((text, at) => make("th", {scope: "col", class: at ? "score" : "text"}, text)))),
+      make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": "Predicted and observed shares"}, make("table", {},
+        make("caption", {}, (facts ? facts + "." : "") + (circular ? " The question defines this segment, so no board includes the pair." : "")),
+        make("thead", {}, make("tr", {}, ...["Source", "Score", ...options].map((text, at) => make("th", {scope: "col", class: at ? "score" : "text"}, text)))),
         make("tbody", {}, first, ...body))));
     dtef.setUp(box);
     return box;
@@ -64,7 +64,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const block = (text, label) => make("div", {class: "said", tabindex: "0", role: "group", "aria-label": label}, text || "(empty)");
     const written = said.map(([at, , words, status, reason, snapshot, draw]) => make("div", {}, make("h4", {}, make("bdi", {}, shared.series[at][0])),
       make("p", {class: "soft"}, [status === "ok" ? "" : status.replace("_", " "), reason, `snapshot ${snapshot}`, draw ? `draw ${draw + 1}` : ""].filter(Boolean).join(" · ")), block(words, "Response of " + shared.series[at][0])));
-    return [make("h3", {}, "What models were shown and what they wrote"),
+    return [make("h3", {}, "Prompts and responses"),
       ...prompts.map((at) => make("details", {}, make("summary", {}, "Prompt"), block(held.prompts[at], "Prompt"))), make("div", {class: "side-by-side"}, ...written)];
   }
 

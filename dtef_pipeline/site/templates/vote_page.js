@@ -43,7 +43,7 @@ function show() {
   at("back").disabled = place === 0;
   at("on").disabled = given.pairs.length === 1;
   at("download").disabled = done() === 0;
-  at("said").textContent = isWhole(votes[pair.pair_id]) ? "Your vote is kept." : "";
+  at("said").textContent = isWhole(votes[pair.pair_id]) ? "Your vote is saved." : "";
   showProgress();
 }
 

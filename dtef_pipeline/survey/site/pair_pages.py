@@ -81,7 +81,7 @@ class PairPages:
                 "sample": self._sample(kind, fixed.place),
             },
         )
-        return Section("pairs", "Predicted beside observed", [part], how=HOW_TO_READ_PAIRS)
+        return Section("pairs", "Predicted and observed shares", [part], how=HOW_TO_READ_PAIRS)
 
     def _sample(self, kind: str, place: int) -> list[Block]:
         """Return a pair of the page that is readable without scripts: shares of answers, and one model's response."""

@@ -154,7 +154,7 @@ def test_the_list_tells_the_version_in_play_where_the_latest_is_a_draft(tmp_path
         moved(client, "/personas/calm")
         opened = hidden_fields(client.get("/personas/calm").text, "/personas/calm")
         client.post("/personas/calm", data={**PERSONA, **opened, "system_prompt": "Calmer."}, headers=OWN_ORIGIN)
-        assert "version 1 (approved) is in play" in client.get("/personas").text
+        assert "version 1 (approved) is in use" in client.get("/personas").text
         assert "(calm, version 1)" in client.get("/new").text
         moved(client, "/personas/calm?version=1")
-        assert "version 1 is retired, and none is in play" in client.get("/personas").text
+        assert "version 1 is retired, and no version is in use" in client.get("/personas").text

@@ -66,7 +66,7 @@ def test_a_reviewer_sees_none_of_these_pages(tmp_path: Path) -> None:
             assert answer.headers["content-type"].startswith("text/html")
             assert "this requires the role" in answer.text
             assert "poker" not in answer.text
-            assert '<a href="/review">To the page Review</a>' in answer.text
+            assert '<a href="/review">Go to Review</a>' in answer.text
         for path in (*FORMS, f"/queue/{queue_id}/cancel"):
             assert client.post(path, headers=OWN_ORIGIN).status_code == 403
 
@@ -103,7 +103,7 @@ def test_pages_say_what_was_answered_and_how_many_wait(tmp_path: Path) -> None:
             assert "21 of 24 calls answered, 2 failed, 1 left out" in shown
         page = client.get(f"/queue/{queue_id}").text
     assert "b: 21 of 24 calls answered" in page
-    assert "1 time; the events say why" in page
+    assert "1 time; see the events for the reason" in page
     assert "the worker is gone" in page
 
 
@@ -169,7 +169,7 @@ def test_a_run_without_results_says_that_nothing_is_scored(tmp_path: Path) -> No
         assert f"/runs/{run.run_id}" in client.get(f"/queue/{queue_id}").text
         shown = client.get(f"/runs/{run.run_id}")
         assert shown.status_code == 200
-        assert "Nothing is scored yet." in shown.text
+        assert "No scores yet." in shown.text
         assert_inert(shown.text)
         assert client.get("/runs/0a").status_code == 404
     with browsing(tmp_path, "reviewer") as client:
@@ -283,7 +283,7 @@ def test_what_is_wrong_is_a_page_with_a_way_back_and_for_programs_a_problem(tmp_
         for method, path, status in (("GET", "/nothing", 404), ("POST", "/queue", 405), ("GET", "/personas?status=odd", 422)):
             answer = client.request(method, path, headers=OWN_ORIGIN)
             assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
-            assert "To the first page" in answer.text
+            assert "Go to the home page" in answer.text
             assert 'href="/health"' in answer.text
             assert_inert(answer.text)
         assert "There is no page at '/nothing'" in texts_of(client.get("/nothing").text)[0]

@@ -32,9 +32,9 @@ def test_what_is_being_cancelled_is_not_shown_as_starting(is_started: bool, tmp_
         assert "the next to start" not in shown
         assert "usually within half a minute" not in shown
     for shown in pages[1:]:
-        assert "Its end was asked for by operator" in texts_of(shown)[0]
-        assert ("Calls that are under way end first." in shown) is is_started
-        assert (", before it had started." in shown) is not is_started
+        assert "Cancellation requested by operator" in texts_of(shown)[0]
+        assert ("Calls in progress finish first." in shown) is is_started
+        assert (" before the start." in shown) is not is_started
 
 
 def test_the_queue_is_filtered_by_state_and_searched_by_words(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_queue_is_filtered_by_state_and_searched_by_words(tmp_path: Path) ->
             for path in ("/queue", "/queue/now"):
                 shown = client.get(f"{path}?{query}").text
                 assert {one for one in (kenya, india) if f"evaluation-{one}" in shown} == there, query
-        assert "No evaluation fits." in client.get("/queue?q=nobody").text
+        assert "No evaluation matches." in client.get("/queue?q=nobody").text
         assert 'data-now="/queue/now?status=failed"' in client.get("/queue?status=failed").text
         assert client.get("/queue?status=odd").status_code == 422
 

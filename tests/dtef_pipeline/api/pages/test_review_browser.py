@@ -65,7 +65,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[tuple[Browser, VoteStor
 def test_three_pairs_are_voted_on_with_keys_alone(opened: tuple[Browser, VoteStore, str]) -> None:
     browser, store, address = opened
     log_in(browser, address)
-    assert "A vote cannot be changed" in browser.does("document.body.textContent")
+    assert "You cannot change a vote" in browser.does("document.body.textContent")
     begin(browser)
     assert store.reviewers()["reviewer"]["consent"] is True
     assert browser.does("location.search") == "", "what was said stands on the page, and not in its address"

@@ -18,7 +18,7 @@ def test_a_reviewer_learns_the_task_first_and_asked_for_consent(tmp_path: Path) 
     with reviewing(tmp_path, responses(2), asked=False) as client:
         first = client.get("/review")
         assert "What was asked" not in first.text
-        assert "A vote cannot be changed" in first.text
+        assert "You cannot change a vote" in first.text
         assert "checked" not in first.text
         answer = client.post("/review/consent", data={"consent": "yes"})
         assert (answer.status_code, answer.headers["location"]) == (303, "/review?said=shown")

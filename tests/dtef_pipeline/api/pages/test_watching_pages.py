@@ -182,7 +182,7 @@ def test_pages_of_the_queue_say_that_no_daemon_runs(tmp_path: Path) -> None:
         for path in ("/queue", "/queue/now", f"/queue/{queue_id}", f"/queue/{queue_id}/now"):
             shown = client.get(path).text
             assert told_of_no_daemon in texts_of(shown)[0]
-            assert '<a href="/health">Health</a> says more' in shown
+            assert 'See <a href="/health">Health</a>.' in shown
             assert "usually within half a minute" not in shown
         tell(client.app.state.services.evaluations, queue_id, "started", {})  # type: ignore[attr-defined]
         for path in ("/queue/now", f"/queue/{queue_id}/now"):

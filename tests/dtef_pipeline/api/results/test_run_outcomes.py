@@ -74,7 +74,7 @@ def test_the_page_of_a_run_says_what_is_missing_and_what_was_bought(tmp_path: Pa
     evaluation = asked_qa(tmp_path)
     with client_in(tmp_path, "operator") as client:
         shown = client.get(f"/runs/{evaluation.runs[0].run_id}").text
-    for said in ("4 of 5 responses were given: 1 failed", "asked for: 5 responses", "4 of 5<", "Paid by this evaluation"):
+    for said in ("4 of 5 responses were given: 1 failed", "requested: 5 responses", "4 of 5<", "Paid by this evaluation"):
         assert said in shown
 
 

@@ -185,7 +185,7 @@ def test_every_two_models_of_a_suite_are_there(pages: dict[str, Page]) -> None:
 
 def test_a_model_is_seen_against_the_mean_of_the_others(view: FamilyView) -> None:
     found = section(view.build_model_sections("worst"), "parts")
-    assert found.answer == "Best beside others: MMLU: Subject 0 (-0.750); worst: Socioscope (-1.000)."
+    assert found.answer == "Largest lead over other models: MMLU: Subject 0 (-0.750); smallest: Socioscope (-1.000)."
     by_place = {row["part"].text: row for row in rows(found)}
     assert list(by_place) == ["MMLU: Subject 0", "MMLU: Subject 1", "MMLU: Subject 2", "GSM8K", "Socioscope"]
     own = by_place["MMLU: Subject 1"]

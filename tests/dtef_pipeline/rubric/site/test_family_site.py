@@ -167,7 +167,7 @@ def test_a_model_stands_beside_the_others(made: RubricTables, view: FamilyView) 
     assert {row["part"].text: row["lead"] for row in table.rows} == pytest.approx(leads)
     assert [row["lead"] for row in table.rows] == pytest.approx(sorted(leads.values(), reverse=True))
     best = max(leads, key=lambda name: leads[name])
-    assert sections["blueprints"].answer.startswith(f"Best beside others: {best} ({leads[best]:+.3f})")
+    assert sections["blueprints"].answer.startswith(f"Largest lead over other models: {best} ({leads[best]:+.3f})")
 
 
 def test_the_worst_criteria_show_the_response_that_met_them_least(made: RubricTables, view: FamilyView) -> None:
