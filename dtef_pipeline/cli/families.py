@@ -158,8 +158,11 @@ _EXPLAINED = {
 """Entries of `dtef explain` that belong to no family."""
 
 
-def explain(name: str, output: str) -> None:
-    """Print the meaning of the columns of a board or table. Raises ConfigError if the name is unknown."""
+def explain(name: str | None, output: str) -> None:
+    """Print the meaning of the columns of a board or table, or all names without one. Raises ConfigError if the name is unknown."""
+    if name is None:
+        click.echo(render(pd.DataFrame({"name": list_board_names()}), output))
+        return
     rows = pd.DataFrame(split_description(*column) for column in find_columns(name).items())
     shown = [str(name) for name in rows if (rows[name] != "").any() and name != "title"]
     click.echo(render(rows, output, columns=shown, fit=compute_terminal_fit(["column", "meaning"])))
@@ -175,8 +178,7 @@ def find_columns(name: str) -> Mapping[str, str]:
         return describe_view_columns(view, family)
     if name in TABLES:
         return describe_table_columns(name)
-    known = list_board_names()
-    raise ConfigError(f"{name!r} is neither a board nor a table. {suggest_nearest(name, known)}Allowed: {', '.join(known)}")
+    raise ConfigError(f"no board or table {name!r}. {suggest_nearest(name, list_board_names())}`dtef explain` lists all")
 
 
 def list_board_names() -> list[str]:
