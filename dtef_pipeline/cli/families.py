@@ -128,17 +128,25 @@ def view_frame(family: CommandFamily, view: BoardView, rows: pa.Table) -> pd.Dat
 
 def fitting_rows(frame: pd.DataFrame, column: str, patterns: Sequence[str], given_as: str) -> pd.DataFrame:
     """Return the rows whose value matches a pattern, or all without patterns. Raises ConfigError if a pattern matches nothing."""
+    return _fitting_any(frame, [column], patterns, given_as)
+
+
+def _fitting_any(frame: pd.DataFrame, columns: Sequence[str], patterns: Sequence[str], given_as: str) -> pd.DataFrame:
+    """Return the rows with a matching value in any of the columns (see `fitting_rows`)."""
     if not patterns:
         return frame
-    values = sorted(frame[column].dropna().astype(str).unique())
-    return frame[frame[column].isin(filter_by_patterns(values, patterns, given_as))].reset_index(drop=True)
+    values = sorted({str(value) for column in columns for value in frame[column].dropna()})
+    is_chosen = frame[list(columns)].isin(filter_by_patterns(values, patterns, given_as)).any(axis=1)
+    return frame[is_chosen].reset_index(drop=True)
 
 
 def filter_by_model(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd.DataFrame:
-    """Return the rows of matching models, or all without patterns. Raises ConfigError if the rows have no models."""
+    """Return the rows of matching models, or all without patterns; a comparison is of both its models. Raises ConfigError if the rows
+    have no models.
+    """
     if patterns and "model" not in frame:
         raise ConfigError(f"--model with --by {by}: allowed where rows are about models")
-    return fitting_rows(frame, "model", patterns, "--model")
+    return _fitting_any(frame, [name for name in ("model", "other_model") if name in frame], patterns, "--model")
 
 
 def describe_table_columns(table: str) -> dict[str, str]:
