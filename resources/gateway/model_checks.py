@@ -12,7 +12,7 @@ from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.text.name_matching import list_nearest
 from resources.gateway.budget import Accounts
 from resources.gateway.direct_transport import is_direct
-from resources.gateway.litellm_transport import LitellmTransport
+from resources.gateway.litellm_transport import LitellmTransport, find_unknown_provider
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.prices import price
 from resources.gateway.request_settings import find_provider_problem, find_sent_problem, is_translated, refuse_same_sent
@@ -60,6 +60,12 @@ def find_quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | Non
     if not spec.api_key_env and not spec.api_base and environ.get(usual, "").strip():
         return None
     return LitellmTransport(environ).problem(spec)
+
+
+def refuse_unknown_providers(models: Iterable[ModelSpec]) -> None:
+    """Raise GatewayError for a model whose provider litellm does not know, which a run would refuse, with or without keys."""
+    asked = {spec.name: spec for spec in models if is_translated(spec) and not (spec.api_key_env or spec.api_base)}
+    refuse({name: find_unknown_provider(spec) for name, spec in asked.items()})
 
 
 def refuse_early(
