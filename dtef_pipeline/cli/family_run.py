@@ -222,7 +222,8 @@ def estimate(record: FamilyRun, options: Any, beside: RunFlags, output: str) -> 
     selection = record.choose(context)
     plan = plan_dry_run(record, context, selection.keys)
     rows = plan.counts.rows.values()
-    refuse_unknown_providers(row.model for row in rows if row.calls)
+    with open_response_store(context.environment) as store:
+        refuse_unknown_providers((row.model for row in rows if row.calls), store)
     names = {*selection.names, *(row.model.name for row in rows)}
     options = apply_budgets(options, beside, names, context.models)
     stage, noun = record.sized_by
