@@ -9,7 +9,7 @@ import copy
 import functools
 import json
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -160,18 +160,21 @@ def convert_pydantic_errors(faults: Iterable[Mapping[str, Any]], model: type[Bas
             yield Reason(place, f"got {format_value(fault['input'])}; allowed: {choices}")
 
 
-def format_in_one_line(error: ValidationError, model: type[BaseModel]) -> str:
-    """Return the first 20 reasons in one line, for values that are not in a document."""
-    fault_texts = [
-        f"{format_path(item.place)}: {item.message}".removeprefix(": ") for item in islice(reasons(error, model), _MOST_IN_LINE)
-    ]
-    further = error.error_count() - len(fault_texts)
-    return "; ".join([*fault_texts, f"and {further:,} more"] if further else fault_texts)
-
-
 def format_path(place: Place) -> str:
     """Return a place as a dotted path: `drift.severity.watch`."""
     return ".".join(str(part) for part in place)
+
+
+def format_in_one_line(
+    error: ValidationError, model: type[BaseModel], format_place: Callable[[Place], str] = format_path
+) -> str:
+    """Return the first 20 reasons in one line, for values that are not in a document. `format_place`: names the place of a value."""
+    fault_texts = [
+        f"{format_place(item.place)}: {item.message}".removeprefix(": ")
+        for item in islice(reasons(error, model), _MOST_IN_LINE)
+    ]
+    further = error.error_count() - len(fault_texts)
+    return "; ".join([*fault_texts, f"and {further:,} more"] if further else fault_texts)
 
 
 def _unknown(known_keys: Iterable[str]) -> str:

@@ -215,7 +215,7 @@ def options_since(
     if not since:
         return options
     if nameless := [entry for entry in since if entry.startswith("=")]:
-        raise ConfigError(f"since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
+        raise ConfigError(f"--since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
     options = options.replace_dates({model: day for model, _, day in (entry.rpartition("=") for entry in since)})
     options.require_known(models(), judges())
     return options

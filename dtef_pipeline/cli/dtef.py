@@ -168,11 +168,11 @@ def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...],
 
 
 @main.command(short_help="Explain the columns of a board or table.")
-@click.argument("name")
+@click.argument("name", required=False)
 @writes_a_table
 @reports_errors
-def explain(name: str, output: str) -> None:
-    """Explain the columns of the board or table NAME: unit, range, direction and meaning.
+def explain(name: str | None, output: str) -> None:
+    """Explain the columns of the board or table NAME: unit, range, direction and meaning. Without NAME, list all boards and tables.
 
     NAME is what the last line of a board says, such as survey/gaps, qa/overall, games, preference, costs, drift or estimate; or a table, such as
     rubric_scores or comparisons.

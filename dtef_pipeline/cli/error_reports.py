@@ -30,7 +30,8 @@ class UsageProblem(click.ClickException):
     def __init__(self, error: click.UsageError) -> None:
         text = error.format_message().removeprefix("Invalid value for ").rstrip(".")
         path = error.ctx.command_path if error.ctx else "dtef"
-        super().__init__(f"error: {text[:1].lower()}{text[1:]}; see `{path} --help`")
+        first = text[:1] if text[1:2].isupper() else text[:1].lower()  # VOTE stays as it is
+        super().__init__(f"error: {first}{text[1:]}; see `{path} --help`")
 
     def show(self, file: IO[Any] | None = None) -> None:
         click.echo(self.message, file=file, err=file is None)
@@ -60,6 +61,9 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
         except KeyboardInterrupt:
             click.echo("\ninterrupted", err=True)
             sys.exit(130)
+        except click.UsageError as error:
+            error.ctx = error.ctx or click.get_current_context(silent=True)
+            raise
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # handled by click, as is a closed output pipe
         except Exception as error:

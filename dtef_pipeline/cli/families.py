@@ -128,17 +128,25 @@ def view_frame(family: CommandFamily, view: BoardView, rows: pa.Table) -> pd.Dat
 
 def fitting_rows(frame: pd.DataFrame, column: str, patterns: Sequence[str], given_as: str) -> pd.DataFrame:
     """Return the rows whose value matches a pattern, or all without patterns. Raises ConfigError if a pattern matches nothing."""
+    return _fitting_any(frame, [column], patterns, given_as)
+
+
+def _fitting_any(frame: pd.DataFrame, columns: Sequence[str], patterns: Sequence[str], given_as: str) -> pd.DataFrame:
+    """Return the rows with a matching value in any of the columns (see `fitting_rows`)."""
     if not patterns:
         return frame
-    values = sorted(frame[column].dropna().astype(str).unique())
-    return frame[frame[column].isin(filter_by_patterns(values, patterns, given_as))].reset_index(drop=True)
+    values = sorted({str(value) for column in columns for value in frame[column].dropna()})
+    is_chosen = frame[list(columns)].isin(filter_by_patterns(values, patterns, given_as)).any(axis=1)
+    return frame[is_chosen].reset_index(drop=True)
 
 
 def filter_by_model(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd.DataFrame:
-    """Return the rows of matching models, or all without patterns. Raises ConfigError if the rows have no models."""
+    """Return the rows of matching models, or all without patterns; a comparison is of both its models. Raises ConfigError if the rows
+    have no models.
+    """
     if patterns and "model" not in frame:
         raise ConfigError(f"--model with --by {by}: allowed where rows are about models")
-    return fitting_rows(frame, "model", patterns, "--model")
+    return _fitting_any(frame, [name for name in ("model", "other_model") if name in frame], patterns, "--model")
 
 
 def describe_table_columns(table: str) -> dict[str, str]:
@@ -158,8 +166,11 @@ _EXPLAINED = {
 """Entries of `dtef explain` that belong to no family."""
 
 
-def explain(name: str, output: str) -> None:
-    """Print the meaning of the columns of a board or table. Raises ConfigError if the name is unknown."""
+def explain(name: str | None, output: str) -> None:
+    """Print the meaning of the columns of a board or table, or all names without one. Raises ConfigError if the name is unknown."""
+    if name is None:
+        click.echo(render(pd.DataFrame({"name": list_board_names()}), output))
+        return
     rows = pd.DataFrame(split_description(*column) for column in find_columns(name).items())
     shown = [str(name) for name in rows if (rows[name] != "").any() and name != "title"]
     click.echo(render(rows, output, columns=shown, fit=compute_terminal_fit(["column", "meaning"])))
@@ -175,8 +186,7 @@ def find_columns(name: str) -> Mapping[str, str]:
         return describe_view_columns(view, family)
     if name in TABLES:
         return describe_table_columns(name)
-    known = list_board_names()
-    raise ConfigError(f"{name!r} is neither a board nor a table. {suggest_nearest(name, known)}Allowed: {', '.join(known)}")
+    raise ConfigError(f"no board or table {name!r}. {suggest_nearest(name, list_board_names())}`dtef explain` lists all")
 
 
 def list_board_names() -> list[str]:

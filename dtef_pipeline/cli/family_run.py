@@ -32,6 +32,7 @@ from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import budgets_of, run_config
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.text.quantity_words import format_count
+from resources.gateway.model_checks import refuse_unknown_providers
 from resources.model_catalog import load_known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -220,7 +221,10 @@ def estimate(record: FamilyRun, options: Any, beside: RunFlags, output: str) -> 
     context = open_run(record, options, beside)
     selection = record.choose(context)
     plan = plan_dry_run(record, context, selection.keys)
-    names = {*selection.names, *(row.model.name for row in plan.counts.rows.values())}
+    rows = plan.counts.rows.values()
+    with open_response_store(context.environment) as store:
+        refuse_unknown_providers((row.model for row in rows if row.calls), store)
+    names = {*selection.names, *(row.model.name for row in rows)}
     options = apply_budgets(options, beside, names, context.models)
     stage, noun = record.sized_by
     size = f"{format_count(len(selection.keys), record.noun)}, {format_count(plan.sizes[stage], noun)}, snapshot {options.snapshot}"

@@ -71,15 +71,13 @@ def sql(warehouse: Warehouse, query: str, output: str) -> None:
 
 
 def _format_missing_table(message: str, stored_tables: Sequence[str]) -> str:
-    """Return DuckDB's message on a missing table or function, without the names that it guesses from its own."""
-    later = ", ".join(name for name in TABLES if name not in stored_tables) or "none"
-    tables = f"Tables: {', '.join(stored_tables) or 'none yet'}. Made by later stages: {later}"
+    """Return DuckDB's message on a missing table or function; of a table, without the names that DuckDB guesses from its own."""
     if (match := re.match(r"Catalog Error: Table with name (\w+) does not exist", message)) is None:
-        return f"{message}\n{tables}"
-    name = match[1].lower()
+        return message
+    name, where = match[1].lower(), '`dtef sql "SHOW TABLES"` lists all'
     if name in TABLES:
-        return f"the table {name} does not exist yet. {tables}"
-    return f"there is no table {name}. {suggest_nearest(name, stored_tables)}{tables}"
+        return f"the table {name} does not exist yet; {where} that do"
+    return f"no table {name!r}. {suggest_nearest(name, stored_tables)}{where}"
 
 
 def _rename_duplicates(rows: pa.Table) -> pa.Table:

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
-from dtef_pipeline.family.run_settings import Door, RunSettings, list_settings_at, setting
+from dtef_pipeline.family.run_settings import Door, RunSettings, list_settings_at, option_name, setting
 from dtef_pipeline.member_docstrings import member_docstrings
 
 
@@ -26,7 +26,7 @@ def settings_options(
 
 def _build_option(model: type[RunSettings], name: str, description: str, callback: Callable[..., Any] | None) -> click.Option:
     field, declaration = model.model_fields[name], setting(model, name)
-    flag = declaration.option or f"--{name.replace('_', '-')}"
+    flag = option_name(model, name)
     kind = _find_value_type(field)
     if kind is bool:
         return click.Option([flag, name], is_flag=True, callback=callback, help=" ".join(description.split()))

@@ -110,7 +110,7 @@ class JudgedPanel:
         return [snapshot.label for snapshot in self.comparable.snapshots]
 
     def words(self) -> str:
-        """Return `2026-12-02, 2026-12-03 asked something else (1 task in 1 blueprint of S1, 1 prompt), compared with each other: none`."""
+        """Return `2026-12-02, 2026-12-03 had too few comparable prompts (1 task in 1 blueprint, 1 prompt), compared with each other: none`."""
         who, scope = list_first_names(self.labels, _MOST_NAMED), describe_scope(self.asked, self._subject)
         comparison = self.rule.reason if self.is_close else f"compared with each other: {self.word or 'not compared'}"
         return f"{who} {self._subject.unlike} ({scope}), {comparison}"

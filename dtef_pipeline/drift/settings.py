@@ -35,7 +35,7 @@ def _read_dates(value: Any) -> Any:
 def _check_dates(since: Mapping[str, str]) -> Mapping[str, str]:
     for model, day in since.items():
         if not _is_date(day):
-            raise ValueError(f"since {f'{model}={day}' if model else day!r}: allowed: a date such as 2026-03-01")
+            raise ValueError(f"{f'{model}={day}' if model else day!r}: allowed: a date such as 2026-03-01")
     return since
 
 
@@ -52,11 +52,11 @@ class WatchOptions(Part):
     """Models that the others are compared with in each night, such as one with fixed weights."""
 
     def replace_dates(self, since: Mapping[str, str]) -> WatchOptions:
-        """Return the options with these dates instead. Raises ConfigError if one is no date."""
+        """Return the options with the dates of the option --since instead. Raises ConfigError if one is no date."""
         try:
             return self.model_copy(update={"since": _check_dates(since)})
         except ValueError as error:
-            raise ConfigError(str(error)) from None
+            raise ConfigError(f"--since {error}") from None
 
     def threshold(self, n_series: int) -> float:
         """Return log10 of the e-value that each of `n_series` series must reach: alpha is split evenly."""

@@ -69,8 +69,8 @@ class Subject:
     """Adds the texts of items that moved; None: there are none."""
     apart: str = "false"
     """SQL on the space's last level that is true in partitions without verdicts; `false`: there are none."""
-    unlike: str = "asked something else"
-    """Description of a snapshot that is not comparable."""
+    unlike: str = "had too few comparable prompts"
+    """Why a snapshot is left out, as a phrase that follows one or several labels."""
 
     @property
     def watched(self) -> str:

@@ -37,5 +37,5 @@ def item_subject(family: Family) -> Subject:
         statements=build_statements(
             build_scores_sql(family.scored, space, columns), family.responses, space.first, columns.board, columns.asked
         ),
-        unlike="asked other items",
+        unlike="had too few comparable items",
     )

@@ -28,7 +28,7 @@ from dtef_pipeline.asking.draws import Draws
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.documents import Part, format_in_one_line, read_document
+from dtef_pipeline.documents import Part, Place, format_in_one_line, format_path, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.member_docstrings import member_docstrings
 
@@ -80,7 +80,7 @@ def make_validator(read: Callable[[Any], object], named: str = "") -> AfterValid
 class RunSettings(Part):
     """Settings of every run that calls models."""
 
-    snapshot: Annotated[str, make_validator(require_safe), Setting(doors=())] = "base"
+    snapshot: Annotated[str, make_validator(require_safe, "snapshot "), Setting(doors=())] = "base"
     """Label of this evaluation pass: base, a date, or another name; a new one requests everything again."""
     max_cost_usd: Annotated[float | None, Field(ge=0), Setting(ONLY_PANEL)] = None
     """US dollars that the run may spend."""
@@ -141,12 +141,27 @@ def build_form(base: type[Form], name: str, model: type[RunSettings], names: Ite
     return create_model(name, __base__=base, __doc__=base.__doc__, __module__=model.__module__, **fields)  # type: ignore[call-overload, no-any-return]
 
 
-def build_settings(model: type[FamilySettings], values: Mapping[str, Any]) -> FamilySettings:
-    """Build the settings from given values and defaults. Raises ConfigError for a value that is not allowed."""
+def build_settings(
+    model: type[FamilySettings], values: Mapping[str, Any], format_place: Callable[[Place], str] = format_path
+) -> FamilySettings:
+    """Build the settings from given values and defaults. Raises ConfigError for a value that is not allowed.
+
+    `format_place`: names the place of a value in the error.
+    """
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        raise ConfigError(format_in_one_line(error, model)) from None
+        raise ConfigError(format_in_one_line(error, model, format_place)) from None
+
+
+def option_name(model: type[RunSettings], name: str) -> str:
+    """Return the option of a setting: `--context` of `context_levels`."""
+    return setting(model, name).option or f"--{name.replace('_', '-')}"
+
+
+def build_option_settings(model: type[FamilySettings], values: Mapping[str, Any]) -> FamilySettings:
+    """Build the settings like `build_settings`, with the names of options in errors."""
+    return build_settings(model, values, lambda place: option_name(model, str(place[0])) if place else "")
 
 
 def load_panel_settings(path: Path, section: str, model: type[FamilySettings]) -> FamilySettings | None:
@@ -174,7 +189,9 @@ def build_command_settings(
     """Build the settings of a command from its options and from what only a panel file can set. Raises ConfigError, see `build_settings`."""
     panel_values = panel.model_dump(exclude_unset=True) if panel else {}
     only_panel = set(list_settings_at(model, Door.PANEL)) - set(list_settings_at(model, Door.COMMAND)) - set(ASKING_SETTINGS)
-    return build_settings(model, {name: panel_values[name] for name in panel_values if name in only_panel} | dict(options))
+    return build_option_settings(
+        model, {name: panel_values[name] for name in panel_values if name in only_panel} | dict(options)
+    )
 
 
 def budgets_of(settings: RunSettings, specs: Iterable[ModelSpec]) -> tuple[dict[str, Budget], dict[str, Budget]]:

@@ -65,7 +65,8 @@ def parse_seed_spans(text: str) -> list[tuple[int, int]]:
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not first <= last < first + MOST_SEEDS:
             raise ConfigError(
-                f"seeds {text!r}: allowed: numbers and ranges of at most {MOST_SEEDS:,} seeds, such as 1-100 or 1-10,42"
+                f"seeds {text!r}: allowed: numbers and ranges of at most {MOST_SEEDS:,} seeds, the lower number first, such as "
+                "1-100 or 1-10,42"
             )
         spans.append((first, last))
     return spans

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dtef_pipeline.family.run_settings import ASKING_SETTINGS, ONLY_COMMAND, ONLY_PANEL, RunSettings, Setting
+from dtef_pipeline.family.run_settings import ASKING_SETTINGS, ONLY_COMMAND, ONLY_PANEL, RunSettings, Setting, make_validator
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import BASELINE_PREFIX
 from dtef_pipeline.text.name_matching import filter_by_patterns
@@ -17,6 +17,14 @@ MOST_ASKED_EPISODES = 100_000
 """Largest number of draws of an episode by a model, and of episodes of one manifest over all its runs."""
 USUAL_POINT_DRAWS = 10
 STRATEGY_RESAMPLES = 1000
+
+
+def _require_seeds(text: str | None) -> None:
+    """Raise ConfigError if the text is no span of seeds."""
+    from dtef_pipeline.games.episode_items import parse_seed_spans  # loads pyarrow, which `dtef --help` must not
+
+    if text:
+        parse_seed_spans(text)
 
 
 class PlaySettings(RunSettings):
@@ -49,7 +57,12 @@ class GamesSettings(PlaySettings):
     """Baselines that play each night, by their names without `baseline/`. They cost nothing and show whether the games stay the same."""
     opponents: Annotated[list[str], Setting(option="--opponent", metavar="NAME", unset="those of each scenario")] = []
     """Player of the other seats: a baseline, a model, or PERSONA@MODEL. Scenarios with one seat have no opponents."""
-    seeds: Annotated[str | None, Field(min_length=1), Setting(metavar="SPAN", unset="those of each scenario")] = None
+    seeds: Annotated[
+        str | None,
+        Field(min_length=1),
+        make_validator(_require_seeds, "seeds "),
+        Setting(metavar="SPAN", unset="those of each scenario"),
+    ] = None
     """Seeds to play, such as 1-100 or 1-10,42."""
     draws: Annotated[int, Field(ge=1, le=MOST_ASKED_EPISODES)] = 1
     """Number of times each model plays each episode."""

@@ -225,6 +225,6 @@ WATCHED = Subject(
     statements=(_FIRST_ANSWERS, _WATCHED_SCORES, _WATCHED_SERVED),
     rule=apply_rule_to_runs,
     judged_again=AnchorSubject("rubric_anchors", convert_rubric_anchor_points, subtract_judges),
-    unlike="had other prompts, or another test, judges or policy",
+    unlike="had too few comparable prompts, or another test, judges or policy",
 )
 """Scores of rubrics. A blueprint has too few prompts for a verdict of its own."""

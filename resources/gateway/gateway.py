@@ -24,7 +24,7 @@ from resources.gateway.dispatch import Dispatch
 from resources.gateway.litellm_transport import LitellmEmbedding, LitellmTransport
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.loop_thread import LoopThread
-from resources.gateway.model_checks import find_missing_imported, refuse
+from resources.gateway.model_checks import add_stored_snapshots, find_missing_imported, refuse
 from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
 from resources.gateway.queues import Arrival, Job, ModelQueue, ModelState
@@ -235,7 +235,8 @@ class Gateway:
         return state
 
     def _refuse_unaskable(self, queues: Sequence[ModelQueue]) -> None:
-        refuse({queue.spec.name: queue.state.transport.problem(queue.spec) for queue in queues})
+        problems = ((queue.spec, queue.state.transport.problem(queue.spec)) for queue in queues)
+        refuse({spec.name: add_stored_snapshots(spec, problem, self.store) for spec, problem in problems})
         self._check_sent([queue for queue in queues if queue.role != EMBEDDER])
         for queue in queues:
             queue.state.price = price(queue.spec) or queue.state.price

@@ -56,6 +56,16 @@ _SUFFIX = re.compile(r"\.? Handle with `litellm\.\w+`\.?")
 _E = TypeVar("_E", bound=BaseException)
 
 
+def find_unknown_provider(spec: ModelSpec) -> str | None:
+    """Return what is wrong with the model string if litellm knows no provider for it, or None. Loads litellm, which takes seconds."""
+    litellm = load_litellm()
+    try:
+        litellm.get_llm_provider(spec.model)
+    except litellm.exceptions.BadRequestError:
+        return f"{spec.model!r} names no provider litellm knows; expected provider/model, as in openai/gpt-4.1-mini"
+    return None
+
+
 class LitellmTransport:
     """One attempt at one request with `litellm.acompletion`, without litellm's retries, caches or network look-ups."""
 
@@ -68,12 +78,9 @@ class LitellmTransport:
         return problem if problem or spec.api_key_env or spec.api_base else self._find_provider_problem(spec)
 
     def _find_provider_problem(self, spec: ModelSpec) -> str | None:
-        litellm = load_litellm()
-        try:
-            litellm.get_llm_provider(spec.model)
-        except litellm.exceptions.BadRequestError:
-            return f"{spec.model!r} names no provider litellm knows; expected provider/model, as in openai/gpt-4.1-mini"
-        missing = litellm.validate_environment(spec.model)["missing_keys"]
+        if problem := find_unknown_provider(spec):
+            return problem
+        missing = load_litellm().validate_environment(spec.model)["missing_keys"]
         # Other settings (AWS, Vertex, Ollama addresses) have sources beside the environment that litellm finds itself.
         keys = [key for key in missing if key.endswith("_API_KEY")]
         absent = keys and not any(self._environ.get(key) for key in keys)

@@ -10,15 +10,17 @@ from dtef_pipeline.asking.models import IMPORTED, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.quantity_words import list_first_names
 from resources.gateway.budget import Accounts
 from resources.gateway.direct_transport import is_direct
-from resources.gateway.litellm_transport import LitellmTransport
+from resources.gateway.litellm_transport import LitellmTransport, find_unknown_provider
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.prices import price
 from resources.gateway.request_settings import find_provider_problem, find_sent_problem, is_translated, refuse_same_sent
 from resources.gateway.transport import Scrubber
 from resources.responses.store import ResponseStore
 
+_SNAPSHOTS_NAMED = 3
 ONLY_STORED = "only its stored responses are used, and this prompt has none"
 
 
@@ -62,6 +64,25 @@ def find_quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | Non
     return LitellmTransport(environ).problem(spec)
 
 
+def add_stored_snapshots(spec: ModelSpec, problem: str | None, store: ResponseStore) -> str | None:
+    """Return the problem, and the snapshots with stored responses of the model, if any: those can be used without a call."""
+    labels = store.find_snapshots(spec.variant) if problem else []
+    if not labels:
+        return problem
+    named = list_first_names(labels, _SNAPSHOTS_NAMED)
+    return f"{problem}; it has stored responses in snapshot {named}: choose such a snapshot, or another model"
+
+
+def refuse_unknown_providers(models: Iterable[ModelSpec], store: ResponseStore | None) -> None:
+    """Raise GatewayError for a model whose provider litellm does not know, which a run would refuse, with or without keys.
+
+    `store`: of responses, or None without any.
+    """
+    asked = {spec.name: spec for spec in models if is_translated(spec) and not (spec.api_key_env or spec.api_base)}
+    problems = {name: find_unknown_provider(spec) for name, spec in asked.items()}
+    refuse({name: add_stored_snapshots(asked[name], text, store) if store else text for name, text in problems.items()})
+
+
 def refuse_early(
     models: Iterable[ModelSpec],
     snapshot: str,
@@ -85,7 +106,7 @@ def refuse_early(
     looked_at = [spec for spec in specs if (spec.api_base or look_up_prices) and accounts.is_price_needed(spec.name)]
     no_price = [spec for spec in looked_at if price(spec) is None]
     new = {spec.name for spec in specs if (spec.name in problems or spec in no_price) and not store.has(spec.variant, snapshot)}
-    refuse({name: problem for name, problem in problems.items() if name in new})
+    refuse({spec.name: add_stored_snapshots(spec, problems.get(spec.name), store) for spec in specs if spec.name in new})
     never = [spec for spec in specs if is_translated(spec) and not store.has(spec.variant, snapshot)]
     refuse({spec.name: find_sent_problem(spec) for spec in never})
     refuse_same_sent(specs if never else (), never)

@@ -157,6 +157,12 @@ class ResponseStore:
         statement = sa.select(column.request_key).where(column.model_variant == variant, column.snapshot == snapshot).limit(1)
         return bool(self.database.read(partial(_query_rows, statement, {})))
 
+    def find_snapshots(self, variant: str) -> list[str]:
+        """Return the snapshots with responses of the model variant, sorted. Scans the whole store."""
+        column = db.responses.c
+        statement = sa.select(column.snapshot).where(column.model_variant == variant).distinct().order_by(column.snapshot)
+        return [label for (label,) in self.database.read(partial(_query_rows, statement, {}))]
+
     def models(self, snapshot: str) -> list[ModelInStore]:
         """Return the models with responses in the snapshot, each variant under its latest name. Scans the whole store."""
         column = db.responses.c

@@ -14,7 +14,7 @@ from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfComman
 from dtef_pipeline.cli.stage_runs import StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.family.run_settings import build_settings
+from dtef_pipeline.family.run_settings import build_option_settings
 from dtef_pipeline.games.entrants import (
     ALL_BASELINES,
     list_absent_by_scenario,
@@ -138,7 +138,7 @@ GAMES_RUN = FamilyRun(
     "games",
     "scenario",
     partial(named_stages, "games", "GAMES_STAGES"),
-    partial(build_settings, GamesSettings),
+    partial(build_option_settings, GamesSettings),
     _choose,
     register=register,
     after=_summarize_run,

@@ -138,7 +138,8 @@ def _summary(files: Sequence[CheckedFile]) -> Iterator[str]:
     levels = Counter(finding.level for file in files for finding in file.read.findings)
     if levels:
         yield ""
-    yield f"{format_count(len(files), 'file')}, {format_count(len(prompts), 'prompt')}, {criteria:,} criteria"
+    criteria_count = f"{criteria:,} {'criterion' if criteria == 1 else 'criteria'}"
+    yield f"{format_count(len(files), 'file')}, {format_count(len(prompts), 'prompt')}, {criteria_count}"
     counts = (_count_findings(level, levels[level]) for level in FINDING_LEVELS if levels[level])
     yield f"found: {', '.join(counts) or 'nothing'}"
     broken = sum(any(finding.level == "error" for finding in file.read.findings) for file in files)

@@ -8,7 +8,7 @@ from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.cli.role_budgets import name_of_asked
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.family.run_settings import Setting, build_settings
+from dtef_pipeline.family.run_settings import Setting, build_option_settings
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.experiments import ConditionModel, Experiment, load_experiment, resolve_asked_models
 from dtef_pipeline.survey.settings import SurveySettings
@@ -77,7 +77,7 @@ def set_context_levels(experiment: Experiment, context_levels: Sequence[str]) ->
 def _select_from_options(values: Mapping[str, Any], models: Models) -> SurveyRunSettings:
     """Return the options' settings. With `from_store` only named models and conditions; else baselines and context level 0 are defaults."""
     usual = {"models": [], "conditions": []} if values.get("from_store") else {"context_levels": ["0"]}
-    settings = build_settings(SurveyRunSettings, {**usual, **values})
+    settings = build_option_settings(SurveyRunSettings, {**usual, **values})
     levels = list(dict.fromkeys(settings.context_levels or ["0"])) if settings.conditions else []
     conditions = (BlueprintOptions.parse_condition(text, levels).condition for text in settings.conditions)
     names = [spec.name for spec in models.resolve(settings.models)]
@@ -106,7 +106,7 @@ def _select_from_experiment(values: Mapping[str, Any], experiment: Experiment, m
         "conditions": list(dict.fromkeys(options.condition for options in conditions)),
         "context_levels": list(dict.fromkeys(level for options in conditions for level in options.context_levels)),
     }
-    return build_settings(SurveyRunSettings, {**defaults, **values, **named})
+    return build_option_settings(SurveyRunSettings, {**defaults, **values, **named})
 
 
 def _list_models_by_condition(ways: Sequence[ConditionModel], every: Sequence[ModelSpec]) -> dict[str, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import click
@@ -103,16 +103,16 @@ def _load_view(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBo
 
 def _explain_empty(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> str:
     """Describe what a view without rows lacks, and which options may have excluded it."""
-    filters = {
-        "--round": ", ".join(options.rounds),
-        "--context": ", ".join(options.context_levels),
-        "--condition": options.condition,
-        "--snapshot": options.snapshot,
+    wanted = {
+        "round": options.rounds,
+        "context_level": options.context_levels,
+        "condition": [options.condition] if options.condition else [],
+        "snapshot": [options.snapshot] if options.snapshot else [],
     }
-    filter_text = ", ".join(f"{option} {value}" for option, value in filters.items() if value)
+    filter_text = ", ".join(f"--{name.partition('_')[0]} {', '.join(values)}" for name, values in wanted.items() if values)
     needs = BY_NAME[by].needs
     if not needs or not len(load_cells(connection, options)):
-        return _list_available(connection, filter_text)
+        return _list_available(connection, filter_text, wanted)
     if by == "context" and len(options.context_levels) == 1:
         (only,) = options.context_levels
         return f"--by context compares context levels, and --context {only} leaves only one: leave --context out"
@@ -120,13 +120,15 @@ def _explain_empty(connection: duckdb.DuckDBPyConnection, by: str, options: Surv
     return f"nothing to show by {by}: it needs {needs}{note}"
 
 
-def _list_available(connection: duckdb.DuckDBPyConnection, filter_text: str) -> str:
+def _list_available(connection: duckdb.DuckDBPyConnection, filter_text: str, wanted: Mapping[str, Collection[str]]) -> str:
+    """Describe what is scored: the values of the filters with an unknown value, or of all if each value is known. `wanted`: by column."""
     choices = {
         name: [value for (value,) in connection.execute(f"SELECT DISTINCT {name} FROM scores ORDER BY 1").fetchall()]
         for name in ("round", "context_level", "condition", "snapshot")
     }
     choices["snapshot"] = among(snapshot_order(connection), choices["snapshot"])
-    lines = [f"{name}: {', '.join(values)}" for name, values in choices.items()]
+    unknown = {name for name, values in wanted.items() if not {*values} <= {*choices[name]}}
+    lines = [f"{name}: {', '.join(values)}" for name, values in choices.items() if name in unknown or not unknown]
     return f"nothing is scored for {filter_text or 'these options'}; scored so far: {'; '.join(lines)}"
 
 

@@ -79,7 +79,7 @@ UNKNOWN_NAMES = (
     ("scenarios: [show-cards], models: [nobody]", "nobody"),
     ("scenarios: [show-cards], models: [legal], personas: [brave]", "persona brave: unknown"),
     ("scenarios: [show-cards], models: [legal], baselines: [clever]", "baseline/clever: made/show-cards has none"),
-    ("scenarios: [show-cards], models: [legal], seeds: 9-1", "seeds '9-1'"),
+    ("scenarios: [show-cards], models: [legal], seeds: 9-1", "games.seeds: '9-1'"),
     ("scenarios: [show-cards], models: [legal], opponents: [nobody]", "nobody"),
     ("scenarios: [show-cards], draws: 0", r"panel.yaml:1: games.draws: got 0; allowed: 1 to 100,000"),
     ("scenarios: [show-cards], players: [legal]", r"panel.yaml:1: games.players: unknown key; known: max_cost_usd"),

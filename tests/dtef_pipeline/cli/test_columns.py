@@ -71,10 +71,12 @@ def test_explain_prints_a_row_for_each_column() -> None:
     assert "p_adjusted" in ok("explain", "survey/gaps")
 
 
-def test_an_unknown_name_is_refused_with_the_nearest_and_all_others() -> None:
-    said = refused("explain", "gaps")
-    assert "Did you mean survey/gaps?" in said
-    assert all(name in said for name in list_board_names())
+def test_an_unknown_name_is_refused_with_the_nearest_and_the_place_of_the_list() -> None:
+    message = refused("explain", "gaps")
+    assert "Did you mean survey/gaps?" in message
+    assert "`dtef explain`" in message
+    assert len(message) < 200
+    assert [row["name"] for row in strict(ok("explain", "--json"))] == list_board_names()
     assert "Did you mean rubric_board" in refused("explain", "rubricboard")
 
 

@@ -50,6 +50,21 @@ def test_sentences_are_as_wide_as_the_terminal_and_a_command_stays_in_one_line(
     ]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["preference", "vote"], "preference vote"),
+        (["preference", "votes", "v1", "--actions"], "preference votes"),
+        (["board", "--json", "--csv"], "board"),
+        (["board", "--nosuch"], "board"),
+    ],
+)
+def test_a_usage_error_names_the_help_of_its_command(arguments: list[str], command: str) -> None:
+    message = refused(*arguments)
+    assert message.endswith(f" {command} --help`\n")
+    assert "vOTE" not in message
+
+
 def broken() -> None:
     raise KeyError("a fault of ours")
 

@@ -65,6 +65,11 @@ class TestLeaderboard:
     def test_a_round_without_scores_is_named_with_those_that_have_some(self, reading: Path) -> None:
         assert "no scores of round S9; scored so far: S1" in refused("board", "--round", "S9")
 
+    def test_an_unknown_snapshot_is_answered_with_the_snapshots_alone(self, reading: Path) -> None:
+        message = refused("board", "--snapshot", "nope")
+        assert "snapshot: 2026-01-01" in message
+        assert "condition: " not in message
+
     def test_nothing_scored_yet_says_what_to_do(self, ingested: Path) -> None:
         for command in (["board"], ["drift"]):
             assert re.search(r"no scores in .* yet: .*`dtef run", refused(*command))

@@ -101,6 +101,9 @@ def test_models_are_compared_pair_by_pair_and_within_one_blueprint_by_its_prompt
     assert {row["n_clusters"] for row in rows} == {6}
     assert all(row["difference"] == pytest.approx(row["score"] - row["other_score"], abs=1e-9) for row in rows)
     assert "95 % interval of difference" in ok("explain", "rubric/comparisons")
+    for model in {row["model"] for row in rows} | {row["other_model"] for row in rows}:
+        chosen = strict(ok("rubric", "board", "--by", "comparisons", "--model", model, "--json"))
+        assert chosen == [row for row in rows if model in (row["model"], row["other_model"])]
     one = strict(ok("rubric", "board", "--by", "comparisons", "--blueprint", "health__topic-2", "--json"))
     assert max(row["n_items"] for row in one) == 3
     assert {row["n_items"] for row in one} == {2, 3}

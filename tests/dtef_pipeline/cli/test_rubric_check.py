@@ -52,6 +52,9 @@ def test_finding_is_a_line_with_file_line_place_level_and_code(folder: Path) -> 
 def test_sound_files_are_reported_so_with_exit_code_0(folder: Path) -> None:
     text = ok("rubric", "check", folder / "blueprints" / "sound.yml", "--models-dir", folder / "models")
     assert text == "1 file, 1 prompt, 2 criteria\nfound: nothing\n"
+    single = folder / "blueprints" / "single.yml"
+    single.write_text(SOUND.replace("[c, d]", "[c]"))
+    assert "1 prompt, 1 criterion\n" in ok("rubric", "check", single, "--models-dir", folder / "models")
 
 
 def test_json_has_each_file_with_its_path_below_the_root(folder: Path) -> None:

@@ -120,6 +120,11 @@ def test_a_model_under_test_that_is_not_known_is_reported_before_judges_are_miss
     assert "no model or collection 'nosuch'" in refused("rubric", "run", "--estimate", "--model", "nosuch")
 
 
+@pytest.mark.parametrize("options", [["--model", "nosuch/x"], ["--model", "cand-a", "--judge", "standard=nosuch/x"]])
+def test_a_provider_that_litellm_does_not_know_is_refused_as_in_the_run(players: Players, options: list[str]) -> None:
+    assert "'nosuch/x' names no provider" in refused("rubric", "run", "--estimate", *options)
+
+
 def test_table_has_sums_by_role_and_unknown_prices_are_unknown(players: Players) -> None:
     text = ok("rubric", "run", "--estimate", "--model", "openai/no-such-model", "--model", "cand-a")
     lines = [line.split() for line in text.splitlines()]

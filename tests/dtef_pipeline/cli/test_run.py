@@ -38,7 +38,12 @@ class TestRunRefuses:
                 "no segment country:atlantis in S1; segments: ageGroup:18-25, ",
             ),
             (["--round", "S1", "--model", "gpt-4.1-minny"], "Did you mean gpt-4.1-mini"),
-            (["--round", "S1", "--context", "some"], "context level 'some': allowed: a whole number such as 0, 5, 10, or all"),
+            (["--round", "S1", "--snapshot", "../x"], "--snapshot: '../x': allowed: "),
+            (["--round", "S1", "--condition", "foo"], "--condition: task 'foo': allowed: distribution"),
+            (
+                ["--round", "S1", "--context", "some"],
+                "--context: context level 'some': allowed: a whole number such as 0, 5, 10, or all",
+            ),
             (["--round", "S1", "--metric", "kl"], "'kl' is not one of 'js', 'cosine'"),
             (["--round", "S1", "--limit", "gpt"], "limit 'gpt': allowed: MODEL=N"),
             (["--round", "S1", "--limit", "gpt-4.1=5"], "--limit gpt-4.1: allowed: a model of this run: baseline/uniform"),

@@ -1,4 +1,4 @@
-"""Snapshots that asked something else: one for once hides no verdict, and a panel that changed for good is gone over to."""
+"""Snapshots that share few prompts with the others: one for once hides no verdict, and a panel that changed for good is gone over to."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_one_odd_snapshot_at_the_end_hides_no_verdict_and_is_named(odd: list[dic
     assert {name: row[name] for name in same} == {name: plain[name] for name in same}
     assert row["verdict"] == "drift"
     assert row["latest_snapshot"] == label(11)
-    assert f"left out: {label(11)} (asked something else)" in row["reason"]
+    assert f"left out: {label(11)} (had too few comparable prompts)" in row["reason"]
     assert "not compared" not in row["reason"]
 
 
@@ -45,7 +45,10 @@ def test_a_panel_that_changed_for_good_is_gone_over_to_once_two_of_its_nights_ca
     row = check([*nights(STEADY), *other(5), *other(6)])
     assert (row["verdict"], row["n_snapshots"], row["n_prompts"]) == ("none", 2, 1)
     assert f"{label(5)} asked other questions or segments, so earlier snapshots are not compared with it" in row["reason"]
-    assert "asked something else (10 questions in 1 segment of S1, 10 prompts), compared with each other: none" in row["reason"]
+    assert (
+        "had too few comparable prompts (10 questions in 1 segment of S1, 10 prompts), compared with each other: none"
+        in row["reason"]
+    )
 
 
 SMALLER = {"fewer questions": lambda night: nights([0.8], first=night, questions=2), "another segment": other}
@@ -81,7 +84,7 @@ def test_a_smaller_panel_that_was_asked_in_between_is_named_with_its_verdict_and
     row = check([*rows, *nights([0.8] * 2, first=7)])
     assert (row["verdict"], row["n_snapshots"]) == ("none", 7)
     assert (
-        f"{label(5)}, {label(6)} asked something else (1 question in 1 segment of S1, 1 prompt), compared with each other: watch"
+        f"{label(5)}, {label(6)} had too few comparable prompts (1 question in 1 segment of S1, 1 prompt), compared with each other: watch"
         in row["reason"]
     )
     back = [

@@ -69,10 +69,12 @@ def test_runs_of_another_label_are_not_compared() -> None:
 
 
 def test_a_run_of_another_label_is_left_out_for_its_label_and_not_for_its_prompts() -> None:
-    """It was said to have asked something else, although the prompts were the same and only the embedder was another."""
+    """The reason named other prompts, although the prompts were the same and only the embedder was another."""
     connection = tables(0.0, since=5, labels=("same", "another"), nights=1)
     reasons = [row["reason"] for row in compute_model_drift(connection, WATCHED).checks.to_pylist()]
-    assert all(f"{NIGHTS[5]} (had other prompts, or another test, judges or policy)" in reason for reason in reasons)
+    assert all(
+        f"{NIGHTS[5]} (had too few comparable prompts, or another test, judges or policy)" in reason for reason in reasons
+    )
     reasons = [row["reason"] for row in compute_model_drift(tables(0.0, labels=("old", "new")), WATCHED).checks.to_pylist()]
     assert all(f"{NIGHTS[7]} was scored against other rubrics, judges or policies" in reason for reason in reasons)
 

@@ -95,8 +95,15 @@ def test_stored_responses_may_be_all_that_is_wanted_so_no_key_is_asked_for(store
     spec = model(None)
     store.add([response(1, model_variant=spec.variant)])
     refuse_early([spec], "base", FREE, store, {})
-    with pytest.raises(GatewayError):
+    with pytest.raises(GatewayError, match="stored responses in snapshot base"):
         refuse_early([spec], "2026-01-31", FREE, store, {})
+
+
+def test_a_model_with_stored_responses_alone_is_refused_with_their_snapshots(store: ResponseStore) -> None:
+    spec = ModelSpec(name="stored/amber", model="stored/amber")
+    store.add([response(1, model_variant=spec.variant)])
+    with pytest.raises(GatewayError, match=r"stored/amber.*stored responses in snapshot base"):
+        gateway(store).answer(requests(spec, 1))
 
 
 def test_a_price_that_is_in_no_list_is_reported_where_the_list_is_looked_at(store: ResponseStore) -> None:
