@@ -215,4 +215,5 @@ def test_a_text_eight_times_as_long_takes_no_more_than_its_share_of_time(unit: s
         return time.process_time() - began
 
     short = min(seconds(20_000) for _ in range(3))
-    assert seconds(160_000) < 8 * 5 * short + 0.05
+    long = min(seconds(160_000) for _ in range(3))  # of three: one may hold a collection of garbage
+    assert long < 8 * 5 * short + 0.05

@@ -92,8 +92,8 @@ def test_pairs_are_made_by_a_form_and_it_says_how_many_or_why_none(client: TestC
         assert_inert(shown)
         return shown
 
-    assert "Made 2 pairs." in sent(family="qa", most="2")
-    assert "Made 1 pair." in sent(family="qa", most="")
+    assert " 2 pairs." in sent(family="qa", most="2")
+    assert " 1 pair." in sent(family="qa", most="")
     assert "nothing is left to pair: 3 stored responses found" in sent(family="qa", most="5")
     assert "no stored response matches" in sent(family="games", most="5")
     for most in ("0", "many"):
