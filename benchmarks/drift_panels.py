@@ -150,7 +150,7 @@ def standing(panel: Panel, rng: np.random.Generator, asked: npt.NDArray[np.bool_
     times = {label: datetime.fromisoformat(label) for label in own.columns}
     found = build_panels(_snapshots(own, asked), BASELINE, times, build_pair_codes(labels, SUBJECT))
     others = {"m1": _snapshots(other, asked)}
-    return Standing.of(
+    return Standing.choose(
         *([JudgedPanel(one, labels, SUBJECT, times, 0.0, math.log10(40), others) for one in part] for part in found)
     ).shown.word
 

@@ -249,7 +249,7 @@ def family_settings(family: str, options: Mapping[str, Any]) -> Any:
     return build_command_settings(model, options, load_family_panel(Settings.read_environment(), family, model))
 
 
-def named_stages(family: str, name: str) -> Sequence[Stage]:
-    """Return the stages in the variable `name` of the family's assets."""
+def load_stages(family: str, name: str) -> Sequence[Stage]:
+    """Load the stages in the variable `name` of the family's assets."""
     stages: Sequence[Stage] = getattr(import_module(f"assets.{family}.stages"), name)
     return stages

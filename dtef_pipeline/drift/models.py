@@ -135,7 +135,8 @@ class Standing:
     is_late: bool
 
     @classmethod
-    def of(cls, panels: Sequence[JudgedPanel], aside: Sequence[JudgedPanel], close: Sequence[JudgedPanel]) -> Standing:
+    def choose(cls, panels: Sequence[JudgedPanel], aside: Sequence[JudgedPanel], close: Sequence[JudgedPanel]) -> Standing:
+        """Choose the panel whose verdict the series gets, and sort the others. `panels`: those that count, the earliest first."""
         choice = min(reversed(panels), key=lambda panel: VERDICTS.index(panel.word) if panel.word else len(VERDICTS))
         return cls(
             choice,
@@ -150,7 +151,7 @@ class Standing:
         stays = [] if self.is_late else [f"this verdict stays until it is accepted with --since {self.others[-1].since()}"]
         return [*(panel.words() for panel in self._list_named_panels()), *stays]
 
-    def named(self) -> set[str]:
+    def list_named_snapshots(self) -> set[str]:
         """Return the snapshots that `words` names."""
         return {label for panel in self._list_named_panels() for label in panel.labels}
 
@@ -167,10 +168,9 @@ _NEARLY_ALL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class ModelDrift:
-    """`checks`: schema DRIFT, one row per series. `series`: DRIFT_SERIES, one row per snapshot of a series of several.
+    """`checks`: schema DRIFT, one row per series. `series`: DRIFT_SERIES, one row per snapshot of series with several.
 
-    `rows`: those of `checks`, with the family's own key columns, `baseline` and
-    `outage` besides. Both are empty where the tables were read and not made.
+    `rows`: the rows of `checks` with the family's key columns, `baseline` and `outage`; empty if the tables were read instead of computed.
     """
 
     checks: pa.Table
@@ -311,7 +311,7 @@ class _Comparison:
             [JudgedPanel(part, labels, subject, history.times, history.temperature, threshold, peers) for part in parts]
             for parts in panels
         ]
-        self._standing = Standing.of(*groups)
+        self._standing = Standing.choose(*groups)
         panel = self._standing.shown
         self._comparable, self._asked, self._values = panel.comparable, panel.asked, panel.values
         self._rule, self.verdict, self.pairs = panel.rule, panel.verdict, panel.pairs
@@ -378,7 +378,7 @@ class _Comparison:
             parts.append(describe_break(since, [change.what for change in boundary], self._subject))
         later = self._snapshots[self._snapshots.index(self._comparable.snapshots[0]) :]
         members = {snapshot.label for snapshot in self._comparable.snapshots}
-        named = {*self.pairs.snapshots, *self._standing.named()}
+        named = {*self.pairs.snapshots, *self._standing.list_named_snapshots()}
         left_out = [
             f"{snapshot.label} ({'too few answers' if snapshot.label in members else self._subject.unlike})"
             for snapshot in later

@@ -75,7 +75,7 @@ class Vote:
     """The response shown as A for this vote, so that it stays correct in a store with another salt."""
 
     @property
-    def preferred(self) -> Preferred:
+    def preferred_side(self) -> Preferred:
         """The side with the better response."""
         return find_preferred_side(self.choice, self.shown_as_a)
 

@@ -315,7 +315,7 @@ def _extract_content(line: Line, record: Record) -> Record:
         ignored_fields |= {"justification"}
     content = {name: value for name, value in record.items() if name not in ignored_fields}
     # "A" of left and right is "B" of right and left: what counts is which response was preferred.
-    return content | {"preferred": vote_of(record).preferred} if line.kind == "vote" else content
+    return content | {"preferred": vote_of(record).preferred_side} if line.kind == "vote" else content
 
 
 def _check_references(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:

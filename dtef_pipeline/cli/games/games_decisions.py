@@ -13,7 +13,7 @@ import pandas as pd
 from assets.games.game_catalog import load_known_personas, load_known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.families import named_stages
+from dtef_pipeline.cli.families import load_stages
 from dtef_pipeline.cli.family_run import FamilyRun, RunSelection, estimate, open_run, start
 from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, choose_scenarios, register
 from dtef_pipeline.cli.settings_command import RunFlags
@@ -206,7 +206,7 @@ def _list_with_points(manifests: Any) -> list[str]:
 DECISIONS_RUN = FamilyRun(
     "games",
     "scenario",
-    partial(named_stages, "games", "DECISION_STAGES"),
+    partial(load_stages, "games", "DECISION_STAGES"),
     partial(build_settings, DecisionSettings),
     lambda context: _build_selection(build_decision_plans(context.options, context.environment, context.models)),
     register=register,

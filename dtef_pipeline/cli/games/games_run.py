@@ -9,7 +9,7 @@ from typing import Any
 from assets.games.game_catalog import load_known_personas, load_known_scenarios
 from dtef_pipeline.asking.call_plan import PLANNED
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.cli.families import named_stages
+from dtef_pipeline.cli.families import load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection
 from dtef_pipeline.cli.stage_runs import StagesRun
 from dtef_pipeline.cli.terminal import say
@@ -137,7 +137,7 @@ def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesR
 GAMES_RUN = FamilyRun(
     "games",
     "scenario",
-    partial(named_stages, "games", "GAMES_STAGES"),
+    partial(load_stages, "games", "GAMES_STAGES"),
     partial(build_option_settings, GamesSettings),
     _choose,
     register=register,

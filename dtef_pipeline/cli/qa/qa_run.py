@@ -12,7 +12,7 @@ import pyarrow as pa
 from assets.qa.part_checks import refuse_unpriced_judge, require_askable_parts
 from assets.qa.stages import resolve_run_arbiter
 from dtef_pipeline.asking.models import IMPORTED, ModelSpec
-from dtef_pipeline.cli.families import family_settings, named_stages
+from dtef_pipeline.cli.families import family_settings, load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.stage_runs import StagesRun, refuse_unaskable
 from dtef_pipeline.cli.terminal import say
@@ -185,7 +185,7 @@ def _find_daily_budgets(context: RunContextOfCommand) -> Mapping[str, float | No
 QA_RUN = FamilyRun(
     "qa",
     "part",
-    partial(named_stages, "qa", "QA_STAGES"),
+    partial(load_stages, "qa", "QA_STAGES"),
     partial(family_settings, "qa"),
     _choose,
     _list_steps,

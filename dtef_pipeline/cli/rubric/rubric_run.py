@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.engine.settings_config import load_family_panel
-from dtef_pipeline.cli.families import family_settings, filter_by_patterns, named_stages
+from dtef_pipeline.cli.families import family_settings, filter_by_patterns, load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.stage_runs import StagesRun
 from dtef_pipeline.cli.terminal import say
@@ -176,7 +176,7 @@ def _describe_assumptions(plan: DryRun) -> Iterator[str]:
 RUBRIC_RUN = FamilyRun(
     "rubric",
     "blueprint",
-    partial(named_stages, "rubric", "RUBRIC_STAGES"),
+    partial(load_stages, "rubric", "RUBRIC_STAGES"),
     with_panel,
     _choose,
     _list_steps,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assets.stage.snapshots import require_snapshot
 from assets.survey.panel_file import load_checked_panel, with_blueprints
-from dtef_pipeline.cli.families import named_stages
+from dtef_pipeline.cli.families import load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.stage_runs import StagesRun, check_settings
 from dtef_pipeline.cli.survey.question_lines import question_lines
@@ -113,7 +113,7 @@ def _describe_assumptions(plan: DryRun) -> Iterator[str]:
 SURVEY_RUN = FamilyRun(
     "survey",
     "partition",
-    partial(named_stages, "survey", "SURVEY_STAGES"),
+    partial(load_stages, "survey", "SURVEY_STAGES"),
     survey_settings,
     _choose,
     _steps,

@@ -67,4 +67,4 @@ def test_whatever_arrives_is_reported_in_a_sentence(value: Any, kind: str, data:
     [("A", "left", "left"), ("B", "left", "right"), ("A", "right", "right"), ("B", "right", "left"), ("tie", "right", "tie")],
 )
 def test_what_a_vote_prefers_follows_from_what_was_a(choice: Any, side: Any, preferred: str) -> None:
-    assert Vote("p", "r", choice, 1, "", None, shown_as_a=side).preferred == preferred
+    assert Vote("p", "r", choice, 1, "", None, shown_as_a=side).preferred_side == preferred
