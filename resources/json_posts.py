@@ -94,9 +94,14 @@ def find_look_up_server(settings: Settings) -> JsonEndpoint:
         raise ConfigError(
             "retriever remote: DTEF_SOCIOSCOPE_URL is not set; allowed: the address of a server, https://... or http://..."
         )
-    if fault := find_address_fault(settings.socioscope_url):
-        raise ConfigError(f"retriever remote: DTEF_SOCIOSCOPE_URL {fault}")
+    require_address("retriever remote: DTEF_SOCIOSCOPE_URL", settings.socioscope_url)
     return JsonEndpoint(settings.socioscope_url, settings.socioscope_auth_env)
+
+
+def require_address(name: str, url: str) -> None:
+    """Raise ConfigError, which begins with `name` and does not show the URL, if nothing can be sent to it."""
+    if fault := find_address_fault(url):
+        raise ConfigError(f"{name} {fault}")
 
 
 def find_address_fault(url: str) -> str | None:

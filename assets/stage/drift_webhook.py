@@ -10,8 +10,7 @@ from assets.stage.drift_checks import describe_verdict
 from assets.stage.panel_drift import load_drift_section
 from assets.stage.resources import Store
 from dtef_pipeline.drift.verdict_text import is_night_shift
-from dtef_pipeline.errors import ConfigError
-from resources.json_posts import find_address_fault, post_once
+from resources.json_posts import post_once, require_address
 
 _TIMEOUT_S = 10.0
 _MOST_LINES = 10
@@ -32,8 +31,7 @@ def drift_webhook(context: dg.SensorEvaluationContext, store: Store) -> dg.Senso
     """The cursor holds the verdicts that were sent last."""
     if (url := store.settings.webhook) is None:
         return dg.SkipReason("DTEF_WEBHOOK is not set")
-    if fault := find_address_fault(url):
-        raise ConfigError(f"DTEF_WEBHOOK {fault}")
+    require_address("DTEF_WEBHOOK", url)
     tell, sent = load_drift_section(store.settings).tell, json.loads(context.cursor or "{}")
     rows = store.warehouse.rows("drift").to_pylist()
     verdicts = {_get_series(row): verdict for row in rows if (verdict := _format_news(row, tell))}

@@ -29,15 +29,17 @@ def load_checked_panel(settings: Settings, models: Models, warehouse: Warehouse 
     panel, path = load_known_panel(settings), settings.panel
     if path is None:
         return panel
-    rounds = warehouse.values("survey_responses", "round") if warehouse else []
-    keys = [
-        partition_key(round_id, segment)
-        for round_id in rounds
-        for segment in (warehouse.values("survey_responses", "segment", round=round_id) if warehouse else ())
-    ]
-    check_named(path, models, keys)
+    check_named(path, models, _list_ingested(warehouse) if warehouse else [])
     panel_drift(settings, warehouse)
     return panel
+
+
+def _list_ingested(warehouse: Warehouse) -> list[str]:
+    return [
+        partition_key(round_id, segment)
+        for round_id in warehouse.values("survey_responses", "round")
+        for segment in warehouse.values("survey_responses", "segment", round=round_id)
+    ]
 
 
 def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:

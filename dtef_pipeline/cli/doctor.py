@@ -214,7 +214,6 @@ def check_home(settings: Settings) -> Diagnosis:
             text,
             describe_start_problem(error, f"correct it, or take the template for one machine: {template}"),
         )
-        return None
     if earlier:
         return Diagnosis(check, "warning", earlier, f"take the template: {template}")
     return diagnose_writable(check, home, str(home), "DAGSTER_HOME")

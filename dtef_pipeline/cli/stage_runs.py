@@ -32,7 +32,7 @@ from resources.failures import describe_error, describe_start_failure, find_unse
 from resources.gateway.budget import Accounts
 from resources.gateway.model_checks import refuse_absent_imported, refuse_early
 from resources.gateway.progress import PartsProgress, keep_terminal
-from resources.json_posts import find_address_fault
+from resources.json_posts import require_address
 from resources.model_catalog import load_known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings, find_shipped
@@ -48,8 +48,8 @@ def check_settings(settings: Settings) -> Models:
     check_home_path(settings)
     load_known_panel(settings)
     models = load_known_models(settings, BASELINES)
-    if settings.webhook and (fault := find_address_fault(settings.webhook)):
-        raise ConfigError(f"DTEF_WEBHOOK {fault}")
+    if settings.webhook:
+        require_address("DTEF_WEBHOOK", settings.webhook)
     return models
 
 
