@@ -43,7 +43,6 @@ from resources.settings import find_shipped
 STAGE_NAMES = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
 QA_STAGE_NAMES = ["qa_items", "qa_prompts", "qa_responses", "qa_judgements", "qa_executions", "qa_scores"]
 GAMES_STAGE_NAMES = ["scenario_items", "episode_prompts", "episodes", "episode_scores"]
-DECISION_STAGE_NAMES = ["decision_answers", "strategy_values"]
 RUBRIC_STAGE_NAMES = [
     f"rubric_{name}" for name in ("blueprints", "responses", "judgements", "embeddings", "points", "scores", "summaries")
 ]
@@ -51,7 +50,7 @@ _STARTED = {
     "survey": {*STAGE_NAMES, *ROLL_UP_NAMES},
     "rubric": {*RUBRIC_STAGE_NAMES, *RUBRIC_ROLL_UP_NAMES, "rubric_anchors"},
     "qa": {*QA_STAGE_NAMES, *QA_ROLL_UP_NAMES, "qa_anchors"},
-    "games": {*GAMES_STAGE_NAMES, *DECISION_STAGE_NAMES, *GAMES_ROLL_UP_NAMES},
+    "games": {*GAMES_STAGE_NAMES, *GAMES_ROLL_UP_NAMES},
     "preference": {*PREFERENCE_ROLL_UP_NAMES, REPORT},
     **{item.name: {item.ingested, *(stage.name for stage in item.stages()), *item.roll_ups} for item in PLUGIN_FAMILIES},
 }

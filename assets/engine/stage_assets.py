@@ -38,18 +38,13 @@ class _PartitionPlan(NamedTuple):
     plan: EpisodePlan | CallPlan
 
 
-def stage_assets(
-    family: Family, stages: Sequence[Stage], pipeline: str = "", settings: type[RunSettings] | None = None
-) -> list[dg.AssetsDefinition | dg.AssetChecksDefinition]:
-    """Return the assets of all stages of a family in order, each followed by its checks.
-
-    `pipeline`: a common name of these stages, if the family has several sequences; `settings`: of their runs, if not the family's.
-    """
+def stage_assets(family: Family, stages: Sequence[Stage]) -> list[dg.AssetsDefinition | dg.AssetChecksDefinition]:
+    """Return the assets of all stages of a family in order, each followed by its checks."""
     partitions = dg.DynamicPartitionsDefinition(name=family.space.name)
     assets: list[dg.AssetsDefinition | dg.AssetChecksDefinition] = []
     for number, step in enumerate(stages, start=1):
-        place = stage(partitions, number, step.name, code_version=step.version, kinds=_kinds(step), pipeline=pipeline)
-        asset = _build_asset(family, step, place, settings or family.settings)
+        place = stage(partitions, number, step.name, code_version=step.version, kinds=_kinds(step))
+        asset = _build_asset(family, step, place)
         assets += [asset, *(_check(family, step, asset, check) for check in step.checks)]
     return assets
 
@@ -58,7 +53,7 @@ def _kinds(stage: Stage) -> frozenset[str]:
     return frozenset({"litellm", "parquet"} if stage.asks_models else {"parquet"})
 
 
-def _build_asset(family: Family, stage: Stage, place: Mapping[str, Any], model: type[RunSettings]) -> dg.AssetsDefinition:
+def _build_asset(family: Family, stage: Stage, place: Mapping[str, Any]) -> dg.AssetsDefinition:
     options = {**place, "group_name": family.name}
 
     def compute(context: dg.AssetExecutionContext, settings: RunSettings, store: Store) -> dg.MaterializeResult[Any]:
@@ -66,7 +61,7 @@ def _build_asset(family: Family, stage: Stage, place: Mapping[str, Any], model: 
         with run.shared.opened:
             return run.ask_for_all() if stage.asks else run.make_all()
 
-    function = takes_settings(model, stage.name, stage.settings)(compute)
+    function = takes_settings(family.settings, stage.name, stage.settings)(compute)
     after = [dg.AssetKey(name) for name in stage.after]
     with warnings.catch_warnings():
         # Suppresses Dagster's beta warning on single-run backfills for every stage.

@@ -51,7 +51,7 @@ OWNERS = ["team:data-engineering"]
 
 _PARTITION_SPACES = list({spec.space.name: spec.space for spec in TABLES.values() if spec.space}.values())
 _PLACES: dict[str, tuple[str, int]] = {}
-"""The pipeline of each stage, and the stage's number in it."""
+"""The space of each stage, and the stage's number in it."""
 
 
 def stage(
@@ -61,13 +61,9 @@ def stage(
     *,
     code_version: str,
     kinds: Set[str] = frozenset({"parquet"}),
-    pipeline: str = "",
 ) -> dict[str, Any]:
-    """Return the asset settings of a stage: those common to the space, its number, and its table's columns.
-
-    `pipeline`: the stages that it is numbered among, if a space has several pipelines.
-    """
-    _PLACES[table] = (pipeline or str(partitions.name), number)
+    """Return the asset settings of a stage: those common to the space, its number, and its table's columns."""
+    _PLACES[table] = (str(partitions.name), number)
     return {
         "partitions_def": partitions,
         "backfill_policy": build_backfill_policy(Settings.read_environment().partitions_per_run),

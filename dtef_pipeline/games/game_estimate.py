@@ -13,8 +13,8 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.games.contract import find_baseline
 from dtef_pipeline.games.episode import GameEpisode, Match
-from dtef_pipeline.games.exact.decision_points import has_decision_points, list_decision_points
 from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.strategies import count_information_sets, has_few_states
 
 STAND_IN = "random"
 """Baseline that plays for a model in a scenario without opponents; in others one of these, drawn for each turn, plays."""
@@ -40,13 +40,13 @@ class MostTexts(NamedTuple):
 
 
 def count_most_texts(pack: Pack) -> MostTexts:
-    """Return the largest number of texts under a scenario's turn limit and retries. In a small game each decision point has only one
+    """Return the largest number of texts under a scenario's turn limit and retries. In a small game each information set has only one
     conversation."""
     manifest, scenario = pack.manifest, pack.scenario
     in_turn = 1 + manifest.retries
     in_episode = -(-manifest.turn_limit // len(manifest.seats)) * in_turn
-    points = len(list_decision_points(scenario)) * in_turn if has_decision_points(scenario) else None
-    return MostTexts(in_turn, in_episode, points)
+    in_scenario = count_information_sets(scenario) * in_turn if has_few_states(scenario) else None
+    return MostTexts(in_turn, in_episode, in_scenario)
 
 
 _Writer = tuple[str, str, int]

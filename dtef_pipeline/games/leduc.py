@@ -12,15 +12,15 @@ from importlib.resources import files
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Chooses
-from dtef_pipeline.games.exact.strategies import (
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.small_poker import SMALL_BETS, Betting, SmallHand, SmallPoker
+from dtef_pipeline.games.strategies import (
     Strategy,
     build_strategy,
     build_uniform_strategy,
     iterate_states_to_move,
     make_strategy_baseline,
 )
-from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.small_poker import SMALL_BETS, Betting, SmallHand, SmallPoker
 
 LEDUC_VALUE = -0.0856
 """Chips that the first seat wins per hand with perfect play, to four decimals."""

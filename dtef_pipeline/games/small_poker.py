@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
-from dtef_pipeline.games.exact.strategies import Strategy
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import find_action, read_command
+from dtef_pipeline.games.strategies import Strategy
 from dtef_pipeline.text.quantity_words import format_count
 
 SMALL_BETS = ("bet", "raise")

@@ -206,57 +206,11 @@ PERSONA_RESULTS = pa.schema(
 """One row per scenario, version, persona, model variant, metric and opponent of the latest snapshot, and one for all
 opponents."""
 
-DECISION_ANSWERS = pa.schema(
-    [
-        *OF_ONE_SCENARIO,
-        field("point", pa.string(), "Decision point: own card, public card and betting, as in K:check,bet"),
-        field("seat", pa.int32(), "Seat to move, from 0"),
-        field("allowed", pa.list_(pa.string()), "Legal commands, in the order of the scenario"),
-        GAME_PERSONA,
-        *CALL,
-        field("command", pa.string(), "Legal command in the response; null: none, or no response"),
-        field("illegal_kind", pa.string(), "Kind of error: illegal, unparsed or refused; null: no error"),
-        field("illegal_reason", pa.string(), "Why the response has no legal command; null: it has one"),
-        GAME_TRUTH,
-    ]
-)
-"""One row per decision point, persona, model variant, draw and snapshot."""
-
-STRATEGY_VALUES = pa.schema(
-    [
-        *OF_ONE_SCENARIO,
-        GAME_PERSONA,
-        *MODEL_FIELDS,
-        SNAPSHOT_FIELD,
-        field("quantity", pa.string(), "Quantity: value, exploitability or exploitability_corrected"),
-        field("opponent", pa.string(), "Baseline that the value is won from, such as baseline/nash; null: another quantity"),
-        field("value", pa.float64(), "Value of the quantity in its unit, mean of both seats; exploitability: lower is "
-                                     "better; null: see reason"),
-        field("low", pa.float64(), "Lower end of the 95 % interval over draws of the player; null: see reason"),
-        field("high", pa.float64(), "Upper end of the 95 % interval over draws of the player; null: see reason"),
-        field("unit", pa.string(), "Unit of the value: that of the scenario, per hand"),
-        field("scale", pa.float64(), "Exploitability of random play at the requested points, for comparison; null: another quantity"),
-        field("status", pa.string(), "Status of the value: scored, partial (filled_by plays at points without a request) or "
-                                     "unscored"),
-        field("reason", pa.string(), "Why there is no value or no interval; null: both exist"),
-        field("n_points", pa.int32(), "Decision points that were requested; for a baseline: those of its strategy"),
-        field("n_missing", pa.int32(), "Decision points without a strategy: not requested, or no readable response"),
-        field("n_filled", pa.int32(), "Decision points that were not requested, where filled_by plays instead of the player"),
-        field("filled_by", pa.string(), "Baseline that plays at decision points that were not requested; null: none"),
-        field("n_draws", pa.int64(), "Responses that the quantity is computed from; null: a baseline"),
-        field("n_readable", pa.int64(), "Responses, of n_draws, with a legal command; null: a baseline"),
-        GAME_TRUTH,
-    ]
-)  # fmt: skip
-"""One row per scenario, version, persona, model variant, snapshot, quantity and opponent. Baselines are players too."""
-
-
 LEAGUE_SPACE = Space("league_scenario", first="league", second="scenario", order=str.casefold)
 """One partition is one scenario: `solitaire/thirteen`, `poker/limit-holdem`, `negotiation/allocation`."""
 
 
 _BY_GAMES_RUN = "dtef games run {options} {players} --max-calls 0"
-_BY_DECISIONS = "dtef games run --decisions {options} {personas} --max-calls 0"
 _BY_GAMES_ROLL_UP = "dtef games board --refresh"
 _OF_SCENARIO, _OF_SCENARIO_SNAPSHOT = ("league", "scenario"), ("league", "scenario", "snapshot")
 GAMES_TABLES: Mapping[str, TableSpec] = {
@@ -265,15 +219,12 @@ GAMES_TABLES: Mapping[str, TableSpec] = {
     "episode_turns": TableSpec(EPISODE_TURNS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
     "episodes": TableSpec(EPISODES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
     "episode_scores": TableSpec(EPISODE_SCORES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
-    "decision_answers": TableSpec(DECISION_ANSWERS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
-    "strategy_values": TableSpec(STRATEGY_VALUES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
     "persona_results": TableSpec(PERSONA_RESULTS, remake=_BY_GAMES_ROLL_UP),
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""
-# An opening of an episode is the same request as its decision point: it counts once.
 GAMES_CALL_TABLES = FamilyCalls(
     LEAGUE_SPACE,
-    tuple(calls_by_key(table, purpose="persona") for table in ("episode_turns", "decision_answers")),
+    (calls_by_key("episode_turns", purpose="persona"),),
     "persona",
     shown_by=("role", "scenario", "persona", "model"),
 )

@@ -143,14 +143,12 @@ class FamilySite:
     tables: tuple[str, ...]
     """Tables that it reads, beside those over all families."""
     scored: str
-    """The table without which it has nothing to show, but for those of `shown_too`."""
+    """The table without which it has nothing to show."""
     read: Callable[[duckdb.DuckDBPyConnection], FamilyView]
     subject: Subject
     """What is watched for drift."""
     metrics: Sequence[MetricSource] = ()
     """What people's votes are compared with."""
-    shown_too: tuple[str, ...] = ()
-    """Tables that are worth a place even where nothing is scored."""
     documents: str = ""
     """A digest of what it shows beside its tables, such as the rules of scenarios."""
     part_words: Callable[[str], str] = str

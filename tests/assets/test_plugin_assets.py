@@ -12,7 +12,7 @@ import pytest
 from assets import launch, plugin_assets
 from assets.definitions import defs
 from assets.engine import roll_up_names
-from assets.games.roll_ups import DECISION_STAGES, GAMES_ROLL_UPS, GAMES_STAGES
+from assets.games.roll_ups import GAMES_ROLL_UPS, GAMES_STAGES
 from assets.games.scenarios import LEAGUE_SCENARIO
 from assets.preference.score_assets import PREFERENCE_ROLL_UPS
 from assets.qa.files import DATASET_PART
@@ -47,7 +47,6 @@ def test_names_that_commands_start_are_those_of_the_assets() -> None:
         "QA_STAGE_NAMES": QA_STAGES,
         "QA_ROLL_UP_NAMES": QA_ROLL_UPS,
         "GAMES_STAGE_NAMES": GAMES_STAGES,
-        "DECISION_STAGE_NAMES": DECISION_STAGES,
         "GAMES_ROLL_UP_NAMES": GAMES_ROLL_UPS,
         "PREFERENCE_ROLL_UP_NAMES": PREFERENCE_ROLL_UPS,
     }

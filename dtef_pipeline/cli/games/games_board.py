@@ -231,6 +231,5 @@ GAMES_COMMANDS = CommandFamily(
     explained={
         "games": ExplainedColumns("dtef_pipeline.cli.games.games_board.GAME_BOARD_COLUMNS", "persona_results"),
         "games/estimate": ExplainedColumns("dtef_pipeline.cli.games.games_run.LEAGUE_ESTIMATE"),
-        "games/decisions": ExplainedColumns("dtef_pipeline.cli.games.games_decisions.DECISION_COLUMNS", "strategy_values"),
     },
 )

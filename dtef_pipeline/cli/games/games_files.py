@@ -198,6 +198,6 @@ GAMES_FILES = FamilyFiles(
     read=_read,
     check=_check,
     listed=_list_documents,
-    counted_rows={"episodes": "episode", "decision_answers": "decision"},
+    counted_rows={"episodes": "episode"},
     list_hint="`dtef games play SCENARIO` plays one; a player is human, baseline/NAME, a model, or PERSONA@MODEL",
 )

@@ -18,7 +18,6 @@ from dtef_pipeline.cli.options import (
     of_asked_snapshot,
     of_estimate,
     options,
-    refuse_others,
     several,
     whole_number,
 )
@@ -37,9 +36,6 @@ _of_scenarios = options(
 )
 
 
-_DECISIONS_ONLY, _LEAGUES_ONLY = {"sample", "fill"}, {"seeds", "opponents"}
-
-
 @click.command(
     cls=TakesSettings,
     settings="dtef_pipeline.games.settings.GamesSettings",
@@ -49,22 +45,8 @@ _DECISIONS_ONLY, _LEAGUES_ONLY = {"sample", "fill"}, {"seeds", "opponents"}
 @make_budget_options("candidate")
 @make_roll_up_option("games")
 @of_estimate
-@flag(
-    "--decisions",
-    help="Ask models in every decision of a small game, in place of playing it; 10 draws of each unless --draws says otherwise.",
-)
-@whole_number(
-    "--sample",
-    least=0,
-    help="With --decisions: number of decision points to ask, always the same ones; 0: all.  [default: all, or 100 where there are more]",
-)
-@click.option(
-    "--fill",
-    metavar="BASELINE",
-    help="With --decisions: baseline, such as nash, that plays in the decision points that were not asked.",
-)
 @reports_errors
-def run(decisions: bool, is_estimate: bool, output: str, **given: Any) -> None:
+def run(is_estimate: bool, output: str, **given: Any) -> None:
     """Play scenarios turn by turn, score every episode, and update the boards.
 
     Every seed is played in all seats, so that luck with the deal is the same for all. Baselines cost nothing. Responses of models are stored
@@ -77,22 +59,9 @@ def run(decisions: bool, is_estimate: bool, output: str, **given: Any) -> None:
     every response is as long as max_tokens of the model allows. A budget `would be reached` by the usual numbers, and `may be reached` by the
     highest ones; a run counts what it really uses.
 
-    With --decisions models are asked what they do in every situation of a small game, and the command prints what the whole strategy is worth. A
-    decision point is all that a seat can know when it is to move: Kuhn poker has 12, Leduc poker 936. The answers give the exact value against
-    each baseline, without the luck of cards, and the exploitability: what the best possible opponent wins, in chips per hand. 0 is perfect play.
-    A model at temperature 0 gives the same answer in every draw; ask it with --draws 1, or at the temperature that it plays with.
-
     \b
     Exit code: 0 done; 1 a scenario failed or a file was left out; 2 an option or the set-up is wrong.
     """
-    names = {*given}
-    if decisions:
-        refuse_others(names - _LEAGUES_ONLY, "--decisions", apart=("decisions", "is_estimate"))
-        from dtef_pipeline.cli.games import games_decisions
-
-        games_decisions.run_or_estimate(*split_given(given), is_estimate=is_estimate, output=output)
-        return
-    refuse_others(names - _DECISIONS_ONLY, "a run without --decisions", apart=("is_estimate",))
     from dtef_pipeline.cli import family_run
     from dtef_pipeline.cli.games.games_run import GAMES_RUN
 
@@ -160,7 +129,6 @@ GAMES = FamilyWords(
         dtef games run --player NAME  play a league and score it
         dtef games board              show who plays best
         dtef report                   write the results of all families as a site
-        dtef games run --decisions    ask a model for every decision of a small game
         dtef games add FILE           add personas or scenarios of a file; `dtef export` writes one
         dtef games remove SCENARIO    remove the results of a scenario
     """,

@@ -36,7 +36,6 @@ from dtef_pipeline.site.paths import choose_file_names
 
 FAMILY_ORDER = ("expected value", "composite", "efficacy", "efficiency", "risk", "social", "safety", "form")
 PLAYER_KEYS = ["persona", "model", "model_variant", "snapshot"]
-_TABLES_OF_VERSIONS = ("episodes", "strategy_values")
 _STATES = (
     "(SELECT league, scenario, version, persona, model, model_variant, status, reason, count(*) AS n FROM episodes "
     "WHERE status <> 'played' GROUP BY ALL)"
@@ -145,7 +144,7 @@ def _rank_family(family: str) -> int:
 
 
 def load_scenario_results(rows: StoredRows, documents: GameDocuments) -> list[ScenarioResults]:
-    """Load all scenarios with episodes, results or strategies, by name."""
+    """Load all scenarios with episodes or results, by name."""
     connection, every = rows.connection, rows.frame("persona_results")
     every = every if len(every) else PERSONA_RESULTS.empty_table().to_pandas()
     frame = select_shown_versions(every, documents.manifests)
@@ -185,9 +184,8 @@ def _filter_unlike_games(results: pd.DataFrame) -> pd.DataFrame:
 def _list_versions(rows: StoredRows, results: pd.DataFrame) -> dict[str, list[int]]:
     """List the played versions of each scenario, the one on the pages last."""
     keys, versions = ("league", "scenario", "version"), dict[str, set[int]]()
-    for table in filter(rows.has, _TABLES_OF_VERSIONS):
-        for row in rows.rows(f"(SELECT DISTINCT {', '.join(keys)} FROM {table})", keys, {}):
-            versions.setdefault(f"{row['league']}/{row['scenario']}", set()).add(int(row["version"]))
+    for row in rows.rows(f"(SELECT DISTINCT {', '.join(keys)} FROM episodes)", keys, {}) if rows.has("episodes") else []:
+        versions.setdefault(f"{row['league']}/{row['scenario']}", set()).add(int(row["version"]))
     names = results["league"] + "/" + results["scenario"]
     shown_versions = dict(zip(names, results["version"].astype(int), strict=True))
     by_scenario = {}

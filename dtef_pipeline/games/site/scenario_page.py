@@ -1,4 +1,4 @@
-"""The page of one scenario: players, opponents, metrics, form of play, personas, strategies, episodes and rules."""
+"""The page of one scenario: players, opponents, metrics, form of play, personas, episodes and rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from dtef_pipeline.games.site.metric_tables import (
     build_same_games_section,
 )
 from dtef_pipeline.games.site.personas_section import build_persona_rows, personas_section
-from dtef_pipeline.games.site.strategy_section import build_strategies_section
 from dtef_pipeline.site.content import Block, Column, DataFile, Fold, Link, Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page
@@ -42,7 +41,6 @@ def build_scenario_pages(
         build_metrics_section(scenario),
         build_form_section(scenario),
         personas_section(build_persona_rows(scenario), [personas[name] for name in names]),
-        build_strategies_section(scenario),
         build_same_games_section(scenario),
         build_episodes_section(scenario, episodes),
         _build_rules_section(scenario),
@@ -55,12 +53,12 @@ def build_scenario_pages(
 
 
 def _summarize_scenario(scenario: ScenarioResults, boards: Sequence[BoardPage]) -> str:
-    """Describe the result of its models; without models, the best of its baselines, or the values of strategies."""
+    """Describe the result of its models; without models, the best of its baselines."""
     rows = scenario.filter_by_metric()
     if boards:
         return describe_board(boards[0])
     if not len(rows):
-        return build_strategies_section(scenario).answer or "No results yet. Run `dtef games board --refresh` to make them."
+        return "No results yet. Run `dtef games board --refresh` to make them."
     best = rows.iloc[0].to_dict()
     among, mean = format_count(len(rows), "baseline"), show(build_mean_estimate(best))
     return (

@@ -1,4 +1,4 @@
-"""Strategies: the probability of each command in each information set, and the baselines that play them.
+"""Strategies of small games: the probability of each command in each information set, and the baselines that play them.
 
 An information set consists of all states that look the same to the seat to move. A small game has few of them, each with a name.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 from dtef_pipeline.games.contract import Chooses, Scenario
 
@@ -23,14 +23,16 @@ class SmallScenario(Scenario[SmallState], Protocol[SmallState]):
     def strategies(self) -> Mapping[str, Strategy]:
         """The strategies of both seats that its baselines play, by name: `nash`, `random` and others."""
 
-    def __hash__(self) -> int:
-        """Scenarios are hashable, so that the enumerated game is cached."""
-
     def deals(self) -> Iterator[SmallState]:
         """Return all first states, all equally likely."""
 
     def information(self, state: SmallState, seat: int) -> str:
         """Return the name of the information set of a seat to move; those of different seats have different names."""
+
+
+def has_few_states(scenario: Scenario[Any]) -> TypeGuard[SmallScenario[Any]]:
+    """Return whether all states of the scenario can be enumerated."""
+    return all(hasattr(type(scenario), name) for name in ("strategies", "deals", "information"))
 
 
 def iterate_states_to_move(scenario: SmallScenario[SmallState]) -> Iterator[tuple[SmallState, int]]:
@@ -44,6 +46,11 @@ def iterate_states_to_move(scenario: SmallScenario[SmallState]) -> Iterator[tupl
                 continue
             yield state, seat
             waiting += [scenario.step(state, seat, command) for command in reversed(scenario.legal(state, seat))]
+
+
+def count_information_sets(scenario: SmallScenario[SmallState]) -> int:
+    """Return the number of information sets of both seats: 12 in Kuhn poker, 936 in Leduc poker."""
+    return len({scenario.information(state, seat) for state, seat in iterate_states_to_move(scenario)})
 
 
 def build_strategy(
