@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from dtef_pipeline.games.strategies import SmallScenario, Strategy
+from dtef_pipeline.games.small_poker import SmallHand, SmallPoker, Strategy
 
 Reals = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.intp]
@@ -113,7 +113,7 @@ class ExactGame:
 
 
 @lru_cache(maxsize=8)
-def build_exact_game(scenario: SmallScenario[Any]) -> ExactGame:
+def build_exact_game(scenario: SmallPoker) -> ExactGame:
     """Build the game of a scenario by enumerating all deals and all ways to play them."""
     tree = _Tree(scenario)
     seats = (_build_seat_choices(tree.points[0]), _build_seat_choices(tree.points[1]))
@@ -125,7 +125,7 @@ def build_exact_game(scenario: SmallScenario[Any]) -> ExactGame:
 class _Tree:
     """Result of enumerating all states: the information sets of both seats, and the winnings of seat 0 at each pair of sequences."""
 
-    def __init__(self, scenario: SmallScenario[Any]) -> None:
+    def __init__(self, scenario: SmallPoker) -> None:
         self.points: tuple[dict[str, ChoicePoint], dict[str, ChoicePoint]] = ({}, {})
         self.won: dict[tuple[int, int], float] = {}
         self.deals = 0
@@ -133,7 +133,7 @@ class _Tree:
             self.deals += 1
             self._walk(scenario, deal)
 
-    def _walk(self, scenario: SmallScenario[Any], deal: Any) -> None:
+    def _walk(self, scenario: SmallPoker, deal: SmallHand) -> None:
         waiting = [(deal, (_ROOT, _ROOT))]
         while waiting:
             state, ends = waiting.pop()
@@ -147,7 +147,7 @@ class _Tree:
                 next_ends = (place, ends[1]) if seat == 0 else (ends[0], place)
                 waiting.append((scenario.step(state, seat, command), next_ends))
 
-    def _find_point(self, scenario: SmallScenario[Any], state: Any, seat: int, before: int) -> ChoicePoint:
+    def _find_point(self, scenario: SmallPoker, state: SmallHand, seat: int, before: int) -> ChoicePoint:
         points, name = self.points[seat], scenario.information(state, seat)
         if name not in points:
             last = next(reversed(points.values())) if points else None

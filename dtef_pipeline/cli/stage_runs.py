@@ -201,10 +201,6 @@ class StagesRun:
         if warehouse.tables([FAMILY_BY_NAME[self.family].scored]):
             self.outcome += roll_up(self.instance, self.family, metric)
 
-    def roll_up_costs(self) -> None:
-        """Update the costs of the family's models."""
-        self.outcome += make_roll_ups(self.instance, [f"{self.family}_costs"], {})
-
     def report(self, warehouse: Warehouse, noun: str) -> None:
         """Print skipped files, calls, and how many partitions are complete. `noun`: the noun for a partition."""
         warn_skipped(self.outcome, warehouse)

@@ -14,7 +14,7 @@ from dtef_pipeline.asking.request import Request
 from dtef_pipeline.games.contract import find_baseline
 from dtef_pipeline.games.episode import GameEpisode, Match
 from dtef_pipeline.games.packs import Pack
-from dtef_pipeline.games.strategies import count_information_sets, has_few_states
+from dtef_pipeline.games.small_poker import SmallPoker, count_information_sets
 
 STAND_IN = "random"
 """Baseline that plays for a model in a scenario without opponents; in others one of these, drawn for each turn, plays."""
@@ -45,7 +45,7 @@ def count_most_texts(pack: Pack) -> MostTexts:
     manifest, scenario = pack.manifest, pack.scenario
     in_turn = 1 + manifest.retries
     in_episode = -(-manifest.turn_limit // len(manifest.seats)) * in_turn
-    in_scenario = count_information_sets(scenario) * in_turn if has_few_states(scenario) else None
+    in_scenario = count_information_sets(scenario) * in_turn if isinstance(scenario, SmallPoker) else None
     return MostTexts(in_turn, in_episode, in_scenario)
 
 

@@ -11,8 +11,15 @@ from functools import cache, cached_property
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Chooses, Count, GameMetric
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.small_poker import Betting, SmallHand, SmallPoker
-from dtef_pipeline.games.strategies import Strategy, build_strategy, build_uniform_strategy, make_strategy_baseline
+from dtef_pipeline.games.small_poker import (
+    Betting,
+    SmallHand,
+    SmallPoker,
+    Strategy,
+    build_strategy,
+    build_uniform_strategy,
+    make_strategy_baseline,
+)
 
 KUHN_VALUE = -1 / 18
 """Chips that the first seat wins per hand with perfect play."""

@@ -13,8 +13,11 @@ from importlib.resources import files
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Chooses
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.small_poker import SMALL_BETS, Betting, SmallHand, SmallPoker
-from dtef_pipeline.games.strategies import (
+from dtef_pipeline.games.small_poker import (
+    SMALL_BETS,
+    Betting,
+    SmallHand,
+    SmallPoker,
     Strategy,
     build_strategy,
     build_uniform_strategy,

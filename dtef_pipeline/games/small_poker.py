@@ -6,14 +6,13 @@ import itertools
 import random
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import find_action, read_command
-from dtef_pipeline.games.strategies import Strategy
 from dtef_pipeline.text.quantity_words import format_count
 
 SMALL_BETS = ("bet", "raise")
@@ -28,6 +27,10 @@ SMALL_BET_RATE = GameMetric(
 SMALL_SHOWDOWN_RATE = GameMetric(
     "showdown_rate", "risk", "share", "none", "The share of hands in which nobody folded, so that cards were compared."
 )
+Strategy = Mapping[str, Mapping[str, float]]
+"""Probability of each command by information set; 0 for a command left out. It may cover one seat or both.
+
+An information set consists of all states that look the same to the seat to move."""
 _SPOKEN_WORD = re.compile(r"[a-z]+")
 _LONGEST_SPOKEN = 20
 
@@ -256,6 +259,47 @@ class SmallPoker(ABC):
         hidden = [place for place in range(len(state.deck)) if place not in seen_places]
         cards = dict(zip(hidden, rng.sample([state.deck[place] for place in hidden], len(hidden)), strict=True))
         return SmallHand(tuple(cards.get(place, card) for place, card in enumerate(state.deck)), state.commands)
+
+
+def iterate_states_to_move(game: SmallPoker) -> Iterator[tuple[SmallHand, int]]:
+    """Yield all states in which a seat is to move, with the seat: deal by deal, each state before its successors."""
+    for deal in game.deals():
+        waiting = [deal]
+        while waiting:
+            state = waiting.pop()
+            seat = game.seat_to_move(state)
+            if seat is None:
+                continue
+            yield state, seat
+            waiting += [game.step(state, seat, command) for command in reversed(game.legal(state, seat))]
+
+
+def count_information_sets(game: SmallPoker) -> int:
+    """Return the number of information sets of both seats: 12 in Kuhn poker, 936 in Leduc poker."""
+    return len({game.information(state, seat) for state, seat in iterate_states_to_move(game)})
+
+
+def build_strategy(game: SmallPoker, choose_command: Callable[[tuple[str, ...]], Mapping[str, float]]) -> Strategy:
+    """Build a strategy of both seats that depends only on the legal commands."""
+    return {
+        game.information(state, seat): choose_command(game.legal(state, seat)) for state, seat in iterate_states_to_move(game)
+    }
+
+
+def build_uniform_strategy(game: SmallPoker) -> Strategy:
+    """Build the strategy of both seats that plays each legal command equally often."""
+    return build_strategy(game, lambda legal: dict.fromkeys(legal, 1 / len(legal)))
+
+
+def make_strategy_baseline(game: SmallPoker, name: str) -> Chooses:
+    """Make the baseline that plays one of the game's strategies; it draws a command if more than one has a probability above 0."""
+
+    def choose_command(state: SmallHand, seat: int, rng: random.Random) -> str:
+        shares = game.strategies[name][game.information(state, seat)]
+        weights = {command: share for command, share in shares.items() if share > 0}
+        return next(iter(weights)) if len(weights) == 1 else rng.choices([*weights], [*weights.values()])[0]
+
+    return choose_command
 
 
 def _name_card(card: str) -> str:

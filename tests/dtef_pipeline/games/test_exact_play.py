@@ -1,4 +1,4 @@
-"""Strategies of small games: known values of both games, OpenSpiel's numbers for strategies at random, and a naive walk through the tree."""
+"""Exact play: known values of both games, OpenSpiel's numbers for strategies at random, and a naive walk through the tree."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from benchmarks.exact_play import build_exact_game
 from data.make_leduc_strategy import solved, table
 from dtef_pipeline.games.kuhn import KUHN_VALUE, build_nash_strategy
 from dtef_pipeline.games.leduc import LEDUC_VALUE, load_leduc_table
-from dtef_pipeline.games.small_poker import SmallPoker
-from dtef_pipeline.games.strategies import Strategy, build_uniform_strategy, iterate_states_to_move
+from dtef_pipeline.games.small_poker import SmallPoker, Strategy, build_uniform_strategy, iterate_states_to_move
 from tests.conftest import SHARED
 from tests.made.small_poker import GAMES, number_of, random_strategy, side_by_side, small_poker
 
