@@ -221,10 +221,10 @@ def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
                 baseline=BASELINE,
                 threshold=options.compute_night_threshold(panel.ways),
             )
-            in_parsing = verdicts["m0"].drifts_in == "parse rate"
+            in_parsing = verdicts["m0"].drift_kind == "parse rate"
             as_ten = any(words[name] and (one.log10_e or 0.0) >= ten for name, one in verdicts.items())
             dated = any(one.first_snapshot for name, one in verdicts.items() if name.partition("/")[0] == "m0")
-            said |= [first, other, night.night_first_snapshot is not None, in_parsing, as_ten, dated]
+            said |= [first, other, night.shared_first_snapshot is not None, in_parsing, as_ten, dated]
         seen += said
     return Rates(*(seen / sets).tolist())
 

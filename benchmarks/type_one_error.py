@@ -169,7 +169,7 @@ def against_the_marginal(batteries: tuple[int, ...], seed: int) -> Found:
     world, survey = _drawn(Design(batteries, **MANY, models=dict.fromkeys(EQUAL, AS_THE_MARGINAL)), seed, world=1)
     tables = connection(world, survey, _NO_CEILINGS)
     family = _compared(tables, {*EQUAL, LEAVE_ONE_OUT})
-    family = family[family["among"] == OF_REFERENCE]
+    family = family[family["adjusted_over"] == OF_REFERENCE]
     return _each_and_any("model and marginal", family["p"], family["p_adjusted"])
 
 

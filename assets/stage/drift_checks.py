@@ -31,9 +31,11 @@ def count_verdicts(rows: pa.Table) -> dict[str, int]:
 
 def build_drift_result(rows: pa.Table, n_checked: int, severity: Severity, subject: Subject) -> dg.AssetCheckResult:
     """Return a check's result over rows with verdicts, of `n_checked` series. Its severity is that of the worst, which comes first."""
-    series = rows.filter(pc.field("verdict").isin(["watch", "drift"]) | pc.field("night_first_snapshot").is_valid()).to_pylist()
+    series = rows.filter(
+        pc.field("verdict").isin(["watch", "drift"]) | pc.field("shared_first_snapshot").is_valid()
+    ).to_pylist()
     series.sort(key=sort_key_of_verdict)
-    levels = {getattr(severity, word) for row in series for word in (row["verdict"], row["night_verdict"]) if word in NEWS}
+    levels = {getattr(severity, word) for row in series for word in (row["verdict"], row["shared_verdict"]) if word in NEWS}
     levels -= {"OFF"}
     return dg.AssetCheckResult(
         passed=not levels,
@@ -59,8 +61,8 @@ def describe_verdict(row: Mapping[str, Any], series: str) -> str:
     bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
     since = f" since {row['first_snapshot']}"
     changes = "".join(f"; {change['before']} -> {change['after']}" for change in row.get("changes") or ())
-    items = format_moved_items((row["moved"] or ())[:3])
-    about = "".join(f"; {line}" for line in row["about"] or ())
+    items = format_moved_items((row["top_changes"] or ())[:3])
+    about = "".join(f"; {line}" for line in row["shift_notes"] or ())
     return f"{who}: {size}{bounds}{since}{judges}{about}{changes}{f'; moved most: {items}' if items else ''}{night}"
 
 

@@ -23,8 +23,8 @@ from dtef_pipeline.site.chart_images import render_markdown_image
 from dtef_pipeline.site.drift_page import build_series_chart
 
 _SHIFT_SHOWN = ("n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot")
-_VERDICTS_SHOWN = ("verdict", "night_verdict", "model", "way", *_SHIFT_SHOWN, "net_shift")
-_RULE_SHOWN = ("partition", "model", "way", "lowest_snapshot", "highest_snapshot", "lowest", "highest", "investigate")
+_VERDICTS_SHOWN = ("verdict", "shared_verdict", "model", "setting", *_SHIFT_SHOWN, "net_shift")
+_RULE_SHOWN = ("partition", "model", "setting", "lowest_snapshot", "highest_snapshot", "lowest", "highest", "is_largest_gap")
 _JUDGES_PREVIEWED = ("verdict", "judge", "evaluator", *_SHIFT_SHOWN)
 _MOST_CHARTS = 12
 
@@ -54,7 +54,7 @@ class FamilyDrift:
         return f"""Whether scores of the same items moved between snapshots, in the part `{self.name}` of four tables.
 
 `drift` has the verdict on each model: `drift` where the documented rule flags it and there is strong evidence however often one looks, `watch`
-where the rule alone does; `night_verdict` says whether all models moved together. `drift_series` is the timeline behind it. `drift_rule` has
+where the rule alone does; `shared_verdict` says whether all models moved together. `drift_series` is the timeline behind it. `drift_rule` has
 what the documented rule says of each partition: a gap of 0.05 and 10 % between the lowest and the highest snapshot, at temperature 0.
 `judge_drift` has judges that were shown stored answers again. {self.besides} The panel's section `drift` says by which settings."""
 
@@ -101,7 +101,7 @@ def _build_metadata(subject: Subject, rules: pa.Table, drift: ModelDrift, judges
     ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=sort_key_of_verdict), checks.schema)
     flags = rules.filter(pc.equal(rules["flagged"], True)).sort_by([("gap", "descending")])
     first = ranked.slice(0, _MOST_CHARTS).to_pandas()
-    keys = ["model_variant", "way"]
+    keys = ["model_variant", "setting"]
     series = drift.series.to_pandas().merge(first[keys], on=keys)
     return {
         "headline": build_headline(checks, subject),

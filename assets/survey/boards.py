@@ -111,7 +111,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     """Any two models, on the cells that both have a score for: the difference with its interval, and whether it is significant.
 
     The test uses whole batteries, because the segments and questions of a battery are not independent. `p_adjusted` is Holm's p over the
-    rows with the same `among`. `verdict` is `better` or `no clear difference`; `parsed_verdict` uses readable responses only.
+    rows with the same `adjusted_over`. `verdict` is `better` or `no clear difference`; `parsed_verdict` uses readable responses only.
     """
     rows = publish_views(store, config, make_views("comparisons"))["comparisons"]
     columns = [
@@ -121,7 +121,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
         "difference",
         "low",
         "high",
-        "among",
+        "adjusted_over",
         "p_adjusted",
         "verdict",
         "parsed_verdict",

@@ -49,7 +49,7 @@ def no_drift(store: Store) -> dg.AssetCheckResult:
     def look(connection: duckdb.DuckDBPyConnection) -> tuple[int, pa.Table]:
         ((n_checked,),) = connection.execute("SELECT count(*) FROM drift_checks").fetchall()
         rows = connection.sql(
-            "SELECT * FROM drift_checks WHERE verdict IN ('watch', 'drift') OR night_first_snapshot IS NOT NULL"
+            "SELECT * FROM drift_checks WHERE verdict IN ('watch', 'drift') OR shared_first_snapshot IS NOT NULL"
         ).to_arrow_table()
         return n_checked, rows
 

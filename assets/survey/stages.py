@@ -496,7 +496,7 @@ DRIFT_STAGE = Stage(
 
     `verdict` is `watch` if the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
     score is at least 0.05 and at least 10 % above the lowest), and `drift` if there is also strong evidence of a shift. `reason` says what
-    was compared, or why nothing was. `night_verdict` says whether all models of the segment changed together. The table `drift` has each
+    was compared, or why nothing was. `shared_verdict` says whether all models of the segment changed together. The table `drift` has each
     model over all its segments. Segments of people who did not answer have no rows.""",
     check_segment,
     after=("segment_results",),
@@ -507,10 +507,10 @@ DRIFT_STAGE = Stage(
     snapshot=lambda settings: None,
     preview=(
         "model",
-        "way",
+        "setting",
         "n_snapshots",
         "verdict",
-        "night_verdict",
+        "shared_verdict",
         "shift",
         "first_snapshot",
         "lowest",

@@ -49,11 +49,11 @@ SERIES_NAMED = 10
 """How many series without a verdict are listed by name."""
 _RULE_VIEW = TableView(
     (
-        *("partition", "model", "way", "flagged", "investigate", "gap", "lowest", "lowest_snapshot"),
+        *("partition", "model", "setting", "flagged", "is_largest_gap", "gap", "lowest", "lowest_snapshot"),
         *("highest", "highest_snapshot", "n_snapshots", "n_items"),
     ),
     ("partition", "model", "flagged", "gap"),
-    ("n_items", "n_snapshots", "way", "lowest", "highest"),
+    ("n_items", "n_snapshots", "setting", "lowest", "highest"),
     who=("partition", "model"),
 )
 """The view of the documented drift rule, per partition."""

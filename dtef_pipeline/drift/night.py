@@ -15,7 +15,7 @@ from dtef_pipeline.drift.evidence import Evidence, evidence
 from dtef_pipeline.drift.outages import Off
 from dtef_pipeline.drift.paired import Paired
 from dtef_pipeline.drift.rule import MIN_ANSWERED, is_large
-from dtef_pipeline.drift.verdict_tables import NIGHT
+from dtef_pipeline.drift.verdict_tables import SHARED
 
 Floats = npt.NDArray[np.float64]
 _MEDIAN_FROM = 3
@@ -118,14 +118,14 @@ def compute_known_evidence(
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """The common shift of all models of a panel: a field for each column of NIGHT, described there."""
+    """The common shift of all models of a panel: a field for each column of SHARED, described there."""
 
-    night_verdict: Literal["none", "watch"] | None = None
-    night_shift: float | None = None
-    night_first_snapshot: str | None = None
+    shared_verdict: Literal["none", "watch"] | None = None
+    shared_shift: float | None = None
+    shared_first_snapshot: str | None = None
 
     def row(self) -> dict[str, Any]:
-        return {column.name: getattr(self, column.name) for column in NIGHT}
+        return {column.name: getattr(self, column.name) for column in SHARED}
 
 
 def compute_night(models: Mapping[str, Paired], order: Sequence[str], *, baseline: int, threshold: float) -> Night:

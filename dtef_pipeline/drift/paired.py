@@ -67,7 +67,9 @@ class Paired:
         jumps = (sums[-1] - sums[after - 1]) / (n - after) - sums[after - 1] / after
         return int(after[np.argmax(after * (n - after) * jumps**2)])
 
-    def moved(self, first: int, until: int | None = None, *, without: Collection[int] = (), most: int = 5) -> list[ItemShift]:
+    def list_top_changes(
+        self, first: int, until: int | None = None, *, without: Collection[int] = (), most: int = 5
+    ) -> list[ItemShift]:
         """Return the items whose mean difference changed most at snapshot `first`, the largest change first.
 
         `until`: number of first snapshots to use. `without`: places of excluded snapshots.

@@ -186,7 +186,7 @@ class DriftSettings(WatchOptions):
 
     severity: Severity = Severity()
     """Severity of the `no_drift` checks by verdict: WARN, ERROR or OFF."""
-    tell: list[Literal["watch", "drift"]] = ["drift"]
+    notify: list[Literal["watch", "drift"]] = ["drift"]
     """Verdicts that are sent to the webhook: drift, watch. Sooner or later most series get `watch`, whether or not they changed."""
 
     @property

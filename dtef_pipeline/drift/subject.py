@@ -36,7 +36,7 @@ class Subject:
 
     family: str
     keys: Keys
-    way: Callable[[Row], str]
+    describe_setting: Callable[[Row], str]
     """Returns a row's way of asking, in words that differ if any of `Keys.asked` does: `system 2`."""
     truth: str
     """The kind of change when items are scored against another truth: `"rubric"`."""
@@ -50,7 +50,7 @@ class Subject:
     `scores` has the columns of `keys`, and `test` (text) where snapshots of a partition may be of several tests.
     """
     rule: Callable[[duckdb.DuckDBPyConnection], Iterable[Row]] | None = None
-    """What the documented rule says of each partition, as rows of DRIFT_RULE without family and `investigate`; None:
+    """What the documented rule says of each partition, as rows of DRIFT_RULE without family and `is_largest_gap`; None:
     `watched.iterate_rule_rows`.
     """
     ruled: tuple[str, ...] = ()
@@ -80,7 +80,11 @@ class Subject:
 
     def named(self, row: Row) -> dict[str, Any]:
         """Return the columns that identify a row's series. The row has those of `Keys.series`."""
-        return {"family": self.family, **{name: row[name] for name in ("model", "model_variant")}, "way": self.way(row)}
+        return {
+            "family": self.family,
+            **{name: row[name] for name in ("model", "model_variant")},
+            "setting": self.describe_setting(row),
+        }
 
     def query_clusters(self, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
         """Return the clusters of items by name regardless of partition: `first level/item`."""

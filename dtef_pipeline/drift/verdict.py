@@ -34,11 +34,11 @@ class Verdict:
     """The verdict on one series.
 
     The published fields are those of EVIDENCE, described there. The others: `baseline`: the first snapshots, with which later ones are
-    compared. `outage`: snapshots that were off for a while and came back. `moved`: the items that moved most; None without evidence.
+    compared. `outage`: snapshots that were off for a while and came back. `top_changes`: the items that changed most; None without evidence.
     `notes`: additions to the rule's reason. `since`: the place of the first snapshot of a change: of the shift if the evidence dates it,
     else of the best-fitting single change if the range is large, else the first snapshot after the baseline. `off`: places of outages,
-    which `moved` excludes. `apart_shift`: the shift beyond that of the other models, or None without control. `parsed_shift`: that of only
-    the parsed responses. `drifts_in`: which scores drifted, or None.
+    which `top_changes` excludes. `shift_vs_peers`: the shift beyond that of the other models, or None without control. `parsed_shift`:
+    that of only the parsed responses. `drift_kind`: which scores drifted, or None.
     """
 
     verdict: Literal["none", "watch", "drift"]
@@ -49,26 +49,26 @@ class Verdict:
     shift_high: float | None
     first_snapshot: str | None
     control: str
-    about: tuple[str, ...] = ()
+    shift_notes: tuple[str, ...] = ()
 
     baseline: tuple[str, ...]
     outage: tuple[str, ...] = ()
-    moved: list[ItemShift] | None
+    top_changes: list[ItemShift] | None
     pairs: Paired
     seen: Evidence
     since: int
     off: frozenset[int]
     controls: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    apart_shift: float | None
+    shift_vs_peers: float | None
     parsed_shift: float | None = None
-    drifts_in: Literal["score and parsed", "parse rate", "score"] | None = None
+    drift_kind: Literal["score and parsed", "parse rate", "score"] | None = None
 
     def row(self) -> dict[str, Any]:
-        """Return the columns of EVIDENCE, the items that `moved`, and the snapshots of the `baseline` and of an `outage`."""
-        moves = None if self.moved is None else [{"item": item.item, "shift": item.shift} for item in self.moved]
+        """Return the columns of EVIDENCE, the `top_changes`, and the snapshots of the `baseline` and of an `outage`."""
+        moves = None if self.top_changes is None else [{"item": item.item, "shift": item.shift} for item in self.top_changes]
         columns = {column.name: getattr(self, column.name) for column in EVIDENCE}
-        return {**columns, "moved": moves, "baseline": self.baseline, "outage": self.outage}
+        return {**columns, "top_changes": moves, "baseline": self.baseline, "outage": self.outage}
 
 
 class _ScoreEvidence(NamedTuple):
@@ -83,7 +83,7 @@ class _ScoreEvidence(NamedTuple):
     seen: Evidence
     is_dated: bool
     control: Control | None = None
-    apart_shift: float | None = None
+    shift_vs_peers: float | None = None
     own_share: float | None = None
     """The series' own share of the difference to the other models, if a change was found."""
 
@@ -119,16 +119,16 @@ def compute_verdict(
         read = _collect_evidence(parsed_values, clusters, parsed_peers, baseline, threshold)
     pairs, signal = result.pairs, result.seen
     parsed_shift = _compute_parsed_shift(read.pairs, pairs, signal) if read and signal.first is not None else None
-    drifts_in = _classify_drift(signal.shift, parsed_shift, read) if result.drifted and parsed_values is not None else None
-    if is_begin_unparsed := drifts_in == "parse rate" and (signal.shift or 0.0) > 0 and (signal.first or 0) < pairs.baseline:
-        result, drifts_in = result._replace(verdict="watch", is_dated=False), None
+    drift_kind = _classify_drift(signal.shift, parsed_shift, read) if result.drifted and parsed_values is not None else None
+    if is_begin_unparsed := drift_kind == "parse rate" and (signal.shift or 0.0) > 0 and (signal.first or 0) < pairs.baseline:
+        result, drift_kind = result._replace(verdict="watch", is_dated=False), None
     off = find_off_nights(pairs.means, 0.0) if signal.first is not None else NOT_OFF
     return replace(
         _build_verdict(result, threshold, frozenset(off.over)),
         outage=tuple(pairs.snapshots[place] for place in off.over),
-        about=tuple(_describe_scope(result, drifts_in, parsed_shift)),
+        shift_notes=tuple(_describe_scope(result, drift_kind, parsed_shift)),
         parsed_shift=parsed_shift,
-        drifts_in=drifts_in,
+        drift_kind=drift_kind,
         notes=(*_build_notes(result, off, baseline, peer), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
     )
 
@@ -148,13 +148,13 @@ def _build_verdict(result: _ScoreEvidence, threshold: float, off: frozenset[int]
         first_snapshot=pairs.snapshots[dated] if dated is not None else None,
         baseline=pairs.snapshots[: pairs.baseline],
         control=", ".join(result.control.models) if result.control else "none",
-        moved=pairs.moved(since, signal.until, without=off) if signal.first is not None else None,
+        top_changes=pairs.list_top_changes(since, signal.until, without=off) if signal.first is not None else None,
         pairs=pairs,
         seen=signal,
         since=since,
         off=off,
         controls=result.control.models if result.control else (),
-        apart_shift=result.apart_shift,
+        shift_vs_peers=result.shift_vs_peers,
     )
 
 
@@ -239,14 +239,14 @@ def _classify_drift(
     return "parse rate" if parsed_shift is None or abs(parsed_shift) < abs(shift or 0.0) / 2 else "score"
 
 
-def _describe_scope(result: _ScoreEvidence, drifts_in: str | None, parsed_shift: float | None) -> Iterator[str]:
+def _describe_scope(result: _ScoreEvidence, drift_kind: str | None, parsed_shift: float | None) -> Iterator[str]:
     """Yield which scores moved, and how far beyond the other models, if notable."""
-    if drifts_in == "parse rate":
+    if drift_kind == "parse rate":
         yield f"a drift of the parse rate: the responses that could be parsed moved by {_format_signed(parsed_shift)}"
-    elif drifts_in == "score":
+    elif drift_kind == "score":
         yield f"not settled on parsed responses alone, which moved by {_format_signed(parsed_shift)}"
     if result.verdict != "none" and result.control:
-        yield f"beyond the other models of these nights ({', '.join(result.control.models)}): {_format_signed(result.apart_shift)}"
+        yield f"beyond the other models of these nights ({', '.join(result.control.models)}): {_format_signed(result.shift_vs_peers)}"
 
 
 def _format_signed(value: float | None) -> str:

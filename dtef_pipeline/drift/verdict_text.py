@@ -37,7 +37,7 @@ def format_odds(log10_e: float | None) -> str:
 
 def format_series(row: Mapping[str, Any], keys: Keys) -> str:
     """Return `gpt-4.1 on GD4/country:kenya, context 0`, without a place for a series over all partitions."""
-    return f"{row['model']}{_format_place(row, keys)}, {row['way']}"
+    return f"{row['model']}{_format_place(row, keys)}, {row['setting']}"
 
 
 def _format_place(row: Mapping[str, Any], keys: Keys) -> str:
@@ -64,13 +64,13 @@ def sort_key_of_verdict(row: Mapping[str, Any]) -> tuple[int, float, str, str]:
     """Return the sort key of rows with a verdict: drift first, then the largest shift or range."""
     rank = VERDICTS.index(row["verdict"]) if row["verdict"] in VERDICTS else len(VERDICTS)
     size = (row["shift"] if row["verdict"] == "drift" else row["gap"]) or 0.0
-    return rank, -abs(size), row["model_variant"], row["way"]
+    return rank, -abs(size), row["model_variant"], row["setting"]
 
 
 def is_at_least(rows: Sequence[Mapping[str, Any]], verdict: str) -> bool:
     """Return whether a row has this verdict or a worse one, on its model or night."""
     worse = VERDICTS[: VERDICTS.index(verdict) + 1]
-    return any(row["verdict"] in worse or row.get("night_verdict") in worse for row in rows)
+    return any(row["verdict"] in worse or row.get("shared_verdict") in worse for row in rows)
 
 
 def describe_early(count: int, least: int) -> str:
@@ -91,12 +91,12 @@ def describe_too_early(row: Mapping[str, Any]) -> str | None:
 
 def is_night_shift(row: Mapping[str, Any]) -> bool:
     """Return whether all models of the nights moved together from one snapshot on."""
-    return row["night_first_snapshot"] is not None
+    return row["shared_first_snapshot"] is not None
 
 
 def describe_night(row: Mapping[str, Any]) -> str:
     """Return `all models together moved down by 0.0812 since 2026-03-06`, for a row with `is_night_shift`."""
-    return f"all models together moved {format_shift(row['night_shift'])} since {row['night_first_snapshot']}"
+    return f"all models together moved {format_shift(row['shared_shift'])} since {row['shared_first_snapshot']}"
 
 
 def format_shift(shift: float) -> str:
@@ -109,14 +109,14 @@ def build_night_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) ->
     shifts = list(filter(is_night_shift, rows))
     if not shifts:
         return []
-    worst = max(shifts, key=lambda row: (abs(row["night_shift"]), row["model"]))
+    worst = max(shifts, key=lambda row: (abs(row["shared_shift"]), row["model"]))
     words = describe_night(worst)
-    return [f"{words[0].upper()}{words[1:]}{_format_place(worst, subject.keys)}, {worst['way']}."]
+    return [f"{words[0].upper()}{words[1:]}{_format_place(worst, subject.keys)}, {worst['setting']}."]
 
 
 def describe_scope_lines(row: Mapping[str, Any]) -> list[str]:
     """Return the scope of a verdict, a line each: which scores moved, the other models, the night. Empty if nothing is notable."""
-    lines = [*(row["about"] or ())]
+    lines = [*(row["shift_notes"] or ())]
     if is_night_shift(row):
         lines.append(f"the night: {describe_night(row)}; look for what they share (provider, network, prompts, parser)")
         lines.append("it is `watch` and no `drift`, because no other model stood still in these nights")

@@ -24,13 +24,13 @@ def item_subject(family: Family) -> Subject:
         score_again=f"score them again with `dtef {family.name} run`",
     )
 
-    def way(row: Mapping[str, Any]) -> str:
+    def describe_setting(row: Mapping[str, Any]) -> str:
         return ", ".join(str(row[name]) for name in columns.board)
 
     return Subject(
         family=family.name,
         keys=keys,
-        way=way,
+        describe_setting=describe_setting,
         truth="expected answer",
         truths="expected answers",
         reads=(family.scored, family.responses),

@@ -95,14 +95,14 @@ def _load_seeds(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     ).df()
 
 
-def _describe_way_of_playing(row: Mapping[str, Any]) -> str:
+def _describe_setting(row: Mapping[str, Any]) -> str:
     return f"persona {row['persona']} against {row['opponent']}, {row['metric']}"
 
 
 GAMES_WATCHED = Subject(
     family="games",
     keys=GAMES_WATCHED_KEYS,
-    way=_describe_way_of_playing,
+    describe_setting=_describe_setting,
     truth="rules",
     truths="rules",
     reads=("episode_scores", "episode_turns"),

@@ -184,14 +184,14 @@ _WATCHED_ITEM_SCORES = """
 """
 
 
-def _describe_way_of_answering(row: Mapping[str, Any]) -> str:
+def _describe_setting(row: Mapping[str, Any]) -> str:
     return f"{row['condition']}, {row['metric']} by {row['measured_by']}"
 
 
 QA_WATCHED = Subject(
     family="qa",
     keys=QA_WATCHED_KEYS,
-    way=_describe_way_of_answering,
+    describe_setting=_describe_setting,
     truth="expected answer",
     truths="expected answers",
     reads=("qa_scores", "qa_responses"),

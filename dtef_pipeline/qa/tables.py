@@ -354,7 +354,7 @@ QA_VALIDITY = pa.schema(
         field("low", pa.float64(), "Lower end of the 95 % interval of the value; null: see note"),
         field("high", pa.float64(), "Upper end of the 95 % interval of the value; null: see note"),
         field("n", pa.int64(), "Number of items (position_bias), judgements (self_judged, judge_failures) or responses"),
-        field("warn", pa.bool_(), "Flag: true if the value is a reason to check the scores"),
+        field("is_suspect", pa.bool_(), "Flag: true if the value is a reason to check the scores"),
         BOARD_NOTE_FIELD,
     ]
 )  # fmt: skip

@@ -55,12 +55,12 @@ def build_verdict_frame(checks: pa.Table, subject: Subject) -> pd.DataFrame:
     rows = [row for row in _sort_rows(checks) if row["verdict"] is not None]
     if not rows:
         return pd.DataFrame()
-    where = [name for name in (*subject.keys.space, "model", "way") if rows[0].get(name) is not None]
+    where = [name for name in (*subject.keys.space, "model", "setting") if rows[0].get(name) is not None]
     extremes = [name for name in _EXTREMES if name in rows[0]]
     frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *extremes)} for row in rows])
     shifts = [
         {
-            "night": row["night_verdict"],
+            "night": row["shared_verdict"],
             **_format_shift(row),
             "first_snapshot": row["first_snapshot"],
             "odds for drift": format_odds(row["log10_e"]),
@@ -110,8 +110,8 @@ def _format_lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], 
     yield from (format_change(change, subject) for change in changes)
     if row["verdict"] in NEWS:
         yield f"rule: {row['reason']}"
-        if row["moved"]:
-            yield f"{subject.keys.noun}s that moved most: {format_moved_items(row['moved'])}"
+        if row["top_changes"]:
+            yield f"{subject.keys.noun}s that moved most: {format_moved_items(row['top_changes'])}"
 
 
 def _count_reasons(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:

@@ -69,7 +69,7 @@ RUBRIC_DISAGREED = pa.schema(
         PROMPT_OF_BLUEPRINT,
         *OF_CRITERION_FIELDS,
         field("spread", pa.float64(), "Mean standard deviation of the judges of one response, 0-0.5: lower is better"),
-        field("worst", pa.float64(), "Largest standard deviation of the judges of one response, 0-0.5"),
+        field("max_sd", pa.float64(), "Largest standard deviation of the judges of one response, 0-0.5"),
         field("n_responses", pa.int64(), "Responses with at least two judges"),
         field("text", pa.string(), "Criterion as shown to judges"),
     ]

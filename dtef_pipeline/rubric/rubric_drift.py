@@ -168,7 +168,7 @@ def apply_rule_to_runs(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[s
         named = dict(zip(_RULED_BY, map(str, keys), strict=True))
         snapshots = among(order, run_snapshots[named["partition"], named["test"]])
         when = {snapshot: times.get((named["partition"], snapshot)) for snapshot in snapshots}
-        yield {**named, "way": describe_way_of_judging(named), **asdict(_judge_cells(cells, snapshots, when))}
+        yield {**named, "setting": describe_judging(named), **asdict(_judge_cells(cells, snapshots, when))}
 
 
 def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[str, datetime | None]) -> DriftVerdict:
@@ -192,7 +192,7 @@ def _make_not_compared(n_snapshots: int, missing: Sequence[str]) -> DriftVerdict
     return DriftVerdict(n_snapshots, 0, None, None, None, None, None, False, why)
 
 
-def describe_way_of_judging(row: Row) -> str:
+def describe_judging(row: Row) -> str:
     return f"judged by {row['judges']}"
 
 
@@ -218,7 +218,7 @@ def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOption
 WATCHED = Subject(
     family="rubric",
     keys=WATCHED_KEYS,
-    way=describe_way_of_judging,
+    describe_setting=describe_judging,
     truth="rubric",
     truths="rubrics, judges or policies",
     reads=("rubric_scores", "rubric_runs", "rubric_responses"),

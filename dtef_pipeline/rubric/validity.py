@@ -87,7 +87,7 @@ def list_disagreed_criteria(
     """Return one row per criterion whose judges differ by more than `least`, the worst first.
 
     Columns: `blueprint`, `prompt`, `block`, `path`, `position`, `spread` (mean over responses of the judges' standard deviation, 0-0.5),
-    `worst` (the largest), `n_responses` (with two judges or more), `text` (null without `criteria`, see rubric_criteria).
+    `max_sd` (the largest), `n_responses` (with two judges or more), `text` (null without `criteria`, see rubric_criteria).
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
     unit = _number_value_groups(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])
@@ -100,7 +100,7 @@ def list_disagreed_criteria(
     items = (
         units[units["several"]]
         .groupby(place, dropna=False)["spread"]
-        .agg(spread="mean", worst="max", n_responses="size")
+        .agg(spread="mean", max_sd="max", n_responses="size")
         .reset_index()
     )
     items = items[items["spread"] > least].sort_values(["spread", *place[:2]], ascending=[False, True, True])

@@ -88,8 +88,8 @@ class SiteContents:
     def table(self, name: str, family: FamilyEntry) -> pd.DataFrame:
         """Return a family's rows of a table over all families, models with several variants named by variant. Empty without the table."""
         frame = self._read_rows(name, family.name)
-        if "way" in frame and len(frame):
-            frame = frame.assign(way=frame["way"].map(family.site.describe_watched_way))
+        if "setting" in frame and len(frame):
+            frame = frame.assign(setting=frame["setting"].map(family.site.describe_watched_way))
         return rename_variants(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
 
     def costs(self, model: str = "") -> pd.DataFrame:
@@ -117,9 +117,9 @@ class SiteContents:
         return {family.name: self._drift_of(family) for family in self.families}
 
     def _drift_of(self, family: FamilyEntry) -> pa.Table:
-        table = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "way"))
-        words = [way if way is None else family.site.describe_watched_way(way) for way in table["way"].to_pylist()]
-        return table.set_column(table.schema.get_field_index("way"), "way", pa.array(words, pa.string()))
+        table = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "setting"))
+        words = [way if way is None else family.site.describe_watched_way(way) for way in table["setting"].to_pylist()]
+        return table.set_column(table.schema.get_field_index("setting"), "setting", pa.array(words, pa.string()))
 
     @cached_property
     def drift_rows(self) -> Mapping[str, Sequence[StoredRow]]:

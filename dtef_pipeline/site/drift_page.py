@@ -51,7 +51,7 @@ _VERDICT_COLUMNS = (
     Column("verdict", "Verdict", always=True),
     Column("shift", "Shift", "signed", "Mean paired difference since the change, less that before it, with its 95% interval"),
     Column("since", "First snapshot", "code", "Likeliest first snapshot of the drift"),
-    Column("way", "Asked as"),
+    Column("setting", "Asked as"),
     Column("night", "Night", meaning="Verdict on what all models of the same nights did together"),
     Column("odds", "Odds for drift", more=True),
     Column("needed", "Odds needed", more=True),
@@ -78,7 +78,7 @@ _DRIFT_OF_JUDGES = (
 _RULE_COLUMNS = (
     Column("partition", "Where", "code"),
     Column("model", "Model", "model"),
-    Column("way", "Asked as"),
+    Column("setting", "Asked as"),
     Column("gap", "Gap", "score"),
     Column("lowest", "Lowest", "score"),
     Column("lowest_snapshot", "in", "code"),
@@ -121,7 +121,7 @@ def _has_news(contents: SiteContents, family: FamilyEntry) -> bool:
 def describe_drifted(contents: SiteContents) -> str:
     """Describe which series drifted, over all families."""
     alarms = [
-        f"{row['model']} in {family.site.title}, {row['way']}"
+        f"{row['model']} in {family.site.title}, {row['setting']}"
         for family in contents.families
         for row in _count_alarms(contents, family)
     ]
@@ -184,15 +184,15 @@ def _build_verdict_row(row: Mapping[str, Any], subject: Subject) -> dict[str, An
         *filter(None, [describe_judges(row)]),
         *(format_change(change, subject) for change in row["changes"] or []),
     ]
-    if row["verdict"] in NEWS and row["moved"]:
-        changes.append(f"{subject.keys.noun}s that moved most: {format_moved_items(row['moved'])}")
+    if row["verdict"] in NEWS and row["top_changes"]:
+        changes.append(f"{subject.keys.noun}s that moved most: {format_moved_items(row['top_changes'])}")
     return {
         "model": row["model"],
         "verdict": row["verdict"] or "not compared",
         "shift": Estimate(row["shift"], row["shift_low"], row["shift_high"]),
         "since": row["first_snapshot"],
-        "way": row["way"],
-        "night": row["night_verdict"],
+        "setting": row["setting"],
+        "night": row["shared_verdict"],
         "odds": None if row["log10_e"] is None else format_odds(row["log10_e"]),
         "needed": None if row["threshold"] is None else format_odds(row["threshold"]),
         "n_snapshots": row["n_snapshots"],
@@ -214,7 +214,7 @@ def build_timelines(contents: SiteContents, family: FamilyEntry, rows: Sequence[
 
 
 def _select_series(series: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
-    rows: pd.DataFrame = series[(series["model_variant"] == row["model_variant"]) & (series["way"] == row["way"])]
+    rows: pd.DataFrame = series[(series["model_variant"] == row["model_variant"]) & (series["setting"] == row["setting"])]
     return rows
 
 
@@ -230,14 +230,14 @@ def _build_timeline(row: Mapping[str, Any], snapshots: pd.DataFrame) -> Chart:
             kind = "baseline" if step["in_baseline"] else "compared" if is_compared else "not compared"
             points.append({"at": step["snapshot"], "value": value, "kind": kind, "note": f"{step['n_shared']} shared prompts"})
     lines = [] if mean is None else [{"value": mean, "label": "mean of the baseline"}]
-    caption = f"{row['model']}, {row['way']}: {row['verdict']}. {(row['reason'] or '').capitalize()}"
+    caption = f"{row['model']}, {row['setting']}: {row['verdict']}. {(row['reason'] or '').capitalize()}"
     return Chart("timeline", points, caption, lines)
 
 
 def build_series_chart(series: pd.DataFrame) -> Chart:
     """Build one chart of several series, a line each, from rows of the table `drift_series`."""
     points = [
-        {"at": row["snapshot"], "value": row["score"], "label": f"{row['model']}, {row['way']}"}
+        {"at": row["snapshot"], "value": row["score"], "label": f"{row['model']}, {row['setting']}"}
         for row in convert_to_rows(series)
         if not is_unknown(row["score"])
     ]
@@ -248,7 +248,7 @@ def _build_rule_blocks(contents: SiteContents, family: FamilyEntry) -> Iterator[
     rules = contents.table("drift_rule", family)
     flags = rules[rules["flagged"].eq(True)] if len(rules) else rules
     if len(flags):
-        ranked = flags.sort_values(["gap", "partition", "model_variant", "way"], ascending=[False, True, True, True])
+        ranked = flags.sort_values(["gap", "partition", "model_variant", "setting"], ascending=[False, True, True, True])
         yield Table(
             f"The documented rule flags {len(flags):,} of {len(rules):,}", _RULE_COLUMNS, convert_to_rows(ranked), first=20
         )

@@ -98,7 +98,7 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
                 ranks = {"rank": row.rank, "of": len(board.models)} if board.is_contest else {}
                 places.append({"board": title, **ranks, "score": row.score, "note": row.note})
     compared = _build_comparisons_table(contents, family, name)
-    how = _VERDICT_HOW if compared.rows and "among" in compared.rows[0] else ""
+    how = _VERDICT_HOW if compared.rows and "adjusted_over" in compared.rows[0] else ""
     blocks = [Table("Rank and score", _PLACE_COLUMNS, places), compared, *_build_drift_blocks(contents, family, name)]
     yield Section(family.name, family.site.title, blocks, how=how)
     yield from map(family.name_section, family.view.build_model_sections(name))

@@ -295,7 +295,7 @@ def _validity(words: str) -> list[dict[str, Any]]:
         "measured_by": "exact_choice 1",
     }
     return [
-        {**usual, "check": "self_judged", "value": 0.0, "n": 4, "warn": False, "note": ""},
+        {**usual, "check": "self_judged", "value": 0.0, "n": 4, "is_suspect": False, "note": ""},
         {
             **usual,
             "check": "position_bias",
@@ -303,7 +303,7 @@ def _validity(words: str) -> list[dict[str, Any]]:
             "low": 0.1,
             "high": 0.4,
             "n": 12,
-            "warn": True,
+            "is_suspect": True,
             "note": f"moves {words}",
         },
     ]

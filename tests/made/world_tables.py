@@ -51,12 +51,12 @@ def survey_responses(world: World, survey: Survey) -> pa.Table:
         "observed": _lists(survey.observed[question, segment], survey.k[question]),
         "n": n,
         "population": _lists(population[question], survey.k[question]),
-        "others": _lists(others[question, segment], survey.k[question]),
+        "leave_one_out_marginal": _lists(others[question, segment], survey.k[question]),
         "segment_n": n,
         "segment_order": _drawn(world, survey, question, segment),
         "n_source": "segment",
         "population_n": int(survey.n[survey.n >= MIN_N].sum()),
-        "others_n": _others_n(world, survey)[segment],
+        "leave_one_out_n": _others_n(world, survey)[segment],
     }
     return _table(columns, len(question), SURVEY_RESPONSES)
 

@@ -113,7 +113,7 @@ def _baselines(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) 
     metric = SurveyBoardOptions().metric
     return connection.execute(
         f"""SELECT {", ".join(KEYS.pair)}, '' AS way, '' AS model_variant,
-                   coalesce(r.others.{metric}, r.population.{metric}) AS typical, typical - uniform.{metric} AS score
+                   coalesce(r.leave_one_out_score.{metric}, r.population_score.{metric}) AS typical, typical - uniform_score.{metric} AS score
             FROM reference_scores r JOIN survey_responses USING ({", ".join(KEYS.pair)})
             WHERE list_contains($1, round) AND NOT circular AND typical IS NOT NULL""",
         [settings.rounds],

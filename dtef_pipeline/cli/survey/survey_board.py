@@ -60,8 +60,8 @@ def _show_view(warehouse: Warehouse, /, by: str, output: str, models: Sequence[s
     frame = filter_by_model(frame, models, by)
     if "deviation" in frame:
         frame = sort_by_significance(frame)
-    if "among" in frame:
-        frame = frame.sort_values("among", key=lambda among: among.map(COMPARED_FAMILIES.index), kind="stable")
+    if "adjusted_over" in frame:
+        frame = frame.sort_values("adjusted_over", key=lambda among: among.map(COMPARED_FAMILIES.index), kind="stable")
     if output == "table" and top is None and {"question_id", "deviation"} & {*frame}:
         top = MOST_ROWS
     rows = frame.head(top or len(frame))

@@ -48,8 +48,8 @@ FIRST_OUT = (
         "n_pairs",
         "n_cells",
         "within_sd",
-        "least_score",
-        "most_score",
+        "score_at_lowest_context",
+        "score_at_highest_context",
         "expected",
         "skill",
         "adjusted_score",
@@ -84,7 +84,7 @@ EXPERIMENT: Mapping[str, str] = {
     "cost": _COST,
 }
 """By name, the columns that `dtef board --experiment` shows."""
-_DRIFT_SHOWN = {"night": "night_verdict", "95 % interval": "shift_low", "snapshots": "n_snapshots"}
+_DRIFT_SHOWN = {"night": "shared_verdict", "95 % interval": "shift_low", "snapshots": "n_snapshots"}
 DRIFT_HEADINGS: Mapping[str, str] = {
     **{head: description(DRIFT_CHECKS.field(name)).removeprefix("Lower end of the ") for head, name in _DRIFT_SHOWN.items()},
     "odds for drift": "Highest odds so far that the model has changed (likelihood ratio); null: too few snapshots",

@@ -41,9 +41,9 @@ from dtef_pipeline.survey.tables import DISTANCES
 
 REPLICATES = 20
 """Samples per pair. Their deviations are pooled over pairs, so that 20 are enough for hundreds of pairs."""
-DRAWN_FROM = (*KEYS.pair, "attribute", "scale", "dont_know", "positions", "observed", "others", "n", EFFECTIVE)
+DRAWN_FROM = (*KEYS.pair, "attribute", "scale", "dont_know", "positions", "observed", "leave_one_out_marginal", "n", EFFECTIVE)
 """Columns of `survey_responses` that are needed."""
-NEEDED = (*DRAWN_FROM, "others_n", "population", "population_n")
+NEEDED = (*DRAWN_FROM, "leave_one_out_n", "population", "population_n")
 """Columns of `survey_responses` that are needed."""
 SCORED_AGAIN = (KEYS.item, "model", "status", "predicted", "metric")
 """Columns of `scores` that are needed."""
@@ -189,7 +189,7 @@ def _compute_deviations(values: Floats) -> Deviations:
 def _compute_marginal_deviations(survey: pa.Table, samples: list[AnswerSamples], metric: str) -> Deviations:
     """Return deviations (pairs + 1, replicates) of the leave-one-out distribution."""
     deviations = np.zeros((len(survey) + 1, REPLICATES), dtype=np.float32)
-    lists = survey["others"].combine_chunks()
+    lists = survey["leave_one_out_marginal"].combine_chunks()
     has_others = lists.is_valid().to_numpy(zero_copy_only=False)
     for sample in samples:
         places = np.flatnonzero(has_others[sample.pairs])
@@ -227,9 +227,11 @@ def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
 
 def _select_other_people(survey: pa.Table) -> pa.Table:
     """Return DRAWN_FROM for people outside the segment: the others of its attribute, or all if its attribute has no other segment."""
-    answers = pc.coalesce(survey["others"], survey["population"])
+    answers = pc.coalesce(survey["leave_one_out_marginal"], survey["population"])
     people = pc.if_else(
-        pc.is_valid(survey["others"]), survey["others_n"], pc.subtract(survey["population_n"], survey["n"].cast(pa.int64()))
+        pc.is_valid(survey["leave_one_out_marginal"]),
+        survey["leave_one_out_n"],
+        pc.subtract(survey["population_n"], survey["n"].cast(pa.int64())),
     )
     rows = survey.select(DRAWN_FROM)
     nobody = pa.nulls(len(rows), pa.float64())

@@ -168,12 +168,14 @@ def _test_change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
     counts = sum_by_cluster(rows.cluster, rows.group, most, shape)
     shared = _estimate_variance_of_people(rows, contrast, counts.sum(axis=0))
     statistics = compute_paired_statistics(sums, counts, shared=shared, noun=KEYS.cluster_noun).drop(columns="n_clusters")
-    for name, level in (("least", least), ("most", most)):
+    for name, level in (("lowest", least), ("highest", most)):
         pairs = counts.sum(axis=0)
         with np.errstate(invalid="ignore"):
-            statistics[f"{name}_score"] = np.bincount(rows.group, weights=rows.score * level, minlength=shape[1]) / pairs
+            statistics[f"score_at_{name}_context"] = (
+                np.bincount(rows.group, weights=rows.score * level, minlength=shape[1]) / pairs
+            )
             context = np.where(level, rows.shown, 0.0)
-            statistics[f"{name}_context"] = np.bincount(rows.group, weights=context, minlength=shape[1]) / pairs
+            statistics[f"{name}_context_shown"] = np.bincount(rows.group, weights=context, minlength=shape[1]) / pairs
     return statistics
 
 

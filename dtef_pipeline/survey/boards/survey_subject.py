@@ -66,7 +66,7 @@ def compute_measures(grid: Grid) -> Measures:
 
 def _compute_skill(grid: Grid) -> dict[str, Floats]:
     """Return `skill`, `skill_low` and `skill_high`. Other answers change the score and the marginal, but not the ceiling."""
-    score, below, ceiling = (grid.column(name) for name in ("score", "others", "ceiling"))
+    score, below, ceiling = (grid.column(name) for name in ("score", "leave_one_out_score", "ceiling"))
     top, bottom = _subtract_or_zero(score, below), np.where(np.isfinite(score), ceiling - below, np.nan)
     is_known = np.isfinite(top) & np.isfinite(bottom)
     room = grid.mean(np.where(is_known, bottom, np.nan))
@@ -134,7 +134,9 @@ def _widen_interval(low: Floats, high: Floats, room: Floats, low_room: Floats) -
 def _count_unknown(grid: Grid) -> tuple[Floats, Floats]:
     """Return for each row the number of scored cells with references but an unknown n, and of all scored cells."""
     has_score = np.isfinite(grid.column("score"))
-    unknown = has_score & np.isfinite(grid.column("uniform")) & np.isnan(grid.column("gini")) & np.isnan(grid.column("ceiling"))
+    unknown = (
+        has_score & np.isfinite(grid.column("uniform_score")) & np.isnan(grid.column("gini")) & np.isnan(grid.column("ceiling"))
+    )
     weights = np.ones(len(has_score))
     return grid.totals(weights, unknown), grid.totals(weights, has_score)
 
@@ -180,8 +182,8 @@ SCORED = BoardSubject(
     distances=DISTANCES,
     credits={credit.status: credit.score for credit in CREDITS},
     corrected=CORRECTED,
-    references=("ceiling", "ceiling_low", "uniform", "others", "population"),
-    typical=("others", "population"),
+    references=("ceiling", "ceiling_low", "uniform_score", "leave_one_out_score", "population_score"),
+    typical=("leave_one_out_score", "population_score"),
     facts={"n": "INTEGER", "gini": "DOUBLE"},
     size=lambda level: ContextLevel(level).order,
     of_observed=frozenset((POPULATION_MARGINAL, LEAVE_ONE_OUT, NEAREST_SEGMENTS, EMPIRICAL_BAYES, SHUFFLED_SEGMENT)),

@@ -78,7 +78,7 @@ PUBLISHED = (
         shows="each model's rank under every metric",
     ),
     BoardView(
-        ("model", "other_model", "context_level", "among", *_APART, "parsed_verdict", "effect_size", *_COMPARED_IN),
+        ("model", "other_model", "context_level", "adjusted_over", *_APART, "parsed_verdict", "effect_size", *_COMPARED_IN),
         ("model", "other_model", *_APART),
         name="comparisons",
         table="comparisons",
@@ -86,7 +86,16 @@ PUBLISHED = (
         needs="two models with a score for the same cells",
     ),
     BoardView(
-        ("model", "levels", "least_score", "most_score", *_REACTION, "parsed_verdict", "slope", *_FOUND_IN),
+        (
+            "model",
+            "levels",
+            "score_at_lowest_context",
+            "score_at_highest_context",
+            *_REACTION,
+            "parsed_verdict",
+            "slope",
+            *_FOUND_IN,
+        ),
         ("model", "levels", "difference", "verdict"),
         name="context",
         table="responsiveness",

@@ -32,7 +32,7 @@ from dtef_pipeline.survey.tables import METRICS, REFERENCE_SCORES
 CEILING_SEED = 20_261_121
 """Default seed of the simulated ceilings; each question of a round has its own generator, so that no question moves another."""
 _OWN_COLUMNS = ["round", "question_id", "attribute", "n", "n_effective", "scale", "options", "dont_know", "positions"]
-_STRUCTS = ("ceiling", "ceiling_low", "uniform", "others", "population")
+_STRUCTS = ("ceiling", "ceiling_low", "uniform_score", "leave_one_out_score", "population_score")
 Columns = dict[str, dict[str, Floats]]
 
 
@@ -94,7 +94,7 @@ def _iterate_question_rows(responses: pa.Table) -> Iterator[_Question]:
     rows = order["row"].to_numpy()
     if not len(rows):
         return
-    lists = {name: responses[name].combine_chunks() for name in ("observed", "population", "others")}
+    lists = {name: responses[name].combine_chunks() for name in ("observed", "population", "leave_one_out_marginal")}
     changes = [pc.not_equal(order[name][1:], order[name][:-1]).to_numpy() for name in KEYS.shared_item]
     for part in np.split(rows, np.flatnonzero(changes[0] | changes[1]) + 1):
         yield _build_question_rows(responses, lists, part)
@@ -112,7 +112,7 @@ def _build_question_rows(responses: pa.Table, lists: dict[str, pa.Array], rows: 
         )
     off, positions = (table[name].slice(0, 1).combine_chunks() for name in ("dont_know", "positions"))
     has_population, has_others = (
-        lists[name].is_valid().to_numpy(zero_copy_only=False)[rows] for name in ("population", "others")
+        lists[name].is_valid().to_numpy(zero_copy_only=False)[rows] for name in ("population", "leave_one_out_marginal")
     )
     return _Question(
         name=(first["round"], first["question_id"]),
@@ -123,7 +123,7 @@ def _build_question_rows(responses: pa.Table, lists: dict[str, pa.Array], rows: 
         population=normalise_distributions(build_matrix(lists["population"], k, rows), "population")
         if has_population.all()
         else None,
-        others=build_matrix(lists["others"], k, rows[has_others]),
+        others=build_matrix(lists["leave_one_out_marginal"], k, rows[has_others]),
         has_others=has_others,
         ordinal=first["scale"] == "ordinal",
         ranks=compute_scale_ranks(off, positions, k)[0],
@@ -168,12 +168,15 @@ def _fill_reference_columns(
     entries = {
         "ceiling": (with_n.rows, best.values),
         "ceiling_low": (with_n.rows, best.values),
-        "uniform": (rows, question.similarities(np.ones_like(observed), observed)),
+        "uniform_score": (rows, question.similarities(np.ones_like(observed), observed)),
     }
     if question.population is not None:
-        entries["population"] = rows, question.similarities(question.population, observed)
+        entries["population_score"] = rows, question.similarities(question.population, observed)
     if question.has_others.any():
-        entries["others"] = rows[question.has_others], question.similarities(question.others, observed[question.has_others])
+        entries["leave_one_out_score"] = (
+            rows[question.has_others],
+            question.similarities(question.others, observed[question.has_others]),
+        )
     for name, (places, values) in entries.items():
         for metric, value in values.items():
             structs[name][metric][places] = value
@@ -219,7 +222,7 @@ def _hash_questions(responses: pa.Table) -> pa.Array:
 
 def _check_lengths(responses: pa.Table) -> None:
     k = pc.list_value_length(responses["options"])
-    for name in ("observed", "population", "others"):
+    for name in ("observed", "population", "leave_one_out_marginal"):
         wrong = responses.filter(pc.fill_null(pc.not_equal(pc.list_value_length(responses[name]), k), name == "observed"))
         if len(wrong):
             row = wrong.slice(0, 1).to_pylist()[0]

@@ -68,7 +68,7 @@ def _add_ranks(rows: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
     models = models.assign(rank=rank_numbers(by))
     ranks = models[["rank"]].copy()
     if len(comparisons):
-        tests = comparisons[comparisons["among"] == families.AMONG_MODELS]
+        tests = comparisons[comparisons["adjusted_over"] == families.AMONG_MODELS]
         ranks = ranks.join(rank_ranges(models, tests, KEYS))
     ranked_rows = rows.drop(columns=["rank", "rank_low", "rank_high"], errors="ignore").join(ranks)
     by_score = ranked_rows["rank"].fillna(np.inf) if len(models) else -ranked_rows["score"]
@@ -123,7 +123,7 @@ def _compare_with_reference(contents: SurveyContents, way: Way) -> dict[str, dic
     """
     rows = way.rows_of(contents.boards["comparisons"])
     comparisons: dict[str, dict[str, Any]] = {}
-    for row in convert_to_rows(rows[rows["among"] == families.OF_REFERENCE]) if len(rows) else []:
+    for row in convert_to_rows(rows[rows["adjusted_over"] == families.OF_REFERENCE]) if len(rows) else []:
         leads = row["model_variant"] != LEAVE_ONE_OUT
         name = row["name"] if leads else contents.names.get(row["other_variant"], row["other_model"])
         scores = (row["score"], row["other_score"]) if leads else (row["other_score"], row["score"])

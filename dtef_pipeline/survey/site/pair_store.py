@@ -123,7 +123,7 @@ def _build_pairs_sql(contents: SurveyContents) -> str:
     observed = f"array_to_string(list_transform(observed, lambda x: {_build_code_sql('x')}), '')"
     apart = "list_sum(list_transform(list_zip(observed, population), lambda x: abs(x[1] - x[2]))) / 2"
     nothing = f"SELECT {_PAIR}, NULL::DOUBLE AS ceiling, NULL::DOUBLE AS others FROM survey_responses LIMIT 0"
-    reference = f"SELECT {_PAIR}, ceiling.{metric} AS ceiling, others.{metric} AS others FROM reference_scores"
+    reference = f"SELECT {_PAIR}, ceiling.{metric} AS ceiling, leave_one_out_score.{metric} AS others FROM reference_scores"
     return f"""
         SELECT s::SMALLINT AS s, q::INTEGER AS q, n, {EFFECTIVE} AS n_effective, circular, {observed} AS observed, {apart} AS apart,
             ceiling, others

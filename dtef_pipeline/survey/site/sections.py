@@ -181,8 +181,8 @@ _CONTEXT_COLUMNS = (
     Column("p_adjusted", "p (adjusted)", "p"),
     Column("condition", "Asked"),
     Column("levels", "Levels", more=True),
-    Column("least_score", "Least context", "score", more=True),
-    Column("most_score", "Most context", "score", more=True),
+    Column("score_at_lowest_context", "Least context", "score", more=True),
+    Column("score_at_highest_context", "Most context", "score", more=True),
     Column(
         "slope",
         "Per question",

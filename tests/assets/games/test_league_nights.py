@@ -110,7 +110,7 @@ def test_a_player_that_got_worse_is_seen_and_so_is_a_baseline_that_moved(
         "baselines_stand_still": True,
     }
     (row,) = league.rows("drift")
-    assert (row["model"], row["way"]) == ("legal", "persona calm:v2 against baseline/careful, success_rate")
+    assert (row["model"], row["setting"]) == ("legal", "persona calm:v2 against baseline/careful, success_rate")
     assert (row["verdict"], row["n_prompts"]) == ("watch", 16)
     assert " in 2026-03-02, " in row["reason"]
     (ruled,) = league.rows("drift_rule")

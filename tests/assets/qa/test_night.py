@@ -195,7 +195,7 @@ class TestNights:
         items = Counter(row["snapshot"] for row in nights.rows("qa_responses"))
         assert items == {"2026-03-01": 15, "2026-03-02": 15}
         assert nights.roll_up("qa_drift", "qa_costs").failures == ()
-        of_models = {row["way"].split(", ")[1].split(" by ")[0]: row for row in nights.rows("drift")}
+        of_models = {row["setting"].split(", ")[1].split(" by ")[0]: row for row in nights.rows("drift")}
         assert {row["model"] for row in of_models.values()} == {"honest"}
         exact = of_models["correct"]
         assert (exact["verdict"], exact["n_snapshots"]) == ("watch", 2)

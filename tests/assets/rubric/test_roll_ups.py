@@ -63,7 +63,7 @@ def test_the_model_that_lost_its_answer_is_flagged_with_the_two_nights(two_night
     assert [two["lowest"], two["highest"]] == pytest.approx([0.5, 1.0])
     assert (two["highest_snapshot"], two["lowest_snapshot"]) == ("2026-01-01", "2026-01-03")
     assert rows["flagged"].to_dict() == {key: key == ("second", "two") for key in rows.index}
-    assert rows["investigate"].to_dict() == rows["flagged"].to_dict()
+    assert rows["is_largest_gap"].to_dict() == rows["flagged"].to_dict()
 
 
 def test_models_are_watched_over_all_blueprints(two_nights: Nights) -> None:

@@ -40,7 +40,7 @@ def unread(frame: pd.DataFrame, model: str, places: slice) -> pd.DataFrame:
 class TestFamilies:
     def test_pairs_of_models_the_reference_and_other_baselines_are_three_families(self) -> None:
         table = compare_all_pairs(panel("a", "b", "c", LEAVE_ONE_OUT, UNIFORM), TESTS)
-        found = {family: {frozenset(pair) for pair in rows[WHO].to_numpy()} for family, rows in table.groupby("among")}
+        found = {family: {frozenset(pair) for pair in rows[WHO].to_numpy()} for family, rows in table.groupby("adjusted_over")}
         assert found[AMONG_MODELS] == {frozenset(pair) for pair in ("ab", "ac", "bc")}
         assert found[OF_REFERENCE] == {frozenset({model, LEAVE_ONE_OUT}) for model in "abc"}
         assert found[OF_BASELINES] == {frozenset({other, UNIFORM}) for other in ("a", "b", "c", LEAVE_ONE_OUT)}
@@ -48,14 +48,14 @@ class TestFamilies:
     def test_p_is_adjusted_by_holm_within_each_family_and_way_of_asking(self) -> None:
         one = panel("a", "b", "c", LEAVE_ONE_OUT, UNIFORM, seed=2)
         table = compare_all_pairs(pd.concat([one, one.assign(context_level="5")]), TESTS)
-        for _, rows in table.groupby(["among", "context_level"]):
+        for _, rows in table.groupby(["adjusted_over", "context_level"]):
             assert rows["p_adjusted"].tolist() == pytest.approx(holm(rows["p"]).tolist())
 
     def test_baselines_on_the_board_change_nothing_about_the_models(self) -> None:
         models, both = (
             compare_all_pairs(panel("a", "b", "c", *names, seed=3), TESTS) for names in ((), (LEAVE_ONE_OUT, UNIFORM))
         )
-        of_models = both[both["among"] == AMONG_MODELS].reset_index(drop=True)
+        of_models = both[both["adjusted_over"] == AMONG_MODELS].reset_index(drop=True)
         pd.testing.assert_series_equal(models["p_adjusted"], of_models["p_adjusted"])
 
 

@@ -51,7 +51,12 @@ def reliable(scores: pa.Table | list[dict[str, Any]], reference: pa.Table | None
 def references(questions: int, others: float | None, population: float, per_cluster: int = 1) -> pa.Table:
     return reference_table(
         [
-            {"question_id": f"q{i}", "cluster": f"c{i // per_cluster}", "others": others, "population": population}
+            {
+                "question_id": f"q{i}",
+                "cluster": f"c{i // per_cluster}",
+                "leave_one_out_score": others,
+                "population_score": population,
+            }
             for i in range(questions)
         ]
     )

@@ -23,7 +23,7 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compared(frame: pd.DataFrame) -> pd.DataFrame:
     return compare_all_pairs(frame, TESTS).sort_values(
-        "among", key=lambda names: names.map(COMPARED_FAMILIES.index), kind="stable"
+        "adjusted_over", key=lambda names: names.map(COMPARED_FAMILIES.index), kind="stable"
     )
 
 

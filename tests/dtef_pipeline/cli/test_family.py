@@ -170,7 +170,8 @@ def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3
     found = house.query(lambda connection: compute_model_drift(connection, WATCHED), only=WATCHED.reads)
     for verdict, code in (("drift", 3), ("watch", 3), (None, 5)):
         rows = [
-            {**row, "verdict": verdict, "night_verdict": None, "shift": 0.1, "moved": []} for row in found.checks.to_pylist()
+            {**row, "verdict": verdict, "shared_verdict": None, "shift": 0.1, "top_changes": []}
+            for row in found.checks.to_pylist()
         ]
         made = replace(found, checks=pa.Table.from_pylist(rows, schema=found.checks.schema), rows=tuple(rows))
         monkeypatch.setattr(drift, "compute_model_drift", lambda *_, made=made, **__: made)

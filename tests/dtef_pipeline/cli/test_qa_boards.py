@@ -245,7 +245,7 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
     rows = {(row["model"], row["verdict"]) for row in strict(ok("drift", "--family", "qa", "--json"))}
     assert ("good", "drift") in rows
     assert ("middling", "drift") not in rows
-    (judged,) = (row for row in house.read("drift", family="qa").to_pylist() if ", judged by" in row["way"])
+    (judged,) = (row for row in house.read("drift", family="qa").to_pylist() if ", judged by" in row["setting"])
     assert (judged["verdict"], judged["control"]) == ("watch", "none")
     assert (judged["shift"], judged["net_shift"]) == pytest.approx((-0.5, -0.3), abs=0.01)
     said = " ".join(ok("drift", "--family", "qa").split())
@@ -286,14 +286,14 @@ def test_the_panel_says_how_loud_drift_is_and_from_when_on_it_is_accepted(
     checks = rolled_up("drift: {since: {good: 2026-01-08}}\nqa: {models: [nobody-yet]}\n", {"baseline": 3})
     assert checks["qa_no_drift"].metadata["drift"].value == 0
     series = Warehouse(tmp_path / "warehouse").read("drift_series", family="qa").to_pylist()
-    assert max(Counter((one["model"], one["way"]) for one in series if one["in_baseline"]).values()) == 3
+    assert max(Counter((one["model"], one["setting"]) for one in series if one["in_baseline"]).values()) == 3
     checks = rolled_up("drift: {severity: {watch: OFF, drift: OFF}}\n")
     assert checks["qa_no_drift"].passed
     rows = Warehouse(tmp_path / "warehouse").read("drift", family="qa").to_pylist()
     moved = [row for row in rows if row["model"] == "good" and row["verdict"] in ("watch", "drift")]
-    chosen, judged = sorted(moved, key=lambda row: str(row["way"]))
-    assert (chosen["way"], chosen["verdict"]) == ("letters, exact_choice by exact_choice 1", "drift")
-    assert judged["way"].startswith("letters, judged by judge ")
+    chosen, judged = sorted(moved, key=lambda row: str(row["setting"]))
+    assert (chosen["setting"], chosen["verdict"]) == ("letters, exact_choice by exact_choice 1", "drift")
+    assert judged["setting"].startswith("letters, judged by judge ")
     assert judged["verdict"] == "watch"
     assert chosen["net_shift"] is chosen["judges_note"] is None
     assert judged["net_shift"] == pytest.approx(-0.3, abs=0.01)

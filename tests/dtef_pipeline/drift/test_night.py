@@ -14,7 +14,7 @@ from dtef_pipeline.drift.night import Night, Scores, choose_control, compute_nig
 from dtef_pipeline.drift.paired import paired
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
-from dtef_pipeline.drift.verdict_tables import DRIFT, EVIDENCE, NIGHT
+from dtef_pipeline.drift.verdict_tables import DRIFT, EVIDENCE, SHARED
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
 from tests.dtef_pipeline.drift.model_drift_rows import Rows, found
 from tests.made.snapshots import label, nights
@@ -75,8 +75,8 @@ class TestWhoMoved:
     def test_the_one_that_moved_has_drift_and_the_other_has_not(self) -> None:
         one, other = verdicts(Panel(models=2, nights=30, wobble=0.02, autocorrelation=0.5, shift=-0.1, since=15)).values()
         assert (one.verdict, one.first_snapshot, one.control) == ("drift", label(15), "m1")
-        assert one.apart_shift == pytest.approx(-0.1, abs=0.01)
-        assert one.drifts_in == "score and parsed"
+        assert one.shift_vs_peers == pytest.approx(-0.1, abs=0.01)
+        assert one.drift_kind == "score and parsed"
         assert other.verdict != "drift"
 
     def test_where_it_cannot_be_decided_both_are_named_and_neither_has_drift(self) -> None:
@@ -92,14 +92,14 @@ class TestWhoMoved:
         panel = Panel(models=4, nights=30, shift=-0.1, since=15, all_shift=True)
         assert {one.verdict for one in verdicts(panel).values()} == {"watch"}
         night = common(panel)
-        assert (night.night_verdict, night.night_first_snapshot) == ("watch", label(15))
-        assert night.night_shift == pytest.approx(-0.1, abs=0.01)
+        assert (night.shared_verdict, night.shared_first_snapshot) == ("watch", label(15))
+        assert night.shared_shift == pytest.approx(-0.1, abs=0.01)
 
 
 class TestParsing:
     def test_a_fall_of_the_parse_rate_is_a_drift_of_that(self) -> None:
         one, _ = verdicts(Panel(models=2, nights=30, unparsed=0.02, parse_shift=0.2, since=15)).values()
-        assert (one.verdict, one.drifts_in) == ("drift", "parse rate")
+        assert (one.verdict, one.drift_kind) == ("drift", "parse rate")
         assert one.parsed_shift == pytest.approx(0, abs=0.01)
 
 
@@ -152,13 +152,13 @@ def test_a_control_that_was_not_asked_in_these_nights_is_named(control: list[str
 def test_tables_have_the_night_and_the_model_side_by_side() -> None:
     fell: Rows = [*nights([0.6] * 12, model="a"), *nights([0.6] * 5 + [0.45] * 7, model="b"), *nights([0.6] * 12, model="c")]
     checks, _ = found(fell)
-    assert {row["model"]: (row["verdict"], row["night_verdict"], row["control"]) for row in checks} == {
+    assert {row["model"]: (row["verdict"], row["shared_verdict"], row["control"]) for row in checks} == {
         "a": ("none", "none", "b, c"),
         "b": ("drift", "none", "a, c"),
         "c": ("none", "none", "a, b"),
     }
     for schema in (DRIFT, DRIFT_CHECKS):
-        assert {column.name for column in (*EVIDENCE, *NIGHT)} <= set(schema.names)
+        assert {column.name for column in (*EVIDENCE, *SHARED)} <= set(schema.names)
 
 
 def test_a_model_that_stayed_has_no_drift_though_the_other_moved_right_after_an_outage_of_both() -> None:

@@ -96,9 +96,9 @@ def test_a_player_that_gets_worse_drifts_and_the_other_one_does_not() -> None:
     found = verdicts(rows)
     moved = found["moved"]
     assert (moved["verdict"], moved["shift"] < 0, moved["first_snapshot"]) == ("drift", True, night(6)["snapshot"])
-    assert moved["way"] == "persona calm:v2 against baseline/random, success_rate"
+    assert moved["setting"] == "persona calm:v2 against baseline/random, success_rate"
     assert (moved["partitions"], moved["n_prompts"]) == (["poker"], 2 * SEEDS)
-    assert moved["moved"][0]["item"].startswith("poker/kuhn/")
+    assert moved["top_changes"][0]["item"].startswith("poker/kuhn/")
     assert found["steady"]["verdict"] != "drift"
     ruled = {row["model"]: row for row in build_rule_table(connected(rows), GAMES_WATCHED).to_pylist()}
     assert (ruled["moved"]["flagged"], ruled["moved"]["partition"], ruled["moved"]["test"]) == (True, "poker/kuhn", "1")
@@ -106,7 +106,7 @@ def test_a_player_that_gets_worse_drifts_and_the_other_one_does_not() -> None:
 
 def test_chips_have_no_bounds_and_are_not_watched() -> None:
     assert {
-        row["way"].split(", ")[1] for row in compute_model_drift(connected(history(0.6)), GAMES_WATCHED).checks.to_pylist()
+        row["setting"].split(", ")[1] for row in compute_model_drift(connected(history(0.6)), GAMES_WATCHED).checks.to_pylist()
     } == {"success_rate"}
     chips = [row for row in history(0.6) if row["metric"] != "success_rate"]
     assert len(compute_model_drift(connected(chips), GAMES_WATCHED).checks) == 0
@@ -115,7 +115,7 @@ def test_chips_have_no_bounds_and_are_not_watched() -> None:
 
 def test_a_drift_of_form_is_reported_from_one_of_play() -> None:
     """A model that writes more illegal texts, and wins as often as before where it writes none."""
-    assert verdicts(history(0.6, illegal=True))["moved"]["about"][0].startswith("a drift of the parse rate")
+    assert verdicts(history(0.6, illegal=True))["moved"]["shift_notes"][0].startswith("a drift of the parse rate")
 
 
 @pytest.mark.parametrize("changed", [{"truth_id": "other rules", "version": 2}, {"persona": "calm:v3"}])
@@ -168,7 +168,7 @@ def test_of_a_scenario_that_nobody_wins_the_first_metric_on_0_1_is_watched() -> 
     for at in range(2):
         for row in scores_of(episode("m", 1, 0, at, league="negotiation", scenario="allocation"), 0.25):
             rows += [{**row, **metric} for metric in (share, fair, envy)] if row["metric"] == "success_rate" else [row]
-    found = {row["way"].split(", ")[1]: row for row in build_rule_table(connected(rows), GAMES_WATCHED).to_pylist()}
+    found = {row["setting"].split(", ")[1]: row for row in build_rule_table(connected(rows), GAMES_WATCHED).to_pylist()}
     assert set(found) == {"utility_share", "envious"}
     assert found["envious"]["lowest"] == pytest.approx(0.75)
 

@@ -188,7 +188,7 @@ def test_the_latest_run_is_shown_and_runs_over_time() -> None:
         "test": "r",
         "model": "openai/model-1",
         "model_variant": "openai/model-1[temperature=0]",
-        "way": "w",
+        "setting": "w",
         "flagged": True,
         "gap": 0.2,
         "lowest": 0.4,

@@ -64,7 +64,7 @@ def surveys(draw: st.DrawFn) -> Any:
                 "dont_know": [False] * count,
                 "observed": [number / sum(people) for number in people],
                 "population": draw(st.just([1 / count] * count) | st.none()),
-                "others": None,
+                "leave_one_out_marginal": None,
                 "shuffled": None,
             }
         )

@@ -42,7 +42,7 @@ def many_replicates(monkeypatch: pytest.MonkeyPatch) -> int:
 
 @pytest.mark.usefixtures("many_replicates")
 def test_deviations_spread_as_a_naive_loop_over_drawn_answers_does() -> None:
-    found = noise_of([answer()], [{"n": 25, "observed": [0.6, 0.3, 0.1], "others": [0.3, 0.4, 0.3]}])
+    found = noise_of([answer()], [{"n": 25, "observed": [0.6, 0.3, 0.1], "leave_one_out_marginal": [0.3, 0.4, 0.3]}])
     rng = np.random.default_rng(5)
     scores, others = [], []
     for _ in range(3_000):
@@ -71,7 +71,7 @@ def test_marginals_move_with_the_people_they_are_made_of_as_a_naive_loop_moves_t
             "question_id": "q0",
             "n": n,
             "observed": p,
-            "others": others[i].tolist(),
+            "leave_one_out_marginal": others[i].tolist(),
             "population": everyone.tolist(),
         }
         for i, (n, p) in enumerate(GROUPS)
@@ -138,7 +138,12 @@ def test_a_draw_that_was_not_parsed_has_its_score_whatever_the_answers_were() ->
 
 
 def test_questions_of_different_length_and_pairs_that_are_not_known() -> None:
-    four = {"options": ["a", "b", "c", "d"], "dont_know": [False] * 4, "observed": [0.1, 0.2, 0.3, 0.4], "others": None}
+    four = {
+        "options": ["a", "b", "c", "d"],
+        "dont_know": [False] * 4,
+        "observed": [0.1, 0.2, 0.3, 0.4],
+        "leave_one_out_marginal": None,
+    }
     scores = [answer(0), answer(1, predicted=[0.25] * 4), answer(2)]
     found = noise_of(scores, [{}, {**four, "population": [0.25] * 4}])
     assert (found.score.std(axis=1) > 0).tolist() == [True, True, False]

@@ -47,7 +47,7 @@ def compared(better: str, worse: str, verdict: str, among: str, **given: Any) ->
     }
     scores = {"score": 0.8, "other_score": 0.7, "difference": 0.1, "p": 0.001, "p_adjusted": 0.01, "n_pairs": 20}
     names = {"model": better, "model_variant": better, "other_model": worse, "other_variant": worse}
-    return {**known, **names, **scores, "verdict": verdict, "among": among, **given}
+    return {**known, **names, **scores, "verdict": verdict, "adjusted_over": among, **given}
 
 
 def view(open_tables: Open, board: list[dict[str, Any]], comparisons: list[dict[str, Any]]) -> FamilyView:

@@ -27,7 +27,7 @@ CHILE, KENYA, PERU, POLAND = SEGMENTS = ("country:chile", "country:kenya", "coun
 CEILINGS = {CHILE: 0.9, KENYA: 0.8, PERU: 0.95, POLAND: 0.95}
 MARGINALS = {CHILE: 0.7, KENYA: 0.6, PERU: 0.9, POLAND: 0.9}
 HOSTILE = "</script><script>window.harm = 1</script><!-- <img src=x onerror=harm()> \u202e\u2028 & 'x'"
-SHARED = {"others": 0.65, "ceiling": 0.85}
+SHARED = {"leave_one_out_score": 0.65, "ceiling": 0.85}
 
 
 def asked(model: str, scores: dict[str, float], question: str = "q0", **given: Any) -> list[dict[str, Any]]:
@@ -48,7 +48,9 @@ def tables(questions: int = 3) -> dict[str, Any]:
         {**one, "value": one["segment"].partition(":")[2].title(), "question_text": f"Question {one['question_id']}?"}
         for one in pairs
     ]
-    references = [{**one, "ceiling": CEILINGS[one["segment"]], "others": MARGINALS[one["segment"]]} for one in pairs]
+    references = [
+        {**one, "ceiling": CEILINGS[one["segment"]], "leave_one_out_score": MARGINALS[one["segment"]]} for one in pairs
+    ]
     kept = [{name: value for name, value in one.items() if name != "question_order"} for one in references]
     return {"survey_responses": survey_rows(*survey), "reference_scores": reference_table(kept)}
 
