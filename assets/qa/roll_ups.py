@@ -68,11 +68,11 @@ qa_validity = build_board_asset(
 
         `position_bias`: how far a model's mean moves with the order of the options. The other checks are on judges: how often the arbiter
         and the number in the answer disagree, how many judgements are by a model of the same maker, how many failed, and whether longer
-        answers get better scores. `warn` marks values that need a look.""",
+        answers get better scores. `is_suspect` marks values that need a look.""",
         lambda connection, _: {"qa_validity": validity_of_scores(connection)},
         reads=QA_VALIDITY_READS,
         previews={"validity": Preview.of_view(next(view for view in QA_VIEWS if view.name == "validity"))},
-        metadata=lambda tables, _: {"warned": pc.sum(tables["qa_validity"]["warn"]).as_py() or 0},
+        metadata=lambda tables, _: {"n_suspect": pc.sum(tables["qa_validity"]["is_suspect"]).as_py() or 0},
     ),
 )
 
@@ -81,7 +81,7 @@ qa_validity = build_board_asset(
 def qa_scores_are_valid(store: Store) -> dg.AssetCheckResult:
     """Warns of a model or a judge whose scores may depend on something besides the answer; see `qa_validity`."""
     rows = store.warehouse.read("qa_validity").to_pylist()
-    offenders = [f"{row['check']} {row['suite']} {row['model']}: {row['value']:.3f}" for row in rows if row["warn"]]
+    offenders = [f"{row['check']} {row['suite']} {row['model']}: {row['value']:.3f}" for row in rows if row["is_suspect"]]
     return verdict(offenders, n_checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
 
 

@@ -27,7 +27,7 @@ COLUMNS_LINE = "Columns: dtef explain"
 """The last line of a board, followed by the board's name."""
 _ROWS_NAMED = 5
 """How many rows are listed before a note."""
-_FLAG_COLUMNS = ("flagged", "champion", "investigate", "warn")
+_FLAG_COLUMNS = ("flagged", "champion", "investigate", "is_suspect")
 
 
 def compute_terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: str = "") -> Fit:

@@ -74,8 +74,8 @@ QA_VIEWS = (
         *("suite", *_BOARD_WAYS),
     ),
     BoardView(
-        ("check", "suite", "condition", "model", "metric", "value", "interval", "n", "warn"),
-        ("check", "model", "value", "warn"),
+        ("check", "suite", "condition", "model", "metric", "value", "interval", "n", "is_suspect"),
+        ("check", "model", "value", "is_suspect"),
         ("n", "metric", "condition"),
         name="validity",
         table="qa_validity",
@@ -85,8 +85,8 @@ QA_VIEWS = (
         needs="a judgement, or responses to rotated options: run `dtef qa run --order rotated-1`",
     ),
     BoardView(
-        ("suite", "condition", "model", "metric", "value", "interval", "n", "warn"),
-        ("model", "value", "warn"),
+        ("suite", "condition", "model", "metric", "value", "interval", "n", "is_suspect"),
+        ("model", "value", "is_suspect"),
         ("n", "metric"),
         name="position",
         table="qa_validity",

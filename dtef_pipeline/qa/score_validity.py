@@ -42,7 +42,7 @@ class ValidityFinding(NamedTuple):
     low: float | None
     high: float | None
     n: int
-    warn: bool
+    is_suspect: bool
     note: str = ""
 
 

@@ -38,7 +38,7 @@ _VALIDITY_COLUMNS = (
     Column("suite", "Suite"),
     Column("model", "Model", "model"),
     Column("value", "Value", "number", "A range of means, a share, or a rank correlation"),
-    Column("warn", "Look into it", always=True),
+    Column("is_suspect", "Look into it", always=True),
     Column("n", "Rests on", "count", "Items, judgements or responses", more=True),
     *_ASKED_AS,
     Column("measured_by", "Measured by", more=True),
@@ -81,16 +81,16 @@ def build_validity_section(scores: QaScores) -> Section:
     frame = scores.rows.frame("qa_validity")
     if not len(frame):
         return Section("validity", "Validity", [])
-    frame = frame.sort_values("warn", ascending=False, kind="stable")
+    frame = frame.sort_values("is_suspect", ascending=False, kind="stable")
     rows = [
         {
             **_build_row(scores, record, ("value", "low", "high")),
             "check": CHECK_WORDS.get(record["check"], record["check"]),
-            "warn": bool(record["warn"]),
+            "is_suspect": bool(record["is_suspect"]),
         }
         for record in convert_to_rows(frame)
     ]
-    warnings = [row for row in rows if row["warn"]]
+    warnings = [row for row in rows if row["is_suspect"]]
     names = list_first_names([f"{row['check']} ({row['model']}, {show(row['value'], 'number')})" for row in warnings], 2, "; ")
     answer = f"Needs a look: {len(warnings)} of {format_count(len(rows), 'check')}.{f' {names}.' if warnings else ''}"
     return Section(

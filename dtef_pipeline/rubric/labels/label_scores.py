@@ -114,7 +114,9 @@ def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prom
     points_with_labels = apply_human_labels(rows, labelled_items, labels.to_pandas())
     has_label = points_with_labels["labelled"]
     return convert_to_table(
-        points_with_labels.assign(by_judges=rows["score"].where(has_label), partial=points_with_labels["partial"] & ~has_label),
+        points_with_labels.assign(
+            judge_score=rows["score"].where(has_label), partial=points_with_labels["partial"] & ~has_label
+        ),
         points.schema,
     )
 

@@ -127,7 +127,7 @@ def test_the_list_of_suites_leads_to_their_pages(view: FamilyView, pages: dict[s
 def test_checks_of_validity_stand_in_words_those_to_look_into_first(view: FamilyView) -> None:
     found = section(view.sections, "validity")
     assert found.answer.endswith("1 of 2 checks. Order of the options moves the mean (best, 0.25).")
-    assert [(row["check"], row["warn"]) for row in rows(found)] == [
+    assert [(row["check"], row["is_suspect"]) for row in rows(found)] == [
         ("Order of the options moves the mean", True),
         ("Judged by a model of the same maker", False),
     ]
