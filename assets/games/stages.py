@@ -43,7 +43,7 @@ from dtef_pipeline.games.exact.decision_points import (
 )
 from dtef_pipeline.games.exact.strategy_values import StrategyOptions, build_strategy_rows, merge_strategy_values
 from dtef_pipeline.games.game_estimate import MostTurns, write_legal_text
-from dtef_pipeline.games.pack_files import require_weighable
+from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, name_failing_adapters
 from dtef_pipeline.games.settings import DECISION_STAGE_SETTINGS, GAMES_STAGE_SETTINGS, DecisionSettings, GamesSettings
 from dtef_pipeline.games.tables import DECISION_ANSWERS, EPISODE_TURNS, EPISODES
@@ -185,7 +185,7 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     """Plan the matches of a scenario."""
     pack = _load_pack(inputs, settings.scenario_versions)
     personas = load_known_personas(inputs.outside.settings, settings.persona_versions)
-    require_weighable([pack])
+    check_metric_weights([pack])
     items = select_game_items(pack, settings)
     players = resolve_entrants(pack, inputs.models, personas, settings.players, settings.personas)
     names = {item.opponent for item in items} - {NO_OPPONENT}

@@ -323,7 +323,7 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
 )
 @several("--max-cost-usd", metavar="[MODEL=]USD", help="Most US dollars that this may cost")
 @several("--max-calls", metavar="[MODEL=]N", help="Most calls that this may make")
-@click.option("--show", is_flag=True, help="Show the results of earlier nights per judge; makes no calls.")
+@click.option("--results", "show", is_flag=True, help="Show the results of earlier snapshots per judge; makes no calls.")
 @writes_a_table
 @reports_errors
 def anchors(family: str, show: bool, output: str, **given: Any) -> None:

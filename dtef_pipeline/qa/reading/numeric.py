@@ -291,7 +291,7 @@ def _find_last_number(lower: str) -> FoundNumber | None:
         numbers = list(find_numbers(piece))
         for place, number in reversed(list(enumerate(numbers))):
             is_aside = place > 0 and is_stating_precision(piece, numbers[place - 1], number)
-            if not is_aside and not _is_hardly_meant(piece, number):
+            if not is_aside and not _is_implausible(piece, number):
                 return compare_with_neighbours(piece, numbers, number, is_stated=False)
             hardly = number if hardly is None else hardly
         end = start
@@ -304,7 +304,7 @@ def _find_line_start(lower: str, end: int) -> int:
     return lower.find("\n", start, end - 1) + 1 or start if start else 0
 
 
-def _is_hardly_meant(piece: str, token: FoundNumber) -> bool:
+def _is_implausible(piece: str, token: FoundNumber) -> bool:
     if is_the_word_one(piece, token) or _AFTER_STEP.search(piece, max(0, token.start - 8), token.start):
         return True
     begins = piece.rfind("\n", 0, token.start) + 1

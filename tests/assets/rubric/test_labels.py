@@ -330,11 +330,11 @@ class TestAnchors:
             night(label)
         assert judged.table("rubric_anchor_items") == kept
         # The server says of a text what it said before.
-        rows = strict(ok("anchors", "--family", "rubric", "--show", "--json"))
+        rows = strict(ok("anchors", "--family", "rubric", "--results", "--json"))
         assert {(row["judge"], row["n_snapshots"], row["n_items"], row["gap"]) for row in rows} == {
             (judge, 3, 10, 0.0) for judge in ("standard(judge-x)", "prompt-aware(judge-x)")
         }
-        assert "standard(judge-x)" in ok("anchors", "--family", "rubric", "--show")
+        assert "standard(judge-x)" in ok("anchors", "--family", "rubric", "--results")
         night("2026-01-07", 12)
         assert judged.table("rubric_anchor_items").slice(0, 10) == kept
 
@@ -342,4 +342,4 @@ class TestAnchors:
         rubric.house.write("rubric_anchor_items", rubric.table("rubric_anchor_items"))
         (failure,) = materialize(rubric.instance, ["rubric_anchors"], [], {}).failures
         assert NOTHING_TO_JUDGE_AGAIN in failure
-        assert "no rubric_anchors" in dtef("anchors", "--family", "rubric", "--show").stderr
+        assert "no rubric_anchors" in dtef("anchors", "--family", "rubric", "--results").stderr
