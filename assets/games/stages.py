@@ -33,7 +33,7 @@ from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_prompt_row
 from dtef_pipeline.games.episode_rows import EpisodeColumns, build_turn_table, iterate_turn_rows, merge_episodes, merge_turns
 from dtef_pipeline.games.episode_scores import compute_episode_scores, merge_episode_scores
 from dtef_pipeline.games.game_estimate import MostTurns, write_legal_text
-from dtef_pipeline.games.pack_files import require_weighable
+from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, name_failing_adapters
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
@@ -175,7 +175,7 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     """Plan the matches of a scenario."""
     pack = _load_pack(inputs, settings.scenario_versions)
     personas = load_known_personas(inputs.outside.settings, settings.persona_versions)
-    require_weighable([pack])
+    check_metric_weights([pack])
     items = select_game_items(pack, settings)
     players = resolve_entrants(pack, inputs.models, personas, settings.players, settings.personas)
     names = {item.opponent for item in items} - {NO_OPPONENT}

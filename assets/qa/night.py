@@ -45,7 +45,7 @@ def _filter_faults(settings: QaSettings, store: Store, keys: Sequence[str]) -> d
     """Return by part the error of a filter that matches no document. Raises ConfigError if it matches none of any part."""
     return filter_faults(
         keys,
-        settings.how,
+        settings.ask_settings,
         lambda key, columns: store.warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key)),
         given_as=f"{QA_PANEL_SECTION}.filter",
     )

@@ -71,7 +71,7 @@ qa_validity = build_board_asset(
         lambda connection, _: {"qa_validity": validity_of_scores(connection)},
         reads=QA_VALIDITY_READS,
         previews={"validity": Preview.of_view(next(view for view in QA_VIEWS if view.name == "validity"))},
-        metadata=lambda tables, _: {"warned": pc.sum(tables["qa_validity"]["is_suspect"]).as_py() or 0},
+        metadata=lambda tables, _: {"n_suspect": pc.sum(tables["qa_validity"]["is_suspect"]).as_py() or 0},
     ),
 )
 

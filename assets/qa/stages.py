@@ -169,7 +169,7 @@ class _Make(Protocol):
 def make_prompts(inputs: Inputs, settings: QaSettings) -> Tables:
     """Make the prompts of a part under the settings, and keep those of other conditions."""
     make = _build_prompt_maker(inputs)
-    prompts = make(settings.how, asks=True)
+    prompts = make(settings.ask_settings, asks=True)
     condition = resolve_part_condition(inputs, settings)
     again = _make_again(inputs, condition, make)
     return {

@@ -105,7 +105,7 @@ rubric_agreement = build_board_asset(
         reads=JUDGED_READ,
         previews={
             "agreement": Preview.of_view(_VIEWS_SHOWN["agreement"]),
-            "disagreed": Preview("rubric_disagreed", ("blueprint", "prompt", "spread", "n_responses", "text"), 10),
+            "disagreed": Preview("rubric_disagreed", ("blueprint", "prompt", "mean_sd", "n_responses", "text"), 10),
         },
         version="2",
         after=_OF_JUDGED,
@@ -147,14 +147,16 @@ rubric_corrected = build_board_asset(
         """Scores corrected by people's labels of a few drawn prompts: one row per model over all blueprints, then one per blueprint and model.
 
         `corrected` estimates the score on the board if people had decided every point that judges decide. Its interval treats the prompts as
-        a sample of their kind; `here_low` to `here_high` is the interval for these prompts only. The asset also writes
+        a sample of their kind; `same_prompts_low` to `same_prompts_high` is the interval for these prompts only. The asset also writes
         `rubric_known_classes`, how often each judge agrees with people. Both are empty until labels are imported (`dtef import labels`). The
         asset makes no requests.""",
         _compute_corrected_tables,
         reads=CORRECTED_READS,
         previews={
             "corrected": Preview.of_view(_VIEWS_SHOWN["corrected"]),
-            "known_classes": Preview("rubric_known_classes", ("judge", "said", "n", "same", "near", "bias", "note")),
+            "known_classes": Preview(
+                "rubric_known_classes", ("judge", "human_class", "n", "same_class", "within_one_class", "bias", "note")
+            ),
         },
         metadata=lambda tables, store: {"labels": len(store.warehouse.read_or_empty("rubric_labels"))},
     ),

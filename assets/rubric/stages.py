@@ -208,7 +208,7 @@ RUBRIC_POINTS_STAGE = Stage(
 
     The point of a criterion in words is the mean over the judges that answered; if some did not, `low` and `high` are its bounds for any
     missing judgement. Functions are computed here, scripts in a separate process. What cannot be scored is null with a reason, never 0. With
-    `with_labels` a person's label replaces the judges' score (`labelled`, `by_judges`). This stage makes no requests.""",
+    `with_labels` a person's label replaces the judges' score (`labelled`, `judge_score`). This stage makes no requests.""",
     score_points,
     after=("rubric_judgements",),
     settings=RUBRIC_STAGE_SETTINGS["rubric_points"],

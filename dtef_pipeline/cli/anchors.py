@@ -77,7 +77,7 @@ def run(family: str, options: Given) -> int:
     config = {name: value for name, value in options.items() if name not in ("max_cost_usd", "max_calls") and value is not None}
     if not _judge_again(warehouse, family, {**config, **parse_budgets(costs, calls)}):
         return 1
-    say(f"`dtef anchors --family {family} --show` says which judges have moved")
+    say(f"`dtef anchors --family {family} --results` says which judges have moved")
     return 0
 
 

@@ -270,10 +270,10 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     With --family qa:
     In:  {"scorer": "list_one", "response": "They came by car.",
           "reference": {"car": 1, "bicycle": 0.5}}
-         and optionally options, synonyms, senses (first, all), penalty,
+         and optionally options, synonyms, wordnet_senses (first, all), penalty,
          strict, finish_reason, timeout_s, task; other keys are kept
     Out: the same line with status, value (null unless ok), score (as published),
-         how (the rule that read the answer), flags, reason, and further output of
+         read_by (the rule that read the answer), flags, reason, and further output of
          the scorer, such as raw, binary, rationale, found
 
     A scorer is named by itself or by a type of questions: yes_no (Yes/No), list_one (ListOne), list_many (ListMany), pick_one (PickOne),
@@ -323,7 +323,7 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
 )
 @several("--max-cost-usd", metavar="[MODEL=]USD", help="Most US dollars that this may cost")
 @several("--max-calls", metavar="[MODEL=]N", help="Most calls that this may make")
-@click.option("--show", is_flag=True, help="Show the results of earlier nights per judge; makes no calls.")
+@click.option("--results", "show", is_flag=True, help="Show the results of earlier snapshots per judge; makes no calls.")
 @writes_a_table
 @reports_errors
 def anchors(family: str, show: bool, output: str, **given: Any) -> None:

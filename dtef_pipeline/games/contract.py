@@ -32,10 +32,10 @@ class Illegal:
 
 
 class Count(NamedTuple):
-    """One episode's part of a metric: the metric of many episodes is the sum of `total` over the sum of `of`."""
+    """One episode's part of a metric: the metric of many episodes is the sum of `numerator` over the sum of `denominator`."""
 
-    total: float
-    of: float = 1
+    numerator: float
+    denominator: float = 1
     """0: the metric is not defined in the episode, for example a rate of bets without any bet."""
 
 

@@ -92,7 +92,7 @@ class EpisodeColumns:
             "reward": float(result.rewards[seat]) if result else None,
             "rewards": [float(reward) for reward in result.rewards] if result else [],
             "flags": list(result.flags) if result else [],
-            "measured": [(name, *count) for name, count in sorted(trace.measured[seat].items())] if result else [],
+            "metric_counts": [(name, *count) for name, count in sorted(trace.measured[seat].items())] if result else [],
             "trace": text,
             "trace_hash": trace_hash,
             "answered_at": min((response.answered_at for response in play.responses), default=None),
@@ -113,7 +113,7 @@ class EpisodeColumns:
         )
         moves = sum(move.command is not None for move in trace.moves if move.seat == seat)
         return {
-            "steps": int(steps.total) if steps else moves,
+            "steps": int(steps.numerator) if steps else moves,
             "n_turns": counts.turns,
             "illegal": counts.illegal - counts.refused,
             "unparsed": counts.unparsed,

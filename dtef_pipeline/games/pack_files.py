@@ -161,7 +161,7 @@ def check_opponents(pack: Pack) -> Iterator[str]:
         yield f"its manifest names no opponents for {len(pack.manifest.seats)} seats; allowed: one or more of {', '.join(baselines)}"
 
 
-def require_weighable(packs: Iterable[Pack]) -> None:
+def check_metric_weights(packs: Iterable[Pack]) -> None:
     """Raise ConfigError for the first invalid weight in manifests, before episodes that could not be scored are played and paid for."""
     for entry in packs:
         for fault in check_weighing(entry):

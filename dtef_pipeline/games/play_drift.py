@@ -36,8 +36,8 @@ _WATCHED_METRICS = f"""
     CREATE OR REPLACE TEMP TABLE watched_metrics AS
     WITH bounded AS (
         SELECT league, scenario, metric, bool_or(weight IS NOT NULL) AS is_weighed,
-            min(list_position({list(_WATCHED_FAMILIES)}, family)) AS place
-        FROM episode_scores WHERE unit_scale AND unit = 'share' AND family <> 'form' AND value IS NOT NULL GROUP BY ALL
+            min(list_position({list(_WATCHED_FAMILIES)}, metric_family)) AS place
+        FROM episode_scores WHERE unit_scale AND unit = 'share' AND metric_family <> 'form' AND value IS NOT NULL GROUP BY ALL
     )
     SELECT league::VARCHAR AS league, scenario::VARCHAR AS scenario, metric FROM bounded
     QUALIFY is_weighed OR row_number() OVER (
@@ -46,8 +46,8 @@ _WATCHED_METRICS = f"""
 """
 _FORM_OF_PLAY = f"""
     CREATE OR REPLACE TEMP TABLE form_of_play AS
-    SELECT episode_id, bool_or(metric = 'turns' AND total IS NOT NULL) AS is_played,
-        coalesce(sum(total) FILTER (metric IN ('{ILLEGAL_RATE}', 'refused_rate')), 0) = 0 AS is_clean
+    SELECT episode_id, bool_or(metric = 'turns' AND numerator IS NOT NULL) AS is_played,
+        coalesce(sum(numerator) FILTER (metric IN ('{ILLEGAL_RATE}', 'refused_rate')), 0) = 0 AS is_clean
     FROM episode_scores GROUP BY ALL
 """
 _FIRST_PROMPTS = """

@@ -26,7 +26,7 @@ from dtef_pipeline.tables import (
 _GAME_WORDS = pa.list_(pa.string())
 _GAME_NUMBERS = pa.list_(pa.float64())
 _GAME_SPOKEN = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]))
-_MEASURED_COUNTS = pa.list_(pa.struct([("metric", pa.string()), ("total", pa.float64()), ("of", pa.float64())]))
+_METRIC_COUNTS = pa.list_(pa.struct([("metric", pa.string()), ("numerator", pa.float64()), ("denominator", pa.float64())]))
 
 OF_ONE_SCENARIO = (
     field("league", pa.string(), "League of scenarios: solitaire, poker, negotiation, or your own league"),
@@ -138,7 +138,7 @@ EPISODES = pa.schema(
         *_EPISODE_COUNTS,
         field("optimum", pa.float64(), "Fewest moves that solve the deal; null: unsolvable or unknown"),
         field("max_turns", pa.int32(), "Maximum number of turns; the episode then ends without an outcome"),
-        field("measured", _MEASURED_COUNTS, "Counts for the scenario's metrics, of the player under test"),
+        field("metric_counts", _METRIC_COUNTS, "Counts for the scenario's metrics, of the player under test"),
         field("trace", pa.string(), "Moves that led to the result, as JSON: [seat, command] of each"),
         field("trace_hash", pa.string(), "Hash of moves, rewards, outcomes and flags: equal in a replay"),
         GAME_TRUTH,
@@ -151,17 +151,17 @@ EPISODE_SCORES = pa.schema(
     [
         *OF_ONE_EPISODE,
         METRIC_FIELD,
-        field("family", pa.string(), "Family of the metric: efficacy, efficiency, expected value, risk, social, safety or form"),
+        field("metric_family", pa.string(), "Family of the metric: efficacy, efficiency, expected value, risk, social, safety or form"),
         field("unit", pa.string(), "Unit of the metric: share (0-1), chips, points, moves, per turn, ..."),
         field("direction", pa.string(), "Better direction of the metric: higher, lower, or none"),
         field("unit_scale", pa.bool_(), "Flag: true if the metric is on 0-1 and has a better direction, which drift and "
                                         "composites need"),
         field("weight", pa.float64(), "Weight of the metric in the scenario's composite score; null: not part of it"),
-        field("total", pa.float64(), "Numerator of the metric in this episode; null: unscored"),
-        field("of", pa.float64(), "Denominator of the metric in this episode; null: unscored"),
+        field("numerator", pa.float64(), "Numerator of the metric in this episode; null: unscored"),
+        field("denominator", pa.float64(), "Denominator of the metric in this episode; null: unscored"),
         field("status", pa.string(), "Status of the score: scored, or unscored"),
         field("reason", pa.string(), "Why there is no value; null: there is one"),
-        field("value", pa.float64(), "Total over of, in the unit; null: see the reason"),
+        field("value", pa.float64(), "Numerator over denominator, in the unit; null: see the reason"),
         GAME_TRUTH,
         ANSWERED_AT_FIELD,
     ]
@@ -185,7 +185,7 @@ PERSONA_RESULTS = pa.schema(
         *MODEL_FIELDS,
         SNAPSHOT_FIELD,
         METRIC_FIELD,
-        field("family", pa.string(), "Family of the metric; composite: arithmetic mean of normalised metrics"),
+        field("metric_family", pa.string(), "Family of the metric; composite: arithmetic mean of normalised metrics"),
         field("unit", pa.string(), "Unit of the mean"),
         field("direction", pa.string(), "Better direction of the metric: higher, lower, or none"),
         field("opponent", pa.string(), "Opponent of these episodes, or all"),

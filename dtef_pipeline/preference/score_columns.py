@@ -15,7 +15,7 @@ _OF_FIT = (
     field("ties", pa.string(), "Treatment of ties: half (half a win of each), davidson, or drop"),
     field("prior_l2", pa.float64(), "Penalty prior_l2 * sum(beta^2) on the betas; null: none"),
     field("weight", pa.string(), "Weight of a vote: confidence (c counts c / 5); null: every vote counts 1"),
-    field("unweighted", pa.string(), "Reason why every vote counts 1 although weights were asked for; null: as asked"),
+    field("unweighted_reason", pa.string(), "Reason why every vote counts 1 although weights were asked for; null: as asked"),
     field("control", pa.string(), "Control: length, betas are those of texts of equal length; null: none"),
     field("items", pa.string(), "Patterns of the items whose votes count, with commas between them; null: all items"),
     field("votes", pa.int64(), "Votes that the fit is made of"),

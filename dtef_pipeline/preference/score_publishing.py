@@ -57,7 +57,7 @@ def _fit_group(votes: Sequence[PlayersVote], settings: VoteSettings, own_servers
     why = find_unweighted_reason(selection.votes) if settings.weight else None
     how = settings.model_copy(update={"weight": None}) if why else settings
     fit = fit_votes(build_vote_columns("votes of the store", selection.votes), how, measure_text_lengths(selection.votes))
-    return build_score_rows(fit, describe_selection(selection, settings) | {"unweighted": why})
+    return build_score_rows(fit, describe_selection(selection, settings) | {"unweighted_reason": why})
 
 
 def describe_selection(selection: FilteredVotes, settings: VoteSettings) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class ItemScore:
     """One of QA_STATUSES."""
     value: float | None = None
     """0-1, higher is better; None unless the status is `ok`."""
-    how: str | None = None
+    read_by: str | None = None
     """Rule that read the reply: `statement`, `line`, `option_text`, `boxed`, ...; None: no rule could."""
     flags: tuple[str, ...] = ()
     """Flags: `multi`, `ambiguous`, `several`, `truncated`, ..."""
@@ -115,7 +115,7 @@ class ScorerSettings:
     """Whether a response with several different values scores 0 if one is expected."""
     penalty: float = 0.0
     """Deduction for each listed item that is not expected, 0-1."""
-    senses: str = "first"
+    wordnet_senses: str = "first"
     """Senses of a word whose synonyms count: `first` or `all`."""
     synonyms: Mapping[str, Sequence[str]] | None = None
     """The lexicon: for each word its synonyms; None: the shipped lexicon."""

@@ -245,7 +245,7 @@ def _build_context_rows(retrieval: Retrieval, relevant: set[str] | None, *, remo
             "relevance": source.score,
             "page_content": source.page_content if remote else None,
             "problem": retrieval.problem,
-            "holds_quote": None if relevant is None else source.doc_id in relevant,
+            "contains_quote": None if relevant is None else source.doc_id in relevant,
         }
         for rank, source in enumerate(retrieval.sources)
     ]

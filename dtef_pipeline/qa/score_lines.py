@@ -1,8 +1,8 @@
 """Scoring outside the pipeline: reads answers as JSON lines and writes the same lines with their scores.
 
 In: `{"scorer": "list_one", "response": "by car", "reference": {"car": 1, "bike": 0.5}}`, with optional `options`, `synonyms`, `penalty`,
-`strict`, `senses`, `finish_reason`, `timeout_s` and `task`. `scorer` is the name of a scorer or a type of items; other keys are passed
-through. Out: the same object with `status`, `value`, `score`, `how`, `flags`, `reason` and further output of the scorer.
+`strict`, `wordnet_senses`, `finish_reason`, `timeout_s` and `task`. `scorer` is the name of a scorer or a type of items; other keys are passed
+through. Out: the same object with `status`, `value`, `score`, `read_by`, `flags`, `reason` and further output of the scorer.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _KINDS_OF_VALUE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "penalty": (lambda value: _is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
     "strict": (lambda value: isinstance(value, bool), "true or false"),
-    "senses": (lambda value: value in ("first", "all"), "first, all"),
+    "wordnet_senses": (lambda value: value in ("first", "all"), "first, all"),
     "finish_reason": (lambda value: isinstance(value, str), "a text"),
     "timeout_s": (lambda value: _is_number(value) and value > 0, "a number of seconds above 0"),
     "task": (lambda value: isinstance(value, str), "a text, the name of a program in the file of --tasks"),
@@ -124,7 +124,7 @@ def _describe_score(score: ItemScore) -> dict[str, Any]:
         "status": score.status,
         "value": score.value,
         "score": score.score,
-        "how": score.how,
+        "read_by": score.read_by,
         "flags": list(score.flags),
         "reason": score.reason,
         **score.own,
@@ -176,7 +176,7 @@ class _Reader:
         return self._settings[key]
 
 
-_SETTINGS_KEYS = ("strict", "penalty", "senses", "synonyms")
+_SETTINGS_KEYS = ("strict", "penalty", "wordnet_senses", "synonyms")
 
 
 def _hash_settings(item: dict[str, Any]) -> str:

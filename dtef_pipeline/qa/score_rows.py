@@ -115,7 +115,7 @@ def _build_score_table(responses: pa.Table, items: pa.Table, results: _Made) -> 
         "status": [score.status for score in results.score],
         "value": [score.value for score in results.score],
         "score": [score.score for score in results.score],
-        "how": [score.how for score in results.score],
+        "read_by": [score.read_by for score in results.score],
         "flags": [list(score.flags) for score in results.score],
         "detail": [_encode_own(score.own) for score in results.score],
         "reason": [score.reason for score in results.score],

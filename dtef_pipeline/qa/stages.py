@@ -54,7 +54,7 @@ READABLE_RESPONSES = 0.9
 def resolve_part_condition(inputs: Inputs, settings: QaSettings) -> str:
     """Return the condition of a part under these settings."""
     types = pc.unique(inputs.read("qa_items", ["type"])["type"]).to_pylist()
-    return settings.how.condition(types, about_documents=bool(len(inputs.rows("qa_documents", ["doc_id"]))))
+    return settings.ask_settings.condition(types, about_documents=bool(len(inputs.rows("qa_documents", ["doc_id"]))))
 
 
 def plan_responses(inputs: Inputs, settings: QaSettings) -> CallPlan:
@@ -233,7 +233,7 @@ QA_SCORES_STAGE = Stage(
             _list_unreadable_models,
         ),
     ),
-    preview=("item_id", "model", "metric", "status", "score", "how", "reason"),
+    preview=("item_id", "model", "metric", "status", "score", "read_by", "reason"),
     counted=("status",),
     metadata=_summarise_mean_scores,
     beside=("qa_citations",),

@@ -149,7 +149,9 @@ QA_CONTEXT = pa.schema(
         field("relevance", pa.float64(), "Similarity of chunk and question on the retriever's scale: higher is closer"),
         field("page_content", pa.string(), "Text of a chunk that a remote server found; null: the text is in qa_documents"),
         field("problem", pa.string(), "Why the look-up failed; null: it succeeded"),
-        field("holds_quote", pa.bool_(), "Flag: true if the chunk contains a quote of the item; null: the item has no quotes"),
+        field(
+            "contains_quote", pa.bool_(), "Flag: true if the chunk contains a quote of the item; null: the item has no quotes"
+        ),
     ]
 )
 """One row per retrieved chunk of an item; one row for an item without chunks."""
@@ -269,7 +271,7 @@ QA_SCORES = pa.schema(
             pa.float64(),
             "Published value, 0-1, higher is better: unreadable responses count 0; null: left out of every mean",
         ),
-        field("how", pa.string(), "Rule that read the response; null: no rule could"),
+        field("read_by", pa.string(), "Rule that read the response; null: no rule could"),
         field("flags", _QA_TEXTS, "Flags: multi, ambiguous, several, truncated, cut_json, ..."),
         field("detail", pa.string(), "Further output of the scorer, as JSON"),
         field("reason", pa.string(), "Why there is no value; null: there is one"),

@@ -40,7 +40,7 @@ from dtef_pipeline.rubric.levels import (
 )
 
 CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL = "cell", "variant", "model"
-SCORE_NUMBERS = ("coverage", "similarity", "hybrid", "at_0", "slope")
+SCORE_NUMBERS = ("coverage", "similarity", "hybrid", "intercept", "slope")
 """What is averaged at every level."""
 _POINT_COUNTS = ("n_planned", "n_scored", "n_partial", "n_unscored")
 SCORE_COLUMNS = (
@@ -73,7 +73,7 @@ def compute_blueprint_scores(
     `similar`: the keys of a response and `similarity` to the ideal answer, -1 to 1, null if missing.
 
     `coverage`, `similarity` and `hybrid` (0-1 except the similarity, higher is better) are means: of a cell over its draws, of a variant
-    over its cells by the weights of their prompts, of a model over its variants, unweighted; null if nothing is scored. `hybrid` is at_0 +
+    over its cells by the weights of their prompts, of a model over its variants, unweighted; null if nothing is scored. `hybrid` is intercept +
     beta slope at every level. `components`: the parts that the prompts define. Keys that a level does not have are null.
 
     `n_planned`, `n_scored`, `n_partial` and `n_unscored` count the points of all draws of a cell, the prompts of a variant, and the
@@ -111,7 +111,7 @@ _WITHOUT_HYBRID = [name for name in SCORE_COLUMNS if name != "hybrid"]
 
 def rescore(table: pd.DataFrame, beta: float) -> pd.DataFrame:
     """Return scores (see `compute_blueprint_scores`) with `hybrid` at another weight of the similarity, as the report's slider shows it."""
-    return table.assign(hybrid=compute_hybrid_at(table["at_0"], table["slope"], beta))
+    return table.assign(hybrid=compute_hybrid_at(table["intercept"], table["slope"], beta))
 
 
 class _SortedResponses(NamedTuple):
@@ -138,10 +138,10 @@ def _score_planned(
     rows = rows.assign(n_planned=rows["n_planned"] + without_point, n_unscored=rows["n_unscored"] + without_point)
     rubric, ideal = rows["n_criteria"].to_numpy() > 0, rows["has_ideal"].to_numpy(dtype=bool)
     hybrid = compute_hybrid(rows["coverage"], rows["similarity"], rubric, ideal)
-    rows = rows.assign(at_0=hybrid.at_0, slope=hybrid.slope, components=hybrid.components)
+    rows = rows.assign(intercept=hybrid.intercept, slope=hybrid.slope, components=hybrid.components)
     cases = [rows["reason"].notna(), ~rubric & ~ideal, rubric & rows["coverage"].isna()]
     why = np.select(cases, [rows["reason"].astype(object), NOTHING_DEFINED, NO_COVERAGE], NO_SIMILARITY)
-    return _SortedResponses(rows, pd.Series(why, dtype=object).where(rows["at_0"].isna()))
+    return _SortedResponses(rows, pd.Series(why, dtype=object).where(rows["intercept"].isna()))
 
 
 def _select_sorted(table: pd.DataFrame, name: str, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
@@ -179,7 +179,7 @@ def _aggregate_level(below: pd.DataFrame, names: Sequence[str], weights: Floats,
     score.
     """
     above = group_rows(below, names)
-    size, has_score = len(above), below["at_0"].notna().to_numpy()
+    size, has_score = len(above), below["intercept"].notna().to_numpy()
     is_complete = (below["n_partial"] + below["n_unscored"] == 0) & (below["n_responses"] == below["n_responses_scored"])
     return _average_groups(above, below, weights).assign(
         n_planned=count(above.code, np.ones(len(below), dtype=bool), size),

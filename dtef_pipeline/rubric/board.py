@@ -47,7 +47,7 @@ MIN_BLUEPRINTS = 10
 """Blueprints that a model must have a score in to be ranked (weval methodology, 5.3)."""
 TEST_TAG = "test"
 """A blueprint with this tag is in no board over several blueprints."""
-_MEASURES = ("coverage", "similarity", "at_0", "slope")
+_MEASURES = ("coverage", "similarity", "intercept", "slope")
 _RANGES = ("rank_low", "rank_high")
 
 
@@ -67,8 +67,8 @@ def board(
     Columns: the group's keys, `rank` (equal scores share the better rank; null without a score, and in overall and tag with scores in fewer
     than `min_blueprints`), `model`, `score` (mean hybrid score over blueprints; within a blueprint the model's, of a prompt the mean over
     variants; 0-1, higher is better), `low` and `high` (95 %; null with fewer than 5 blueprints or prompts, and by prompt), `rank_low` and
-    `rank_high` (range of the true rank among the ranked models, see `rank_bounds_of_means`), `coverage`, `similarity`, `at_0` and `slope`
-    (the score at weight beta of the similarity is at_0 + beta slope), `n_parts` (blueprints, prompts or variants with a score),
+    `rank_high` (range of the true rank among the ranked models, see `rank_bounds_of_means`), `coverage`, `similarity`, `intercept` and `slope`
+    (the score at weight beta of the similarity is intercept + beta slope), `n_parts` (blueprints, prompts or variants with a score),
     `n_planned`, `n_responses`, `n_responses_scored`, `note` (why there is no interval or rank). Raises ConfigError if `by` is unknown.
     """
     if by not in _VIEWS:

@@ -21,7 +21,7 @@ from dtef_pipeline.text.plain import strip_thinking
 
 OK, EMPTY = "ok", "empty"
 _RESPONSE_IN_SNAPSHOT = ("prompt", "system_index", "model_variant", "draw")
-_SPOKEN = ("prompt", "system_index", "asked_hash")
+_SPOKEN = ("prompt", "system_index", "conversation_hash")
 _BETWEEN_TURNS = "\n\n"
 _CUT_BY = ("length", "max_tokens")
 """Reasons of an end that mean: the limit of tokens was reached."""
@@ -37,7 +37,7 @@ class Script:
     turns: tuple[Turn, ...]
 
     @property
-    def asked_hash(self) -> str:
+    def conversation_hash(self) -> str:
         """Hash of the messages that are sent and of the model's turns: equal scripts are one conversation."""
         return digest("script", self.system, [[turn.role, turn.text] for turn in self.turns])
 
@@ -98,7 +98,7 @@ def build_response_rows(blueprint: str, conversations: Sequence[Conversation], o
         script = conversation.script
         of_script = (script.prompt, script.system_index)
         if of_script not in hashes:
-            hashes[of_script] = script.asked_hash
+            hashes[of_script] = script.conversation_hash
         rows.append(
             {
                 "blueprint": blueprint,
@@ -109,7 +109,7 @@ def build_response_rows(blueprint: str, conversations: Sequence[Conversation], o
                 "system_index": script.system_index,
                 "draw": conversation.draw,
                 "snapshot": conversation.snapshot,
-                "asked_hash": hashes[of_script],
+                "conversation_hash": hashes[of_script],
                 **_describe_outcome(script, outcome),
             }
         )
@@ -127,7 +127,7 @@ def _describe_outcome(script: Script, outcome: Played) -> Mapping[str, Any]:
         "text": text or None,
         "transcript": [{"role": message.role, "text": message.text} for message in sent_messages],
         "turns": len(responses),
-        "cut": any(response.finish_reason in _CUT_BY for response in responses),
+        "truncated": any(response.finish_reason in _CUT_BY for response in responses),
         "request_keys": [response.request_key for response in responses],
         "error": failure.message if failure else None,
         "attempts": sum(response.attempts for response in responses) + (failure.attempts if failure else 0),
@@ -163,8 +163,8 @@ def join_response_text(texts: Sequence[str]) -> str:
 def merge_responses(earlier: pa.Table, new: pa.Table, conversations: Sequence[tuple[str, int, str]]) -> pa.Table:
     """Return the rows of a snapshot: `new`, and those of `earlier` that no new row replaces and whose conversation is unchanged.
 
-    `conversations`: (prompt, place of the system prompt, asked_hash) of the current blueprint. Rows are sorted by that order, then by model
-    and draw, so that equal content gives equal bytes.
+    `conversations`: (prompt, place of the system prompt, conversation_hash) of the current blueprint. Rows are sorted by that order, then by
+    model and draw, so that equal content gives equal bytes.
     """
     place = {conversation: number for number, conversation in enumerate(conversations)}
     new_keys = set(_zip_columns(new, _RESPONSE_IN_SNAPSHOT))

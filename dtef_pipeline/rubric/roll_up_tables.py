@@ -68,7 +68,7 @@ RUBRIC_DISAGREED = pa.schema(
         BLUEPRINT_FIELD,
         PROMPT_OF_BLUEPRINT,
         *OF_CRITERION_FIELDS,
-        field("spread", pa.float64(), "Mean standard deviation of the judges of one response, 0-0.5: lower is better"),
+        field("mean_sd", pa.float64(), "Mean standard deviation of the judges of one response, 0-0.5: lower is better"),
         field("max_sd", pa.float64(), "Largest standard deviation of the judges of one response, 0-0.5"),
         field("n_responses", pa.int64(), "Responses with at least two judges"),
         field("text", pa.string(), "Criterion as shown to judges"),
@@ -133,7 +133,7 @@ RUBRIC_VARIANCE_SHARES = pa.schema(
 RUBRIC_CORRECTED = pa.schema(
     [
         field("model", pa.string(), "Model, as on the board"),
-        field("judged", pa.float64(), "Score by judges, as on the board, 0-1: higher is better"),
+        field("judge_score", pa.float64(), "Score by judges, as on the board, 0-1: higher is better"),
         field(
             "corrected",
             pa.float64(),
@@ -149,8 +149,16 @@ RUBRIC_CORRECTED = pa.schema(
             pa.float64(),
             f"Upper {_IN_95} of the corrected score, for other prompts of the kind; null: too few",
         ),
-        field("here_low", pa.float64(), f"Lower {_IN_95} of the score that people would give on these prompts; null: too few"),
-        field("here_high", pa.float64(), f"Upper {_IN_95} of the score that people would give on these prompts; null: too few"),
+        field(
+            "same_prompts_low",
+            pa.float64(),
+            f"Lower {_IN_95} of the score that people would give on these prompts; null: too few",
+        ),
+        field(
+            "same_prompts_high",
+            pa.float64(),
+            f"Upper {_IN_95} of the score that people would give on these prompts; null: too few",
+        ),
         field(
             "power",
             pa.float64(),
@@ -173,10 +181,14 @@ RUBRIC_CORRECTED = pa.schema(
 RUBRIC_KNOWN_CLASSES = pa.schema(
     [
         _JUDGE,
-        field("said", pa.float64(), "Class that people chose, 0-1: the mean of the authors, rounded to quarters"),
+        field("human_class", pa.float64(), "Class that people chose, 0-1: the mean of the authors, rounded to quarters"),
         field("n", pa.int64(), "Judgements of the points that people gave this class"),
-        field("same", pa.float64(), "Share of judgements with the same class (the judge's sensitivity), 0-1: higher is better"),
-        field("near", pa.float64(), "Share of judgements at most one class off, 0-1: higher is better"),
+        field(
+            "same_class",
+            pa.float64(),
+            "Share of judgements with the same class (the judge's sensitivity), 0-1: higher is better",
+        ),
+        field("within_one_class", pa.float64(), "Share of judgements at most one class off, 0-1: higher is better"),
         field(
             "bias", pa.float64(), "Mean class of the judge minus that of people, -1 to 1: above 0, the judge is too generous"
         ),

@@ -282,7 +282,7 @@ def _build_similarity_rows(answers: pd.DataFrame, ideals: pd.DataFrame, similar:
     if not tables:
         return RUBRIC_SIMILARITIES.empty_table()
     rows = pd.concat(tables, ignore_index=True).assign(embedder=embedder)
-    rows = rows.merge(similar.rename(columns={"similarity": "to_ideal"}), "left", _RESPONSE_NAMES)
+    rows = rows.merge(similar.rename(columns={"similarity": "ideal_similarity"}), "left", _RESPONSE_NAMES)
     arrays = [pa.array(rows[field.name], field.type, from_pandas=True) for field in RUBRIC_SIMILARITIES]
     return pa.table(arrays, schema=RUBRIC_SIMILARITIES)
 
@@ -290,4 +290,4 @@ def _build_similarity_rows(answers: pd.DataFrame, ideals: pd.DataFrame, similar:
 def _iterate_matrix_rows(vector_rows: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[pd.DataFrame]:
     for prompt_matrix in iterate_prompt_matrices(vector_rows, ideals.iloc[:0]):
         values = prompt_matrix.matrix.astype(np.float32)
-        yield prompt_matrix.texts.assign(place=np.arange(len(values)), to_others=list(values))
+        yield prompt_matrix.texts.assign(place=np.arange(len(values)), response_similarities=list(values))

@@ -89,7 +89,7 @@ def plan_responses(inputs: Inputs, settings: RubricSettings) -> EpisodePlan:
         for spec in candidates.resolve_at(temperatures)
         for draw in range(settings.draws)
     ]
-    conversation_keys = [(script.prompt, script.system_index, script.asked_hash) for script, _ in prompt_scripts]
+    conversation_keys = [(script.prompt, script.system_index, script.conversation_hash) for script, _ in prompt_scripts]
 
     def rows(batch: Sequence[Conversation], outcomes: Sequence[Played]) -> Tables:
         return {"rubric_responses": build_response_rows(inputs.key, batch, outcomes)}
@@ -126,7 +126,7 @@ RUBRIC_RESPONSES_STAGE = Stage(
         make_failure_check("rubric_calls_succeed", "rubric_responses", "status", "conversations"),
     ),
     preview=("prompt", "model", "temperature", "system_index", "status", "text"),
-    counted=("status", "model", "cut"),
+    counted=("status", "model", "truncated"),
     replies=Replies((Lengths("rubric_responses", replies="turns"),)),
 )
 
@@ -248,7 +248,7 @@ RUBRIC_SCORES_STAGE = Stage(
     """Scores: one row per cell (a prompt, a model, a temperature, a system prompt), per variant and per model of a blueprint.
 
     `coverage` is the weighted share of the rubric that is met, `similarity` the closeness to the ideal answer, `hybrid` both combined with
-    the weight beta; it is linear in beta, so `at_0` and `slope` give it for every other weight. The stage also writes `rubric_similarities`
+    the weight beta; it is linear in beta, so `intercept` and `slope` give it for every other weight. The stage also writes `rubric_similarities`
     (any two responses to a prompt) and `rubric_runs` (the test, judges and policy of a snapshot). It makes no requests.""",
     score_blueprint,
     after=("rubric_points", "rubric_embeddings"),

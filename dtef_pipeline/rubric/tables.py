@@ -140,7 +140,7 @@ RUBRIC_FINDINGS = pa.schema(
 RUBRIC_RESPONSES = pa.schema(
     [
         *_OF_RESPONSE,
-        field("asked_hash", pa.string(), "Hash of the messages and of the places of the model's turns"),
+        field("conversation_hash", pa.string(), "Hash of the messages and of the places of the model's turns"),
         field("status", pa.string(), "State of the response: ok, empty (blank, or only reasoning), error or budget"),
         field(
             "text",
@@ -149,7 +149,7 @@ RUBRIC_RESPONSES = pa.schema(
         ),
         field("transcript", CONVERSATION, "Whole conversation, with the system prompt and the model's turns"),
         field("turns", pa.int32(), "Turns that the model wrote"),
-        field("cut", pa.bool_(), "Flag: true where max_tokens ended a turn"),
+        field("truncated", pa.bool_(), "Flag: true where max_tokens ended a turn"),
         field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store, one per turn"),
         *(column for column in REPLY if column.name in {"error", "finish_reason", "served_model", "fingerprint"}),
         *CALLS_USED,
@@ -202,7 +202,7 @@ RUBRIC_POINTS = pa.schema(
         *CONSENSUS_COLUMNS,
         field("explanation", pa.string(), "What the function found; null: the point is judged"),
         field("labelled", pa.bool_(), "Flag: true if a person's label replaced the judges' score"),
-        field("by_judges", pa.float64(), "Score by judges that a label replaced, 0-1; null: no label, or no such score"),
+        field("judge_score", pa.float64(), "Score by judges that a label replaced, 0-1; null: no label, or no such score"),
     ]
 )
 """One row per criterion of a response: the consensus of its judges, or what its function found."""
@@ -215,9 +215,13 @@ RUBRIC_SIMILARITIES = pa.schema(
         *_OF_RESPONSE,
         field("embedder", pa.string(), "Model that embedded the texts"),
         field("place", pa.int32(), "Place of the response among those of its prompt and snapshot, from 0"),
-        field("to_ideal", pa.float64(), "Cosine similarity to the ideal answer, -1 to 1: higher is closer; null: no ideal"),
         field(
-            "to_others", pa.list_(pa.float32()), "Cosine similarities to the prompt's responses, by place, -1 to 1; 1 to itself"
+            "ideal_similarity", pa.float64(), "Cosine similarity to the ideal answer, -1 to 1: higher is closer; null: no ideal"
+        ),
+        field(
+            "response_similarities",
+            pa.list_(pa.float32()),
+            "Cosine similarities to the prompt's responses, by place, -1 to 1; 1 to itself",
         ),
     ]
 )
@@ -236,7 +240,7 @@ RUBRIC_SCORES = pa.schema(
         field("coverage", pa.float64(), "Weighted share of the criteria that are met, 0-1: higher is better; null: unscored"),
         field("similarity", pa.float64(), "Cosine similarity to the ideal answer, -1 to 1: higher is closer; null: none"),
         field("hybrid", pa.float64(), "Hybrid score, 0-1: higher is better; null: unscored"),
-        field("at_0", pa.float64(), "Hybrid score if similarity had weight 0, 0-1"),
+        field("intercept", pa.float64(), "Hybrid score if similarity had weight 0, 0-1"),
         field("slope", pa.float64(), "Change of the hybrid score as the weight of similarity goes from 0 to 1, -1 to 1"),
         field("components", pa.string(), "Parts of the hybrid score that are defined: coverage, similarity, both, or none"),
         field("weight", pa.float64(), "Weight of the prompt in means over its blueprint; null: a row of a variant or model"),
@@ -272,7 +276,7 @@ RUBRIC_BOARD = pa.schema(
         field("rank_high", pa.float64(), "Worst possible rank: number of models minus those that are significantly worse"),
         field("coverage", pa.float64(), "Mean share of the criteria that are met, 0-1: higher is better"),
         field("similarity", pa.float64(), "Mean cosine similarity to ideal answers, -1 to 1: higher is closer; null: no ideal"),
-        field("at_0", pa.float64(), "Score if similarity had weight 0, 0-1"),
+        field("intercept", pa.float64(), "Score if similarity had weight 0, 0-1"),
         field("slope", pa.float64(), "Change of the score as the weight of similarity goes from 0 to 1, -1 to 1"),
         field(
             "n_parts",

@@ -86,7 +86,7 @@ def list_disagreed_criteria(
 ) -> pd.DataFrame:
     """Return one row per criterion whose judges differ by more than `least`, the worst first.
 
-    Columns: `blueprint`, `prompt`, `block`, `path`, `position`, `spread` (mean over responses of the judges' standard deviation, 0-0.5),
+    Columns: `blueprint`, `prompt`, `block`, `path`, `position`, `mean_sd` (mean over responses of the judges' standard deviation, 0-0.5),
     `max_sd` (the largest), `n_responses` (with two judges or more), `text` (null without `criteria`, see rubric_criteria).
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
@@ -96,14 +96,14 @@ def list_disagreed_criteria(
     spread = np.sqrt(np.bincount(unit, (score - mean[unit]) ** 2) / np.maximum(n, 1))
     first = np.unique(unit, return_index=True)[1]
     place = ["blueprint", "prompt", "block", "path", "position"]
-    units = rows.iloc[first][place].assign(spread=spread, several=n > 1)
+    units = rows.iloc[first][place].assign(mean_sd=spread, several=n > 1)
     items = (
         units[units["several"]]
-        .groupby(place, dropna=False)["spread"]
-        .agg(spread="mean", max_sd="max", n_responses="size")
+        .groupby(place, dropna=False)["mean_sd"]
+        .agg(mean_sd="mean", max_sd="max", n_responses="size")
         .reset_index()
     )
-    items = items[items["spread"] > least].sort_values(["spread", *place[:2]], ascending=[False, True, True])
+    items = items[items["mean_sd"] > least].sort_values(["mean_sd", *place[:2]], ascending=[False, True, True])
     texts = None if criteria is None else _list_criterion_texts(items, criteria)
     return items.assign(text=texts).reset_index(drop=True)
 

@@ -38,7 +38,7 @@ from dtef_pipeline.games.entrants import (
 from dtef_pipeline.games.episode import Match
 from dtef_pipeline.games.episode_items import NO_OPPONENT, GameItem, parse_seed_spans, resolve_opponents
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.pack_files import require_weighable
+from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import APPROVED, BASELINE_PREFIX, Persona, Player, require_approved
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, MOST_ASKED_EPISODES, GamesSettings
@@ -248,7 +248,7 @@ def _require_fitting(manifest: GamesManifest, named: _NamedGames) -> None:
     packs = named.packs
     if len({persona and persona.name for persona in named.chosen.values()}) < len(named.chosen):
         raise UnfitManifest("persona_ids", "got a persona twice, by its id and by its version; allowed: one of them")
-    require_weighable(packs.values())
+    check_metric_weights(packs.values())
     if (runs := len(manifest.persona_ids) * len(manifest.scenario_ids)) > MOST_ASKED_RUNS:
         raise UnfitManifest(
             "scenario_ids", f"{format_count(runs, 'run')}, one per persona and scenario; allowed: at most {MOST_ASKED_RUNS:,}"

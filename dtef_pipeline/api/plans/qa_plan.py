@@ -79,7 +79,11 @@ class QaPlans(FamilyPlans):
 
     def require_askable(self, settings: QaSettings, named: NamedForRun, server: Settings) -> list[str]:
         """Refuse invalid models and judges, and settings that do not fit a part whose items are known."""
-        warehouse, how, partitions = self.warehouse(server), settings.how, list_made_partitions(server, "qa_items", QA_SPACE)
+        warehouse, how, partitions = (
+            self.warehouse(server),
+            settings.ask_settings,
+            list_made_partitions(server, "qa_items", QA_SPACE),
+        )
         keys = [key for key in named.keys if key in partitions]
         is_judged = _require_parts(warehouse, keys, how, server)
         with rejections("filter"):

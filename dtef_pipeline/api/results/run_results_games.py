@@ -29,8 +29,19 @@ from dtef_pipeline.games.persona_results import ALL_OPPONENTS, compute_results_o
 from dtef_pipeline.games.personas import BASELINE_PREFIX
 
 _COLUMNS_OF_RESULTS = (
-    *("episode_id", "item_id", "league", "scenario", "model_variant", "snapshot", "metric", "family", "unit", "direction"),
-    *("weight", "total", "of", "status", "reason"),
+    *(
+        "episode_id",
+        "item_id",
+        "league",
+        "scenario",
+        "model_variant",
+        "snapshot",
+        "metric",
+        "metric_family",
+        "unit",
+        "direction",
+    ),
+    *("weight", "numerator", "denominator", "status", "reason"),
 )
 _PLAYED_BY = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
 _OF_EVERY_EPISODE = (

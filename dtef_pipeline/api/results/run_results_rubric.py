@@ -170,7 +170,7 @@ class RubricResults(FamilyResults):
         bodies = {"points": ("rubric_points", PointOfRubric), "judgements": ("rubric_judgements", VerdictOfRubric)}
         beside = {name: [] if self.others else self.list_related_bodies(row, *source) for name, source in bodies.items()}
         return (
-            ResponseOfRun.select_columns({**row, "prompt_id": row["asked_hash"]})
+            ResponseOfRun.select_columns({**row, "prompt_id": row["conversation_hash"]})
             | response_part
             | beside
             | {"remark": self.others}

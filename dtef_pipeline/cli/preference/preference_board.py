@@ -163,8 +163,8 @@ def _describe_model(facts: Mapping[Any, Any]) -> Iterator[str]:
         yield f"prior l2={facts['prior_l2']:g}: scores are pulled towards 0"
     if "weight" in facts:
         yield "votes are weighted by confidence"
-    if "unweighted" in facts:
-        yield f"every vote counts 1: {facts['unweighted']}"
+    if "unweighted_reason" in facts:
+        yield f"every vote counts 1: {facts['unweighted_reason']}"
     if "length_effect" in facts:
         yield f"a text twice as long has {facts['length_effect']:+.3f} logits; the scores are those of equally long texts"
 

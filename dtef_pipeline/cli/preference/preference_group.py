@@ -53,14 +53,15 @@ def preference() -> None:
 @preference.command(short_help="Make pairs of stored responses for people to compare.")
 @family_option("qa", "Family of evaluations whose responses are paired.")
 @several(
-    "--only",
+    "--pattern",
+    "only",
     metavar="PATTERN",
     help="Only partitions that fit: SUITE/PART of qa, BLUEPRINT of rubric, ROUND/SEGMENT of survey, LEAGUE/SCENARIO of games, as in 'mmlu/*'",
 )
 @several("--model", "models", metavar="NAME", help="Only responses of this model")
 @click.option("--snapshot", default="base", show_default=True, metavar="LABEL", help="Snapshot whose responses are paired.")
 @flag("--baselines", help="Pair responses of baselines too, which were computed; their numbers are shown with 2 decimals.")
-@whole_number("--most", least=1, help="Most new pairs in all.  [default: all there can be]")
+@whole_number("--max-pairs", "most", least=1, help="Most new pairs in all.  [default: all there can be]")
 @whole_number("--per-item", least=1, help="Most pairs of one item, with those there are already.  [default: all there can be]")
 @of_admin
 @reports_errors

@@ -65,7 +65,7 @@ run = run_command(
     scored again, for example with another judge or stricter scoring.
 
     The section `qa` of the panel file, which DTEF_PANEL names, sets how answers are judged, run and scored, as in nightly runs: few_shot_as,
-    sample_rate, daily_budget, allow_unpriced, sandbox, timeout_s, strict, penalty and senses.
+    sample_rate, daily_budget, allow_unpriced, sandbox, timeout_s, strict, penalty and wordnet_senses.
 
     --estimate replays stored responses, and counts their judgements as a run would send them. The length of missing responses is estimated: the
     mean of the model's stored responses, else 400 tokens per response and 120 per judgement, or less if the request allows less. The highest

@@ -128,7 +128,7 @@ def _refuse(context: RunContextOfCommand, selection: RunSelection) -> None:
     Causes: no part allows the settings, the server is not configured, or the judge has no key, or no price under a daily budget.
     """
     options, arbiter = context.options, resolve_run_arbiter(context.models, context.options)
-    is_judged = require_askable_parts(context.warehouse, selection.keys, options.how, context.environment)
+    is_judged = require_askable_parts(context.warehouse, selection.keys, options.ask_settings, context.environment)
     if arbiter is not None and is_judged:
         refuse_unpriced_judge(arbiter, options.allow_unpriced)
         try:
@@ -152,7 +152,7 @@ def _choose(context: RunContextOfCommand) -> RunSelection:
     keys = chosen_parts(context.warehouse, options.suites, options.parts)
     specs = models.resolve(options.models) if options.models else ()
     arbiter = resolve_run_arbiter(models, options)
-    refuse_empty_filter(context.warehouse, keys, options.how)
+    refuse_empty_filter(context.warehouse, keys, options.ask_settings)
     warn_extra_judgements(context.warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
     return RunSelection(keys, {spec.name for spec in specs} | set(models.specs), specs)
 
@@ -167,7 +167,7 @@ def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesR
         describe_nothing_scored(warehouse, keys, options.snapshot, _list_imported_models(context.environment, options.snapshot))
     )
     is_failed = bool(nothing) and options.judge not in (None, "none")
-    look_ups = () if context.beside.first == "judge" else list_failed_look_ups(warehouse, keys, options.how)
+    look_ups = () if context.beside.first == "judge" else list_failed_look_ups(warehouse, keys, options.ask_settings)
     return AfterRun((*nothing, *look_ups), is_failed)
 
 

@@ -190,7 +190,7 @@ def _parse_item_score(row: dict[str, Any] | None) -> ItemScore:
     if row is None:
         return ItemScore("missing", reason="it was not scored")
     details = {**(json.loads(row["detail"]) if row["detail"] else {}), "measured_by": row["measured_by"]}
-    return ItemScore(row["status"], row["value"], row["how"], tuple(row["flags"]), details, row["reason"])
+    return ItemScore(row["status"], row["value"], row["read_by"], tuple(row["flags"]), details, row["reason"])
 
 
 def _write(results: SocioscopeResults, files: AddedFiles, source: SocioscopeInput, facts: Mapping[str, Any]) -> None:

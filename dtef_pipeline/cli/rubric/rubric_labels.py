@@ -141,7 +141,9 @@ def show(warehouse: Warehouse, output: str) -> None:
     if len(classes):
         click.echo("\njudges against people:")
         shown = RUBRIC_KNOWN_CLASSES.names
-        print_table(classes, "rubric_known_classes", columns=shown, kept=["judge", "said", "n", "same"], first_out=["note"])
+        print_table(
+            classes, "rubric_known_classes", columns=shown, kept=["judge", "human_class", "n", "same_class"], first_out=["note"]
+        )
     for line in _describe_needed_labels(warehouse.rows("rubric_corrected").to_pandas()):
         say(line)
 

@@ -370,7 +370,7 @@ def _format_response(response: Mapping[str, Any], systems: int) -> Iterator[str]
     if response["status"] != "ok":
         yield f"  {response['status']}: {response['error'] or 'no text'}"
     if response["text"]:
-        yield from _format_block("response (cut by max_tokens)" if response["cut"] else "response", response["text"])
+        yield from _format_block("response (cut by max_tokens)" if response["truncated"] else "response", response["text"])
     for criterion in response["criteria"]:
         yield from _format_criterion(criterion)
 

@@ -114,7 +114,7 @@ def _ranks(scenario: ScenarioResults) -> Iterator[dict[str, Any]]:
 
 def _is_strength_metric(metric: str, rows: pd.DataFrame) -> bool:
     """Whether the metric has a better direction and measures ability, unlike the spread of rewards and most of the form of play."""
-    is_form = rows["family"].iloc[0] == FORM_FAMILY and metric not in _COUNTED_FORMS
+    is_form = rows["metric_family"].iloc[0] == FORM_FAMILY and metric not in _COUNTED_FORMS
     return (
         rows["direction"].iloc[0] in SIDE_WORDS
         and metric != VOLATILITY

@@ -1,6 +1,6 @@
 r"""Reading the letter that a free reply chooses, and the `exact_choice` scorer.
 
-The first rule that applies decides (`how` names it):
+The first rule that applies decides (`read_by` names it):
 
 1. `statement`: the last explicit statement. Strong ones are `answer is X`, `Answer: X`, `answer (X)`, `X is the answer`,
    `\boxed{X}` (`boxed`), `closest ... is (X)`, and `answer is` with the text of exactly one option (`option_text`). Without
@@ -69,7 +69,7 @@ class LetterReading(NamedTuple):
     """The letter that a reply chooses, or None if unreadable."""
 
     letter: str | None
-    how: str | None = None
+    read_by: str | None = None
     flags: tuple[str, ...] = ()
 
 
@@ -101,10 +101,10 @@ class ExactChoice:
             read = _read(response.text, texts if options else None, letters, was_cut=response.was_cut)
             details = {"letter": read.letter}
             if not expected:
-                return ItemScore("unscorable", None, read.how, read.flags, details, NOTHING_EXPECTED)
+                return ItemScore("unscorable", None, read.read_by, read.flags, details, NOTHING_EXPECTED)
             if read.letter is None:
                 return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=details)
-            return ItemScore(OK_STATUS, float(read.letter == expected), read.how, read.flags, details)
+            return ItemScore(OK_STATUS, float(read.letter == expected), read.read_by, read.flags, details)
 
         return score
 
@@ -151,7 +151,7 @@ def _read_statements(statements: list[Statement], text: str, texts: OptionTexts 
     if letter not in choices:
         return LetterReading(None, None, ("outside",))
     flags = ("several",) if any(statement.letters != last.letters for statement in statements) else ()
-    return LetterReading(letter, last.how, (*flags, *_flag_mismatch(letter, text, last.end, texts)))
+    return LetterReading(letter, last.read_by, (*flags, *_flag_mismatch(letter, text, last.end, texts)))
 
 
 def _flag_mismatch(letter: str, text: str, end: int, texts: OptionTexts | None) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 r"""Reading the number that a free reply gives as its answer, and the `numeric` scorer.
 
-The first rule that applies decides (`how` names it):
+The first rule that applies decides (`read_by` names it):
 
 1. `marker`: the last `####` with a number in its line;
 2. `boxed`: the last `\boxed{}` or `\fbox{}` with a number;
@@ -103,14 +103,14 @@ class Numeric:
             read = read_number(response.text, was_cut=response.was_cut)
             details = {"number": None if read.number is None else convert_to_json_number(read.number)}
             if not reference.strip():
-                return ItemScore("unscorable", None, read.how, read.flags, details, NOTHING_EXPECTED)
+                return ItemScore("unscorable", None, read.read_by, read.flags, details, NOTHING_EXPECTED)
             if read.number is None:
                 return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=details)
             if expected is None:
                 return ItemScore(
-                    OK_STATUS, None, read.how, read.flags, details, f"{NOTHING_EXPECTED}: the number is read but not scored"
+                    OK_STATUS, None, read.read_by, read.flags, details, f"{NOTHING_EXPECTED}: the number is read but not scored"
                 )
-            return ItemScore(OK_STATUS, float(is_same_number(read.number, expected)), read.how, read.flags, details)
+            return ItemScore(OK_STATUS, float(is_same_number(read.number, expected)), read.read_by, read.flags, details)
 
         return score
 
@@ -133,7 +133,7 @@ class NumberReading(NamedTuple):
     """The number in a reply, exact, or None if unreadable."""
 
     number: Fraction | None
-    how: str | None = None
+    read_by: str | None = None
     flags: tuple[str, ...] = ()
 
 
@@ -291,7 +291,7 @@ def _find_last_number(lower: str) -> FoundNumber | None:
         numbers = list(find_numbers(piece))
         for place, number in reversed(list(enumerate(numbers))):
             is_aside = place > 0 and is_stating_precision(piece, numbers[place - 1], number)
-            if not is_aside and not _is_hardly_meant(piece, number):
+            if not is_aside and not _is_implausible(piece, number):
                 return compare_with_neighbours(piece, numbers, number, is_stated=False)
             hardly = number if hardly is None else hardly
         end = start
@@ -304,7 +304,7 @@ def _find_line_start(lower: str, end: int) -> int:
     return lower.find("\n", start, end - 1) + 1 or start if start else 0
 
 
-def _is_hardly_meant(piece: str, token: FoundNumber) -> bool:
+def _is_implausible(piece: str, token: FoundNumber) -> bool:
     if is_the_word_one(piece, token) or _AFTER_STEP.search(piece, max(0, token.start - 8), token.start):
         return True
     begins = piece.rfind("\n", 0, token.start) + 1

@@ -61,7 +61,7 @@ _ITEM_ROWS = _StoredPart(
 _ASKED_ROWS = _StoredPart("qa_prompts", "at condition option_order", ("condition",), is_large=False)
 _CONTEXT_ROWS = _StoredPart(
     "qa_context",
-    f"at part condition rank doc_id holds_quote problem page_content:{CHUNK_CHARACTERS}",
+    f"at part condition rank doc_id contains_quote problem page_content:{CHUNK_CHARACTERS}",
     ("condition", "rank"),
 )
 _RESPONSE_ROWS = _StoredPart(
@@ -73,7 +73,7 @@ _RESPONSE_ROWS = _StoredPart(
 )
 _SCORE_ROWS = _StoredPart(
     "qa_scores",
-    f"{_NAMES_OF_RESPONSE} scorer metric measured_by status score how flags detail:800 reason:800",
+    f"{_NAMES_OF_RESPONSE} scorer metric measured_by status score read_by flags detail:800 reason:800",
     ("metric", "measured_by"),
     is_large=False,
 )

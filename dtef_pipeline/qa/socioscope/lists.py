@@ -48,7 +48,7 @@ class ListOne:
                 return ItemScore(OK_STATUS, 0.0, own={"found": []})
             named = _order_by_mention(hits)
             value = 0.0 if settings.strict and len(named) > 1 else clip_to_0_1(values[named[0]].weight)
-            return ItemScore(OK_STATUS, value, hits[0].how, flag_values(hits), {"found": [values[at].text for at in named]})
+            return ItemScore(OK_STATUS, value, hits[0].read_by, flag_values(hits), {"found": [values[at].text for at in named]})
 
         return score
 
@@ -95,7 +95,7 @@ class Coverage:
         raw = math.fsum(self.values[index].weight for index in named) - taken_off
         flags = tuple(flag for flag in flag_values(hits) if flag != SEVERAL_VALUES)
         details = {"raw": raw, "found": [self.values[index].text for index in named]}
-        return ItemScore(OK_STATUS, clip_to_0_1(raw / self.most), hits[0].how if hits else None, flags, details)
+        return ItemScore(OK_STATUS, clip_to_0_1(raw / self.most), hits[0].read_by if hits else None, flags, details)
 
 
 class ListedWords(NamedTuple):
@@ -178,7 +178,7 @@ class NamedValue:
     start: int
     """Start and end (exclusive) of the words that name it."""
     end: int
-    how: str
+    read_by: str
     """One of NAME_KINDS."""
     is_shared: bool
     """Whether the alias or synonym belongs to another value too, one of lower weight."""

@@ -37,7 +37,7 @@ class OptionPick(NamedTuple):
     """The options that an answer chooses, in order of mention, and the rule that read it."""
 
     options: list[int]
-    how: str | None
+    read_by: str | None
     """`letter`, `option_text` or `closest`; None: no option is chosen."""
     others: int = 0
     """Number of items in the answer that are not options."""
@@ -108,7 +108,9 @@ class _Choice(NamedTuple):
         return cls(options, [value.weight if value else None for value in matches], texts)
 
     def score(self, pick: OptionPick, value: float) -> ItemScore:
-        return ItemScore(OK_STATUS, clip_to_0_1(value), pick.how, own={"found": [self.texts[index] for index in pick.options]})
+        return ItemScore(
+            OK_STATUS, clip_to_0_1(value), pick.read_by, own={"found": [self.texts[index] for index in pick.options]}
+        )
 
 
 class PickOne:

@@ -149,7 +149,7 @@ def _describe_answer(answer: ScoredAnswer) -> dict[str, Any]:
     fields = {
         "score": score.score,
         "status": score.status,
-        "how": score.how,
+        "read_by": score.read_by,
         "flags": list(score.flags),
         "reason": score.reason,
     }

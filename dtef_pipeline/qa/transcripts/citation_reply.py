@@ -31,7 +31,7 @@ class CitedReply:
     """The answer as scorers receive it; a list or a number is JSON."""
     citations: tuple[dict[str, Any], ...] = ()
     """As the model gave them, in order; `check_citations` finds faults in them."""
-    how: str = TEXT_REPLY
+    read_by: str = TEXT_REPLY
     """`json` or `text`."""
     flags: tuple[str, ...] = ()
     """`cut_json`: the reply begins as the requested object but is incomplete."""

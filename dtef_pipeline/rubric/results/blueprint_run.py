@@ -37,12 +37,12 @@ _PROMPT_WANTED = (
 )
 _CRITERION_WANTED = (*("prompt", *_OF_CRITERION_KEY, "kind", "text", "fn", "args", "weight", "citation", "source", "fault"),)
 _RESPONSE_WANTED = (
-    *("prompt", *_OF_RESPONSE_KEY, "status", "text", "turns", "cut", "error", "finish_reason", "served_model"),
+    *("prompt", *_OF_RESPONSE_KEY, "status", "text", "turns", "truncated", "error", "finish_reason", "served_model"),
     *("prompt_tokens", "completion_tokens", "cost_usd", "latency_s"),
 )
 _POINT_WANTED = (
     *("prompt", *_OF_RESPONSE_KEY, *_OF_CRITERION_KEY, "score", "low", "high", "n_judges", "n_answered", "partial", "spread"),
-    *("inverted", "reason", "explanation", "labelled", "by_judges"),
+    *("inverted", "reason", "explanation", "labelled", "judge_score"),
 )
 _JUDGEMENT_WANTED = (
     *(
@@ -59,7 +59,7 @@ _JUDGEMENT_WANTED = (
     ),
     "attempts",
 )
-_SIMILARITY_WANTED = ("prompt", *_OF_RESPONSE_KEY, "place", "to_ideal", "to_others")
+_SIMILARITY_WANTED = ("prompt", *_OF_RESPONSE_KEY, "place", "ideal_similarity", "response_similarities")
 _SCORE_WANTED = (
     *("level", "prompt", "model", "model_variant", "temperature", "system_index", "coverage", "similarity", "hybrid"),
     *("components", "n_planned", "n_scored", "n_partial", "n_unscored", "n_responses", "n_responses_scored", "reasons"),

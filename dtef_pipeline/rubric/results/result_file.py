@@ -123,7 +123,7 @@ def _describe_similarities(run: BlueprintRun, prompt: str) -> dict[str, Any] | N
         return None
     return {
         "modelIds": [run.label(row) for row in rows],
-        "toIdeal": [row["to_ideal"] for row in rows],
+        "toIdeal": [row["ideal_similarity"] for row in rows],
         "matrix": _list_similarities(rows),
     }
 
@@ -133,7 +133,7 @@ def _list_similarities(rows: Sequence[StoredRow]) -> list[list[float | None]]:
     places = [row["place"] for row in rows]
     matrix = np.full((len(rows), max(places) + 1), np.nan)
     for matrix_row, row in zip(matrix, rows, strict=True):
-        similarities = (row["to_others"] or ())[: matrix.shape[1]]
+        similarities = (row["response_similarities"] or ())[: matrix.shape[1]]
         matrix_row[: len(similarities)] = similarities
     json_entries: list[list[float | None]] = matrix[:, places].round(7).tolist()
     return json_entries

@@ -68,7 +68,7 @@ _SUMMARY_COLUMNS = (
 _DISPUTED_COLUMNS = (
     Column("text", "Criterion", "long"),
     Column("prompt", "Prompt"),
-    Column("spread", "Spread", "number", "Mean standard deviation of the judges of one response, 0-0.5"),
+    Column("mean_sd", "Spread", "number", "Mean standard deviation of the judges of one response, 0-0.5"),
     Column("n_responses", "Responses", "count", more=True),
 )
 _FACT_COLUMNS = (Column("fact", "Fact"), Column("value", "Value", "long"))
@@ -252,7 +252,7 @@ def _build_judges_section(rows: RubricRows, run: BlueprintRun) -> Section:
         for row in convert_to_rows(disputes)
         if row["prompt"] in run.positions
     ]
-    table = Table("Criteria on which judges differ", _DISPUTED_COLUMNS, sorted(items, key=lambda row: -row["spread"]), first=8)
+    table = Table("Criteria on which judges differ", _DISPUTED_COLUMNS, sorted(items, key=lambda row: -row["mean_sd"]), first=8)
     return Section("judges", "Do judges agree?", [table], answer, AGREEMENT_HOW if answer else "")
 
 

@@ -61,7 +61,7 @@ _CHAMPION_COLUMNS = (
 )
 _LABELLED_COLUMNS = (
     Column("model", "Model", "model"),
-    Column("judged", "By judges", "score"),
+    Column("judge_score", "By judges", "score"),
     Column("corrected", "Corrected", "score", "By the labels of people", ends=("corrected_low", "corrected_high")),
     Column("n_prompts_labelled", "Prompts labelled", "count"),
     Column("prompts_needed", "Prompts needed", "count", "Prompts to label for an interval 0.06 wide on these prompts"),
@@ -70,9 +70,9 @@ _LABELLED_COLUMNS = (
 )
 _KNOWN_COLUMNS = (
     Column("judge", "Judge"),
-    Column("said", "People said", "number", "Class as a number, 0-1", always=True),
-    Column("same", "Same class", "percent"),
-    Column("near", "At most one class off", "percent"),
+    Column("human_class", "People said", "number", "Class as a number, 0-1", always=True),
+    Column("same_class", "Same class", "percent"),
+    Column("within_one_class", "At most one class off", "percent"),
     Column("bias", "Bias", "signed", "Above 0 the judge is too generous"),
     Column("n", "Judgements", "count", more=True),
     Column("note", "Note", "note"),
@@ -212,7 +212,7 @@ def _build_labels_section(rows: RubricRows) -> Section:
     corrections, known_classes = rows.rows.frame("rubric_corrected"), rows.rows.frame("rubric_known_classes")
     overall = corrections[corrections["blueprint"].isna()] if len(corrections) else corrections
     table_rows = convert_to_rows(overall)
-    moves = (overall["corrected"] - overall["judged"]).dropna() if len(overall) else pd.Series(dtype=float)
+    moves = (overall["corrected"] - overall["judge_score"]).dropna() if len(overall) else pd.Series(dtype=float)
     answer = ""
     if len(moves):
         n, largest = int(overall["n_prompts_labelled"].max()), max(moves.tolist(), key=abs)

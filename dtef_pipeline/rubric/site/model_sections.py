@@ -128,7 +128,7 @@ class RubricsOfModel:
         return matches
 
 
-_POINT = ["score", "partial", "low", "high", "reason", "labelled", "by_judges", "n_answered", "n_judges", "explanation"]
+_POINT = ["score", "partial", "low", "high", "reason", "labelled", "judge_score", "n_answered", "n_judges", "explanation"]
 
 
 def _judge_order(row: StoredRow) -> tuple[str, int]:

@@ -187,7 +187,7 @@ def _build_response(run: BlueprintRun, row: StoredRow, cell: Mapping[str, Any]) 
     reasons = ", ".join(reason for reason, _ in iterate_counts(cell.get("reasons")))
     states = [
         status,
-        "cut off by the token limit" if row["cut"] else "",
+        "cut off by the token limit" if row["truncated"] else "",
         f"unscored: {reasons}" if cell and is_unknown(cell["hybrid"]) and reasons else "",
     ]
     turns = (
@@ -234,7 +234,7 @@ def _find_most_alike(run: BlueprintRun, prompt: str) -> dict[ResponseKey, str]:
     for row in rows:
         neighbours = [
             (value, place)
-            for place, value in enumerate(row["to_others"] or ())
+            for place, value in enumerate(row["response_similarities"] or ())
             if place != row["place"] and place in labels and value is not None
         ]
         if neighbours:
@@ -263,8 +263,8 @@ def describe_point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[
     if is_unknown(point["score"]):
         return f"unscored: {point['reason'] or 'reason unknown'}"
     if point["labelled"]:
-        by_judges = "" if is_unknown(point["by_judges"]) else f", by judges {point['by_judges']:.2f}"
-        return f"labelled by people{by_judges}"
+        judges_part = "" if is_unknown(point["judge_score"]) else f", by judges {point['judge_score']:.2f}"
+        return f"labelled by people{judges_part}"
     if not point["partial"]:
         return ""
     bounds = (

@@ -234,9 +234,9 @@ class TestNights:
         said = ok("anchors", "--family", "qa", "--snapshot", "2026-03-02", "--n", 12, "--judge", "arbiter")
         assert "12 anchors, 24 judgements in snapshot 2026-03-02" in said
         assert nights.server.answered == answered, "the night has asked all of it"
-        rows = json.loads(ok("anchors", "--family", "qa", "--show", "--json"))
+        rows = json.loads(ok("anchors", "--family", "qa", "--results", "--json"))
         assert {(row["evaluator"], row["verdict"], row["n_items"]) for row in rows} == {
             ("semantic", "watch", 12),
             ("factuality", "watch", 12),
         }
-        assert "arbiter" in ok("anchors", "--family", "qa", "--show")
+        assert "arbiter" in ok("anchors", "--family", "qa", "--results")

@@ -92,7 +92,7 @@ def test_a_row_says_how_many_of_its_episodes_were_played_and_what_ended_the_othe
 
 def test_refusals_and_moves_made_for_a_player_stand_beside_every_metric(house: Warehouse) -> None:
     form = [
-        {**CHIPS_WON, "metric": name, "family": "form", "unit": "per turn", "direction": "lower"}
+        {**CHIPS_WON, "metric": name, "metric_family": "form", "unit": "per turn", "direction": "lower"}
         for name in ("refused_rate", "default_rate")
     ]
     rows = list(scored_games("shy", "baseline/a", {1: (1, 1)}))

@@ -117,7 +117,7 @@ def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(
     assert {(row["votes"], row["weight"], row["control"], row["items"]) for row in people} == {
         (60, "confidence", "length", "made/*")
     }
-    assert {(row["weight"], row["unweighted"], row["judge"]) for row in judged} == {
+    assert {(row["weight"], row["unweighted_reason"], row["judge"]) for row in judged} == {
         (None, "judges give no confidence", "pairs(openai/gpt-4o[temperature=0])#01234567")
     }
     shown = " ".join(ok("preference", "board").split())

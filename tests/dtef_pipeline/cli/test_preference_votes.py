@@ -125,9 +125,9 @@ def test_every_family_that_asks_models_says_how_it_is_paired() -> None:
 
 
 def test_what_is_paired_can_be_chosen(house: Warehouse, state: Path) -> None:
-    refused("preference", "pairs", "--family", "qa", "--only", "other/*")
+    refused("preference", "pairs", "--family", "qa", "--pattern", "other/*")
     refused("preference", "pairs", "--family", "qa", "--snapshot", "later")
-    assert "1 new pair " in ok("preference", "pairs", "--family", "qa", "--only", "made/*", "--most", "1")
+    assert "1 new pair " in ok("preference", "pairs", "--family", "qa", "--pattern", "made/*", "--max-pairs", "1")
     assert "1 new pair " in ok(
         "preference", "pairs", "--family", "qa", "--model", "one", "--model", "two", "--model", "three", "--per-item", "2"
     )
@@ -320,7 +320,7 @@ def test_episodes_of_one_deal_seat_and_opponent_become_pairs_of_transcripts(
     calm = '{"id": "calm", "version": 2, "status": "approved", "display_name": "Calm Carl", "system_prompt": "Be calm."}'
     (state / "personas" / "calm.yaml").write_text(calm, encoding="utf-8")
     keep_episodes(Warehouse(str(state / "warehouse")))
-    assert "3 new pairs of 3 responses" in ok("preference", "pairs", "--family", "games", "--only", "poker/kuhn")
+    assert "3 new pairs of 3 responses" in ok("preference", "pairs", "--family", "games", "--pattern", "poker/kuhn")
     with store(state) as votes:
         (item,) = {pair.item_id for pair in votes.pairs("games")}
         assert item == "poker/kuhn/v1/17/0/baseline/random"

@@ -194,7 +194,7 @@ def test_what_is_measured_is_what_the_scenario_says_that_it_measures(pack: Pack)
         assert len(measured) == len(pack.manifest.seats)
         for counts in measured:
             assert set(counts) <= names
-            assert all(isfinite(count.total) and count.of >= 0 for count in counts.values())
+            assert all(isfinite(count.numerator) and count.denominator >= 0 for count in counts.values())
 
 
 @every_pack

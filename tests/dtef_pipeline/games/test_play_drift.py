@@ -18,10 +18,16 @@ from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
 from tests.made.shown_drift import shown_drift
 
 NIGHTS, SEEDS = 12, 16
-WIN = {"metric": "success_rate", "family": "efficacy", "unit": "share", "direction": "higher", "unit_scale": True}
-CHIPS = {"metric": "expected_return", "family": "expected value", "unit": "chips", "direction": "higher", "unit_scale": False}
-TURNS = {"metric": "turns", "family": "form", "unit": "turns", "direction": "none", "unit_scale": False}
-ILLEGAL = {"metric": "illegal_rate", "family": "form", "unit": "per turn", "direction": "lower", "unit_scale": False}
+WIN = {"metric": "success_rate", "metric_family": "efficacy", "unit": "share", "direction": "higher", "unit_scale": True}
+CHIPS = {
+    "metric": "expected_return",
+    "metric_family": "expected value",
+    "unit": "chips",
+    "direction": "higher",
+    "unit_scale": False,
+}
+TURNS = {"metric": "turns", "metric_family": "form", "unit": "turns", "direction": "none", "unit_scale": False}
+ILLEGAL = {"metric": "illegal_rate", "metric_family": "form", "unit": "per turn", "direction": "lower", "unit_scale": False}
 
 
 def night(at: int) -> dict[str, Any]:
@@ -56,8 +62,8 @@ def scores_of(of: Mapping[str, Any], won: float | None, illegal: float = 0.0) ->
         yield {
             **of,
             **metric,
-            "total": told,
-            "of": 1.0 if played else None,
+            "numerator": told,
+            "denominator": 1.0 if played else None,
             "value": told,
             "status": "scored" if played else "unscored",
         }
@@ -161,9 +167,9 @@ def test_an_episode_that_was_not_played_lowers_no_score() -> None:
 
 def test_of_a_scenario_that_nobody_wins_the_first_metric_on_0_1_is_watched() -> None:
     """Among those of one family by name; one that is lower the better counts as 1 less it; one that is part of a composite is watched too."""
-    share = {**WIN, "metric": "utility_share", "family": "expected value"}
-    fair = {**WIN, "metric": "agreement_rate", "family": "social"}
-    envy = {**WIN, "metric": "envious", "family": "social", "direction": "lower", "weight": 0.5}
+    share = {**WIN, "metric": "utility_share", "metric_family": "expected value"}
+    fair = {**WIN, "metric": "agreement_rate", "metric_family": "social"}
+    envy = {**WIN, "metric": "envious", "metric_family": "social", "direction": "lower", "weight": 0.5}
     rows = []
     for at in range(2):
         for row in scores_of(episode("m", 1, 0, at, league="negotiation", scenario="allocation"), 0.25):

@@ -92,7 +92,7 @@ def test_people_are_weighted_by_confidence_where_judges_are_not() -> None:
     judged = [replace(one, reviewer_kind="judge", reviewer_id="j", confidence=None) for one in votes()[:40]]
     mixed = [replace(one, family="elsewhere", confidence=None if at else 2) for at, one in enumerate(votes())]
     rows = preference_scores([*votes(), *judged, *mixed], VoteSettings(weight="confidence")).to_pylist()
-    told = {(row["family"], row["reviewer_kind"], row["weight"], row["unweighted"]) for row in rows}
+    told = {(row["family"], row["reviewer_kind"], row["weight"], row["unweighted_reason"]) for row in rows}
     assert told == {
         ("qa", "person", "confidence", None),
         ("qa", "judge", None, "judges give no confidence"),

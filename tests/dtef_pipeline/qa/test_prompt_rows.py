@@ -103,7 +103,7 @@ class TestCited:
             (0, "bm25,2-chunks", None),
             (1, "bm25,2-chunks", None),
         ]
-        assert (rows[0]["doc_id"], rows[0]["holds_quote"], rows[1]["holds_quote"]) == ("light.csv#0.0", True, False)
+        assert (rows[0]["doc_id"], rows[0]["contains_quote"], rows[1]["contains_quote"]) == ("light.csv#0.0", True, False)
         assert rows[0]["relevance"] >= rows[1]["relevance"]
         texts = dict(zip(documents["doc_id"].to_pylist(), documents["page_content"].to_pylist(), strict=True))
         places = [prompt["messages"][1]["text"].find(texts[row["doc_id"]]) for row in rows]
@@ -116,7 +116,7 @@ class TestCited:
         _, context, retrieval = build_cited_prompts(
             [replace(KEEPER, quotes=())], documents, AskSettings(k=1), Bm25Retriever(documents)
         )
-        assert context["holds_quote"].to_pylist() == [None]
+        assert context["contains_quote"].to_pylist() == [None]
         assert len(retrieval) == 0
 
     def test_chunks_that_a_filter_excludes_lower_no_recall(self) -> None:
@@ -145,7 +145,7 @@ class TestCited:
         assert [len(messages) for messages in prompts["messages"].to_pylist()] == [2, 0]
         assert filter_with_messages(prompts)["item_id"].to_pylist() == ["d02"]
         assert len(retrieval) == 0, "what the server left out is not known"
-        assert context["holds_quote"].to_pylist() == [True, None], "whether a chunk holds a quote is seen in the chunk"
+        assert context["contains_quote"].to_pylist() == [True, None], "whether a chunk holds a quote is seen in the chunk"
         first, second = context.to_pylist()
         assert (first["doc_id"], first["page_content"], first["relevance"]) == (
             "far#1",

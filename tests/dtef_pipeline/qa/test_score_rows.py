@@ -44,7 +44,7 @@ def test_each_response_has_a_row_per_metric_with_what_is_known_of_its_item() -> 
     ]
     first, second = rows[:2]
     assert json.loads(first["detail"]) == {"place": 0, "cut": True}
-    assert (first["how"], first["flags"], first["scorer_version"], first["measured_by"]) == (
+    assert (first["read_by"], first["flags"], first["scorer_version"], first["measured_by"]) == (
         "counted",
         ["short"],
         2,

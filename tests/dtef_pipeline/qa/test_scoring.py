@@ -89,7 +89,7 @@ def test_a_response_has_a_row_with_the_rule_that_read_it() -> None:
     (row,) = scored(CHOICE, responses_to(CHOICE, "The answer is (C)."))
     assert (row["metric"], row["status"], row["value"], row["score"]) == ("correct", "ok", 1.0, 1.0)
     assert json.loads(row["detail"])["letter"] == "C"
-    assert row["how"]
+    assert row["read_by"]
     assert row["measured_by"] == "exact_choice 2"
     assert (row["cluster"], row["type"]) == ("law", "choice")
 

@@ -100,7 +100,7 @@ def test_within_a_blueprint_the_score_is_the_models_and_the_interval_goes_by_pro
     models = table[table["level"] == "model"].merge(found, on=["blueprint", "snapshot", "model"], suffixes=("_own", ""))
     assert len(models) == 6
     np.testing.assert_allclose(models["score"], models["hybrid"], atol=1e-12)
-    np.testing.assert_allclose(models["at_0"], models["at_0_own"], atol=1e-12)
+    np.testing.assert_allclose(models["intercept"], models["intercept_own"], atol=1e-12)
     assert ((models["low"] < models["score"]) & (models["score"] < models["high"])).all()
     assert (found["n_parts"] <= 12).all()
     again = board(table.iloc[::-1], ["s1"], {}, "blueprint")

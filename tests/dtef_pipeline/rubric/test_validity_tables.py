@@ -23,7 +23,7 @@ ITEMS = build_label_items(MADE.responses, MADE.criteria, MADE.prompts)
 SAMPLE = sample_labels(MADE.responses, MADE.criteria, MADE.prompts, n_prompts=8, seed=1)
 _SAID = [(item, "CLASS_UNMET", 0.0, "A", None, datetime(2026, 1, 1), 2, "s") for item in SAMPLE.items["item"]]
 LABELS = pd.DataFrame(_SAID, columns=RUBRIC_LABELS.names)
-RESPONSES = MADE.responses.merge(MADE.prompts[["blueprint", "prompt", "weight"]]).assign(judged=0.5, labelled=0.4)
+RESPONSES = MADE.responses.merge(MADE.prompts[["blueprint", "prompt", "weight"]]).assign(judge_score=0.5, labelled=0.4)
 
 
 def made() -> dict[str, tuple[pd.DataFrame, pa.Schema]]:

@@ -215,10 +215,17 @@ def games_of(metric: Mapping[str, Any] = CHIPS_WON) -> list[dict[str, Any]]:
 def test_a_mean_of_the_games_that_a_budget_left_over_says_so(tmp_path: Path) -> None:
     """The mean of the episodes that happened to be played had no remark; moves made for a player were not told."""
     rows = games_of()
-    rows[3] = {**rows[3], "status": "unscored", "total": None, "of": None, "value": None, "reason": "the budget ended"}
+    rows[3] = {
+        **rows[3],
+        "status": "unscored",
+        "numerator": None,
+        "denominator": None,
+        "value": None,
+        "reason": "the budget ended",
+    }
     rates = {("default_rate", "share"): 1.0, ("refused_rate", "per turn"): 6.0}
     form = [
-        {**row, "total": total, "of": 4.0}
+        {**row, "numerator": total, "denominator": 4.0}
         for (name, unit), total in rates.items()
         for row in games_of({**CHIPS_WON, "metric": name, "unit": unit, "direction": "lower"})[:3]
     ]

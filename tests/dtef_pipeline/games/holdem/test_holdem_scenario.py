@@ -145,7 +145,7 @@ class TestWhatIsCounted:
     def test_nothing_was_shown_down_after_a_fold(self) -> None:
         hand = apply_command(with_cards(*ROYAL), "fold")
         first, second = (limit_holdem().measure_seat(hand, seat) for seat in (0, 1))
-        assert first["showdown_win_rate"].of == second["showdown_win_rate"].of == 0
+        assert first["showdown_win_rate"].denominator == second["showdown_win_rate"].denominator == 0
         assert (first["vpip"], second["vpip"]) == (Count(0, 1), Count(0, 0))
 
     def test_checking_the_big_blind_puts_nothing_in(self) -> None:

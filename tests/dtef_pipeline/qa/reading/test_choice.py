@@ -88,7 +88,7 @@ def scored(
 @pytest.mark.parametrize(("how", "text"), [(how, text) for how, texts in READ_AS.items() for text in texts])
 def test_each_rule_reads_its_letter(how: str, text: str) -> None:
     read = read_letter(text, CITIES)
-    assert (read.letter, read.how) == (READ_AS[how][text], how)
+    assert (read.letter, read.read_by) == (READ_AS[how][text], how)
 
 
 @pytest.mark.parametrize("text", UNREAD)
@@ -230,7 +230,7 @@ def test_published_replies_are_read_as_people_read_them() -> None:
 def test_a_letter_is_one_of_the_options_or_none(text: str, count: int, was_cut: bool) -> None:
     read = read_letter(text, ORGANS[:count], was_cut=was_cut)
     assert read.letter is None or read.letter in "ABCDEFGHIJ"[: count or 4]
-    assert (read.letter is None) == (read.how is None)
+    assert (read.letter is None) == (read.read_by is None)
     json.dumps(scored(text, "", ORGANS[:count]).own)
 
 

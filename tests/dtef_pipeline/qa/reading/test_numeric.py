@@ -217,7 +217,7 @@ def scored(response: str | None, reference: str, finish_reason: str | None = Non
 @pytest.mark.parametrize(("how", "text"), [(how, text) for how, texts in BY_RULE.items() for text in texts])
 def test_each_rule_reads_its_number(how: str, text: str) -> None:
     read = read_number(text)
-    assert (read.number, read.how) == (BY_RULE[how][text], how)
+    assert (read.number, read.read_by) == (BY_RULE[how][text], how)
 
 
 @pytest.mark.parametrize("text", UNREAD)
@@ -339,7 +339,7 @@ def test_published_replies_with_programs_are_read_as_published_but_for_two() -> 
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(), st.booleans())
 def test_no_text_breaks_the_reader(text: str, was_cut: bool) -> None:
     read = read_number(text, was_cut=was_cut)
-    assert (read.number is None) == (read.how is None)
+    assert (read.number is None) == (read.read_by is None)
     json.dumps(scored(text, "5").own)
 
 

@@ -146,7 +146,7 @@ class TestListOne:
 
     @pytest.mark.parametrize("answer", ["5th", "15", "V", "fin", "-5", "5.5", "fifth", "five hundred", "55"])
     def test_other_numbers_are_other_values(self, answer: str) -> None:
-        everything = ScorerSettings(senses="all")
+        everything = ScorerSettings(wordnet_senses="all")
         assert score(ListOne(), answer, {"5": 1}, settings=everything).value == 0
 
     def test_thousands_are_one_number(self) -> None:
@@ -171,7 +171,7 @@ class TestListOne:
         found = {
             answer: score(ListOne(), answer, metric, settings=settings) for answer in ("physician", "medic", "nurse", "sister")
         }
-        assert {name: (one.value, one.how, one.flags) for name, one in found.items()} == {
+        assert {name: (one.value, one.read_by, one.flags) for name, one in found.items()} == {
             "physician": (0.4, "value", ()),
             "medic": (1, "alias", ()),
             "nurse": (0.1, "value", ()),
@@ -187,8 +187,8 @@ class TestListOne:
         assert score(ListOne(), "autos", metric, settings=settings).flags == ()
 
     def test_the_shipped_synonyms_count(self) -> None:
-        assert score(ListOne(), "an automobile", TRAVEL, settings=ScorerSettings()).how == "synonym"
-        assert score(ListOne(), "Seattle or so", {"Oregon": 1}, settings=ScorerSettings(senses="all")).value == 0
+        assert score(ListOne(), "an automobile", TRAVEL, settings=ScorerSettings()).read_by == "synonym"
+        assert score(ListOne(), "Seattle or so", {"Oregon": 1}, settings=ScorerSettings(wordnet_senses="all")).value == 0
 
 
 class TestListMany:

@@ -41,7 +41,7 @@ class TestPickOne:
     )
     def test_the_second_option(self, answer: str, how: str | None) -> None:
         found = score(PickOne(), answer, {"Blue": 1}, COLOURS)
-        assert (found.how, found.value) == (how, None if how is None else 1)
+        assert (found.read_by, found.value) == (how, None if how is None else 1)
 
     @pytest.mark.parametrize(
         "answer", ["a lot of them", "", None, "d", "a, d", "yellow", "Option", "bb", "the", "Reddish", "🔵", "[]"]
@@ -76,7 +76,7 @@ class TestPickOne:
 
     def test_options_that_are_letters_themselves_are_meant_by_their_text(self) -> None:
         assert score(PickOne(), "D", {"D": 1}, ("C", "D", "A")).value == 1
-        assert score(PickOne(), "a", {"A": 1}, ("A", "B", "C")).how == "letter"
+        assert score(PickOne(), "a", {"A": 1}, ("A", "B", "C")).read_by == "letter"
 
     def test_the_weight_is_the_score(self) -> None:
         assert score(PickOne(), "a", {"Red": 0.3, "Blue": 1}, COLOURS).value == 0.3

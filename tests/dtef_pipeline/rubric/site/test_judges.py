@@ -103,9 +103,9 @@ def test_labels_of_people_say_how_far_they_move_scores() -> None:
     usual = {"corrected_low": 0.4, "corrected_high": 0.6, "n_prompts_labelled": 12, "reason": ""}
     corrected = pd.DataFrame(
         [
-            {**usual, "blueprint": None, "model": "m", "judged": 0.5, "corrected": 0.52},
-            {**usual, "blueprint": None, "model": "n", "judged": 0.6, "corrected": 0.5},
-            {**usual, "blueprint": "b", "model": "m", "judged": 0.6, "corrected": 0.9},
+            {**usual, "blueprint": None, "model": "m", "judge_score": 0.5, "corrected": 0.52},
+            {**usual, "blueprint": None, "model": "n", "judge_score": 0.6, "corrected": 0.5},
+            {**usual, "blueprint": "b", "model": "m", "judge_score": 0.6, "corrected": 0.9},
         ]
     )
     section = sections(rubric_corrected=corrected)["labels"]
