@@ -34,7 +34,7 @@ def costs(
 ) -> None:
     """Print calls and costs. Raises ConfigError if a column, round or snapshot is unknown, and WarehouseError if no family has costs."""
     if rounds and family not in (None, "survey"):
-        raise ConfigError(f"--round with --family {family}: allowed with --family survey")
+        raise ConfigError(f"--round works with --family survey only, not with --family {family}")
     family = family or ("survey" if rounds else None)
     families = [record for record in FAMILIES if family in (None, record.name)]
     columns = _map_columns(families[0]) if family else _BY_ANY_FAMILY

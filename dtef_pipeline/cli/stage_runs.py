@@ -187,6 +187,11 @@ class StagesRun:
     """The partitions whose last stage is complete."""
     started: float = field(default_factory=time.monotonic)
 
+    @property
+    def is_without_result(self) -> bool:
+        """Whether every partition failed and no model was called, so that boards and costs cannot have changed."""
+        return bool(self.outcome.failures) and not self.done and not (self.command.gateway and self.command.gateway.used)
+
     def materialize(self, names: Sequence[str], keys: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> None:
         """Run these stages for the partitions. `config`: run configuration by stage."""
         from assets import launch

@@ -86,7 +86,7 @@ def test_without_a_model_and_without_stored_answers_no_warehouse_is_made(server:
         (("--scenario", "poker/kuhn", "--sample", "13"), "got a sample of 13; allowed: from 1 to 12 decision points"),
         (("--scenario", "poker/kuhn", "--fill", "nahs"), "fill 'nahs': allowed: nash"),
         (("--player", "baseline/nash"), "baselines are always shown and never asked"),
-        (("--seeds", "1-3"), "--seeds with --decisions: not allowed; allowed with it: "),
+        (("--seeds", "1-3"), "--seeds does not work with --decisions, which allows "),
         (("--persona", "nobody", "--player", "fake"), "persona nobody: unknown"),
     ],
 )
