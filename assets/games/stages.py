@@ -81,6 +81,7 @@ GAMES_ITEMS_STAGE = Stage(
         ),
     ),
     preview=("item_id", "seed", "seat", "opponent", "max_turns", "optimum"),
+    verb="ingest",
 )
 
 
@@ -113,6 +114,7 @@ GAMES_PROMPTS_STAGE = Stage(
         ),
     ),
     preview=("item_id", "persona", "prompt_id", "messages"),
+    verb="prompt",
 )
 
 
@@ -281,6 +283,7 @@ GAMES_EPISODES_STAGE = Stage(
     at_a_time=10_000,
     beside=("episode_turns",),
     replies=Replies((Lengths("episode_turns"),)),
+    verb="play",
 )
 
 
@@ -326,6 +329,7 @@ GAMES_SCORES_STAGE = Stage(
     ),
     preview=("item_id", "persona", "model", "metric", "status", "value", "unit", "reason"),
     counted=("status", "metric"),
+    verb="score",
 )
 
 

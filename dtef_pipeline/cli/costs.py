@@ -41,7 +41,7 @@ def costs(
     by = by or (families[0].calls.shown_by if family else ("family", "role"))
     if unknown := [name for name in by if name not in columns]:
         of = f"--family {family}" if family else "all families"
-        raise ConfigError(f"--by {', '.join(unknown)}: allowed with {of}: {', '.join(columns)}")
+        raise ConfigError(f"--by {', '.join(unknown)} does not work with {of}; choose from {', '.join(columns)}")
     frame = _filter_rows(_read_cost_rows(warehouse, families, family), rounds, snapshot)
     if not len(frame) and output == "table":
         click.echo("no language model was asked: baselines cost nothing")

@@ -70,7 +70,7 @@ def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_
     space = family.stored.space
     choices = ("model", space.first, space.second) if name == USUAL_FAMILY else ("model", space.last)
     if by not in choices:
-        raise ConfigError(f"--by {by} with --family {name}: allowed: {', '.join(choices)}")
+        raise ConfigError(f"--by {by} does not work with --family {name}; choose from {', '.join(choices)}")
     if by == "model" or name == USUAL_FAMILY:
         return _show_verdicts(family, rounds, by, since, fail_on, output)
     if flag := "--fail-on" if fail_on else "--since" if since else "":

@@ -113,7 +113,7 @@ class TestSegmentsThatLieApart:
         with DagsterInstance.from_config(str(ingested / "dagster")) as instance:
             assert len([run for run in instance.get_runs() if SNAPSHOT_TAG in run.tags]) == 1
         assert server.answered == 6
-        assert "  fake: 6 new responses, " in printed
+        assert "sent as candidate: 6 calls, " in printed
 
     def test_a_model_that_never_answers_is_reported_by_the_exit_code(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch
