@@ -26,7 +26,7 @@ from assets.stage.dagster_internals import (
     watch_steps,
 )
 from assets.stage.failure_text import describe_stage_failure, parse_partition_failures
-from assets.stage.partitions import PROCESS_TAG, build_partition_tags, format_failures, process_of
+from assets.stage.partitions import PROCESS_TAG, build_partition_tags, format_failures, get_stage_verb, process_of
 from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
 from dtef_pipeline.families import PLUGIN_FAMILIES
@@ -225,5 +225,5 @@ def _list_failures(result: dg.ExecuteInProcessResult, keys: Sequence[str], home:
         text = (
             describe_stage_failure(data, result.dagster_run, home) if reasons is None else format_failures(reasons, len(keys))
         )
-        lines.append(add_remedy(f"{event.step_key}: {text}"))
+        lines.append(add_remedy(f"{get_stage_verb(event.step_key)}: {text}"))
     return lines

@@ -28,7 +28,9 @@ _MAYBE_FULL = re.compile(r"disk I/O error|unable to open database file")
 _FULL_BELOW = 5_000_000
 """Bytes of free disk space with which SQLite's "disk I/O error" is taken for a full disk."""
 _DAMAGED = re.compile(r"file is not a database|database disk image is malformed")
-_AWAY = re.compile(r"(response store|database of Dagster).*(connection|translate host name|authentication)", re.IGNORECASE)
+_AWAY = re.compile(
+    r"(response store|database of Dagster).*(connection|translate host name|resolve host|authentication)", re.IGNORECASE
+)
 _NOT_SET = re.compile(r'You have attempted to fetch the environment variable "(\w+)" which is not set\..*')
 """What Dagster says of a variable that its settings name."""
 _SERVERS = ("psycopg.", "psycopg2.")

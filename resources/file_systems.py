@@ -31,9 +31,18 @@ def open_root(root: str | Path) -> tuple[pafs.FileSystem, str]:
         fs, path = pafs.FileSystem.from_uri(url)
     except (pa.ArrowException, OSError) as error:
         raise WarehouseError(
-            f"cannot use the warehouse {strip_secrets(text)}: {str(error).replace(url, strip_secrets(text))}"
+            f"cannot use the warehouse {strip_secrets(text)}: {_describe_store_error(str(error).replace(url, strip_secrets(text)))}"
         ) from error
     return fs, path.rstrip("/")
+
+
+def _describe_store_error(message: str) -> str:
+    """Return why an object store cannot be used and what to do, in place of the message of Amazon's library."""
+    if "NETWORK_CONNECTION" in message:
+        return "its server cannot be reached; check the network, the bucket's name and the region"
+    if "ACCESS_DENIED" in message or "Forbidden" in message:
+        return "access is denied; check the keys of this user and the bucket's name"
+    return message
 
 
 def has_file(fs: pafs.FileSystem, folder: str, name: str, depth: int) -> bool:

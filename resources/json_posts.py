@@ -92,7 +92,7 @@ def find_look_up_server(settings: Settings) -> JsonEndpoint:
     """Return the server of DTEF_SOCIOSCOPE_URL. Raises ConfigError, which does not show the URL, if it is missing or unusable."""
     if settings.socioscope_url is None:
         raise ConfigError(
-            "retriever remote: DTEF_SOCIOSCOPE_URL is not set; allowed: the address of a server, https://... or http://..."
+            "retriever remote: DTEF_SOCIOSCOPE_URL is not set; set it to the address of a server, https://... or http://..."
         )
     require_address("retriever remote: DTEF_SOCIOSCOPE_URL", settings.socioscope_url)
     return JsonEndpoint(settings.socioscope_url, settings.socioscope_auth_env)
@@ -112,9 +112,9 @@ def find_address_fault(url: str) -> str | None:
     except ValueError:
         is_address = False
     if not is_address:
-        return "is not a web address; allowed: https://... or http://..."
+        return "is not a web address that begins with https:// or http://"
     if "@" in parts.netloc:
-        return "has a user name or a password in it, which would not be sent; allowed: an address without them"
+        return "has a user name or a password in it, which would not be sent; leave them out"
     return None
 
 

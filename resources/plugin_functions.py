@@ -25,6 +25,6 @@ def _load_function(name: str, value: str, load: Callable[[], Any]) -> Callable[.
             f"the point function {name!r} of {value} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
     if not callable(function):
-        raise ConfigError(f"the point function {name!r} of {value} is a {type(function).__name__}; allowed: a function")
+        raise ConfigError(f"the point function {name!r} of {value} is a {type(function).__name__}, not a function")
     result: Callable[..., Any] = function
     return result

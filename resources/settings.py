@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AliasGenerator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -58,7 +58,9 @@ class Settings(BaseModel):
         None, validation_alias=SOCIOSCOPE_AUTH, description="its secret, of which only the variable's name is kept"
     )
     socioscope_model: str | None = Field(None, description="the model that the server is asked to answer with")
-    sandbox: str = Field("auto", description="how programs that models wrote are kept apart: auto, or a level")
+    sandbox: Literal["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"] = Field(
+        "auto", description="auto, sandlock, bwrap, unshare, rlimits or off: how programs that models wrote are isolated"
+    )
     api_tokens: Path | None = Field(None, description="a YAML file with the hashes of the tokens that the HTTP API takes")
     api_any_model: bool = Field(False, description="1: the HTTP API takes any model that litellm knows")
     allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(parse_hosts)] = Field(

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import dagster as dg
 import pyarrow as pa
 
+from assets.stage.partitions import get_stage_verb
 from assets.stage.provider_pools import provider_pools
 from assets.stage.resources import Store
 from assets.stage.shared_gateway import command_of
@@ -42,7 +43,7 @@ def asking(
             roles,
             of_days=limits.daily,
             unpriced_models=limits.unpriced,
-            stage=context.asset_key.to_user_string(),
+            stage=get_stage_verb(context.asset_key.to_user_string()),
         ) as ask,
     ):
         yield ask

@@ -17,7 +17,7 @@ from assets.engine.settings_config import takes_settings
 from assets.engine.stage_inputs import Shared, StageContext, StageInputs, is_first_snapshot_stage
 from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
 from assets.stage.night_request import build_freshness_policy
-from assets.stage.partitions import PartitionRun, markdown, split_into_batches, stage
+from assets.stage.partitions import PartitionRun, StageName, markdown, name_stage, split_into_batches, stage
 from assets.stage.request_batches import split_batches
 from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
@@ -43,6 +43,7 @@ def stage_assets(family: Family, stages: Sequence[Stage]) -> list[dg.AssetsDefin
     partitions = dg.DynamicPartitionsDefinition(name=family.space.name)
     assets: list[dg.AssetsDefinition | dg.AssetChecksDefinition] = []
     for number, step in enumerate(stages, start=1):
+        name_stage(step.name, StageName(family.space.name, number, step.verb or step.name))
         place = stage(partitions, number, step.name, code_version=step.version, kinds=_kinds(step))
         asset = _build_asset(family, step, place)
         assets += [asset, *(_check(family, step, asset, check) for check in step.checks)]

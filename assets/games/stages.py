@@ -71,6 +71,7 @@ GAMES_ITEMS_STAGE = Stage(
         ),
     ),
     preview=("item_id", "seed", "seat", "opponent", "max_turns", "optimum"),
+    verb="ingest",
 )
 
 
@@ -103,6 +104,7 @@ GAMES_PROMPTS_STAGE = Stage(
         ),
     ),
     preview=("item_id", "persona", "prompt_id", "messages"),
+    verb="prompt",
 )
 
 
@@ -271,6 +273,7 @@ GAMES_EPISODES_STAGE = Stage(
     at_a_time=10_000,
     beside=("episode_turns",),
     replies=Replies((Lengths("episode_turns"),)),
+    verb="play",
 )
 
 
@@ -316,6 +319,7 @@ GAMES_SCORES_STAGE = Stage(
     ),
     preview=("item_id", "persona", "model", "metric", "status", "value", "unit", "reason"),
     counted=("status", "metric"),
+    verb="score",
 )
 
 

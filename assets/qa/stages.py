@@ -158,6 +158,7 @@ QA_ITEMS_STAGE = Stage(
     counted=("type",),
     metadata=_findings,
     beside=("qa_findings", "qa_examples", "qa_documents"),
+    verb="ingest",
 )
 
 
@@ -261,6 +262,7 @@ QA_PROMPTS_STAGE = Stage(
     counted=("condition",),
     metadata=_compute_retrieval_means,
     beside=("qa_context", "qa_retrieval"),
+    verb="prompt",
 )
 
 
@@ -354,6 +356,7 @@ QA_JUDGEMENTS_STAGE = Stage(
     counted=("judge_model", "reason"),
     replies=Replies((Lengths("qa_judgements", "judge_variant", "len(raw)"),), USUAL_JUDGEMENT_TOKENS),
     is_idle=lambda settings, models: resolve_run_arbiter(models, settings) is None,
+    verb="judge",
 )
 
 
@@ -415,6 +418,7 @@ QA_EXECUTIONS_STAGE = Stage(
     preview=("item_id", "model", "draw", "verdict", "message", "isolation"),
     counted=("verdict", "isolation"),
     unversioned=("wall_s",),
+    verb="execute",
 )
 
 QA_STAGES = (QA_ITEMS_STAGE, QA_PROMPTS_STAGE, QA_RESPONSES_STAGE, QA_JUDGEMENTS_STAGE, QA_EXECUTIONS_STAGE, QA_SCORES_STAGE)

@@ -128,6 +128,7 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
     metadata=_blueprint_metadata,
     beside=("rubric_prompts", "rubric_criteria", "rubric_findings", "rubric_extractions"),
     replies=Replies(usual_tokens=250, behind_name=FOR_KEY_POINTS),
+    verb="ingest",
 )
 
 
@@ -166,6 +167,7 @@ RUBRIC_EMBEDDINGS_STAGE = Stage(
     after=("rubric_responses",),
     settings=RUBRIC_STAGE_SETTINGS["rubric_embeddings"],
     alone=True,
+    verb="embed",
 )
 
 
@@ -239,6 +241,7 @@ RUBRIC_POINTS_STAGE = Stage(
     preview=("prompt", "model", "block", "kind", "score", "n_answered", "n_judges", "reason"),
     counted=("reason",),
     metadata=_compute_mean_points,
+    verb="points",
 )
 
 RUBRIC_STAGES = (

@@ -237,6 +237,7 @@ RESPONSES_STAGE = Stage(
     ),
     preview=("question_text", "options", "observed", "n"),
     metadata=_answer_counts,
+    verb="ingest",
 )
 
 
@@ -341,6 +342,7 @@ BLUEPRINTS_STAGE = Stage(
     preview=("question_id", "condition", "context_level", "context_included", "tokens"),
     counted=("condition", "context_level"),
     metadata=_first_prompt,
+    verb="blueprint",
 )
 
 
@@ -431,6 +433,7 @@ PREDICTIONS_STAGE = Stage(
     preview=("question_id", "model", "context_level", "call_status", "response"),
     counted=("call_status", "model"),
     metadata=_usage,
+    verb="predict",
 )
 
 
@@ -518,6 +521,7 @@ DRIFT_STAGE = Stage(
         "reason",
     ),
     metadata=_flags,
+    verb="drift",
 )
 
 SURVEY_STAGES = (RESPONSES_STAGE, BLUEPRINTS_STAGE, PREDICTIONS_STAGE, SCORES_STAGE, RESULTS_STAGE, DRIFT_STAGE)

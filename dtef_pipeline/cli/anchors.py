@@ -115,7 +115,7 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
 
 def _add_scale(options: Given, settings: Settings) -> Given:
     if options["judges_file"] is not None:
-        raise ConfigError("--judges: allowed with --family qa; judges of rubrics are named by --judge APPROACH=MODEL")
+        raise ConfigError("--judges works with --family qa only; name judges of rubrics with --judge APPROACH=MODEL")
     options = {name: value for name, value in options.items() if name != "judges_file"}
     panel = load_family_panel(settings, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
     return {**options, "judges": list(options["judges"]), "scale": panel.scale}
@@ -149,7 +149,7 @@ def _has_words(warehouse: Warehouse, blueprint: str) -> bool:
 
 def _add_judge_settings(options: Given, settings: Settings) -> Given:
     if len(options["judges"]) > 1:
-        raise ConfigError(f"--judge {', '.join(options['judges'])}: allowed with --family qa: one")
+        raise ConfigError(f"--judge {', '.join(options['judges'])}: --family qa has one judge; give --judge once")
     judge_options = {"judge": next(iter(options["judges"]), None), "judges": options["judges_file"]}
     panel = load_family_panel(settings, QA_PANEL_SECTION, QaSettings)
     budget_settings = {name: getattr(panel, name) for name in ("daily_budget", "allow_unpriced")} if panel else {}
@@ -158,7 +158,7 @@ def _add_judge_settings(options: Given, settings: Settings) -> Given:
 
 def _find_qa_judges(options: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
     if options["judge"] == NOBODY:
-        raise ConfigError("--judge none: allowed: a model, because anchors need a judge")
+        raise ConfigError("--judge none: anchors need a judge; name a model")
     if not warehouse.values("qa_judgements", "suite") and not len(warehouse.read_or_empty("qa_anchor_items")):
         raise WarehouseError("nothing to judge again: no answer was judged yet; `dtef qa run` with a judge does it")
     models = load_known_models(settings, COMPUTED_MODELS)

@@ -34,14 +34,14 @@ def costs(
 ) -> None:
     """Print calls and costs. Raises ConfigError if a column, round or snapshot is unknown, and WarehouseError if no family has costs."""
     if rounds and family not in (None, "survey"):
-        raise ConfigError(f"--round with --family {family}: allowed with --family survey")
+        raise ConfigError(f"--round works with --family survey only, not with --family {family}")
     family = family or ("survey" if rounds else None)
     families = [record for record in FAMILIES if family in (None, record.name)]
     columns = _map_columns(families[0]) if family else _BY_ANY_FAMILY
     by = by or (families[0].calls.shown_by if family else ("family", "role"))
     if unknown := [name for name in by if name not in columns]:
         of = f"--family {family}" if family else "all families"
-        raise ConfigError(f"--by {', '.join(unknown)}: allowed with {of}: {', '.join(columns)}")
+        raise ConfigError(f"--by {', '.join(unknown)} does not work with {of}; choose from {', '.join(columns)}")
     frame = _filter_rows(_read_cost_rows(warehouse, families, family), rounds, snapshot)
     if not len(frame) and output == "table":
         click.echo("no language model was asked: baselines cost nothing")

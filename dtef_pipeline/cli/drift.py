@@ -70,11 +70,11 @@ def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_
     space = family.stored.space
     choices = ("model", space.first, space.second) if name == USUAL_FAMILY else ("model", space.last)
     if by not in choices:
-        raise ConfigError(f"--by {by} with --family {name}: allowed: {', '.join(choices)}")
+        raise ConfigError(f"--by {by} does not work with --family {name}; choose from {', '.join(choices)}")
     if by == "model" or name == USUAL_FAMILY:
         return _show_verdicts(family, rounds, by, since, fail_on, output)
     if flag := "--fail-on" if fail_on else "--since" if since else "":
-        raise ConfigError(f"{flag} with --by {by}: allowed with --by model; one {by} may have too few items")
+        raise ConfigError(f"{flag} works with --by model only, since one {by} may have too few items")
     _show_rule(family, output)
     return 0
 
@@ -215,7 +215,7 @@ def options_since(
     if not since:
         return options
     if nameless := [entry for entry in since if entry.startswith("=")]:
-        raise ConfigError(f"--since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
+        raise ConfigError(f"--since {nameless[0]!r} names no model; write MODEL=DATE, or DATE for all models")
     options = options.replace_dates({model: day for model, _, day in (entry.rpartition("=") for entry in since)})
     options.require_known(models(), judges())
     return options

@@ -396,7 +396,7 @@ def tokens(name: str | None, role: str | None, remove: bool, output: str) -> Non
     from dtef_pipeline.cli.serving import token_commands
 
     if (name is None) != (role is None and not remove) or (role and remove):
-        raise click.UsageError("allowed: no NAME, or NAME with one of --role and --remove.")
+        raise click.UsageError("give NAME with --role or --remove, or no NAME to list the tokens.")
     if name is None:
         token_commands.show(output)
     elif role is not None:

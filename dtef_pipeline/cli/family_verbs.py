@@ -184,7 +184,7 @@ def list_parts(family: str, output: str, **options: Any) -> int:
     if not tables:
         raise ConfigError(f"no {format_plural(files.noun)} in {warehouse.root} yet: `{files.adds}` adds some")
     if output == "csv" and len(tables) > 1:
-        raise ConfigError(f"--csv: allowed with one table; --json writes both, {' and '.join(tables)}")
+        raise ConfigError(f"--csv works with one table only; --json writes both, {' and '.join(tables)}")
     if output == "json" and len(tables) > 1:
         click.echo(json.dumps(tables, ensure_ascii=False))
         return 0

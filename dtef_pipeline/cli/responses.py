@@ -114,7 +114,7 @@ def _resolve_how(warehouse: Warehouse, key: str, condition: str | None) -> AskSe
     types = warehouse.rows("qa_items", columns=["type"], **at)["type"].unique().to_pylist()
     usual = how.condition(types, about_documents=bool(len(warehouse.rows("qa_documents", columns=["doc_id"], **at))))
     if condition not in (None, usual):
-        raise ConfigError(f"{key} is not asked under the condition {condition!r}; allowed: one such as {usual!r}")
+        raise ConfigError(f"{key} is not asked under the condition {condition!r}, but for example under {usual!r}")
     return how
 
 
@@ -232,7 +232,7 @@ def remove_responses(which: ResponseSelection, family: str | None, output: str) 
         keys = _choose_keys(store, which, family)
         if keys is None:
             raise ConfigError(
-                "--forget: needs a selection; allowed: --empty, --truncated, --model, --snapshot, --since, --before and --family"
+                "--forget needs a selection: --empty, --truncated, --model, --snapshot, --since, --before or --family"
             )
         if not keys:
             click.echo(f"no such responses in {store.name}; it has {_describe_contents(store)}", err=output != "table")

@@ -128,14 +128,17 @@ def make_roll_ups(instance: Any, names: Sequence[str], config: Mapping[str, Mapp
     """Run these roll-ups, in a run of their own, over all stored data. `config`: run configuration by name."""
     from assets.launch import materialize
 
-    progress = PartsProgress("roll-ups:", len(names), lambda line: None)
+    progress, start = PartsProgress("roll-ups:", len(names), lambda line: None), time.monotonic()
+    progress.announce(f"roll-ups: {len(names):,}")
 
     def begin(step: str) -> None:
         if step in names:  # checks are steps too
             progress.begin(step)
 
     try:
-        return materialize(instance, list(names), [], config, on_step=begin)
+        result = materialize(instance, list(names), [], config, on_step=begin)
+        progress.announce(f"roll-ups: done, {time.monotonic() - start:.1f} s")
+        return result
     finally:
         progress.close()
 
@@ -186,6 +189,11 @@ class StagesRun:
     done: tuple[str, ...] = ()
     """The partitions whose last stage is complete."""
     started: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_without_result(self) -> bool:
+        """Whether every partition failed and no model was called, so that boards and costs cannot have changed."""
+        return bool(self.outcome.failures) and not self.done and not (self.command.gateway and self.command.gateway.used)
 
     def materialize(self, names: Sequence[str], keys: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> None:
         """Run these stages for the partitions. `config`: run configuration by stage."""

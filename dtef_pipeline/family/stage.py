@@ -247,6 +247,8 @@ class Stage:
     description: str
     make: Callable[[Inputs, Any], Tables | EpisodePlan | CallPlan]
     """What is written, by table, the stage's own first; or what is to be asked for that. Raises DtefError: the partition fails, others go on."""
+    verb: str = ""
+    """The stage's name in logs and messages, such as `predict`; empty: the table's name."""
     after: tuple[str, ...] = ()
     """Stages, or sources, whose tables it reads."""
     settings: tuple[str, ...] = ()

@@ -62,11 +62,12 @@ def parse_seed_spans(text: str) -> list[tuple[int, int]]:
     spans = []
     for part in text.split(","):
         match = _SEED_SPAN.fullmatch(part.strip())
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if not first <= last < first + MOST_SEEDS:
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if match and last < first:
+            raise ConfigError(f"seeds {text!r}: the range {first}-{last} is backwards; write {last}-{first}")
+        if not match or last >= first + MOST_SEEDS:
             raise ConfigError(
-                f"seeds {text!r}: allowed: numbers and ranges of at most {MOST_SEEDS:,} seeds, the lower number first, such as "
-                "1-100 or 1-10,42"
+                f"seeds {text!r}: write numbers and ranges of at most {MOST_SEEDS:,} seeds, such as 1-100 or 1-10,42"
             )
         spans.append((first, last))
     return spans

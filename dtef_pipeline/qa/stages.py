@@ -148,6 +148,7 @@ QA_RESPONSES_STAGE = Stage(
     preview=("item_id", "condition", "model", "call_status", "finish_reason", "response"),
     counted=("call_status", "model", "condition"),
     replies=Replies((Lengths("qa_responses"),)),
+    verb="ask",
 )
 
 
@@ -237,4 +238,5 @@ QA_SCORES_STAGE = Stage(
     counted=("status",),
     metadata=_summarise_mean_scores,
     beside=("qa_citations",),
+    verb="score",
 )

@@ -128,6 +128,7 @@ RUBRIC_RESPONSES_STAGE = Stage(
     preview=("prompt", "model", "temperature", "system_index", "status", "text"),
     counted=("status", "model", "truncated"),
     replies=Replies((Lengths("rubric_responses", replies="turns"),)),
+    verb="ask",
 )
 
 
@@ -189,6 +190,7 @@ RUBRIC_JUDGEMENTS_STAGE = Stage(
     preview=("prompt", "model", "judge", "class", "reason", "reflection"),
     counted=("judge", "reason", "attempts"),
     replies=Replies((Lengths("rubric_judgements", "judge_variant", "len(request_keys)"),), USUAL_JUDGEMENT_TOKENS),
+    verb="judge",
 )
 
 
@@ -266,6 +268,7 @@ RUBRIC_SCORES_STAGE = Stage(
     ),
     metadata=_summarise_model_scores,
     beside=("rubric_similarities", "rubric_runs"),
+    verb="score",
 )
 
 
@@ -385,4 +388,5 @@ RUBRIC_SUMMARIES_STAGE = Stage(
     beside=("rubric_grades", "analyst_ids"),
     replies=Replies(usual_tokens=None),
     is_idle=lambda settings, models: not choose_analysts(settings.analysts, models),
+    verb="summarize",
 )

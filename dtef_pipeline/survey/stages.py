@@ -84,6 +84,7 @@ SCORES_STAGE = Stage(
     preview=("question_id", "model", "context_level", "status", "score", "js"),
     counted=("status",),
     metadata=_score_counts,
+    verb="score",
 )
 
 
@@ -143,4 +144,5 @@ RESULTS_STAGE = Stage(
         ),
     ),
     metadata=_summarise_best_results,
+    verb="aggregate",
 )

@@ -348,7 +348,7 @@ def _find_submitted_before(connection: sa.Connection, row: Mapping[str, Any]) ->
     if earlier.body_digest != row["body_digest"]:
         raise IdempotencyConflict(
             f"the Idempotency-Key {str(row['idempotency_key'])[:80]!r} was used for another manifest, that of {earlier.queue_id}; "
-            "allowed: the same manifest, or another key"
+            "send the same manifest, or use another key"
         )
     return str(earlier.queue_id)
 

@@ -330,7 +330,7 @@ class Dispatch:
         last = next(reversed(errors.values()), queue.last_error) if status == "budget" else ""
         if jobs and status == "budget" and not queue.stopped:
             are = "request is" if len(jobs) == 1 else "requests are"
-            self._tell(f"{queue.spec.name}: {why}; {len(jobs):,} {are} not asked{_quote_error(last)}")
+            self._tell(f"{queue.spec.name}: {why}; {len(jobs):,} {are} not sent{_quote_error(last)}")
         for job in jobs:
             error = _quote_error(errors.get(job.key, last))
             self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {why}{error}", status)

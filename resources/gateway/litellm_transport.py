@@ -56,13 +56,16 @@ _SUFFIX = re.compile(r"\.? Handle with `litellm\.\w+`\.?")
 _E = TypeVar("_E", bound=BaseException)
 
 
+UNKNOWN_PROVIDER = "LiteLLM knows no such provider; write PROVIDER/MODEL, as in openai/gpt-4.1-mini"
+
+
 def find_unknown_provider(spec: ModelSpec) -> str | None:
     """Return what is wrong with the model string if litellm knows no provider for it, or None. Loads litellm, which takes seconds."""
     litellm = load_litellm()
     try:
         litellm.get_llm_provider(spec.model)
     except litellm.exceptions.BadRequestError:
-        return f"{spec.model!r} names no provider litellm knows; expected provider/model, as in openai/gpt-4.1-mini"
+        return UNKNOWN_PROVIDER
     return None
 
 

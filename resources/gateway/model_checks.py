@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
@@ -13,7 +14,7 @@ from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.quantity_words import list_first_names
 from resources.gateway.budget import Accounts
 from resources.gateway.direct_transport import is_direct
-from resources.gateway.litellm_transport import LitellmTransport, find_unknown_provider
+from resources.gateway.litellm_transport import UNKNOWN_PROVIDER, LitellmTransport, find_unknown_provider
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.prices import price
 from resources.gateway.request_settings import find_provider_problem, find_sent_problem, is_translated, refuse_same_sent
@@ -26,7 +27,11 @@ ONLY_STORED = "only its stored responses are used, and this prompt has none"
 
 def refuse(problems: Mapping[str, str | None]) -> None:
     """Raise GatewayError if there is a problem. `problems`: by model name, None for no problem."""
-    if faults := [f"{name}: {problem}" for name, problem in problems.items() if problem]:
+    names_by_problem = defaultdict[str, list[str]](list)
+    for name, problem in problems.items():
+        if problem:
+            names_by_problem[problem].append(name)
+    if faults := [f"{', '.join(names)}: {problem}" for problem, names in names_by_problem.items()]:
         raise GatewayError(f"no request was sent, because these models cannot be asked: {'; '.join(faults)}")
 
 
@@ -65,12 +70,17 @@ def find_quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | Non
 
 
 def add_stored_snapshots(spec: ModelSpec, problem: str | None, store: ResponseStore) -> str | None:
-    """Return the problem, and the snapshots with stored responses of the model, if any: those can be used without a call."""
+    """Return the problem, and the snapshots with stored responses of the model, if any: those can be used without a call.
+
+    If no provider is known, the model has stored responses only, and the snapshots are all that can be said.
+    """
     labels = store.find_snapshots(spec.variant) if problem else []
     if not labels:
         return problem
     named = list_first_names(labels, _SNAPSHOTS_NAMED)
-    return f"{problem}; it has stored responses in snapshot {named}: choose such a snapshot, or another model"
+    if problem == UNKNOWN_PROVIDER:
+        return f"there are only stored responses, in snapshot {named}; choose such a snapshot, or other models"
+    return f"{problem}; there are stored responses in snapshot {named}: choose such a snapshot, or another model"
 
 
 def refuse_unknown_providers(models: Iterable[ModelSpec], store: ResponseStore | None) -> None:

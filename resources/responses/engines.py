@@ -33,7 +33,7 @@ def parse_database_url(location: str | Path) -> sa.URL:
     except (sa.exc.ArgumentError, ValueError):
         # The URL is not repeated: it may hold a password.
         raise ConfigError(
-            "the response store's URL is not readable; allowed: a file, sqlite:///FILE or postgresql://..."
+            "the response store's URL is not readable; write a file, sqlite:///FILE or postgresql://..."
         ) from None
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername="postgresql+psycopg")

@@ -127,7 +127,7 @@ def _load_results(warehouse: Warehouse, snapshot: str | None) -> pd.DataFrame:
         rows = connection.sql("SELECT DISTINCT snapshot::VARCHAR FROM episode_scores ORDER BY 1").fetchall()
         snapshots = [name for (name,) in rows]
         if snapshot not in snapshots:
-            raise ConfigError(f"--snapshot {snapshot}: nothing was played in it; allowed: {list_nearest(snapshot, snapshots)}")
+            raise ConfigError(f"nothing was played in snapshot {snapshot}; snapshots: {list_nearest(snapshot, snapshots)}")
         return compute_results_of(connection, create_latest_scores(connection, snapshot))
 
     return warehouse.query(compute_results, only=GAME_RESULTS_READS)
@@ -209,7 +209,7 @@ def _filter_metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
         return frame
     metrics = frame["metric"].unique()
     if len(metrics) and metric not in metrics:
-        raise ConfigError(f"--metric {metric}: allowed: {EVERY_METRIC}, {list_nearest(metric, metrics)}")
+        raise ConfigError(f"no metric {metric!r}; write {EVERY_METRIC}, or one of {list_nearest(metric, metrics)}")
     return frame[frame["metric"] == metric]
 
 

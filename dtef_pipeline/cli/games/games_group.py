@@ -110,7 +110,7 @@ def play(output: str, **given: Any) -> None:
     Exit code: 0 done; 1 a model gave no response; 2 an option or the set-up is wrong.
     """
     if output == "json" and given["with_trace"]:
-        raise click.BadParameter("allowed: --json or --trace, not both", param_hint="'--trace'")
+        raise click.UsageError("give --json or --trace, not both")
     from dtef_pipeline.cli.games import games_play
 
     sys.exit(games_play.play(games_play.PlayOptions(as_json=output == "json", **given)))

@@ -132,9 +132,7 @@ def parse_typed_line(line: str, scenario: Scenario[object], legal: Sequence[str]
     if command is not None:
         return f"{words.strip()}\n{command}".strip() if is_spoken else f"ACTION: {command}"
     if mark and not choice.startswith("{"):
-        raise ConfigError(
-            f"{_WITH_A_CHOICE} {choice}: no choice; allowed: a number or a line of the list that ? shows, or JSON"
-        )
+        raise ConfigError(f"{_WITH_A_CHOICE} {choice} is no choice; write a number or a line of the list that ? shows, or JSON")
     return format_command_text(f"{words.strip()}\n{choice}" if mark else line, scenario)
 
 
@@ -174,7 +172,7 @@ def _find_choice(choice: str, scenario: Scenario[object], legal: Sequence[str]) 
     if choice.isdecimal() and choice.isascii():
         number = int(choice) if len(choice) < 9 else 0
         if not 1 <= number <= len(legal):
-            raise ConfigError(f"{choice}: no choice of that number; allowed: 1 to {len(legal)}")
+            raise ConfigError(f"there is no choice {choice}; the choices are 1 to {len(legal)}")
         return legal[number - 1]
     if not isinstance(scenario, SpokenScenario):
         return None
@@ -390,7 +388,8 @@ def _assign_seats(scenario_pack: Pack, options: PlayOptions, settings: Settings)
         names += [f"{BASELINE_PREFIX}{usual[0]}"] * (len(seats) - len(names))
     if len(names) != len(seats):
         raise ConfigError(
-            f"--players {options.players}: got {len(names)} for {scenario_pack.name}; allowed: {len(seats)} ({', '.join(seats)})"
+            f"--players {options.players} names {format_count(len(names), 'player')}, but {scenario_pack.name} has "
+            f"{format_count(len(seats), 'seat')} ({', '.join(seats)})"
         )
     models = load_known_models(settings, COMPUTED_MODELS)
     personas = load_known_personas(settings)

@@ -47,7 +47,7 @@ def _read(family: Family, warehouse: Warehouse, paths: Sequence[Path]) -> list[A
     for path in paths:
         for key in load_parts(family, path):
             if key in files:
-                raise ConfigError(f"{path}: {key} is in {files[key].path} too; allowed: each {family.part} once")
+                raise ConfigError(f"{path}: {key} is in {files[key].path}, too; remove it from one of the files")
             files[key] = PartFile(key, str(path.absolute()), source_hash(path))
 
     def add(instance: Any) -> AddResult:

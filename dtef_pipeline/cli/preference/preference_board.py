@@ -395,7 +395,7 @@ def choose_partition(frame: pd.DataFrame, partition: str) -> str:
     """Return the partition unchanged. Raises ConfigError if it has no votes."""
     partitions = sorted(frame["partition"].unique())
     if partition not in partitions:
-        raise ConfigError(f"--partition {partition}: no votes; allowed: {list_nearest(partition, partitions)}")
+        raise ConfigError(f"--partition {partition} has no votes; partitions with votes: {list_nearest(partition, partitions)}")
     return partition
 
 

@@ -117,7 +117,7 @@ def vote(reviewer: str | None, judges: tuple[str, ...], **given: Any) -> None:
     Exit code: 0 done; 1 some pairs got no vote of a judge; 2 an option or the set-up is wrong.
     """
     if bool(judges) == (reviewer is not None):
-        raise click.UsageError("--reviewer and --judge: allowed: one of them.")
+        raise click.UsageError("give --reviewer or --judge, not both.")
     if judges:
         refuse_others(("judges", *_JUDGE_OPTIONS), "--judge")
         from dtef_pipeline.cli.preference import preference_judge
@@ -170,9 +170,9 @@ def votes(
     options = {"VOTE": vote, "--family": family, "--consent": consent, "--no-consent": no_consent, "--actions": actions}
     names = [name for name, value in options.items() if value]
     if len(names) > 1:
-        raise click.UsageError(f"{' and '.join(names)}: allowed: one of them.")
+        raise click.UsageError(f"give only one of {' and '.join(names)}.")
     if reason is not None and vote is None:
-        raise click.UsageError("--void: allowed with VOTE.")
+        raise click.UsageError("--void needs VOTE.")
     if reason is not None and vote is not None:
         preference_votes.cancel_vote(vote, reason, who)
     elif vote is not None:

@@ -63,7 +63,7 @@ def record_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
     with _store() as store:
         _require_person(store, reviewer)
         if store.reviewer(reviewer) is None and all(vote.reviewer_id != reviewer for _, vote, _ in store.votes(None)):
-            raise ConfigError(f"reviewer {reviewer!r}: no vote of that id; allowed: an id that `dtef preference votes` lists")
+            raise ConfigError(f"reviewer {reviewer!r} has no votes; `dtef preference votes` lists the reviewers")
         store.record_consent(reviewer, consent=consent, who=who or get_user_name())
     click.echo(f"exports show {'the id' if consent else 'a pseudonym'} of {reviewer}")
 
@@ -187,7 +187,7 @@ def _print_table(
 def _require_person(store: VoteStore, reviewer: str) -> None:
     """Raise ConfigError if it is not the id of a person."""
     if not is_id(reviewer):
-        raise ConfigError(f"--reviewer: got {format_value(reviewer)}; allowed: {ID_IN_WORDS}")
+        raise ConfigError(f"--reviewer: {format_value(reviewer)} is not an id; write {ID_IN_WORDS}")
     try:
         refuse_judge(store.database, reviewer, "--reviewer")
     except BallotError as error:

@@ -93,7 +93,7 @@ def blueprint_files(path: Path, root: Path | None) -> Iterator[tuple[Path, str]]
         return
     files = [file for file in path.rglob("*") if is_blueprint_file(file.relative_to(path)) and file.is_file()]
     if not files:
-        raise ConfigError(f"{path} has no blueprints; allowed: a folder with files that end in {', '.join(BLUEPRINT_SUFFIXES)}")
+        raise ConfigError(f"{path} has no blueprints, which are files that end in {', '.join(BLUEPRINT_SUFFIXES)}")
     for file in sorted(files):
         yield file, _below(file, root or path)
 

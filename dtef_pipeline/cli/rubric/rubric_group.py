@@ -102,7 +102,7 @@ def show(
     refuse_others(names, "two runs")
     if given["prompt"] is not None:
         raise click.UsageError(
-            "PROMPT: allowed without --before, --after and --drift; --by prompt shows the prompts that moved most."
+            "PROMPT does not work with --before, --after or --drift; --by prompt shows the prompts that changed most."
         )
     sys.exit(rubric_show.compare(blueprint, before, after, drift, by, top, fail_on, given["output"]))
 

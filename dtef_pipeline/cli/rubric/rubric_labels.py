@@ -43,9 +43,9 @@ def sample(
 ) -> None:
     """Draw prompts and write a sheet. Raises ConfigError if it exists or nothing can be labelled."""
     if out.exists():
-        raise ConfigError(f"{out} exists already and may be filled in; allowed: a new file")
+        raise ConfigError(f"{out} exists already and may be filled in; name a new file")
     if len(snapshots) > 1:
-        raise ConfigError(f"--snapshot {', '.join(snapshots)}: allowed with labels: one")
+        raise ConfigError(f"--snapshot {', '.join(snapshots)}: labels need one snapshot; give --snapshot once")
     from dtef_pipeline.rubric.labels.label_sheet import add_draw, draw_id, sample_labels, write_sheet_csv
 
     warehouse = open_warehouse()
@@ -66,7 +66,7 @@ def sample(
             show_names=show_names,
         )
         if draw.sheet.empty:
-            raise ConfigError(f"--seed {seed}: all prompts of this draw have labels; allowed: another seed, or more --prompts")
+            raise ConfigError(f"--seed {seed}: all prompts of this draw have labels; choose another seed, or more --prompts")
         name = draw_id(draw)
         before = warehouse.read_or_empty(_LABEL_DRAWS)
         draws, items = add_draw(before, items_drawn, draw, datetime.now(UTC))
@@ -214,7 +214,7 @@ def _read_sheet_text(sheet: Path) -> str:
     try:
         return sheet.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
-        raise ConfigError(f"{sheet}: it is not UTF-8; allowed: the CSV as it was written, saved as UTF-8") from None
+        raise ConfigError(f"{sheet} is not UTF-8; save the sheet as CSV in UTF-8") from None
 
 
 def _list_short_classes() -> list[str]:

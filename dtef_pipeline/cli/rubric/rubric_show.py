@@ -270,7 +270,7 @@ def show(
     run = load_stored_run(warehouse, blueprint, snapshot)
     if out is not None:
         if prompt is not None or models:
-            raise ConfigError("--out: allowed without PROMPT and --model, since the file has the whole run")
+            raise ConfigError("--out does not work with PROMPT or --model, since the file has the whole run")
         _export(warehouse, run, blueprint, out)
         return
     require_models(models, run.models)

@@ -38,7 +38,7 @@ from dtef_pipeline.survey.experiments import ConditionModel, Experiment, list_ea
 from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
 from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
 from dtef_pipeline.text.quantity_words import format_count
-from dtef_pipeline.text.unknown_cost import format_cost, format_row_cost
+from dtef_pipeline.text.unknown_cost import format_cost
 from resources.gateway.progress import waiting
 from resources.model_catalog import load_known_models
 from resources.settings import Settings
@@ -46,7 +46,6 @@ from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from dtef_pipeline.cli.family_run import RunContextOfCommand
-    from resources.gateway import Gateway
 
 
 _SAME_RESPONSE = ("prompt_id", "question_id", "context_level", "model_variant", "snapshot", "draw")
@@ -141,7 +140,7 @@ def report_after_run(context: RunContextOfCommand) -> bool:
         costs = load_costs(connection, SURVEY_CALL_TABLES, by, only=rounds, snapshot=settings.snapshot, variants=variants)
         report_lines = [
             f"predictions of these models in snapshot {settings.snapshot}, {', '.join(rounds)}, all runs so far: {counts}",
-            *_format_costs(costs),
+            *_describe_failed_calls(costs),
         ]
         # One query for all levels, since single boards would repeat shared work.
         options = SurveyBoardOptions(
@@ -179,20 +178,10 @@ def report_after_run(context: RunContextOfCommand) -> bool:
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
 
 
-def describe_calls(gateway: Gateway | None) -> Iterator[str]:
-    """Yield this command's own calls by model, without responses stored before."""
-    for model in gateway.models if gateway else ():
-        cost = format_cost(model.spent.known_usd, model.spent.unpriced, model.spent.most_usd)
-        yield f"  {model.spec.name}: {format_count(model.answered, 'new response')}, {cost}"
-
-
-def _format_costs(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield per language model its responses, tokens, cost, and failed or skipped calls with the first reason."""
+def _describe_failed_calls(frame: pd.DataFrame) -> Iterator[str]:
+    """Yield a line per language model with failed calls, and with calls ended by a budget, each with the first reason."""
     for row in frame.sort_values(["model", *(["purpose"] if "purpose" in frame else [])]).to_dict("records"):
         who = f"  {row['model']}, {row['purpose']}" if "purpose" in row else f"  {row['model']}"
-        tokens = row["prompt_tokens"] + row["completion_tokens"]
-        counts = f"{format_count(row['answered'], 'response')}, {format_count(tokens, 'token')}"
-        yield f"{who}: {counts}, {format_row_cost(row)}"
         if row["failed"]:
             yield f"{who}: {format_count(row['failed'], 'call')} failed (the same command sends them again): {row['reason']}"
         if row["budget_stopped"]:

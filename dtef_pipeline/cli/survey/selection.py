@@ -12,6 +12,7 @@ from dtef_pipeline.family.run_settings import Setting, build_option_settings
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.experiments import ConditionModel, Experiment, load_experiment, resolve_asked_models
 from dtef_pipeline.survey.settings import SurveySettings
+from dtef_pipeline.text.name_matching import list_nearest
 from resources.model_catalog import load_known_models
 from resources.settings import Settings, find_shipped
 
@@ -59,7 +60,7 @@ def find_experiment(name: str) -> Experiment:
         return load_experiment(paths[name])
     if Path(name).is_file():
         return load_experiment(Path(name))
-    raise ConfigError(f"no experiment {name!r}; allowed: a file, or one of {', '.join(paths)}")
+    raise ConfigError(f"no experiment {name!r}; name a file, or one of {', '.join(paths)}")
 
 
 def set_context_levels(experiment: Experiment, context_levels: Sequence[str]) -> Experiment:
@@ -67,9 +68,7 @@ def set_context_levels(experiment: Experiment, context_levels: Sequence[str]) ->
     if not context_levels:
         return experiment
     if experiment.compares_contexts:
-        raise ConfigError(
-            f"--context with the experiment {experiment.name}, which sets context levels; allowed: the experiment without --context"
-        )
+        raise ConfigError(f"the experiment {experiment.name} sets context levels; leave --context out")
     plain = [condition.model_copy(update={"contexts": None}) for condition in experiment.conditions]
     return experiment.model_copy(update={"contexts": list(dict.fromkeys(context_levels)), "conditions": plain})
 
@@ -88,9 +87,7 @@ def _select_from_options(values: Mapping[str, Any], models: Models) -> SurveyRun
 def _select_from_experiment(values: Mapping[str, Any], experiment: Experiment, models: Models) -> SurveyRunSettings:
     """Return the settings of an experiment; command-line options override them."""
     if values.get("conditions"):
-        raise ConfigError(
-            "--condition with --experiment: its conditions say how questions are asked; allowed: one or the other"
-        )
+        raise ConfigError("the experiment sets the conditions; give --condition or --experiment, not both")
     experiment = set_context_levels(experiment, values.get("context_levels", ()))
     selectors = values.get("models") or experiment.models
     if not selectors:
@@ -123,8 +120,8 @@ def _parse_limits(texts: tuple[str, ...], names: Collection[str], models: Models
     for text in texts:
         model, _, most = text.rpartition("=")
         if not model or not (most.isascii() and most.isdigit()):
-            raise ConfigError(f"--limit {text!r}: allowed: MODEL=N, such as gpt-4.1-mini=100")
+            raise ConfigError(f"--limit {text!r} is not of the form MODEL=N, such as gpt-4.1-mini=100")
         if (name := name_of_asked(model, names, models)) is None:
-            raise ConfigError(f"--limit {model}: allowed: a model of this run: {', '.join(names)}")
+            raise ConfigError(f"--limit {model}: not a model of this run; its models: {list_nearest(model, names)}")
         limits[name] = int(most)
     return limits

@@ -128,8 +128,11 @@ def _list_available(connection: duckdb.DuckDBPyConnection, filter_text: str, wan
     }
     choices["snapshot"] = among(snapshot_order(connection), choices["snapshot"])
     unknown = {name for name, values in wanted.items() if not {*values} <= {*choices[name]}}
-    lines = [f"{name}: {', '.join(values)}" for name, values in choices.items() if name in unknown or not unknown]
+    lines = [f"{_NOUNS[name]} {', '.join(values)}" for name, values in choices.items() if name in unknown or not unknown]
     return f"nothing is scored for {filter_text or 'these options'}; scored so far: {'; '.join(lines)}"
+
+
+_NOUNS = {"round": "rounds", "context_level": "context levels", "condition": "conditions", "snapshot": "snapshots"}
 
 
 SURVEY_COMMANDS = CommandFamily(

@@ -241,11 +241,11 @@ def _read_surveys(paths: Sequence[Path], round_id: str | None) -> list[tuple[Pat
     from dtef_pipeline.survey.adapters import read_surveys
 
     if round_id and len(paths) > 1:
-        raise ConfigError(f"--round {round_id}: allowed with one PATH; got {len(paths)}")
+        raise ConfigError(f"--round {round_id} works with one PATH only; got {len(paths)}")
     surveys = [(path, survey) for path in paths for survey in read_surveys(path, round_id)]
     rounds = [survey.round for _, survey in surveys]
     if twice := sorted({name for name in rounds if rounds.count(name) > 1}):
-        raise ConfigError(f"round {', '.join(twice)} is in more than one PATH; allowed: one PATH per round")
+        raise ConfigError(f"round {', '.join(twice)} is in more than one PATH; leave all but one out")
     return surveys
 
 

@@ -12,7 +12,7 @@ from dtef_pipeline.cli.families import load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.stage_runs import StagesRun, check_settings
 from dtef_pipeline.cli.survey.question_lines import question_lines
-from dtef_pipeline.cli.survey.run_summary import describe_calls, report_after_run
+from dtef_pipeline.cli.survey.run_summary import report_after_run
 from dtef_pipeline.cli.survey.selection import survey_settings
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
@@ -20,6 +20,7 @@ from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.settings import build_survey_run_config
+from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from resources.failures import is_full
 from resources.gateway.progress import keep_terminal
@@ -41,7 +42,9 @@ def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: Sequen
             raise ConfigError(_not_ingested(warehouse, round_id))
     known_segments = sorted({segment for names in by_round.values() for segment in names})
     if absent := [segment for segment in segments if segment not in known_segments]:
-        raise ConfigError(f"no segment {', '.join(absent)} in {', '.join(by_round)}; segments: {', '.join(known_segments)}")
+        raise ConfigError(
+            f"no segment {', '.join(absent)} in {', '.join(by_round)}; segments: {list_nearest(absent[0], known_segments)}"
+        )
     selection = segments or known_segments
     return [partition_key(round_id, one) for round_id, names in by_round.items() for one in names if one in selection]
 
@@ -82,8 +85,6 @@ def _introduce(context: RunContextOfCommand, selection: RunSelection) -> Iterato
 
 
 def _after(context: RunContextOfCommand, _: Sequence[str], running: StagesRun) -> AfterRun:
-    for line in describe_calls(running.command.gateway):
-        say(line)
     all_answered = True
     if not context.options.from_store:
         with keep_terminal():

@@ -16,7 +16,7 @@ import yaml
 from yaml.composer import Composer
 from yaml.constructor import ConstructorError, SafeConstructor
 
-from dtef_pipeline.documents import describe_yaml_problem
+from dtef_pipeline.documents import describe_yaml_problem, describe_yaml_remedy
 from dtef_pipeline.text.quantity_words import format_count
 
 MOST_CHARACTERS = 5_000_000
@@ -45,27 +45,6 @@ _RESOLVERS = {
 _OLD_BREAKS = {0x85: 0xF0085, 0x2028: 0xF2028, 0x2029: 0xF2029}
 """Characters that end a line in YAML 1.1 only, with their substitutes while a file is parsed."""
 _BREAKS_OF_STAND_INS = {stand_in: character for character, stand_in in _OLD_BREAKS.items()}
-_LINE_END = re.compile(r"\r\n|\r|\n")
-_REMEDIES = {
-    "mapping values are not allowed": "put quotes around a text with `: ` in it, and check the indentation",
-    "violates indentation": "indent with spaces",
-    "indentation space is expected": "indent with spaces",
-    "unknown escape character": "put single quotes around a text with a backslash",
-    "scanning a quoted scalar": "close the quote that begins there",
-    "scanning an alias": "put quotes around a text that begins with *",
-    "undefined alias": "put quotes around a text that begins with *",
-    "scanning an anchor": "put quotes around a text that begins with &",
-    "scanning a tag": "put quotes around a text that begins with !",
-    "constructor for the tag": "leave the tag out, or put quotes around a text that begins with !",
-    "parsing a flow": "close the bracket that begins there, or put quotes around the text",
-    "scanning a block scalar": "put quotes around a text that begins with | or >",
-    "could not find expected ':'": "write `key: value`, or put quotes around the text",
-    "expected key": "check the indentation, and put a text with quotes in it into other quotes",
-    "expected '-' indicator": "begin each member of the list with `- `, all with the same indentation",
-    "expected <document start>": "write a line --- between documents",
-    "expected the node content": "put quotes around the text",
-}
-"""What to do, by a part of what PyYAML says."""
 
 
 class YamlFault(ValueError):
@@ -117,7 +96,7 @@ def read_yaml(text: str) -> ReadDocuments:
             loader.dispose()
     except yaml.YAMLError as error:
         line, problem = describe_yaml_problem(error, text)
-        raise YamlFault(f"{problem}{_describe_column(error)}{_describe_remedy(error, text)}", line) from error
+        raise YamlFault(f"{problem}{_describe_column(error)}{describe_yaml_remedy(error, text)}", line) from error
     return ReadDocuments(tuple(value for value, _ in documents), loader.lines, tuple(line for _, line in documents))
 
 
@@ -271,16 +250,6 @@ def _parse_whole_number(text: str) -> float:
 def _describe_column(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     return f", at column {mark.column + 1}" if mark else ""
-
-
-def _describe_remedy(error: yaml.YAMLError, text: str) -> str:
-    """Return `; ` and a remedy for an error, or an empty text if none is known."""
-    error_text = f"{getattr(error, 'context', None)} {getattr(error, 'problem', None)}"
-    if "cannot start any token" in error_text and isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        line = _LINE_END.split(text)[error.problem_mark.line]
-        character = line[error.problem_mark.column : error.problem_mark.column + 1]
-        return "; indent with spaces" if character == "\t" else f"; put quotes around a text that begins with {character}"
-    return next((f"; {remedy}" for part, remedy in _REMEDIES.items() if part in error_text), "")
 
 
 def _check_length(text: str) -> None:

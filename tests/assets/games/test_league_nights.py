@@ -123,7 +123,7 @@ def test_a_player_that_got_worse_is_seen_and_so_is_a_baseline_that_moved(
     assert (shown["partition"], shown["lowest_snapshot"]) == (ruled["partition"], "2026-03-02")
     accepted = ok("drift", "--family", "games", "--since", "legal=2026-03-02", "--json")
     assert [one["verdict"] for one in json.loads(accepted)] == [None]
-    assert "allowed with --by model" in refused("drift", "--family", "games", "--by", "scenario", "--since", "2026-03-02")
+    assert "works with --by model only" in refused("drift", "--family", "games", "--by", "scenario", "--since", "2026-03-02")
     move_a_baseline(league)
     check = checks_of_drift()["baselines_stand_still"]
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)

@@ -41,7 +41,7 @@ def house(state: Path) -> Warehouse:
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("anchors --family qa --judge none", "allowed: a model"),
+        ("anchors --family qa --judge none", "anchors need a judge"),
         ("anchors --family qa --judge nobody", "nobody"),
         ("anchors --family qa --judge openai/j --max-calls judge=x", "a whole number from 0"),
         ("anchors --family qa --judge openai/j --snapshot ../x", "snapshot"),

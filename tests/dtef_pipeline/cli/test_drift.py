@@ -132,7 +132,7 @@ class TestExitCodes:
         assert "--since m=soon: allowed: a date such as 2026-03-01" in refused(
             "drift", "--by", by, "--since", "m=soon"
         ).replace("'", "")
-        assert "allowed: MODEL=DATE, or DATE for all models" in refused("drift", "--by", by, "--since", "=2026-01-07")
+        assert "write MODEL=DATE, or DATE for all models" in refused("drift", "--by", by, "--since", "=2026-01-07")
 
     def test_a_model_that_the_panel_accepts_and_is_unknown_is_named_with_its_line(
         self, drifted: Path, monkeypatch: pytest.MonkeyPatch

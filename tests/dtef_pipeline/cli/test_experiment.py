@@ -103,13 +103,13 @@ def test_without_a_name_those_that_are_shipped_are_listed() -> None:
 
 class TestRefused:
     def test_what_a_run_cannot_make_of_it(self, ingested: Path, own: str) -> None:
-        assert "no experiment 'nothing'; allowed: a file, or one of context-format, context-size" in refused(
+        assert "no experiment 'nothing'; name a file, or one of context-format, context-size" in refused(
             "run", *ROUND, "--experiment", "nothing"
         )
         assert "the experiment shift names no models" in refused("run", *ROUND, "--experiment", "shift")
         message = refused("run", *ROUND, "--experiment", "shift", "--model", "baselines", "--condition", "shift")
-        assert "--condition with --experiment" in message
-        assert "--context with the experiment context-size, which sets context levels" in refused(
+        assert "give --condition or --experiment, not both" in message
+        assert "the experiment context-size sets context levels" in refused(
             "run", *ROUND, "--experiment", "context-size", "--model", "baselines", "--context", "5"
         )
         assert "no round" in refused("run", "--experiment", "shift", "--model", "baselines")

@@ -122,4 +122,4 @@ def test_rows_of_several_snapshots_name_them_and_one_can_be_chosen(house: Wareho
     assert {row["player"]: row["mean"] for row in base} == {"little": 4.5, "much": 2.0, "other": 1.0}
     (later,) = strict(ok(*BOARD, "--snapshot", "later", "--json"))
     assert (later["player"], later["mean"], later["coverage"]) == ("little", 2.5, 1.0)
-    assert "--snapshot latr: nothing was played in it; allowed: later" in refused(*BOARD, "--snapshot", "latr")
+    assert "nothing was played in snapshot latr; snapshots: later" in refused(*BOARD, "--snapshot", "latr")

@@ -200,7 +200,7 @@ def test_reviewers_with_consent_are_named_in_exports(house: Warehouse, state: Pa
     vote_on_all(state, "zoe", "A")
     ok("export", "votes", state / "a.jsonl")
     assert '"zoe"' not in (state / "a.jsonl").read_text()
-    assert "reviewer 'nobody': no vote of that id" in refused("preference", "votes", "--no-consent", "nobody")
+    assert "reviewer 'nobody' has no votes" in refused("preference", "votes", "--no-consent", "nobody")
     ok("preference", "votes", "--consent", "zoe")
     ok("export", "votes", state / "a.jsonl")
     assert '"zoe"' in (state / "a.jsonl").read_text()
@@ -257,7 +257,7 @@ def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
         ("left,right,choice,choice\n", r"v\.csv:1: the column choice stands 2 times"),
         ("left,right,choice,reviewer_id\nx,y,A,\x1b[2J\n", r"v\.csv:2: reviewer_id; got .*allowed: nothing, or 200 printable"),
         ("left,right,choice,reviewer_id\nx,y,A,r\nx,y,B,r\n", r"v\.csv:3: .*allowed: one vote of a reviewer on a pair"),
-        ("left,right\n", r"v\.csv:1: the column choice stands 0 times"),
+        ("left,right\n", r"v\.csv:1: the column choice is missing"),
         ("left,right,choice\nx,y,C\n", r"v\.csv:2: choice is not usable; got 'C'; allowed: A, B, tie"),
         ("left,right,choice\nx,x,A\n", r"v\.csv:2: left and right"),
         ("left,right,choice,confidence\nx,y,A,7\n", r"v\.csv:2: confidence is not usable; got '7'"),

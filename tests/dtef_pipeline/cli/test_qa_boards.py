@@ -258,7 +258,7 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
     gaps = [row["gap"] for row in parts]
     assert gaps == sorted(gaps, reverse=True)
     assert {row["partition"].split("/")[1] for row in parts} == {f"s{part}" for part in range(6)}
-    assert "allowed with --by model" in refused("drift", "--family", "qa", "--by", "part", "--fail-on", "drift")
+    assert "works with --by model only" in refused("drift", "--family", "qa", "--by", "part", "--fail-on", "drift")
 
 
 @pytest.mark.thorough

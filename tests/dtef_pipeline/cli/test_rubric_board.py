@@ -132,7 +132,7 @@ def test_the_key_of_the_panel_makes_the_steadier_model_champion(
 
 def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Warehouse) -> None:
     said = refused("rubric", "board", "--by", "champions", "--blueprint", "x")
-    assert "allowed with --by blueprint, prompt, criterion, corrected, comparisons or agreement" in said
+    assert "but with --by blueprint, prompt, criterion, corrected, comparisons or agreement" in said
 
 
 def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_it_shows() -> None:

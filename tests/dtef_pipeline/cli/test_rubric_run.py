@@ -203,7 +203,7 @@ def test_blueprints_that_lost_their_summaries_are_counted_and_named() -> None:
     [
         (["run", "--blueprint", "greatings"], "known: greetings"),
         (["run", "--max-calls", "judge=x"], "a whole number from 0"),
-        (["run", "--max-cost-usd", "jugde=3"], "budget of 'jugde': allowed: a role or a model of this run: judge, "),
+        (["run", "--max-cost-usd", "jugde=3"], "the budget of 'jugde' limits nothing in this run; roles and models: judge, "),
         (["run", "--max-calls", "openai/cand-c=1"], "a model of this run: openai/cand-b, openai/cand-a"),
         (["run", "--from", "ingest", "--max-calls", "cand-c=1"], "a model of this run: "),
         (["run", "--from", "judge", "--max-calls", "nosuch=1"], "budget of 'nosuch'"),

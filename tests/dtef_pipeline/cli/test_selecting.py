@@ -77,10 +77,10 @@ class TestBudgets:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--max-cost-usd", "five"], "--max-cost-usd 'five': allowed: an amount from 0, by itself or after MODEL="),
-            (["--max-calls", "1.5"], "--max-calls '1.5': allowed: a whole number from 0"),
+            (["--max-cost-usd", "five"], "--max-cost-usd 'five': 'five' is not a number of 0 or more"),
+            (["--max-calls", "1.5"], "--max-calls '1.5': '1.5' is not a whole number of 0 or more"),
             (["--max-calls", "5", "--max-calls", "6"], "--max-calls is given twice for the run"),
-            (["--max-calls", "gpt-4.1=5"], "budget of 'gpt-4.1': allowed: a role or a model of this run: "),
+            (["--max-calls", "gpt-4.1=5"], "the budget of 'gpt-4.1' limits nothing in this run"),
         ],
     )
     def test_what_is_no_budget_is_refused(self, ingested: Path, options: list[str], message: str) -> None:
@@ -113,7 +113,7 @@ class TestSegmentsThatLieApart:
         with DagsterInstance.from_config(str(ingested / "dagster")) as instance:
             assert len([run for run in instance.get_runs() if SNAPSHOT_TAG in run.tags]) == 1
         assert server.answered == 6
-        assert "  fake: 6 new responses, " in printed
+        assert "sent as candidate: 6 calls, " in printed
 
     def test_a_model_that_never_answers_is_reported_by_the_exit_code(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch

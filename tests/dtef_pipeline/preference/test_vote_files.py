@@ -58,7 +58,7 @@ def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path:
 @pytest.mark.parametrize(
     ("text", "line", "got"),
     [
-        ("left,right\na,b\n", 1, "choice stands 0 times"),
+        ("left,right\na,b\n", 1, "the column choice is missing"),
         ("left,left,right,choice\n", 1, "left stands 2 times"),
         ("left,right,choice,confidence,confidence\n", 1, "confidence stands 2 times"),
         (HEADER + "a,b,A\na,b,C\n", 3, "got 'C'; allowed: A, B, tie"),
@@ -68,7 +68,7 @@ def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path:
         (HEADER + '"a,b,A\n', None, "is not CSV"),
         ("left,right,choice,confidence\na,b,A,6\n", 2, "got '6'; allowed: 1, 2, 3, 4, 5"),
         ("left,right,choice,reviewer_id\na,b,A,r\na,b,A,\n", 3, "reviewer_id"),
-        ("", 1, "left stands 0 times"),
+        ("", 1, "the column left is missing"),
         (b"left,right,choice\na,\xff,A\n", 2, "is not text"),
         ('{"votes": [["a", "b", "A"]],\n "votes": []}', None, "the key 'votes' more than once"),
         ('{"votes": [["a", "b", "A"], ["a", "b"]]}', None, "votes[1]"),

@@ -64,9 +64,12 @@ class TestFaults:
             ("draws: 2", "conditions: is missing"),
             (TWO + "\ndraw: 2", "draw: unknown key; known: name, hypothesis, conditions, models, contexts"),
             ("conditions: [{name: a}, {name: b, contexts: 5}]", "condition 'b': contexts: got 5; allowed: a list of texts"),
-            (TWO + "\ncontexts: [some]", "condition 'a': context level 'some': allowed: a whole number"),
+            (TWO + "\ncontexts: [some]", "condition 'a': 'some' is not a context level"),
             (TWO + "\ncontexts: []", "contexts: .*at least 1 item"),
-            ("conditions: [{name: a}, {name: b, task: guess}]", "condition 'b': task 'guess': allowed: distribution, shift"),
+            (
+                "conditions: [{name: a}, {name: b, task: guess}]",
+                "condition 'b': unknown task 'guess'; allowed: distribution, shift",
+            ),
             ("conditions: [{name: a}, {name: b c}]", "condition 'b c': name: got 'b c'; allowed: text that matches"),
             (
                 "conditions: [{name: a}, {name: b, condition: shift+hot}]",
@@ -115,7 +118,7 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("name: [", r"mine\.yaml:1: not a readable experiment file: while parsing a flow node"),
+            ("name: [", r"mine\.yaml:1: not a readable experiment file: in the list or mapping in brackets"),
             ("- a", "mine\\.yaml:1: not a readable experiment file: got \\['a'\\]; allowed: a mapping with name, hypothesis"),
         ],
     )

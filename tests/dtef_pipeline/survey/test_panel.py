@@ -102,14 +102,14 @@ class TestReading:
             (
                 "context_levels: [0, some]\n",
                 1,
-                "context_levels: context level 'some': allowed: a whole number such as 0, 5, 10, or all",
+                "context_levels: 'some' is not a context level",
             ),
             (
                 "conditions: [foo/bar]\n",
                 1,
-                "conditions: task 'foo': allowed: distribution, shift, synthetic-individuals, batch; format 'bar': allowed: attribute-label",
+                "conditions: unknown task 'foo'; allowed: distribution, shift, synthetic-individuals, batch; unknown format 'bar'",
             ),
-            ("conditions: [nonsense]\n", 1, "conditions: task 'nonsense': allowed: distribution, shift"),
+            ("conditions: [nonsense]\n", 1, "conditions: unknown task 'nonsense'; allowed: distribution, shift"),
         ],
     )
     def test_a_fault_is_named_by_file_line_field_and_what_is_allowed(

@@ -240,7 +240,7 @@ def test_a_postgresql_server_that_stays_away_is_an_error(postgres: Postgres, mon
     [
         ("mysql://u:secret@h/db", "no support for 'mysql'; allowed: sqlite, postgresql"),
         ("sqlite://", "in memory forgets"),
-        ("://", "not readable; allowed: a file"),
+        ("://", "not readable; write a file"),
     ],
 )
 def test_an_unusable_url_is_a_config_error_without_its_password(url: str, message: str) -> None:

@@ -276,7 +276,7 @@ def test_without_a_level_nothing_is_run_and_nothing_is_wrong(monkeypatch: pytest
     assert [one.status for one in run_checks([task])] == ["sandbox_unavailable"]
     assert "DTEF_SANDBOX is off" in choose_level().words
     monkeypatch.setenv("DTEF_SANDBOX", "jail")
-    with pytest.raises(ConfigError, match="DTEF_SANDBOX is 'jail'; allowed: auto, sandlock, bwrap, unshare, rlimits, off"):
+    with pytest.raises(ConfigError, match="DTEF_SANDBOX is 'jail'; allowed: auto, sandlock, bwrap, unshare, rlimits or off"):
         choose_level()
 
 

@@ -96,7 +96,7 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"models": ["baseline/clever"]}, 404, "models: baseline/clever: poker/kuhn has none"),
     ({"opponents": ["no-such-opponent"]}, 404, "opponents: player no-such-opponent"),
     ({"opponents": ["baseline/clever"]}, 404, "opponents: "),
-    ({"models": ["nopeprov/x"]}, 422, "'nopeprov/x' names no provider litellm knows"),
+    ({"models": ["nopeprov/x"]}, 422, "nopeprov/x: LiteLLM knows no such provider"),
     ({"opponents": ["nopeprov/x"]}, 422, "opponents: no request was sent, because these models cannot be asked: nopeprov/x: "),
     ({"models": ["local/minilm-l6-int8"]}, 422, "writes no texts"),
     ({"models": ["imported/x"]}, 404, "models: model imported/x: no responses of it were imported"),

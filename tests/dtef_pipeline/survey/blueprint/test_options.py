@@ -118,8 +118,8 @@ def test_a_condition_may_be_spelled_in_short(spelled: str, condition: str) -> No
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("guess", "task 'guess': allowed: distribution, shift, synthetic-individuals, batch"),
-        ("shift/table", "format 'table': allowed: attribute-label, distribution-context, narrative"),
+        ("guess", "unknown task 'guess'; allowed: distribution, shift, synthetic-individuals, batch"),
+        ("shift/table", "unknown format 'table'; allowed: attribute-label, distribution-context, narrative"),
         ("shift+loud", r"condition 'shift\+loud': .*'loud'; allowed .*: cot, structured"),
         ("shift+rotated-0", "option order 'rotated-0': allowed: given, reversed, rotated-1"),
         ("shift+reversed+rotated-2", "'rotated-2' .*option order"),
@@ -144,7 +144,7 @@ def test_a_condition_that_cannot_be_says_what_is_allowed(condition: str, message
 
 
 def test_a_profile_that_is_none_says_what_is_allowed() -> None:
-    with pytest.raises(ConfigError, match="profile 'everyone': allowed: segment, population"):
+    with pytest.raises(ConfigError, match="profile 'everyone'; allowed: segment, population"):
         BlueprintOptions(profile="everyone")
 
 
@@ -195,7 +195,7 @@ class TestContextLevel:
 
     @pytest.mark.parametrize("level", ["", "-1", "05", "1.5", "some", "1e3", "1000000", "٣"])
     def test_what_is_no_level_is_refused(self, level: str) -> None:
-        with pytest.raises(ConfigError, match="allowed: a whole number such as 0, 5, 10, or all"):
+        with pytest.raises(ConfigError, match="is not a context level"):
             ContextLevel(level)
 
     @pytest.mark.parametrize(
