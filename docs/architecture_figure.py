@@ -1,4 +1,4 @@
-"""Draws the house from the code into `docs/house.svg`: rooms, and the arrows of their imports. `make figures` writes it.
+"""Draws the house from the code into `docs/architecture.svg`: rooms, and the arrows of their imports. `make figures` writes it.
 
 A room stands above all rooms it imports. An arrow that follows from two others is left out, as is every arrow to the ground floor.
 """
@@ -9,10 +9,10 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from tests import architecture as house
+from tests import architecture
 
 ROOT = Path(__file__).resolve().parent.parent
-DRAWING = ROOT / "docs" / "house.svg"
+DRAWING = ROOT / "docs" / "architecture.svg"
 HOLDS = {
     "dtef": "errors · identity · documents · keys · tables",
     "text": "reading what a model wrote",
@@ -76,7 +76,7 @@ def room(path_or_module: str) -> str | None:
 def arrows() -> dict[str, set[str]]:
     """Room -> the rooms it imports."""
     found: dict[str, set[str]] = {name: set() for name in HOLDS}
-    for one in house.imports(ROOT):
+    for one in architecture.imports(ROOT):
         here, there = room(one.path), room(one.module)
         if here and there and here != there:
             found[here].add(there)
