@@ -26,7 +26,7 @@ import pandas as pd
 
 from benchmarks import coverage, drift_panels, preference_coverage, qa_coverage, rubric_coverage
 from benchmarks.exact_play import build_exact_game
-from docs import house
+from docs import architecture_figure
 from dtef_pipeline.games import kuhn, leduc
 from dtef_pipeline.games.manifest import read_manifest
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
@@ -221,8 +221,8 @@ def asset_graph_picture() -> None:
             ui.terminate()
 
 
-def house_picture() -> None:
-    house.DRAWING.write_text(house.svg(), encoding="utf-8")
+def architecture_picture() -> None:
+    architecture_figure.DRAWING.write_text(architecture_figure.svg(), encoding="utf-8")
 
 
 FIGURES: Mapping[str, Callable[[], str]] = {
@@ -247,7 +247,7 @@ FIGURES: Mapping[str, Callable[[], str]] = {
 PICTURES: Mapping[str, Callable[[], None]] = {
     "leaderboard.png": leaderboard_picture,
     "asset-graph.png": asset_graph_picture,
-    "house.svg": house_picture,
+    "architecture.svg": architecture_picture,
 }
 
 

@@ -40,8 +40,8 @@ from dtef_pipeline.statistics.seed import SEED
 @click.group(cls=MainCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="dtef-pipeline")
 def main() -> None:
-    """Measure how accurately language models predict the survey answers of real demographic groups, and how well they follow criteria, answer
-    questions and play games.
+    """The Digital Twin Evaluation Framework (DTEF): measure how accurately language models predict the survey answers of real demographic
+    groups, and how well they meet criteria, answer questions and play games.
 
     \b
     A survey round goes through six stages: ingest, blueprint, predict, score, aggregate, drift.

@@ -1,6 +1,6 @@
-"""Draws the house from the code into `docs/house.svg`: rooms, and the arrows of their imports. `make figures` writes it.
+"""Draws the packages of the code and their imports into `docs/architecture.svg`. `make figures` writes it.
 
-A room stands above all rooms it imports. An arrow that follows from two others is left out, as is every arrow to the ground floor.
+A package is above all packages that it imports. An arrow that follows from two others is left out, as is every arrow to the lowest package.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from tests import architecture as house
+from tests import architecture
 
 ROOT = Path(__file__).resolve().parent.parent
-DRAWING = ROOT / "docs" / "house.svg"
+DRAWING = ROOT / "docs" / "architecture.svg"
 HOLDS = {
     "dtef": "errors · identity · documents · keys · tables",
     "text": "reading what a model wrote",
@@ -49,14 +49,14 @@ HOLDS = {
     "assets/preference": "votes, their scores",
     "assets/survey": "the six stages, boards, sensors",
 }
-GROUND = "dtef"
+LOWEST = "dtef"
 LANES = {"dtef_pipeline": (40, 600, "#dbe9f6"), "resources": (680, 250, "#fbe6cf"), "assets": (970, 220, "#dff0d8")}
 """Left edge, width and colour of each package's lane."""
-WIDTH, WIDE, HIGH, FLOOR, MARGIN = 1220, 185, 54, 84, 24
+WIDTH, WIDE, HIGH, LEVEL_HEIGHT, MARGIN = 1220, 185, 54, 84, 24
 
 
 class Box(NamedTuple):
-    """Where a room is drawn: its middle, its top edge, its width and colour."""
+    """The place of a package in the drawing: middle, top edge, width and colour."""
 
     x: float
     y: float
@@ -64,35 +64,35 @@ class Box(NamedTuple):
     colour: str
 
 
-def room(path_or_module: str) -> str | None:
-    """The room on the drawing that a path or an imported name lies in."""
+def find_package(path_or_module: str) -> str | None:
+    """Return the package of the drawing that contains a path or an imported name."""
     parts = path_or_module.removesuffix(".py").replace("/", ".").split(".")
     if parts[0] == "dtef_pipeline":
-        return parts[1] if len(parts) > 1 and parts[1] in HOLDS else GROUND
+        return parts[1] if len(parts) > 1 and parts[1] in HOLDS else LOWEST
     within = "/".join(parts[:2])
     return within if within in HOLDS else parts[0] if parts[0] in HOLDS else None
 
 
 def arrows() -> dict[str, set[str]]:
-    """Room -> the rooms it imports."""
+    """Return the packages that each package imports."""
     found: dict[str, set[str]] = {name: set() for name in HOLDS}
-    for one in house.imports(ROOT):
-        here, there = room(one.path), room(one.module)
-        if here and there and here != there:
-            found[here].add(there)
+    for one in architecture.imports(ROOT):
+        importer, imported = find_package(one.path), find_package(one.module)
+        if importer and imported and importer != imported:
+            found[importer].add(imported)
     return found
 
 
-def floors(found: dict[str, set[str]]) -> list[list[str]]:
-    """Rooms by the longest way down from them, the ground floor first."""
+def levels(found: dict[str, set[str]]) -> list[list[str]]:
+    """Return the packages by the longest path of imports below them, the lowest first. Raises ValueError for a cycle of imports."""
     heights: dict[str, int] = {}
 
     def height(name: str, above: tuple[str, ...] = ()) -> int:
         if name in above:
-            raise ValueError(f"rooms import each other in a circle: {' -> '.join((*above, name))}")
+            raise ValueError(f"packages import each other in a cycle: {' -> '.join((*above, name))}")
         if name not in heights:
             below = [height(lower, (*above, name)) for lower in found[name]]
-            heights[name] = 0 if name == GROUND else 1 + max(below, default=0)
+            heights[name] = 0 if name == LOWEST else 1 + max(below, default=0)
         return heights[name]
 
     for name in found:
@@ -101,27 +101,27 @@ def floors(found: dict[str, set[str]]) -> list[list[str]]:
 
 
 def reachable(found: dict[str, set[str]], name: str) -> set[str]:
-    """Every room below a room."""
+    """Return every package below a package."""
     return found[name].union(*(reachable(found, below) for below in found[name]))
 
 
-def shown(found: dict[str, set[str]]) -> list[tuple[str, str]]:
-    """The arrows that are drawn."""
+def direct_arrows(found: dict[str, set[str]]) -> list[tuple[str, str]]:
+    """Return the arrows that are drawn."""
     return [
         (upper, lower)
         for upper, lowers in found.items()
-        for lower in sorted(lowers - {GROUND})
+        for lower in sorted(lowers - {LOWEST})
         if not any(lower in reachable(found, other) for other in lowers - {lower})
     ]
 
 
 def lane(name: str) -> str:
-    """The package that a room belongs to."""
+    """Return the top package of a package."""
     return name.partition("/")[0] if name.partition("/")[0] in LANES else "dtef_pipeline"
 
 
-def placed(rows: list[list[str]]) -> dict[str, Box]:
-    """The box of every room; rooms of one package and floor share its lane."""
+def place_boxes(rows: list[list[str]]) -> dict[str, Box]:
+    """Return the box of every package; those of one top package and level share its lane."""
     boxes = {}
     for level, row in enumerate(rows):
         for package, (left, width, colour) in LANES.items():
@@ -129,15 +129,15 @@ def placed(rows: list[list[str]]) -> dict[str, Box]:
             for place, name in enumerate(own):
                 x = left + width * (place + 0.5) / len(own)
                 needed = 6.2 * len(HOLDS[name]) + 24
-                boxes[name] = Box(x, MARGIN + (len(rows) - 1 - level) * FLOOR, max(WIDE, min(needed, width)), colour)
+                boxes[name] = Box(x, MARGIN + (len(rows) - 1 - level) * LEVEL_HEIGHT, max(WIDE, min(needed, width)), colour)
     return boxes
 
 
 def arrow(upper: Box, lower: Box) -> str:
-    """From the foot of the upper box to the head of the lower; past the boxes between, where there are any."""
+    """Return an arrow from the upper box to the lower, past any boxes between them."""
     top, bottom = upper.y + HIGH, lower.y
     start, end, bend = upper.x, lower.x, (bottom - top) / 2
-    if bottom - top > FLOOR and upper.colour == lower.colour:
+    if bottom - top > LEVEL_HEIGHT and upper.colour == lower.colour:
         start, end = upper.x - upper.width * 0.4, lower.x - lower.width * 0.4
         outside = min(start, end) - 90
         curve = f"C{outside:g} {top + bend / 2:g} {outside:g} {bottom - bend / 2:g} {end:g} {bottom:g}"
@@ -146,9 +146,9 @@ def arrow(upper: Box, lower: Box) -> str:
     return f'<path d="M{start:g} {top:g}{curve}" fill="none" stroke="#777" stroke-width="1.3" marker-end="url(#tip)"/>'
 
 
-def drawn(name: str, box: Box) -> str:
-    """A room: its name, and what it holds."""
-    title = "dtef_pipeline" if name == GROUND else name
+def draw_box(name: str, box: Box) -> str:
+    """Return the box of a package: its name and contents."""
+    title = "dtef_pipeline" if name == LOWEST else name
     return (
         f'<rect x="{box.x - box.width / 2:g}" y="{box.y:g}" width="{box.width:g}" height="{HIGH}" rx="6" fill="{box.colour}" '
         'stroke="#555"/>'
@@ -158,19 +158,19 @@ def drawn(name: str, box: Box) -> str:
 
 
 def svg() -> str:
-    """The drawing."""
+    """Return the drawing."""
     found = arrows()
-    rows = floors(found)
-    boxes = placed(rows)
-    height = 2 * MARGIN + (len(rows) - 1) * FLOOR + HIGH
+    rows = levels(found)
+    boxes = place_boxes(rows)
+    height = 2 * MARGIN + (len(rows) - 1) * LEVEL_HEIGHT + HIGH
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif">',
             '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
             '<path d="M0 0L8 4L0 8z" fill="#777"/></marker></defs>',
             f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
-            *(arrow(boxes[upper], boxes[lower]) for upper, lower in shown(found)),
-            *(drawn(name, box) for name, box in boxes.items()),
+            *(arrow(boxes[upper], boxes[lower]) for upper, lower in direct_arrows(found)),
+            *(draw_box(name, box) for name, box in boxes.items()),
             "</svg>\n",
         ]
     )
