@@ -39,7 +39,7 @@ from dtef_pipeline.api.services import Services
 
 API_TITLE = "DTEF pipeline"
 API_VERSION = "1"
-_ON_EVERY_ANSWER = {
+_SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "X-Frame-Options": "DENY",
@@ -121,7 +121,7 @@ class _AnswerHeaders:
         async def add_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _ON_EVERY_ANSWER.items():
+                for name, value in _SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 

@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 _LOW_ON_DISK = 100 * 2**20
 """Free bytes below which the disk counts as almost full."""
 FAILURES_OF_DAYS = 7
-_MOST_FAILURES = 100
+_MAX_FAILURES = 100
 _DAEMON_KEPT_S = 10.0
 _DAEMON_WITHIN_S = 3
 _DAEMON_KNOWN_S = 60.0
@@ -61,7 +61,7 @@ class HealthOfDatabase(AnswerBody):
     """Its size; null: unknown."""
 
 
-class FailedLately(AnswerBody):
+class RecentFailure(AnswerBody):
     """An evaluation that failed in the last days."""
 
     queue_id: str
@@ -79,7 +79,7 @@ class HealthOfEvaluations(AnswerBody):
     """Number of evaluations that wait or run; null: unknown."""
     last_event_at: datetime | None = None
     """Null: nothing has happened yet, or it is unknown."""
-    failures: list[FailedLately] = []
+    failures: list[RecentFailure] = []
     """Latest first."""
 
 
@@ -200,7 +200,7 @@ async def _get_health_look(request: Request) -> HealthLook:
     return look
 
 
-LookedAt = Annotated[HealthLook, Depends(_get_health_look)]
+HealthDep = Annotated[HealthLook, Depends(_get_health_look)]
 
 
 class _DatabaseHealth(NamedTuple):
@@ -217,7 +217,7 @@ def _check_database(services: Services, now: datetime) -> _DatabaseHealth:
     """Check the health of the database. If it does not answer, the result says so; no error is raised."""
     store, since = services.evaluations, now - timedelta(days=FAILURES_OF_DAYS)
     try:
-        failures = load_evaluation_views(store, store.latest(_MOST_FAILURES, status="failed"))
+        failures = load_evaluation_views(store, store.latest(_MAX_FAILURES, status="failed"))
         return _DatabaseHealth(
             HealthOfDatabase(answers=True, bytes=services.votes.database.size()),
             HealthOfEvaluations(
@@ -233,9 +233,9 @@ def _check_database(services: Services, now: datetime) -> _DatabaseHealth:
         return _DatabaseHealth(HealthOfDatabase(answers=False), further=[DAMAGED_STORE] if is_damaged(str(error)) else [])
 
 
-def _build_failure(view: EvaluationView) -> FailedLately:
+def _build_failure(view: EvaluationView) -> RecentFailure:
     evaluation = view.evaluation
-    return FailedLately(
+    return RecentFailure(
         queue_id=evaluation.queue_id,
         family=evaluation.family,
         subject=describe_subject(evaluation, partial(part_words, evaluation.family)),

@@ -100,4 +100,4 @@ async def _provide_services(request: Request) -> Services:
     return get_services(request)
 
 
-Used = Annotated[Services, Depends(_provide_services)]
+ServicesDep = Annotated[Services, Depends(_provide_services)]

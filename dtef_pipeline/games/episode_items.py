@@ -19,7 +19,7 @@ from dtef_pipeline.identity import compute_messages_id, digest
 
 NO_OPPONENT = ""
 """Opponent in tables for scenarios with one seat."""
-MOST_SEEDS = 100_000
+MAX_SEEDS = 100_000
 _SEED_SPAN = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
 
 
@@ -63,9 +63,9 @@ def parse_seed_spans(text: str) -> list[tuple[int, int]]:
     for part in text.split(","):
         match = _SEED_SPAN.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if not first <= last < first + MOST_SEEDS:
+        if not first <= last < first + MAX_SEEDS:
             raise ConfigError(
-                f"seeds {text!r}: allowed: numbers and ranges of at most {MOST_SEEDS:,} seeds, the lower number first, such as "
+                f"seeds {text!r}: allowed: numbers and ranges of at most {MAX_SEEDS:,} seeds, the lower number first, such as "
                 "1-100 or 1-10,42"
             )
         spans.append((first, last))

@@ -26,7 +26,7 @@ from dtef_pipeline.report.row_reader import (
 )
 from dtef_pipeline.text.json_values import simplify_value
 
-MOST_COLUMNS = 8
+MAX_COLUMNS = 8
 WIDE = 240
 """Width of a table that is not drawn for a terminal: for pipes and files."""
 HOW = "--wide shows them, --csv has every column"
@@ -100,12 +100,12 @@ ROUGH_COLUMNS = ("worth",)
 DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
 """Dollars: of an item of a cheap model four decimals show nothing."""
 P_COLUMNS = ("p", "p_adjusted")
-_ANY_WIDTH = Fit()
+_UNLIMITED = Fit()
 _GAP = 2
 """Blanks between two columns."""
 _ZERO = re.compile(r"\$?0(\.0+)?%?")
 _WHOLE_INTERVAL = re.compile(r"\S+ to \S+")
-_OF_DIFFERENCE_OR_SCORE = (("low", "high"), ("score_low", "score_high"))
+_INTERVAL_ENDS = (("low", "high"), ("score_low", "score_high"))
 Ends = Mapping[str, tuple[str, str]]
 """By column of estimates, the columns with the ends of its interval."""
 
@@ -117,7 +117,7 @@ def render(
     columns: Sequence[str] = (),
     as_named: bool = False,
     ends: Ends | None = None,
-    fit: Fit = _ANY_WIDTH,
+    fit: Fit = _UNLIMITED,
 ) -> str:
     """Render `frame` as `table` (named columns, rounded), or as `json` or `csv` (all columns, full precision; unknown is null or empty).
 
@@ -146,7 +146,7 @@ def rename_variant_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
     return [{**row, "model": name} for row, name in zip(rows, rename_variants(pd.DataFrame(columns))["model"], strict=True)]
 
 
-def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _OF_DIFFERENCE_OR_SCORE) -> list[str]:
+def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _INTERVAL_ENDS) -> list[str]:
     """Return the interval of each row as one cell: `0.812 to 0.834`, or why there is none. The first of `ends` that the frame has counts."""
     names = next(((low, high) for low, high in ends if low in frame), None)
     if names is None:

@@ -37,8 +37,8 @@ from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.paths import DRIFT_PAGE
 from dtef_pipeline.text.quantity_words import list_first_names
 
-MOST_CHARTED = 30
-_MOST_NAMED = 3
+MAX_CHARTED = 30
+_MAX_NAMED = 3
 """Series that the first sentence names."""
 _ONE_SNAPSHOT = "There is one snapshot only. To detect drift, ask the same items again on another day."
 _DRIFT_HOW = (
@@ -132,7 +132,7 @@ def describe_drifted(contents: SiteContents) -> str:
             if n_series
             else "No model is watched for drift yet."
         )
-    return f"{len(alarms):,} of {n_series:,} watched series drifted: {list_first_names(alarms, _MOST_NAMED, '; ')}."
+    return f"{len(alarms):,} of {n_series:,} watched series drifted: {list_first_names(alarms, _MAX_NAMED, '; ')}."
 
 
 def describe_families(contents: SiteContents) -> list[str]:
@@ -209,7 +209,7 @@ def build_timelines(contents: SiteContents, family: FamilyEntry, rows: Sequence[
         return
     pairs = [(row, points) for row in rows if len(points := _select_series(series, row)) > 1]
     for is_news in (True, False):
-        charts = [_build_timeline(row, points) for row, points in pairs[:MOST_CHARTED] if (row["verdict"] in NEWS) is is_news]
+        charts = [_build_timeline(row, points) for row, points in pairs[:MAX_CHARTED] if (row["verdict"] in NEWS) is is_news]
         yield Fold("Timelines of models that moved" if is_news else "Timelines of the other models", charts, is_open=is_news)
 
 

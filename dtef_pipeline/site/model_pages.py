@@ -32,7 +32,7 @@ _COMPARISON_COLUMNS = (
     Column("n_pairs", "Items", "count", more=True),
     Column("note", "Note", "note"),
 )
-_SPENT_BY_MODEL = (
+_COST_COLUMNS = (
     Column("title", "Family"),
     Column("role", "Role"),
     *COST_COLUMNS,
@@ -142,4 +142,4 @@ def _build_costs_section(contents: SiteContents, name: str) -> Section:
         {**row, "latency": took[row["title"]] if row["role"] == "candidate" else None}
         for row in sum_costs(costs, ["title", "role"])
     ]
-    return Section("cost", "Cost", [Table("Requests and their cost", _SPENT_BY_MODEL, rows)], describe_costs(costs))
+    return Section("cost", "Cost", [Table("Requests and their cost", _COST_COLUMNS, rows)], describe_costs(costs))

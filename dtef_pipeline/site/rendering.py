@@ -37,7 +37,7 @@ from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.text.json_values import simplify_value
 from dtef_pipeline.text.printable import make_visible
 
-_WHOLE_LIBRARY = "window.vegaEmbed=vegaEmbed;"
+_FULL_LIBRARY = "window.vegaEmbed=vegaEmbed;"
 _BLOCK_KINDS = {Table: "table", Chart: "chart", Prose: "prose", Fold: "fold", TemplateBlock: "part"}
 
 
@@ -155,5 +155,5 @@ def _chart_library() -> str:
     """Build the library, once per process: it takes more than a second."""
     import vl_convert
 
-    library: str = vl_convert.javascript_bundle(_WHOLE_LIBRARY)
+    library: str = vl_convert.javascript_bundle(_FULL_LIBRARY)
     return library

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.documents import document_history
-from dtef_pipeline.api.documents.document_history import DocumentsOfKind, KnownDocuments, Versioned, build_document_body
+from dtef_pipeline.api.documents.document_history import DocumentsOfKind, GameDocument, KnownDocuments, build_document_body
 from dtef_pipeline.api.documents.document_routes import VersionAsked, require_status
 from dtef_pipeline.api.etags import compute_weak_etag
 from dtef_pipeline.api.pages.forms import NOT_REFUSED, FormField, Refusal, SentForm, TypedForm, build_refusal, read_field
@@ -18,13 +18,13 @@ from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_p
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.errors import DtefError
 
-_CHANGED_MEANWHILE = (
+_EDIT_CONFLICT = (
     "it was changed after you opened this form. Your text is kept below: compare it with the latest version and send it again"
 )
-_AFTER_A_STEP = "moved"
+_STATUS_CHANGED = "moved"
 """Part of the address of the page after a status change."""
 _STEP_WORDS = {"approved": "Approve", "production": "Promote to production", "retired": "Retire"}
 
@@ -52,24 +52,26 @@ class DocumentPages:
         Id = Annotated[str, Depends(of.id_in_path)]
 
         @routes.get(f"/{of.plural}")
-        def show_list(request: Request, services: Used, held: Operating, status: str | None = None) -> Response:
+        def show_list(request: Request, services: ServicesDep, held: OperatorToken, status: str | None = None) -> Response:
             require_status(of, status, "query.status")
             return self.list_page(request, services, status, {}, NOT_REFUSED)
 
         @routes.post(f"/{of.plural}")
-        def make_document(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
+        def make_document(request: Request, services: ServicesDep, held: OperatorToken, form: SentForm) -> Response:
             return self.make(request, services, form, held.name)
 
         @routes.get(f"/{of.plural}{of.place}")
-        def show_document(request: Request, services: Used, held: Operating, one: Id, version: VersionAsked = None) -> Response:
+        def show_document(
+            request: Request, services: ServicesDep, held: OperatorToken, one: Id, version: VersionAsked = None
+        ) -> Response:
             return self.one_page(request, services, one, version, {}, NOT_REFUSED)
 
         @routes.post(f"/{of.plural}{of.place}")
-        def change_document(request: Request, services: Used, held: Operating, one: Id, form: SentForm) -> Response:
+        def change_document(request: Request, services: ServicesDep, held: OperatorToken, one: Id, form: SentForm) -> Response:
             return self.change(request, services, one, form, held.name)
 
         @routes.post(f"/{of.plural}{of.place}/status")
-        def move_document(request: Request, services: Used, held: Operating, one: Id, form: SentForm) -> Response:
+        def move_document(request: Request, services: ServicesDep, held: OperatorToken, one: Id, form: SentForm) -> Response:
             return self.move(services, one, form, held.name)
 
         return routes
@@ -108,7 +110,7 @@ class DocumentPages:
             latest=latest,
             shown_tag=compute_weak_etag(build_document_body(doc)),
             steps=[(step, _STEP_WORDS.get(step, step)) for step in document_history.list_next_statuses(self.of, doc.status)],
-            is_after_step=_AFTER_A_STEP in request.query_params,
+            is_after_step=_STATUS_CHANGED in request.query_params,
             history=list(reversed(docs.history(document_id))),
             conflict=docs.conflicts.get(document_id),
             seen=_choose_etag(latest, read_field(form, "seen"), refusal),
@@ -147,7 +149,7 @@ class DocumentPages:
             document_history.change(self.of, services, document_id, body, who, read_field(form, "seen"))
         except (Problem, DtefError) as error:
             is_changed = isinstance(error, Problem) and error.status == HTTPStatus.PRECONDITION_FAILED
-            conflict = Refusal(412, [BodyFault("", _CHANGED_MEANWHILE)])
+            conflict = Refusal(412, [BodyFault("", _EDIT_CONFLICT)])
             refusal = conflict if is_changed else self._refusal(request, error)
             return self.one_page(request, services, document_id, None, form, refusal)
         return redirect_to_page(f"/{self.of.plural}/{document_id}")
@@ -179,10 +181,12 @@ class DocumentPages:
                 raise
             reason = f"the {self.of.kind} {document_id} was changed after you opened its page"
             raise Problem(412, f"{reason}, so nothing was done; check it again") from None
-        return redirect_to_page(f"/{self.of.plural}/{document_id}" + (f"?version={number}&{_AFTER_A_STEP}=1" if number else ""))
+        return redirect_to_page(
+            f"/{self.of.plural}/{document_id}" + (f"?version={number}&{_STATUS_CHANGED}=1" if number else "")
+        )
 
 
-def _choose_etag(document: Versioned, etag: str, refusal: Refusal) -> str:
+def _choose_etag(document: GameDocument, etag: str, refusal: Refusal) -> str:
     """Return the ETag of the version that the form was made from, which is kept when the form is shown again. After a conflict it is that
     of the present version, which the user has seen."""
     was_shown = refusal.status == HTTPStatus.PRECONDITION_FAILED

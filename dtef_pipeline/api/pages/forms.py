@@ -33,7 +33,7 @@ SentForm = Annotated[dict[str, list[str]], Depends(read_form_lists)]
 TypedForm = Mapping[str, Sequence[str]]
 """All values of every field; empty: nothing was sent yet."""
 FieldKind = Literal["line", "lines", "code", "choice", "boxes", "box"]
-_SHOWN_OF_JSON = 40
+_QUOTED_CHARACTERS = 40
 IS_NEEDED = "this is needed"
 
 
@@ -135,7 +135,7 @@ def read_json(words: str) -> Any:
         value = json.loads(words)
         json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        tail = words[error.pos : error.pos + _SHOWN_OF_JSON].strip()
+        tail = words[error.pos : error.pos + _QUOTED_CHARACTERS].strip()
         place = f"before {tail!r}" if tail else "at the end of the text"
         raise Problem(422, f"not valid JSON in line {error.lineno}, column {error.colno}: {error.msg}, {place}") from None
     except UnicodeEncodeError:

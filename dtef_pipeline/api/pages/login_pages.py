@@ -13,7 +13,7 @@ from dtef_pipeline.api.pages.page_routes import LOGIN_PATH, build_page_router, r
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.services import Services, get_services
 from dtef_pipeline.api.sessions import LOGGED_IN_S
-from dtef_pipeline.api.tokens import HeldToken
+from dtef_pipeline.api.tokens import TokenHolder
 from dtef_pipeline.errors import DtefError
 
 _log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ def is_own_path(path: str) -> bool:
     return path.isascii() and path.isprintable() and "\\" not in path
 
 
-def _choose_home(holder: HeldToken) -> str:
+def _choose_home(holder: TokenHolder) -> str:
     return "/queue" if holder.may("operator") else "/review"
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.pages.evaluation_scores import main_values
 from dtef_pipeline.api.pages.evaluation_text import (
     build_story,
@@ -31,8 +31,8 @@ from dtef_pipeline.api.queue.evaluation_views import (
     load_evaluation_views,
 )
 from dtef_pipeline.api.queue.queue_routes import QueueId, cancel_evaluation
-from dtef_pipeline.api.service_health import HealthLook, LookedAt
-from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.api.service_health import HealthDep, HealthLook
+from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.text.quantity_words import list_first_names
 from resources.evaluations.evaluation_store import EvaluationStatus
 
@@ -46,7 +46,13 @@ router = build_page_router()
 
 @router.get("/queue")
 def queue_page(
-    request: Request, services: Used, look: LookedAt, held: Operating, before: str = "", status: _Status = "", q: _Words = ""
+    request: Request,
+    services: ServicesDep,
+    look: HealthDep,
+    held: OperatorToken,
+    before: str = "",
+    status: _Status = "",
+    q: _Words = "",
 ) -> Response:
     """The evaluations, newest first; optionally only those of a status, or those that contain the searched words."""
     values = _list_values(services, look, before, status, q)
@@ -63,14 +69,22 @@ def queue_page(
 
 @router.get("/queue/now")
 def queue_now(
-    request: Request, services: Used, look: LookedAt, held: Operating, before: str = "", status: _Status = "", q: _Words = ""
+    request: Request,
+    services: ServicesDep,
+    look: HealthDep,
+    held: OperatorToken,
+    before: str = "",
+    status: _Status = "",
+    q: _Words = "",
 ) -> Response:
     """The changing part of the queue's page."""
     return part(request, "queue_now", **_list_values(services, look, before, status, q))
 
 
 @router.get("/queue/{queue_id}")
-def evaluation_page(queue_id: QueueId, request: Request, services: Used, look: LookedAt, held: Operating) -> Response:
+def evaluation_page(
+    queue_id: QueueId, request: Request, services: ServicesDep, look: HealthDep, held: OperatorToken
+) -> Response:
     """One evaluation."""
     values = _evaluation_values(services, queue_id, look)
     title = f"Evaluation {queue_id[:8]}"
@@ -78,13 +92,15 @@ def evaluation_page(queue_id: QueueId, request: Request, services: Used, look: L
 
 
 @router.get("/queue/{queue_id}/now")
-def evaluation_now(request: Request, queue_id: QueueId, services: Used, look: LookedAt, held: Operating) -> Response:
+def evaluation_now(
+    request: Request, queue_id: QueueId, services: ServicesDep, look: HealthDep, held: OperatorToken
+) -> Response:
     """The changing part of an evaluation's page."""
     return part(request, "evaluation_now", **_evaluation_values(services, queue_id, look))
 
 
 @router.post("/queue/{queue_id}/cancel")
-def cancel(request: Request, queue_id: QueueId, services: Used, held: Operating) -> Response:
+def cancel(request: Request, queue_id: QueueId, services: ServicesDep, held: OperatorToken) -> Response:
     """Cancel an evaluation."""
     cancel_evaluation(held, request, queue_id, services)
     return redirect_to_page(f"/queue/{queue_id}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import Field, create_model
 
 from dtef_pipeline.api.plans.manifest_base import (
-    EvaluationAsked,
+    EvaluationRequest,
     build_manifest_model,
     build_runs,
     list_known_partitions,
@@ -83,10 +83,10 @@ class FamilyPlans:
             "family": (Literal[source.name], ...),
             self.field: (Annotated[list[str], Field(min_length=1, description="Keys, or patterns with * and ?.")], ...),
         }
-        base = create_model(f"{source.name.capitalize()}Manifest", __base__=EvaluationAsked, **members)
+        base = create_model(f"{source.name.capitalize()}Manifest", __base__=EvaluationRequest, **members)
         return build_manifest_model(base, f"{source.name.capitalize()}Evaluation", source.settings)
 
-    def plan(self, manifest: EvaluationAsked, server: Settings) -> PlannedEvaluation:
+    def plan(self, manifest: EvaluationRequest, server: Settings) -> PlannedEvaluation:
         """Plan the stages from the first one that has not made all partitions.
 
         Raises UnknownName for unknown partitions and models, and UnfitManifest for invalid models and settings.
@@ -152,7 +152,7 @@ class FamilyPlans:
         for key in keys:
             yield len(warehouse.read_or_empty(self.source.items, **self.source.space.levels(key)))
 
-    def settings(self, manifest: EvaluationAsked) -> Any:
+    def settings(self, manifest: EvaluationRequest) -> Any:
         """Return the settings of a manifest's run."""
         return manifest.settings(self.source.settings)
 

@@ -28,12 +28,12 @@ from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, compute_results_of
 from dtef_pipeline.games.personas import BASELINE_PREFIX
 
-_COLUMNS_OF_RESULTS = (
+_RESULTS_COLUMNS = (
     *("episode_id", "item_id", "league", "scenario", "model_variant", "snapshot", "metric", "family", "unit", "direction"),
     *("weight", "total", "of", "status", "reason"),
 )
-_PLAYED_BY = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
-_OF_EVERY_EPISODE = (
+_TURN_COLUMNS = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
+_EPISODE_METRICS = (
     *(SUCCESS_RATE, EXPECTED_RETURN, VOLATILITY, *BESIDE_METRICS),
     *(RED_FLAG_RATE, RED_FLAG_WEIGHTED, "turns", "tokens", "dollars"),
 )
@@ -117,10 +117,10 @@ class GamesResults(FamilyResults):
 
     def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
         """Read the means over all opponents, as in `dtef games board`."""
-        scores = self._select_played("episode_scores", _COLUMNS_OF_RESULTS, and_all_baselines=True)
+        scores = self._select_played("episode_scores", _RESULTS_COLUMNS, and_all_baselines=True)
         if not len(scores):
             return
-        turns = self.run.rows("episode_turns", ["episode_id", "request_key", "under_test", "call_status", *_PLAYED_BY])
+        turns = self.run.rows("episode_turns", ["episode_id", "request_key", "under_test", "call_status", *_TURN_COLUMNS])
         turns = turns.filter(is_one_of(turns["episode_id"], set(scores["episode_id"].to_pylist())))
         with open_tables(episode_scores=scores, episode_turns=turns) as connection:
             results = compute_results_of(connection, "episode_scores")
@@ -134,7 +134,7 @@ class GamesResults(FamilyResults):
     def _count_asked(self, row: Mapping[Any, Any], counts: Counts) -> int | None:
         """Count the planned episodes; None for a metric that is not defined in every episode."""
         tally = counts.get(self.way_of(row))
-        return tally.asked if tally and row["metric"] in _OF_EVERY_EPISODE and row["n_episodes"] == tally.answered else None
+        return tally.asked if tally and row["metric"] in _EPISODE_METRICS and row["n_episodes"] == tally.answered else None
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """Build the episode, the messages before its first text, and its turns in order."""

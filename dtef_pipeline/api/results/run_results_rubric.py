@@ -26,7 +26,7 @@ from dtef_pipeline.rubric.tables import RUBRIC_RESPONSE, RUBRIC_SCORES
 from dtef_pipeline.text.quantity_words import format_count
 
 _ANALYSTS_TABLES = ("rubric_summaries", "rubric_extractions")
-_ALONE = "no interval is computed for this part of the score"
+_NO_INTERVAL = "no interval is computed for this part of the score"
 
 
 class RubricResults(FamilyResults):
@@ -186,7 +186,7 @@ def _find_gap_reason(row: Mapping[Any, Any], part: str, reasons: Mapping[str, st
     """Say why there is no value or no interval. `reasons`: for models whose responses have no score."""
     if convert_to_json(row[part]) is None:
         return reasons.get(row["model"]) or f"there is no {part}"
-    return row["note"] if part == "score" else _ALONE
+    return row["note"] if part == "score" else _NO_INTERVAL
 
 
 def _format_judges(judges: Mapping[str, int]) -> str:

@@ -30,7 +30,7 @@ from dtef_pipeline.text.quantity_words import format_count
 
 PARTIAL_SIGN, LABEL_SIGN = "◐", "✎"
 POINT_ENDS = ("0: not met", "1: met in full")
-MOST_RESPONSES = 120
+MAX_RESPONSES = 120
 """Per prompt, with about equally many of each model."""
 _LONGEST_CRITERION, _LONGEST_RESPONSE = 600, 20_000
 """Characters of a criterion in the matrix, and of a response or a reason; of a longer one the beginning is shown."""
@@ -178,7 +178,7 @@ def _choose_shown_responses(responses: Sequence[StoredRow]) -> list[StoredRow]:
     for row in responses:
         turns[row["model"]] = turns.get(row["model"], 0) + 1
         turn.append(turns[row["model"]])
-    sample = sorted(sorted(range(len(responses)), key=lambda at: (turn[at], at))[:MOST_RESPONSES])
+    sample = sorted(sorted(range(len(responses)), key=lambda at: (turn[at], at))[:MAX_RESPONSES])
     return [responses[at] for at in sample]
 
 

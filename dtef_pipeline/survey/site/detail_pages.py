@@ -21,7 +21,7 @@ from dtef_pipeline.survey.site.sections import build_model_rows
 from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, EVERYBODY_ELSE
 from dtef_pipeline.text.quantity_words import format_count, format_plural
 
-MOST_SEGMENTS = 60
+MAX_SEGMENTS = 60
 """Segments on the page of a question: those that differ most from everybody."""
 _MODEL_COLUMNS = (
     Column("name", "Model", "model"),
@@ -177,11 +177,11 @@ class DetailPages:
                 "score": scores.get(s),
                 "n": n,
             }
-            for s, n, apart, observed in rows[:MOST_SEGMENTS]
+            for s, n, apart, observed in rows[:MAX_SEGMENTS]
         ]
         few = (
-            f"The {MOST_SEGMENTS} of {len(rows)} segments that differ most"
-            if len(rows) > MOST_SEGMENTS
+            f"The {MAX_SEGMENTS} of {len(rows)} segments that differ most"
+            if len(rows) > MAX_SEGMENTS
             else "Segments, by decreasing difference"
         )
         answer = ""

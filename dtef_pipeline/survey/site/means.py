@@ -12,7 +12,7 @@ import pandas as pd
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series
 
-By = Literal["s", "q"]
+Axis = Literal["s", "q"]
 
 
 class Spread(NamedTuple):
@@ -58,7 +58,7 @@ class Means:
         return f"""SELECT s, q, series, score, others, ceiling FROM {ANSWERS} JOIN {PAIRS} USING (s, q)
             WHERE score IS NOT NULL AND NOT circular AND list_contains({self.main_series}, series)"""
 
-    def spreads(self, by: By) -> dict[int, Spread]:
+    def spreads(self, by: Axis) -> dict[int, Spread]:
         """Return spreads by the place of a segment or a question. A model with less than half of the pairs of another model is left out."""
         rows = self._query_frame(f"""
             WITH own AS ({self.own_sql}),
@@ -80,7 +80,7 @@ class Means:
         scores = (float(rows["score"].mean()), best, float(first["score"]), worst, float(last["score"]))
         return Spread(*scores, float(first["others"]), float(first["ceiling"]), int(first["pairs"]), len(rows))
 
-    def leads(self, by: By) -> pd.DataFrame:
+    def leads(self, by: Axis) -> pd.DataFrame:
         """Return `place`, `series`, `lead` over the answer of everybody else, `score`, `pairs`; no rows if that answer is unknown."""
         return self._query_frame(f"""
             SELECT {by} AS place, series, avg(score - others) AS lead, avg(score) AS score, count(*) AS pairs

@@ -15,7 +15,7 @@ from dtef_pipeline.site.number_text import show
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.means import By, Means
+from dtef_pipeline.survey.site.means import Axis, Means
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series, shares
 from dtef_pipeline.survey.site.survey_labels import EVERYBODY_ELSE
 from dtef_pipeline.survey.site.texts import Place, ResponseText, Texts
@@ -112,12 +112,12 @@ class SurveyModelSections:
             )
         return Section("strengths", "strengths and weaknesses", blocks, answer)
 
-    def _select_leads(self, by: By, at: int) -> pd.DataFrame:
+    def _select_leads(self, by: Axis, at: int) -> pd.DataFrame:
         leads = self._all_leads[by]
         return leads[leads["series"] == at].sort_values("lead", ascending=False, kind="stable")
 
     @cached_property
-    def _all_leads(self) -> dict[By, pd.DataFrame]:
+    def _all_leads(self) -> dict[Axis, pd.DataFrame]:
         return {"s": self.means.leads("s"), "q": self.means.leads("q")}
 
     def _build_attribute_rows(self, at: int) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from dtef_pipeline.survey.site.texts import PairSample, Place, ResponseText, Tex
 from dtef_pipeline.tables import STATUSES
 from dtef_pipeline.text.quantity_words import format_count
 
-MOST_CODE_CHARACTERS = 40_000_000
+MAX_CODE_CHARACTERS = 40_000_000
 """Maximum length of the codes of all predictions on the site; beyond it ways of asking are left out, those of the first leaderboard last."""
 _MODELS_SAMPLED = 5
 """Maximum number of models of a pair that the page itself shows, the best first, with one response."""
@@ -52,7 +52,7 @@ class PairPages:
         for way in self.contents.ways:
             way_places = [at for at, series in enumerate(self.series) if series.way == way and at in sizes]
             total += sum(sizes[at] for at in way_places)
-            if total > MOST_CODE_CHARACTERS and places:
+            if total > MAX_CODE_CHARACTERS and places:
                 break
             places += way_places
         return places

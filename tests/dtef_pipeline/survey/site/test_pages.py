@@ -173,7 +173,7 @@ def numbers(code: str) -> list[int]:
 
 
 def test_ways_that_do_not_fit_are_left_out_and_the_page_says_so(open_tables: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_pages, "MOST_CODE_CHARACTERS", 40)
+    monkeypatch.setattr(pair_pages, "MAX_CODE_CHARACTERS", 40)
     found = pages_of(read(open_tables([*everywhere("a", 0.5), *everywhere("a", 0.6, context_level="5")], **tables())))
     shared = found[pair_pages.SHARED_DATA]
     assert isinstance(shared, DataFile)
