@@ -27,4 +27,4 @@ def _find_sites(warehouse: Warehouse, settings: Settings) -> Iterator[FamilySite
 
 def _is_shown(warehouse: Warehouse, family: Family) -> bool:
     site = family_site(family)
-    return bool(warehouse.tables([site.scored, *site.shown_too]))
+    return bool(warehouse.tables([site.scored, *site.extra_results]))

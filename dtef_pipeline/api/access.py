@@ -32,7 +32,7 @@ def find_holder(request: Request) -> TokenHolder | None:
     cookie = request.cookies.get(SESSION_COOKIE)
     if cookie and (request.method in _READ_ONLY or is_own_page(request)):
         sha256 = services.sessions.find_token(cookie)
-        return None if sha256 is None else services.tokens.held(sha256)
+        return None if sha256 is None else services.tokens.find_by_hash(sha256)
     return None
 
 

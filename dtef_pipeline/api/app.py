@@ -34,7 +34,7 @@ from dtef_pipeline.api.queue import evaluation_routes, queue_routes
 from dtef_pipeline.api.queue.event_stream import Watchers
 from dtef_pipeline.api.results import result_routes
 from dtef_pipeline.api.review import feedback_routes
-from dtef_pipeline.api.service_health import HealthLook
+from dtef_pipeline.api.service_health import HealthMonitor
 from dtef_pipeline.api.services import Services
 
 API_TITLE = "DTEF pipeline"
@@ -99,7 +99,7 @@ def make_app(services: Services) -> FastAPI:
 def use_services(app: FastAPI, services: Services) -> None:
     """Set the services of an application that is not serving now."""
     # What routes have kept in the state was of other services.
-    app.state = State({"services": services, "watchers": Watchers(), "health": HealthLook(services)})
+    app.state = State({"services": services, "watchers": Watchers(), "health": HealthMonitor(services)})
 
 
 @asynccontextmanager

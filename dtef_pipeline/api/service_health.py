@@ -147,7 +147,7 @@ class _DaemonCache:
 _daemon = _DaemonCache()
 
 
-class HealthLook:
+class HealthMonitor:
     """Checks the health of the service in its own threads, because those of the routes may all wait for the database."""
 
     def __init__(self, services: Services) -> None:
@@ -163,7 +163,7 @@ class HealthLook:
         if (self._services.settings.dagster_home / "dagster.yaml").is_file():
             self._at_daemon.submit(importlib.import_module, "assets.stage.dagster_internals")
 
-    async def now(self) -> HealthBody:
+    async def check(self) -> HealthBody:
         """Return the present health. Concurrent requests share one check."""
         if self._under_way is None or self._under_way.done():
             self._under_way = asyncio.create_task(self._check_health(), name="health")
@@ -195,12 +195,12 @@ class HealthLook:
         return _add_daemon_state(await database, daemon, now)
 
 
-async def _get_health_look(request: Request) -> HealthLook:
-    look: HealthLook = request.app.state.health
+async def _get_health_monitor(request: Request) -> HealthMonitor:
+    look: HealthMonitor = request.app.state.health
     return look
 
 
-HealthDep = Annotated[HealthLook, Depends(_get_health_look)]
+HealthDep = Annotated[HealthMonitor, Depends(_get_health_monitor)]
 
 
 class _DatabaseHealth(NamedTuple):
@@ -209,7 +209,7 @@ class _DatabaseHealth(NamedTuple):
     database: HealthOfDatabase
     evaluations: HealthOfEvaluations = HealthOfEvaluations()
     votes: HealthOfVotes = HealthOfVotes()
-    further: Sequence[str] = ()
+    problems: Sequence[str] = ()
     """Further problems to fix, in words."""
 
 
@@ -230,7 +230,7 @@ def _check_database(services: Services, now: datetime) -> _DatabaseHealth:
         )
     except StoreError as error:
         _log.error("the database does not answer: %s", error)
-        return _DatabaseHealth(HealthOfDatabase(answers=False), further=[DAMAGED_STORE] if is_damaged(str(error)) else [])
+        return _DatabaseHealth(HealthOfDatabase(answers=False), problems=[DAMAGED_STORE] if is_damaged(str(error)) else [])
 
 
 def _build_failure(view: EvaluationView) -> RecentFailure:
@@ -266,7 +266,7 @@ def _find_disk_problems(services: Services) -> list[str]:
 def _add_daemon_state(health: _DatabaseHealth, daemon: DaemonState, now: datetime) -> HealthBody:
     # Whose error names the server and the user.
     away = [] if health.database.answers else ["the database does not answer; see the log"]
-    problems = [*away, *_find_daemon_problems(daemon, now, health.evaluations.open or 0), *health.further]
+    problems = [*away, *_find_daemon_problems(daemon, now, health.evaluations.open or 0), *health.problems]
     return HealthBody(
         status="degraded" if problems else "ok",
         at=now,
@@ -288,7 +288,7 @@ def _find_document_problems(services: Services) -> list[str]:
     problems: list[str] = []
     for of in (PERSONAS, SCENARIOS):
         try:
-            problems += KnownDocuments.now(of, services).conflicts.values()
+            problems += KnownDocuments.load_current(of, services).conflicts.values()
         except ConfigError as error:
             problems.append(str(error))
     return problems

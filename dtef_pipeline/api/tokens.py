@@ -55,18 +55,18 @@ class Tokens:
         """`path`: None: there are no tokens, and every request is refused. Raises ConfigError as `read_tokens`."""
         self._path = path
         self._read_at: tuple[int, int] | None = None
-        self._held: list[TokenHolder] = []
+        self._holders: list[TokenHolder] = []
         self._refresh()
 
     def holder(self, token: str) -> TokenHolder | None:
         """Return the holder of a token; None: unknown token. Compares every hash in constant time. Raises ConfigError as `read_tokens`."""
-        return self.held(token_hash(token))
+        return self.find_by_hash(token_hash(token))
 
-    def held(self, sha256: str) -> TokenHolder | None:
+    def find_by_hash(self, sha256: str) -> TokenHolder | None:
         """Return the holder by the hash of the token, as logins store it."""
         self._refresh()
         match = None
-        for token in self._held:
+        for token in self._holders:
             if hmac.compare_digest(token.sha256, sha256):
                 match = token
         return match
@@ -81,7 +81,7 @@ class Tokens:
             raise ConfigError(f"{message}; run `dtef tokens NAME --role admin` to make the file") from error
         now = (status.st_mtime_ns, status.st_size)
         if now != self._read_at:
-            self._held = read_tokens(self._path)
+            self._holders = read_tokens(self._path)
             self._read_at = now
 
 

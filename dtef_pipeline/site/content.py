@@ -28,7 +28,7 @@ class Estimate(NamedTuple):
     high: float | None = None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], name: str, low: str = "", high: str = "") -> Estimate:
+    def from_row(cls, row: Mapping[str, Any], name: str, low: str = "", high: str = "") -> Estimate:
         """Return the value of a column with the ends of its interval, by default `{name}_low` and `{name}_high`."""
         return cls(row.get(name), row.get(low or f"{name}_low"), row.get(high or f"{name}_high"))
 
@@ -53,7 +53,7 @@ class Column:
 
     def value_in(self, row: Mapping[str, Any]) -> Any:
         """Return its value in a row, as an estimate if the column has `ends`."""
-        return row.get(self.name) if self.ends is None else Estimate.of(row, self.name, *self.ends)
+        return row.get(self.name) if self.ends is None else Estimate.from_row(row, self.name, *self.ends)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def is_unknown(value: Any) -> bool:
     return bool(pd.isna(value)) if pd.api.types.is_scalar(value) else False
 
 
-def shown_columns(table: Table) -> list[Column]:
+def list_shown_columns(table: Table) -> list[Column]:
     """Return the first column and all others except empty ones and, unless `always` is set, constant texts, codes and counts."""
     columns = list(table.columns[:1])
     for column in table.columns[1:]:
@@ -202,7 +202,7 @@ def shown_columns(table: Table) -> list[Column]:
 
 def list_constant_columns(table: Table) -> list[tuple[Column, Any]]:
     """Each column that is left out because all rows have the same value, and that value."""
-    visible = {column.name for column in shown_columns(table)}
+    visible = {column.name for column in list_shown_columns(table)}
     columns = [column for column in table.columns if column.name not in visible and column.kind != "note" and table.rows]
     return [(column, value) for column in columns if not is_unknown(value := column.value_in(table.rows[0]))]
 

@@ -161,4 +161,4 @@ def choose_shown_sites(connection: duckdb.DuckDBPyConnection, families: Sequence
     def has_rows(table: str) -> bool:
         return rows.has(table) and bool(connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall())
 
-    return [site for site in families if any(map(has_rows, (site.scored, *site.shown_too)))]
+    return [site for site in families if any(map(has_rows, (site.scored, *site.extra_results)))]

@@ -33,7 +33,7 @@ class BoardRow(NamedTuple):
     """Values of the board's further columns."""
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], score: Estimate, columns: Sequence[Column], model: str = "model") -> BoardRow:
+    def from_row(cls, row: Mapping[str, Any], score: Estimate, columns: Sequence[Column], model: str = "model") -> BoardRow:
         """Build the row of a stored row: ranks, note, whether it is a reference, and further columns; `model`: the column with its name."""
         rank, low, high = (None if is_unknown(row.get(name)) else int(row[name]) for name in ("rank", "rank_low", "rank_high"))
         more = {column.name: row.get(column.name) for column in columns}
@@ -149,7 +149,7 @@ class FamilySite:
     """What is watched for drift."""
     metrics: Sequence[MetricSource] = ()
     """What people's votes are compared with."""
-    shown_too: tuple[str, ...] = ()
+    extra_results: tuple[str, ...] = ()
     """Tables that are worth a place even where nothing is scored."""
     documents: str = ""
     """A digest of what it shows beside its tables, such as the rules of scenarios."""

@@ -30,7 +30,7 @@ from dtef_pipeline.site.content import (
     footnotes,
     is_unknown,
     list_constant_columns,
-    shown_columns,
+    list_shown_columns,
 )
 from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.site.number_text import show, show_interval
@@ -56,7 +56,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     env.filters.update(
-        show=show, interval=show_interval, json=render_script_json, shown_columns=shown_columns, footnotes=footnotes
+        show=show, interval=show_interval, json=render_script_json, list_shown_columns=list_shown_columns, footnotes=footnotes
     )
     env.filters.update(
         footnotes_in_sight=count_visible_footnotes,

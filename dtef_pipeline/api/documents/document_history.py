@@ -42,11 +42,11 @@ class DocumentsOfKind:
     model: type[GameDocument]
     statuses: tuple[str, ...]
     """Statuses from first to last; each may follow only the one before it."""
-    known: Callable[[Settings, DocumentSnapshot, dict[str, str]], DocumentsByVersion]
+    load_versions: Callable[[Settings, DocumentSnapshot, dict[str, str]], DocumentsByVersion]
     """Loads all versions, in order; the last argument receives errors of versions in files by id."""
     faults: Callable[[GameDocument], list[BodyFault]] = lambda _: []
     """Finds further errors of a valid document, each with `path` and `message`."""
-    most_imported: int | None = None
+    max_imported: int | None = None
     """Largest number of new versions in one import over HTTP; None: unlimited."""
     place: str = "/{document_id}"
     """Path of one document, below that of the list."""
@@ -91,14 +91,14 @@ class AddedRecords(Part):
 class KnownDocuments:
     """All versions at one moment, of all documents of a kind or of one; for other documents then only those from files."""
 
-    of: DocumentsOfKind
+    spec: DocumentsOfKind
     versions: DocumentsByVersion
     stored: DocumentSnapshot
     conflicts: Mapping[str, str]
     """Errors by id, for a version in a file that differs from the one created earlier, which takes precedence."""
 
     @classmethod
-    def now(cls, of: DocumentsOfKind, services: Services, document_id: str | None = None) -> KnownDocuments:
+    def load_current(cls, of: DocumentsOfKind, services: Services, document_id: str | None = None) -> KnownDocuments:
         return cls.load_documents(of, services.settings, services.documents, document_id)
 
     @classmethod
@@ -106,7 +106,7 @@ class KnownDocuments:
         cls, of: DocumentsOfKind, settings: Settings, store: GameDocumentStore, document_id: str | None = None
     ) -> KnownDocuments:
         snapshot, conflicts = store.all(of.kind, document_id), dict[str, str]()
-        return cls(of, of.known(settings, snapshot, conflicts), snapshot, conflicts)
+        return cls(of, of.load_versions(settings, snapshot, conflicts), snapshot, conflicts)
 
     def latest(self) -> dict[str, GameDocument]:
         """Return the latest version of each document, by id, in the order of ids."""
@@ -114,28 +114,28 @@ class KnownDocuments:
 
     def current_versions(self) -> dict[str, GameDocument]:
         """Return the version of each document that evaluations use, by id: the latest beyond the first status."""
-        return select_versions_in_play(self.versions.values(), self.of.statuses[0])
+        return select_versions_in_play(self.versions.values(), self.spec.statuses[0])
 
-    def one(self, document_id: str, version: int | None = None) -> GameDocument:
+    def find_version(self, document_id: str, version: int | None = None) -> GameDocument:
         """Return a version; None: the latest. Raises Problem 404."""
         latest = self.latest().get(document_id)
         if latest is None:
-            raise Problem(404, f"unknown {self.of.kind} {document_id[:80]!r}; those there are: GET /api/{self.of.plural}")
+            raise Problem(404, f"unknown {self.spec.kind} {document_id[:80]!r}; those there are: GET /api/{self.spec.plural}")
         if version is None:
             return latest
         if (document := self.versions.get((document_id, version))) is None:
             numbers = ", ".join(str(number) for name, number in self.versions if name == document_id)
-            raise Problem(404, f"the {self.of.kind} {document_id} has no version {version}; existing versions: {numbers}")
+            raise Problem(404, f"the {self.spec.kind} {document_id} has no version {version}; existing versions: {numbers}")
         return document
 
     def revision(self, document_id: str) -> int:
-        return self.stored.revision(self.of.kind, document_id)
+        return self.stored.revision(self.spec.kind, document_id)
 
     def history(self, document_id: str) -> list[VersionOfDocument]:
         """Return all versions of a document, in order. A version from a file has no author and no time. Raises Problem 404."""
-        self.one(document_id)
-        entries = {entry.version: entry for entry in self.stored.of(self.of.kind) if entry.id == document_id}
-        statuses = [status for status in self.stored.statuses if (status.kind, status.id) == (self.of.kind, document_id)]
+        self.find_version(document_id)
+        entries = {entry.version: entry for entry in self.stored.of(self.spec.kind) if entry.id == document_id}
+        statuses = [status for status in self.stored.statuses if (status.kind, status.id) == (self.spec.kind, document_id)]
         return [
             VersionOfDocument(
                 version=version,
@@ -162,7 +162,7 @@ def build_document_body(document: GameDocument) -> dict[str, Any]:
 def make(of: DocumentsOfKind, services: Services, body: object, who: str) -> dict[str, Any]:
     """Store version 1 of the received document, with the first status. Raises Problem: 422 for errors, 409 for an existing id."""
     document = _parse_document(of, body, 1)
-    docs = KnownDocuments.now(of, services, document.id)
+    docs = KnownDocuments.load_current(of, services, document.id)
     if document.id in docs.latest():
         raise _make_conflict(of, document.id)
     _require_playable(of, document)
@@ -186,8 +186,8 @@ def change(
     Raises Problem: 404 unknown, 428 without If-Match, 412 if it names another state than that of the latest version, 422 for errors and for
     another id.
     """
-    docs = KnownDocuments.now(of, services, document_id)
-    before = docs.one(document_id)
+    docs = KnownDocuments.load_current(of, services, document_id)
+    before = docs.find_version(document_id)
     require_match(if_match, compute_weak_etag(build_document_body(before)))
     document = _parse_document(of, body, before.version + 1)
     if document.id != document_id:
@@ -198,7 +198,9 @@ def change(
             of.kind, build_document_body(document), who, revision=docs.revision(document_id), before=build_document_body(before)
         )
     except DocumentChanged:
-        etag = compute_weak_etag(build_document_body(KnownDocuments.now(of, services, document_id).one(document_id)))
+        etag = compute_weak_etag(
+            build_document_body(KnownDocuments.load_current(of, services, document_id).find_version(document_id))
+        )
         raise Problem(412, f"it has changed since: the ETag is now {etag}", {"ETag": etag}) from None
     return build_document_body(document)
 
@@ -257,8 +259,8 @@ def move(
 
     Raises Problem: 404 unknown, 409 for a status that does not follow the present one, 412 if an If-Match names another state.
     """
-    (status, version), docs = step, KnownDocuments.now(of, services, document_id)
-    before = docs.one(document_id, version)
+    (status, version), docs = step, KnownDocuments.load_current(of, services, document_id)
+    before = docs.find_version(document_id, version)
     if if_match is not None:
         require_match(if_match, compute_weak_etag(build_document_body(before)))
     steps = list_next_statuses(of, before.status)

@@ -83,7 +83,7 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
     ) -> Response:
         """The latest version of each, from files and created over HTTP, in the order of ids."""
         require_status(of, status, "query.status")
-        documents = [doc for doc in KnownDocuments.now(of, services).latest().values() if status in (None, doc.status)]
+        documents = [doc for doc in KnownDocuments.load_current(of, services).latest().values() if status in (None, doc.status)]
         later = [doc for doc in documents if cursor is None or doc.id > cursor]
         after = later[limit - 1].id if len(later) > limit else None
         return build_tagged_response(request, {of.plural: [build_document_body(doc) for doc in later[:limit]], "next": after})
@@ -103,7 +103,7 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
     @router.get(".jsonl", response_class=Response, responses=LINES_ANSWERED)
     def export_documents(services: ServicesDep, _: OperatorToken) -> Response:
         """All versions of all, from files and created over HTTP, the same bytes as from `dtef export`."""
-        lines = write_document_lines(of.kind, KnownDocuments.now(of, services).versions.values())
+        lines = write_document_lines(of.kind, KnownDocuments.load_current(of, services).versions.values())
         headers = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{of.plural}.jsonl"'}
         return Response(lines, headers=headers, media_type="application/jsonl")
 
@@ -115,7 +115,7 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
         def add() -> AddedRecords:
             place, who = (services.settings, services.documents), holder.name
             try:
-                return import_documents(of, *place, data, SENT_BODY, who, source=OVER_HTTP, most=of.most_imported)
+                return import_documents(of, *place, data, SENT_BODY, who, source=OVER_HTTP, most=of.max_imported)
             except SourceError as error:
                 raise make_line_problem(error) from None
             except DocumentChanged as error:
@@ -133,13 +133,14 @@ def _add_routes_of_one(router: APIRouter, of: DocumentsOfKind) -> None:
     ) -> Response:
         """The latest version, or an earlier one."""
         return build_tagged_response(
-            request, build_document_body(KnownDocuments.now(of, services, document_id).one(document_id, version))
+            request,
+            build_document_body(KnownDocuments.load_current(of, services, document_id).find_version(document_id, version)),
         )
 
     @router.get(f"{of.place}/versions", response_model=VersionsOfDocument, responses=UNCHANGED)
     def show_versions(request: Request, services: ServicesDep, _: OperatorToken, document_id: Id) -> Response:
         """All versions with their authors and the history of their statuses."""
-        versions = KnownDocuments.now(of, services, document_id).history(document_id)
+        versions = KnownDocuments.load_current(of, services, document_id).history(document_id)
         return build_tagged_response(
             request, convert_to_json({"id": document_id, "versions": [entry.model_dump(by_alias=True) for entry in versions]})
         )

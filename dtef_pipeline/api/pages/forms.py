@@ -81,11 +81,11 @@ class Refusal(NamedTuple):
     see: tuple[str, str] | None = None
     """Address and text of a page with details."""
 
-    def of(self, place: str) -> list[str]:
+    def list_at(self, place: str) -> list[str]:
         """Return the errors of a field, with the part if the field has several."""
-        return [_with_part(fault, place) for fault in self.faults if fault.is_of(place)]
+        return [_add_part(fault, place) for fault in self.faults if fault.is_of(place)]
 
-    def beside(self, fields: Collection[FormField]) -> list[BodyFault]:
+    def list_outside(self, fields: Collection[FormField]) -> list[BodyFault]:
         """Return the errors outside these fields."""
         return [fault for fault in self.faults if not any(fault.is_of(field.place) for field in fields)]
 
@@ -98,7 +98,7 @@ class Refusal(NamedTuple):
 NOT_REFUSED = Refusal(200, ())
 
 
-def _with_part(fault: BodyFault, place: str) -> str:
+def _add_part(fault: BodyFault, place: str) -> str:
     part = fault.path.removeprefix(place).strip(".[]")
     return f"{part}: {fault.message}" if part and not part.isdigit() else fault.message
 

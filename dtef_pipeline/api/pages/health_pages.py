@@ -30,13 +30,13 @@ async def alive() -> dict[str, str]:
 @router.get("/api/health", response_model=HealthBody)
 async def health_as_json(look: HealthDep, held: OperatorToken) -> JSONResponse:
     """Health of the service: database, daemon, open and failed evaluations."""
-    return JSONResponse(convert_to_json((await look.now()).model_dump()), headers={"Cache-Control": "no-store"})
+    return JSONResponse(convert_to_json((await look.check()).model_dump()), headers={"Cache-Control": "no-store"})
 
 
 @pages_of_health.get("/health")
 async def health_page(request: Request, look: HealthDep, held: OperatorToken) -> Response:
     """The health page for people."""
-    health = await look.now()
+    health = await look.check()
     times = (health.daemon.last_heartbeat_at, health.daemon.last_tick_at, health.evaluations.last_event_at)
     return page(
         request,

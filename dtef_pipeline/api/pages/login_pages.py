@@ -60,7 +60,7 @@ async def log_out(request: Request) -> Response:
     """End the login, on the server and in the browser."""
     services, answer = get_services(request), redirect_to_page(LOGIN_PATH)
     sha256 = services.sessions.end(request.cookies.get(SESSION_COOKIE, ""))
-    if sha256 is not None and (holder := services.tokens.held(sha256)) is not None:
+    if sha256 is not None and (holder := services.tokens.find_by_hash(sha256)) is not None:
         answer.background = BackgroundTask(_log_action, services, holder.name, "log out")
     answer.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return answer

@@ -36,12 +36,12 @@ class ManifestForm(NamedTuple):
     """The fields of a form."""
 
     main: list[FormField]
-    further: list[FormField]
+    advanced: list[FormField]
     """Settings that most evaluations leave at their defaults."""
 
     @property
     def fields(self) -> list[FormField]:
-        return [*self.main, *self.further]
+        return [*self.main, *self.advanced]
 
 
 class _Member(NamedTuple):
@@ -111,7 +111,9 @@ def manifest_form(family: str, plans: Plans, settings: Settings, form: TypedForm
     result = ManifestForm([], [])
     for member in _list_members(plans):
         fields = list(_build_fields(member, choices.get(member.name, []), form))
-        (result.main if member.is_required or member.name in _MAIN or member.name in choices else result.further).extend(fields)
+        (result.main if member.is_required or member.name in _MAIN or member.name in choices else result.advanced).extend(
+            fields
+        )
     # Those with boxes first, as they are as wide as the page, and the models after what they are asked.
     result.main.sort(key=lambda field: (field.kind != "boxes", field.name == "models"))
     result.main.extend(_build_budget_fields(settings, form))

@@ -31,7 +31,7 @@ from dtef_pipeline.api.queue.evaluation_views import (
     load_evaluation_views,
 )
 from dtef_pipeline.api.queue.queue_routes import QueueId, cancel_evaluation
-from dtef_pipeline.api.service_health import HealthDep, HealthLook
+from dtef_pipeline.api.service_health import HealthDep, HealthMonitor
 from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.text.quantity_words import list_first_names
 from resources.evaluations.evaluation_store import EvaluationStatus
@@ -106,7 +106,7 @@ def cancel(request: Request, queue_id: QueueId, services: ServicesDep, held: Ope
     return redirect_to_page(f"/queue/{queue_id}")
 
 
-def _list_values(services: Services, look: HealthLook, before: str, status: _Status, words: str) -> dict[str, Any]:
+def _list_values(services: Services, look: HealthMonitor, before: str, status: _Status, words: str) -> dict[str, Any]:
     """Return the evaluations of one page of the queue."""
     evaluations = services.evaluations.latest(
         EVALUATIONS_A_PAGE, before or None, status or None, " ".join(map(find_family, words.split()))
@@ -125,7 +125,7 @@ def _list_values(services: Services, look: HealthLook, before: str, status: _Sta
     }
 
 
-def _find_wait_reason(views: Sequence[EvaluationView], look: HealthLook) -> str | None:
+def _find_wait_reason(views: Sequence[EvaluationView], look: HealthMonitor) -> str | None:
     """Say why queued evaluations do not start; None: there are none, or no reason is known."""
     return look.find_start_problem() if any(view.progress.status == "queued" for view in views) else None
 
@@ -135,13 +135,13 @@ def _build_row(view: EvaluationView) -> dict[str, Any]:
     return {
         **_state_values(view),
         "subject": describe_subject(view.evaluation, partial(part_words, view.evaluation.family)),
-        "personas": _personas_beside(view),
+        "personas": _describe_personas(view),
         "models": describe_models(view.evaluation),
         "calls": format_calls(calls) if calls else None,
     }
 
 
-def _personas_beside(view: EvaluationView) -> str:
+def _describe_personas(view: EvaluationView) -> str:
     """Describe the personas; empty if there are none."""
     names = describe_personas(view.evaluation)
     return "" if names == ["none"] else list_first_names(persona_words(names), _KEYS_NAMED)
@@ -165,7 +165,7 @@ def _state_values(view: EvaluationView) -> dict[str, Any]:
     }
 
 
-def _evaluation_values(services: Services, queue_id: str, look: HealthLook) -> dict[str, Any]:
+def _evaluation_values(services: Services, queue_id: str, look: HealthMonitor) -> dict[str, Any]:
     view = load_evaluation_view(services.evaluations, queue_id)
     progress, evaluation = view.progress, view.evaluation
     runs = [

@@ -112,11 +112,11 @@ class FamilyPlans:
     def resolve_names(self, values: Mapping[str, Any], settings: Any, server: Settings) -> NamedForRun:
         """Raises RefusedManifest with all invalid names of models and partitions. Without names, no partition is selected."""
         refusals, keys = Refusals(), list[str]()
-        with refusals.kept():
+        with refusals.collect():
             models = load_named_models(server, "models", values.get("models") or ())
         self.require_judges(refusals, settings, server)
         if self.names_partitions(values):
-            with refusals.kept():
+            with refusals.collect():
                 keys = self._choose_partitions(values, settings, server)
         refusals.raise_all()
         return NamedForRun(models, keys)

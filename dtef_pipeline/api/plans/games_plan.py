@@ -177,16 +177,16 @@ class _NamedGames:
         self.packs: dict[str, Pack] = {}
         scenarios, refusals = load_known_scenarios(server), Refusals()
         for name in refusals.take_until_full(values.get("persona_ids") or ()):
-            with refusals.kept():
+            with refusals.collect():
                 self.chosen[name] = _find_persona(name, self.personas)
         scenario_ids = values.get("scenario_ids") or ()
         for name in refusals.take_until_full(scenario_ids):
-            with refusals.kept():
+            with refusals.collect():
                 self.packs[name] = _find_pack(name, scenarios)
         # An opponent may be a baseline of any of the scenarios.
         for path in ("models", "opponents") if 0 < len(scenario_ids) == len(self.packs) else ("models",):
             for name in refusals.take_until_full(values.get(path) or ()):
-                with refusals.kept():
+                with refusals.collect():
                     self._require_player(path, name, server)
         refusals.raise_all()
 

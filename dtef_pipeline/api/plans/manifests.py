@@ -58,7 +58,7 @@ class ManifestRequest(NamedTuple):
         """The manifest with its defaults filled in, so that an omitted default and an explicit one are equal."""
         return self.manifest.model_dump(mode="json")
 
-    def planned(self, settings: Settings) -> PlannedEvaluation:
+    def plan(self, settings: Settings) -> PlannedEvaluation:
         """Raises UnknownName, NotApproved or UnfitManifest, and ConfigError if the installation is misconfigured."""
         return load_all_plans()[self.family].plan(self.manifest, settings)
 

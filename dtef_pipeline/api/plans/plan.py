@@ -101,7 +101,7 @@ class Refusals:
         self._found: list[RefusedManifest] = []
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def collect(self) -> Iterator[None]:
         """Context manager: keep a RefusedManifest for later."""
         try:
             yield

@@ -62,7 +62,7 @@ class QaPlans(FamilyPlans):
         return select_panel_parts(settings, keys)
 
     def require_judges(self, refusals: Refusals, settings: QaSettings, server: Settings) -> None:
-        with refusals.kept(), rejections("judge"):
+        with refusals.collect(), rejections("judge"):
             self._resolve_arbiter(settings, server)
 
     def _resolve_arbiter(self, settings: QaSettings, server: Settings) -> Arbiter | None:

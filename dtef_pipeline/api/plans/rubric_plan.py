@@ -49,14 +49,14 @@ class RubricPlans(FamilyPlans):
         """Refuse judges that are not written APPROACH=MODEL, or whose model is unknown or invalid, and analysts likewise."""
         judges = Refusals()
         for judge in judges.take_until_full(settings.judges):
-            with judges.kept():
+            with judges.collect():
                 model = judge.partition("=")[2]
                 models = load_named_models(server, "judges", [model] if model else [])
                 with rejections("judges"):
                     parse_judges([judge], models)
-        with refusals.kept():
+        with refusals.collect():
             judges.raise_all()
-        with refusals.kept():
+        with refusals.collect():
             load_named_models(server, "analysts", settings.analysts)
 
     def draws(self, settings: RubricSettings) -> Mapping[str, int]:

@@ -82,7 +82,7 @@ def post_evaluation(
     is_new = False
     if entry is None:
         _refuse_more_than_wait(store, holder.name)
-        plan = form.planned(services.settings)
+        plan = form.plan(services.settings)
         entry, is_new = store.submit(form.family, form.values, plan.build_plan_json(), plan.asked, holder.name, idempotency_key)
     body = _build_queued_body(entry, "queued" if is_new else compute_progress(entry, store.events(entry.queue_id)).status)
     return JSONResponse(body, 202, {"Location": f"{QUEUE_PATH}/{entry.queue_id}", "Cache-Control": "no-store"})

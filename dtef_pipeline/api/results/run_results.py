@@ -41,7 +41,7 @@ def add_board_columns(schema: dict[str, Any]) -> None:
     columns: dict[str, dict[str, Any]] = {}
     for family in _RESULTS_CLASSES:
         results_class = _load_results_class(family)
-        for name in results_class.beside:
+        for name in results_class.board_columns:
             schema_of_board = TABLES[results_class.board].schema
             assert schema_of_board is not None, results_class.board
             details = column_schema(schema_of_board.field(name))

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, count_different_items, is_one_of, open_tables
+from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, count_different_items, is_in, open_tables
 from dtef_pipeline.api.results.trace_bodies import JudgementOfItem, ScoreOfItem
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import select_condition_prompts
@@ -40,19 +40,19 @@ class QaResults(FamilyResults):
     """A part of a suite."""
 
     answers = "qa_responses"
-    named_by = ("item_id", "condition", "model_variant", "draw")
-    chosen_by = ("model", "draw", "condition", "item_id")
-    called = ("qa_responses", "qa_judgements")
-    further_tables = ("qa_prompts", "qa_items", "qa_documents")
+    answer_keys = ("item_id", "condition", "model_variant", "draw")
+    choice_columns = ("model", "draw", "condition", "item_id")
+    call_tables = ("qa_responses", "qa_judgements")
+    extra_tables = ("qa_prompts", "qa_items", "qa_documents")
     board = "qa_board"
-    beside = ("condition", "measured_by", "interval_kind", "parse_rate")
+    board_columns = ("condition", "measured_by", "interval_kind", "parse_rate")
     shared_members = {"direction": "higher"}
 
-    def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+    def select_rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Select the rows of the plan's condition and items."""
-        rows, prompts = super().own(table, columns), self.prompts
-        rows = rows.filter(is_one_of(rows["condition"], set(prompts["condition"].to_pylist())))
-        return rows.filter(is_one_of(rows["item_id"], set(prompts["item_id"].to_pylist())))
+        rows, prompts = super().select_rows(table, columns), self.prompts
+        rows = rows.filter(is_in(rows["condition"], set(prompts["condition"].to_pylist())))
+        return rows.filter(is_in(rows["item_id"], set(prompts["item_id"].to_pylist())))
 
     @cached_property
     def prompts(self) -> pa.Table:
@@ -76,7 +76,7 @@ class QaResults(FamilyResults):
 
     def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
         """Read the means as in `dtef qa board --by part`."""
-        rows = self.own("qa_scores", _SCORE_COLUMNS)
+        rows = self.select_rows("qa_scores", _SCORE_COLUMNS)
         if not len(rows):
             return
         with open_tables(qa_scores=rows) as connection:

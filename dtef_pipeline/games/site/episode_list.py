@@ -154,5 +154,7 @@ def _read_traces(scenario: ScenarioResults, ids: Sequence[str]) -> dict[str, dic
     query = (
         "SELECT episode_id, trace, trace_hash FROM episodes WHERE league = ? AND scenario = ? AND list_contains(?, episode_id)"
     )
-    rows = scenario.rows.connection.execute(query, [scenario.where["league"], scenario.where["scenario"], list(ids)]).fetchall()
+    rows = scenario.rows.connection.execute(
+        query, [scenario.key_values["league"], scenario.key_values["scenario"], list(ids)]
+    ).fetchall()
     return {name: {"trace": trace, "trace_hash": trace_hash} for name, trace, trace_hash in rows}

@@ -125,7 +125,7 @@ GAMES_SITE = FamilySite(
     read_games,
     GAMES_WATCHED,
     metrics=GAMES_PAIRED.metrics,
-    shown_too=("strategy_values",),
+    extra_results=("strategy_values",),
     part_words=part_words,
     metric_words=ranked_metric_words,
     describe_watched_way=describe_watched_way,

@@ -109,9 +109,9 @@ class PlayerLabels(NamedTuple):
     def player(self, persona: str, variant: str, model: str) -> str:
         """Return `gpt-4.1 as Calm v2`."""
 
-        return self.as_persona(self.model(variant, model), persona)
+        return self.name_player(self.model(variant, model), persona)
 
-    def as_persona(self, name: str, persona: str) -> str:
+    def name_player(self, name: str, persona: str) -> str:
         """Return the same label for a model's name."""
         return name if persona == NO_PERSONA else f"{name} as {self.persona(persona)}"
 

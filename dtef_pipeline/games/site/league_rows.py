@@ -80,7 +80,7 @@ class ScenarioResults:
         return Link(self.title, self.path)
 
     @property
-    def where(self) -> dict[str, Any]:
+    def key_values(self) -> dict[str, Any]:
         """Return the key columns shared by its rows in tables."""
         league, _, scenario = self.name.partition("/")
         return {"league": league, "scenario": scenario, "version": self.version}
@@ -128,7 +128,7 @@ class ScenarioResults:
         if not self.rows.has("episodes"):
             none = pd.DataFrame(columns=[*_EPISODE_COLUMNS, *_NAME_COLUMNS])
             return none.astype({"reward": float, "is_baseline": bool})
-        where = {**self.where, "status": PLAYED_EPISODE}
+        where = {**self.key_values, "status": PLAYED_EPISODE}
         frame: pd.DataFrame = self.rows.table("episodes", _EPISODE_COLUMNS, where, ("episode_id",)).to_pandas()
         players = self.overall[[*PLAYER_KEYS, *_NAME_COLUMNS]].drop_duplicates(PLAYER_KEYS)
         return frame.merge(players, on=PLAYER_KEYS)
@@ -208,7 +208,7 @@ def _add_players(frame: pd.DataFrame, labels: PlayerLabels) -> pd.DataFrame:
         **not_yet,
         name=names,
         as_persona=[labels.persona(persona) if persona else "" for persona in frame["persona"]],
-        player=list(map(labels.as_persona, names, frame["persona"])),
+        player=list(map(labels.name_player, names, frame["persona"])),
         is_baseline=frame["model"].str.startswith(BASELINE_PREFIX),
         **{PERSONA_STATUS: list_persona_statuses(frame["persona"].tolist(), labels.personas)},
     )

@@ -53,7 +53,9 @@ def build_strategies_section(scenario: ScenarioResults) -> Section:
     """Build the table of players by exploitability, with their winnings against each baseline; empty without strategies."""
     rows = scenario.rows
     values = (
-        rows.rows("strategy_values", _STRATEGY_READ, scenario.where, _STRATEGY_READ[3:]) if rows.has("strategy_values") else []
+        rows.rows("strategy_values", _STRATEGY_READ, scenario.key_values, _STRATEGY_READ[3:])
+        if rows.has("strategy_values")
+        else []
     )
     groups: dict[tuple[Any, ...], list[StoredRow]] = {}
     for row in values:

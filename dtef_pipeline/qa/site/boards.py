@@ -117,9 +117,9 @@ def _is_informative(name: str, rows: pd.DataFrame) -> bool:
 
 
 def _build_row(row: Mapping[str, Any], columns: Sequence[Column]) -> BoardRow:
-    macro = Estimate.of(row, "macro_score", "macro_low", "macro_high")
+    macro = Estimate.from_row(row, "macro_score", "macro_low", "macro_high")
     values = {**row, "macro": macro, "is_reference": is_computed(row["model_variant"])}
-    return BoardRow.of(values, Estimate.of(row, "score"), columns)
+    return BoardRow.from_row(values, Estimate.from_row(row, "score"), columns)
 
 
 def choose_main_boards(boards: Sequence[SuiteBoard]) -> dict[str, SuiteBoard]:

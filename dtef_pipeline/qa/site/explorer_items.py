@@ -40,7 +40,7 @@ class _StoredPart(NamedTuple):
     """Further columns: `name=expression`."""
 
     @property
-    def wanted(self) -> list[str]:
+    def column_queries(self) -> list[str]:
         """The columns in the form of `StoredRows`."""
         return [*(_build_column_query(*column.split(":")) for column in self.columns.split()), *self.computed]
 
@@ -155,7 +155,7 @@ class ItemReader:
         if not rows.has("qa_documents") or not rows.has("qa_context"):
             return {}
         source = "(SELECT * FROM qa_documents SEMI JOIN qa_context USING (suite, part, doc_id))"
-        records = rows.rows(source, _DOCUMENT_ROWS.wanted, {"suite": self._suite.suite})
+        records = rows.rows(source, _DOCUMENT_ROWS.column_queries, {"suite": self._suite.suite})
         return {(str(row["part"]), row["doc_id"]): _build_document(row) for row in records}
 
     def _rows(self, rows: _StoredPart) -> list[StoredRow]:
@@ -166,7 +166,7 @@ class ItemReader:
         runs = f"SEMI JOIN {SHOWN_RUNS} USING ({', '.join(RUN_OF_A_PART)})" if {*RUN_OF_A_PART} <= columns else ""
         where = "WHERE is_kept" if rows.is_large else ""
         source = f"(SELECT * FROM {rows.table} JOIN {_BATCH} USING (part, item_id) {runs} {where})"
-        return self._scores.rows.rows(source, rows.wanted, {"suite": self._suite.suite}, rows.order)
+        return self._scores.rows.rows(source, rows.column_queries, {"suite": self._suite.suite}, rows.order)
 
     def _collect_responses(self) -> dict[int, list[dict[str, Any]]]:
         """Collect the responses by item, those of the best model first."""

@@ -200,11 +200,11 @@ class DetailPages:
 
 
 def _compare_with_others(spread: Spread) -> str:
-    if pd.isna(spread.others):
+    if pd.isna(spread.leave_one_out):
         return ""
-    lead = round(spread.best_score, 3) - round(spread.others, 3)
+    lead = round(spread.best_score, 3) - round(spread.leave_one_out, 3)
     side = "above" if lead > 0 else "below" if lead < 0 else "the same as"
-    return f", {side} the {EVERYBODY_ELSE} ({show(spread.others, 'score')})"
+    return f", {side} the {EVERYBODY_ELSE} ({show(spread.leave_one_out, 'score')})"
 
 
 def _group_by_way(rows: pd.DataFrame, key: list[str]) -> dict[Any, dict[Any, pd.DataFrame]]:

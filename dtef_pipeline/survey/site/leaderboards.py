@@ -77,7 +77,9 @@ def _add_ranks(rows: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
 
 
 def _build_row(row: Mapping[str, Any]) -> BoardRow:
-    return BoardRow.of({**row, "skill": Estimate.of(row, "skill")}, Estimate.of(row, "score"), _BOARD_MORE, "name")
+    return BoardRow.from_row(
+        {**row, "skill": Estimate.from_row(row, "skill")}, Estimate.from_row(row, "score"), _BOARD_MORE, "name"
+    )
 
 
 def verdict(contents: SurveyContents, board: RankedBoard) -> str:

@@ -81,7 +81,7 @@ def _summarize_spreads(spreads: dict[int, Spread], named: dict[int, str], means:
         return ""
     places = sorted(spreads, key=lambda place: (-spreads[place].mean, place))
     best, worst = places[0], places[-1]
-    beaten = sum(1 for spread in spreads.values() if spread.best_score > spread.others)
+    beaten = sum(1 for spread in spreads.values() if spread.best_score > spread.leave_one_out)
     where = f"all {len(spreads):,}" if beaten == len(spreads) else f"{beaten:,}" if beaten else "none"
     return (
         f"{format_plural(means.noun).capitalize()} predict {named[best]} best of {format_count(len(spreads), noun)} "

@@ -23,7 +23,7 @@ class Spread(NamedTuple):
     best_score: float
     worst: str
     worst_score: float
-    others: float
+    leave_one_out: float
     """Score of the answer of everybody else; NaN: unknown."""
     ceiling: float
     n_pairs: int
@@ -32,7 +32,7 @@ class Spread(NamedTuple):
     @property
     def room(self) -> float:
         """The distance from the answer of everybody else to the ceiling."""
-        return self.ceiling - self.others
+        return self.ceiling - self.leave_one_out
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Means:
         return "baseline" if self.series[self.main_series[0]].is_reference else "model"
 
     @cached_property
-    def own_sql(self) -> str:
+    def scored_pairs_sql(self) -> str:
         """SQL of the scored pairs of these series: s, q, series, score, others, ceiling."""
         return f"""SELECT s, q, series, score, others, ceiling FROM {ANSWERS} JOIN {PAIRS} USING (s, q)
             WHERE score IS NOT NULL AND NOT circular AND list_contains({self.main_series}, series)"""
@@ -61,7 +61,7 @@ class Means:
     def spreads(self, by: Axis) -> dict[int, Spread]:
         """Return spreads by the place of a segment or a question. A model with less than half of the pairs of another model is left out."""
         rows = self._query_frame(f"""
-            WITH own AS ({self.own_sql}),
+            WITH own AS ({self.scored_pairs_sql}),
             kept AS (
                 SELECT {by}, series FROM own GROUP BY {by}, series QUALIFY 2 * count(*) >= max(count(*)) OVER (PARTITION BY {by})
             ), kept_models AS (SELECT {by}, count(*) AS models FROM kept GROUP BY ALL),
@@ -84,14 +84,14 @@ class Means:
         """Return `place`, `series`, `lead` over the answer of everybody else, `score`, `pairs`; no rows if that answer is unknown."""
         return self._query_frame(f"""
             SELECT {by} AS place, series, avg(score - others) AS lead, avg(score) AS score, count(*) AS pairs
-            FROM ({self.own_sql}) WHERE others IS NOT NULL GROUP BY ALL ORDER BY place, series
+            FROM ({self.scored_pairs_sql}) WHERE others IS NOT NULL GROUP BY ALL ORDER BY place, series
             """)
 
     @cached_property
     def pair_means(self) -> pd.DataFrame:
         """`s`, `q`, the mean `score` of the models, and `others`."""
         return self._query_frame(
-            f"SELECT s, q, avg(score) AS score, any_value(others) AS others FROM ({self.own_sql}) GROUP BY ALL ORDER BY ALL"
+            f"SELECT s, q, avg(score) AS score, any_value(others) AS others FROM ({self.scored_pairs_sql}) GROUP BY ALL ORDER BY ALL"
         )
 
     def _query_frame(self, sql: str) -> pd.DataFrame:

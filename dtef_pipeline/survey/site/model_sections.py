@@ -64,7 +64,7 @@ class SurveyModelSections:
     def worst(self) -> dict[int, list[Worst]]:
         """The lowest scores by series: of readable answers, then of others."""
         rows = self.contents.connection.execute(f"""
-            SELECT series, s, q, score, code, observed FROM ({self.means.own_sql})
+            SELECT series, s, q, score, code, observed FROM ({self.means.scored_pairs_sql})
             JOIN (SELECT s, q, series, code FROM {ANSWERS}) USING (s, q, series) JOIN (SELECT s, q, observed FROM {PAIRS}) USING (s, q)
             QUALIFY row_number() OVER (PARTITION BY series, starts_with(code, '!') ORDER BY score, md5('{SEED}/' || s || '/' || q))
                 <= CASE WHEN starts_with(code, '!') THEN {_UNREAD_SHOWN} ELSE {_WORST_SHOWN} END
@@ -113,11 +113,11 @@ class SurveyModelSections:
         return Section("strengths", "strengths and weaknesses", blocks, answer)
 
     def _select_leads(self, by: Axis, at: int) -> pd.DataFrame:
-        leads = self._all_leads[by]
+        leads = self._model_leads[by]
         return leads[leads["series"] == at].sort_values("lead", ascending=False, kind="stable")
 
     @cached_property
-    def _all_leads(self) -> dict[Axis, pd.DataFrame]:
+    def _model_leads(self) -> dict[Axis, pd.DataFrame]:
         return {"s": self.means.leads("s"), "q": self.means.leads("q")}
 
     def _build_attribute_rows(self, at: int) -> list[dict[str, Any]]:

@@ -103,7 +103,11 @@ def _build_attribute_table(rows: pd.DataFrame) -> Table:
     order = rows.groupby("name")["score"].mean().sort_values(ascending=False, kind="stable").index
     cells = {name: list(build_model_rows(of_model)) for name, of_model in rows.groupby("name")}
     table_rows = [
-        {"name": name, "_kind": cells[name][0]["_kind"], **{row["attribute"]: Estimate.of(row, "score") for row in cells[name]}}
+        {
+            "name": name,
+            "_kind": cells[name][0]["_kind"],
+            **{row["attribute"]: Estimate.from_row(row, "score") for row in cells[name]},
+        }
         for name in order
     ]
     of_models = rows[~rows["is_reference"]] if not rows["is_reference"].all() else rows
