@@ -24,14 +24,14 @@ class Spread(NamedTuple):
     worst: str
     worst_score: float
     leave_one_out: float
-    """Score of the answer of everybody else; NaN: unknown."""
+    """Score of the leave-one-out marginal; NaN: unknown."""
     ceiling: float
     n_pairs: int
     n_models: int
 
     @property
     def room(self) -> float:
-        """The distance from the answer of everybody else to the ceiling."""
+        """The distance from the leave-one-out marginal to the ceiling."""
         return self.ceiling - self.leave_one_out
 
 
@@ -81,7 +81,7 @@ class Means:
         return Spread(*scores, float(first["others"]), float(first["ceiling"]), int(first["pairs"]), len(rows))
 
     def leads(self, by: Axis) -> pd.DataFrame:
-        """Return `place`, `series`, `lead` over the answer of everybody else, `score`, `pairs`; no rows if that answer is unknown."""
+        """Return `place`, `series`, `lead` over the leave-one-out marginal, `score`, `pairs`; no rows if the marginal is unknown."""
         return self._query_frame(f"""
             SELECT {by} AS place, series, avg(score - others) AS lead, avg(score) AS score, count(*) AS pairs
             FROM ({self.scored_pairs_sql}) WHERE others IS NOT NULL GROUP BY ALL ORDER BY place, series

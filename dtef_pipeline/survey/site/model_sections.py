@@ -17,17 +17,17 @@ from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.means import Axis, Means
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series, shares
-from dtef_pipeline.survey.site.survey_labels import EVERYBODY_ELSE
+from dtef_pipeline.survey.site.survey_labels import MARGINAL
 from dtef_pipeline.survey.site.texts import Place, ResponseText, Texts
 
 _WORST_SHOWN, _UNREAD_SHOWN = 5, 3
 """Answers shown that could be read, and that could not."""
-_LEAD_COLUMN = Column("lead", "Lead", "signed", f"Score minus that of the {EVERYBODY_ELSE} on the same pairs")
+_LEAD_COLUMN = Column("lead", "Lead", "signed", f"Score minus that of the {MARGINAL} on the same pairs")
 _LEAD_ON_PAIRS = (_LEAD_COLUMN, Column("score", "Score", "score"), Column("pairs", "Pairs", "count"))
 _ATTRIBUTE_COLUMNS = (
     Column("attribute", "Attribute"),
     Column("score", "Score", "score", ends=("score_low", "score_high")),
-    Column("skill", "Skill", "number", f"0: the {EVERYBODY_ELSE}, 1: a perfect model", ends=("skill_low", "skill_high")),
+    Column("skill", "Skill", "number", f"0: the {MARGINAL}, 1: a perfect model", ends=("skill_low", "skill_high")),
     Column("n_pairs", "Pairs", "count"),
 )
 _ANSWER_COLUMNS = (
@@ -98,16 +98,14 @@ class SurveyModelSections:
         ):
             cells = [{**row, "place": links[int(row["place"])]} for row in convert_to_rows(rows)]
             columns = [Column("place", noun, "long"), *_LEAD_ON_PAIRS]
-            blocks.append(
-                Table(f"Strongest and weakest {noun}s, compared with the {EVERYBODY_ELSE}", columns, first_and_last(cells))
-            )
+            blocks.append(Table(f"Strongest and weakest {noun}s, compared with the {MARGINAL}", columns, first_and_last(cells)))
         answer = ""
         if len(by_segment):
             above = int((by_segment["lead"] > 0).sum())
             best, last = by_segment.iloc[0], by_segment.iloc[-1]
             named = [f"{segments[int(end['place'])].label} ({show(end['lead'], 'signed')})" for end in (best, last)]
             answer = (
-                f"It beats the {EVERYBODY_ELSE} in {above} of {len(by_segment)} segments; "
+                f"It beats the {MARGINAL} in {above} of {len(by_segment)} segments; "
                 f"its lead is largest in {named[0]} and smallest in {named[1]}."
             )
         return Section("strengths", "strengths and weaknesses", blocks, answer)

@@ -21,9 +21,9 @@ from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.tables import STATUSES
 
 PAIRS, ANSWERS = "site_pairs", "site_answers"
-"""Temporary tables. PAIRS: s, q, n, n_effective, circular, observed (code), apart (distance of the observed answer from that of everybody, 0-1),
-ceiling, others. ANSWERS: s, q, series, snapshot, score, code (shares, then the score; or `!`, the place of a status, and the score that the
-policy gives it, if any; after several draws `*`, how many could be read, `/`, how many there were)."""
+"""Temporary tables. PAIRS: s, q, n, n_effective, circular, observed (code), apart (distance of the observed answer from the
+population marginal, 0-1), ceiling, others. ANSWERS: s, q, series, snapshot, score, code (shares, then the score; or `!`, the place of a
+status, and the score that the policy gives it, if any; after several draws `*`, how many could be read, `/`, how many there were)."""
 _PAIR = "round, segment, question_id"
 ANSWERS_AT_ONCE = 900_000
 JOIN_PLACES = """JOIN _segments USING (segment) JOIN _questions USING (round, question_id)
