@@ -87,7 +87,7 @@ def require_operator(request: Request) -> TokenHolder:
     return _require_role("operator", request)
 
 
-# Without async these, which wait for nothing, would take a thread each.
+# Async, so that they need no thread: they wait for nothing.
 async def _reviewer(request: Request) -> TokenHolder:
     return _require_role("reviewer", request)
 

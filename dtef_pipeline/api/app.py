@@ -98,7 +98,7 @@ def make_app(services: Services) -> FastAPI:
 
 def use_services(app: FastAPI, services: Services) -> None:
     """Set the services of an application that is not serving now."""
-    # What routes have kept in the state was of other services.
+    # The state may still have values of other services.
     app.state = State({"services": services, "watchers": Watchers(), "health": HealthMonitor(services)})
 
 

@@ -64,7 +64,7 @@ def _complete_description(document: dict[str, Any], roles: Mapping[tuple[str, st
             operation["security"] = [{_BEARER_SCHEME: []}]
         answers = operation["responses"]
         _add_headers(path, operation)
-        # What the framework says of its own errors, which are problems here.
+        # The framework's descriptions of its errors, which this application replaces with problems.
         answers.pop("422", None)
         (problem,) = answers[_ANY_CLIENT_ERROR]["content"].values()
         answers["503"] = dict(_UNAVAILABLE)

@@ -264,7 +264,7 @@ def _find_disk_problems(services: Services) -> list[str]:
 
 
 def _add_daemon_state(health: _DatabaseHealth, daemon: DaemonState, now: datetime) -> HealthBody:
-    # Whose error names the server and the user.
+    # The error message would name the server and the user.
     away = [] if health.database.answers else ["the database does not answer; see the log"]
     problems = [*away, *_find_daemon_problems(daemon, now, health.evaluations.open or 0), *health.problems]
     return HealthBody(

@@ -91,7 +91,7 @@ class Services:
 
 
 def get_services(request: Request) -> Services:
-    """Return those of the application that serves the request."""
+    """Return the object of the application that serves the request."""
     services: Services = request.app.state.services
     return services
 

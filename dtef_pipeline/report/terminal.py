@@ -43,7 +43,7 @@ class Fit:
     first_out: Sequence[str] = ()
     """Columns that are hidden before all others, in this order; the others follow from the last one on."""
     how: str = HOW
-    """How to see what is hidden."""
+    """How to see the hidden columns."""
     most: int | None = None
     """Number of columns shown at most, those kept included; None: all."""
 
@@ -96,7 +96,7 @@ _DECIMALS_WITHOUT_ENDS = 4
 PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal", "difference", "deviation", "slope")
 ROUGH_COLUMNS = ("worth",)
-"""Without an interval little is known of them: one digit is shown."""
+"""Columns without an interval, shown with one digit because their precision is unknown."""
 DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
 """Dollars: of an item of a cheap model four decimals show nothing."""
 P_COLUMNS = ("p", "p_adjusted")
@@ -251,7 +251,7 @@ def _compute_least_width(column: _TextColumn) -> int:
 
 
 def _describe_hidden(frame: pd.DataFrame, columns: Sequence[str], fit: Fit) -> list[str]:
-    """A line that names the columns that are not shown, and says of which all rows are 0; none where all are shown."""
+    """Return a line with the names of hidden columns, and of those with only zeros; none if all columns are shown."""
     visible = choose_shown_columns(columns, fit)
     hidden = [f"{heading(name)}{_describe_zeros(frame[name])}" for name in columns if name not in visible]
     return [wrap_line(f"not shown: {', '.join(hidden)}; {fit.how}", fit.width)] if hidden else []

@@ -136,7 +136,7 @@ def describe_drifted(contents: SiteContents) -> str:
 
 
 def describe_families(contents: SiteContents) -> list[str]:
-    """What a reader should know first of each family's drift; families of which the same is known share a line."""
+    """Return the main result for each family; families with the same result share a line."""
     return _join_same_answers((family.site.title, _describe_family(contents, family)) for family in contents.families)
 
 
@@ -203,7 +203,7 @@ def _build_verdict_row(row: Mapping[str, Any], subject: Subject) -> dict[str, An
 
 
 def build_timelines(contents: SiteContents, family: FamilyEntry, rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
-    """Yield the timelines of series: open for those that moved, folded for others."""
+    """Yield the timelines of series: open for series with drift, folded for others."""
     series = contents.table("drift_series", family)
     if not len(series):
         return

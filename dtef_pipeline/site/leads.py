@@ -10,7 +10,7 @@ import pandas as pd
 from dtef_pipeline.site.content import Column, Section, Table, is_unknown
 
 _ROWS_AT_EACH_END = 5
-"""Best and worst parts that stand in the table until the reader asks for all."""
+"""Number of best and of worst parts that the table shows until the reader expands it."""
 _COLUMNS_OF_LEAD = (
     Column("score", "Score", "score", always=True),
     Column("others", "Others", "score", "Mean of the other models"),

@@ -41,7 +41,7 @@ _COST_COLUMNS = (
 _VERDICT_HOW = (
     "Verdicts rest on the adjusted p, and not on the interval alone. Holm's correction is made within three groups: comparisons with other "
     "models, those with the baseline that models should beat, and those with the other baselines. So the same difference with the same "
-    "interval can have two verdicts, if it stands in two groups."
+    "interval can have two verdicts, if it is in two groups."
 )
 _OPPOSITE = {"better": "worse", "worse": "better"}
 

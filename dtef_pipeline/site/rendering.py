@@ -100,7 +100,7 @@ def _format_code(text: str) -> Markup:
 
 
 def _link_chart(chart: Chart, model_paths: Mapping[str, str]) -> dict[str, Any]:
-    """What the script draws; a row about a model leads to the page of the model."""
+    """Return the data of the script's charts; a row of a model links to the page of the model."""
     rows = [{**row, "href": path} if (path := model_paths.get(row.get("label", ""))) else row for row in chart.rows]
     return {"rows": rows, "lines": list(chart.lines), "titles": chart.titles}
 

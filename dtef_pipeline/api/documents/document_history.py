@@ -35,7 +35,7 @@ _ECHOED_CHARACTERS, _MAX_FAULTS = 80, 20
 
 @dataclass(frozen=True, slots=True)
 class DocumentsOfKind:
-    """What differs between personas and scenarios."""
+    """The differences between personas and scenarios."""
 
     kind: GameDocumentKind
     plural: str

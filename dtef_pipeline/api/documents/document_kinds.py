@@ -1,4 +1,4 @@
-"""What differs over HTTP between personas (roles of models) and scenarios (games as manifests, with an id such as `poker/kuhn`)."""
+"""The differences over HTTP between personas (roles of models) and scenarios (games as manifests, with an id such as `poker/kuhn`)."""
 
 from __future__ import annotations
 

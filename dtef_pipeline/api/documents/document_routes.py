@@ -1,6 +1,6 @@
 """The routes of `/api/personas` and `/api/scenarios`, over documents with versions and statuses."""
 
-# Annotations are evaluated where they stand: they name what a router is made for.
+# Annotations are evaluated at definition, because they use variables of the enclosing function.
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any

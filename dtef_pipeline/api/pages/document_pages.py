@@ -1,6 +1,6 @@
 """The pages of personas and of scenarios: lists by status, versions, the next step, and forms that detect concurrent changes."""
 
-# Annotations are evaluated where they stand: they name what a router is made for.
+# Annotations are evaluated at definition, because they use variables of the enclosing function.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus

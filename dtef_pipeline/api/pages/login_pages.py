@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 router = build_page_router()
 
 
-# Without async these, which wait for nothing, would wait for a thread of those that wait for the database.
+# Async, so that they do not wait for a thread while all threads wait for the database.
 @router.get("/")
 async def first_page(request: Request) -> Response:
     """Redirect to the page that the user needs most."""

@@ -114,7 +114,7 @@ def manifest_form(family: str, plans: Plans, settings: Settings, form: TypedForm
         (result.main if member.is_required or member.name in _MAIN or member.name in choices else result.advanced).extend(
             fields
         )
-    # Those with boxes first, as they are as wide as the page, and the models after what they are asked.
+    # Fields with checkboxes first, because they are as wide as the page; models after the fields about their tasks.
     result.main.sort(key=lambda field: (field.kind != "boxes", field.name == "models"))
     result.main.extend(_build_budget_fields(settings, form))
     return result

@@ -57,7 +57,7 @@ class VoteForm(NamedTuple):
     confidence: str = ""
     justification: str = ""
     skipped: tuple[str, ...] = ()
-    """Ids of skipped pairs, the one that was skipped first in front."""
+    """Ids of skipped pairs, in the order in which they were skipped."""
 
 
 @router.get(REVIEW_PATH)

@@ -1,4 +1,4 @@
-"""Static files of the pages, available to everybody: the site's style sheet and script, and those of the API."""
+"""Static files of the pages, available without a login: the site's style sheet and script, and those of the API."""
 
 from __future__ import annotations
 

@@ -257,8 +257,8 @@ def _require_fitting(manifest: GamesManifest, named: _NamedGames) -> None:
         raise UnfitManifest("opponents", f"{', '.join(packs)}: it has one seat, so no opponents; allowed: none")
     with rejections("models", UnknownName):
         absent = list_absent_by_scenario(packs, manifest.models)
-    if nobody := [key for key, names in absent.items() if len(names) == len(manifest.models)]:
-        raise UnfitManifest("models", f"no player for {', '.join(nobody)}: it has no {' and no '.join(absent[nobody[0]])}")
+    if unplayable := [key for key, names in absent.items() if len(names) == len(manifest.models)]:
+        raise UnfitManifest("models", f"no player for {', '.join(unplayable)}: it has no {' and no '.join(absent[unplayable[0]])}")
 
 
 class _Entry(NamedTuple):

@@ -51,7 +51,7 @@ _opening = threading.Lock()
 
 def load_slow_packages(settings: Settings) -> None:
     """Open Dagster's home, then import LiteLLM and pandas, as pages and checks of manifests need them. Takes 5 to 15 seconds."""
-    # The health of the service opens the home too: under a lock, so that litellm is not imported meanwhile. It says what is wrong with the home.
+    # The health check also opens Dagster's home and reports its errors; the lock prevents a concurrent import of litellm.
     with suppress(Exception):
         list_known_partitions(settings, RUBRIC_SPACE)
     for name in (

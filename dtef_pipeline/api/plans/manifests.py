@@ -40,7 +40,7 @@ _OWN_PLANS: Mapping[str, Plans] = {"games": GAMES_PLANS, "qa": QA_PLANS, "rubric
 
 def load_all_plans() -> dict[str, Plans]:
     """By family."""
-    # Only now: what families are made of takes a moment to load.
+    # Imported here because the families load slowly.
     from dtef_pipeline.families import FAMILIES
 
     plans = {family.name: FamilyPlans.build_for_family(family) for family in FAMILIES if family.name not in _OWN_PLANS}

@@ -20,7 +20,7 @@ class EvaluationView(NamedTuple):
     events: Sequence[Event]
     progress: EvaluationProgress
     cancelled_by: str | None
-    """Who cancelled it; None: nobody."""
+    """Who cancelled it; None: it was not cancelled."""
     before: int | None
     """Number of evaluations waiting before it; None: it is no longer waiting."""
 

@@ -70,7 +70,7 @@ class Watchers:
 
 
 def get_watchers(request: Request) -> Watchers:
-    """Return those of the application that serves the request."""
+    """Return the object of the application that serves the request."""
     watchers: Watchers = request.app.state.watchers
     return watchers
 

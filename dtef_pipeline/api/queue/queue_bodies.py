@@ -130,7 +130,7 @@ class EvaluationDetails(EvaluationBody):
     """An evaluation with its runs."""
 
     cancel_asked_by: str | None
-    """Who cancelled it; null: nobody."""
+    """Who cancelled it; null: it was not cancelled."""
     manifest: dict[str, Any]
     """The manifest sent to `POST /api/evaluations`, with its defaults filled in."""
     restarts: int

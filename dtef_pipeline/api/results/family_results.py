@@ -45,7 +45,7 @@ class FamilyResults:
     call_tables: tuple[str, ...] = ()
     """Tables whose calls count for the run's cost; empty: all of the family's."""
     extra_tables: tuple[str, ...] = ()
-    """Further tables of the results, besides answers, calls and scores."""
+    """Tables of the results, in addition to answers, calls and scores."""
     board = ""
     """Table that publishes the same means for all runs; empty: none."""
     value, ends, known = "score", ("score_low", "score_high"), "n_items"

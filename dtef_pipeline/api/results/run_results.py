@@ -57,7 +57,7 @@ class Results(NamedTuple):
     outcomes: dict[str, Any]
     cost: UsageTotals
     bought: UsageTotals
-    """Those of these calls that were made in a Dagster run of this evaluation."""
+    """Cost of the calls that a Dagster run of this evaluation made."""
     traces: list[str]
 
     @property
@@ -69,7 +69,7 @@ class Results(NamedTuple):
 def make_results(family: FamilyResults) -> Results:
     """Make the results of a run from the present tables."""
     counts, traces = family.counts(), family.traces()
-    # What was bought for rows that are not there yet is nobody's cost: the evaluation as a whole knows it.
+    # Without rows the cost of this run is unknown; the evaluation reports the cost of its calls.
     unknown = UsageTotals(usd=None)
     cost, purchase = (family.cost(), family.run.sum_bought(family.request_keys())) if traces else (unknown, unknown)
     return Results(family.metrics(counts), build_outcomes_body(counts, family.unit), cost, purchase, traces)

@@ -44,13 +44,13 @@ class RubricResults(FamilyResults):
 
     @cached_property
     def models(self) -> set[str]:
-        """The models that the manifest names; a LiteLLM string stands for the model of the models file that has it."""
+        """The models that the manifest names; a LiteLLM string is replaced by the model of the models file that uses it."""
         selectors = [str(value) for value in self.config.get("models", ())]
         return self.run.names([*selectors, *(resolve_known_selector(selector, self.run.models) for selector in selectors)])
 
     @cached_property
     def other_judges(self) -> str | None:
-        """Describe the other judges that judged the responses last; None: the run's own did, or nobody.
+        """Describe the other judges that judged the responses last; None: the run's own judges did, or there are no judgements.
 
         Another run of the same snapshot replaces the stored judgements. If the manifest names no judges, the run's own are those of the
         blueprint, among the models known at present; if these are no longer known, the stored judgements count as the run's own.

@@ -44,7 +44,7 @@ class TraceOfGame(_TraceOfRun):
     model_config = describe_row(EPISODES, never_null=("episode_id", "item_id", "status"))
 
     opening: list[ConversationMessage]
-    """Messages before the first text of the player; empty: another seat moves first, or the table no longer has them."""
+    """Messages before the first text of the player; empty: another seat moves first, or the messages are no longer stored."""
     turns: list[TurnOfGame]
     """In the order of play."""
 

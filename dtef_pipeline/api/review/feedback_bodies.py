@@ -27,7 +27,7 @@ class ActionRecord(AnswerBody):
     before: dict[str, Any]
     """State before the action."""
     after: dict[str, Any]
-    """State after the action, or what was done."""
+    """State after the action, or a description of the action."""
 
 
 class PageOfActions(AnswerBody):

@@ -45,7 +45,7 @@ class Feedback:
         self.waiting = WaitingPairs(votes, _prepare_for_people)
         self.rate = RateLimit(VOTES_A_MINUTE)
         self.pairing = threading.Lock()
-        """Held while pairs are made, so that two requests at once do not both name the same pairs as their own."""
+        """Locked while pairs are made, so that two concurrent requests do not both count the same pairs."""
 
 
 def _prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
@@ -56,7 +56,7 @@ def _prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
 
 
 async def get_feedback(request: Request) -> Feedback:
-    """Those of the application that serves the request."""
+    """Return the object of the application that serves the request."""
     state = request.app.state
     if not hasattr(state, "feedback"):
         state.feedback = Feedback(get_services(request).votes)
@@ -179,7 +179,7 @@ def list_actions_over_http(
     after: Annotated[int, Query(ge=0, le=LARGEST_PLACE)] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> Response:
-    """What administrators and operators did, the first first. `next`: what to give as `after` for those that follow; null: these are all."""
+    """Actions of administrators and operators, earliest first. `next`: value of `after` for the next page; null: this is the last."""
     rows = services.votes.actions(after, limit + 1)
     action_rows = [
         {

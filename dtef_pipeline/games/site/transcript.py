@@ -117,7 +117,7 @@ class EpisodeStep:
     state: dict[str, Any] | None = None
     """Complete state before the move, see `Scenario.encode_state`; None: unknown."""
     seen: str = ""
-    """What the seat sees before the move; empty: unknown."""
+    """The view of the seat before the move; empty: unknown."""
     answer: str = ""
     """For the last text of a seat: how the game ended for it."""
 

@@ -1,4 +1,4 @@
-"""Sections besides the boards: checks of validity, pass@k, retrieval, and every pair of models of a suite."""
+"""Sections other than boards: checks of validity, pass@k, retrieval, and every pair of models of a suite."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _PAIR_COLUMNS = (
 
 
 def build_validity_section(scores: QaScores) -> Section:
-    """Build the section on what scores may depend on besides the answer, warnings first."""
+    """Build the section on factors other than the answer that affect scores, warnings first."""
     frame = scores.rows.frame("qa_validity")
     if not len(frame):
         return Section("validity", "Validity", [])

@@ -70,7 +70,7 @@ _LABELLED_COLUMNS = (
 )
 _KNOWN_COLUMNS = (
     Column("judge", "Judge"),
-    Column("said", "People said", "number", "Class as a number, 0-1", always=True),
+    Column("said", "People's class", "number", "Class as a number, 0-1", always=True),
     Column("same", "Same class", "percent"),
     Column("near", "At most one class off", "percent"),
     Column("bias", "Bias", "signed", "Above 0 the judge is too generous"),
@@ -87,7 +87,7 @@ _JUDGE_COLUMNS = (
     ),
     Column(
         "partial",
-        "Missing beside others",
+        "Judged by others only",
         "percent",
         "Share of judgements that are missing although another judge answered",
         more=True,

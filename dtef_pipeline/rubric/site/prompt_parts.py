@@ -141,7 +141,7 @@ def _build_point_cell(keys: Sequence[ResponseKey], criterion: StoredRow, index: 
 def _score_rows(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[MatrixRow]:
     scores = [run.by_model.get((prompt, model), dict.fromkeys(_SCORE_PARTS)) for model in models]
     names = [part for part in _SCORE_PARTS if any(not is_unknown(score[part]) for score in scores)]
-    parts = names if len(names) == len(_SCORE_PARTS) else names[:1]  # of one part alone, the score is that part
+    parts = names if len(names) == len(_SCORE_PARTS) else names[:1]  # with a single part, the score equals the part
     return [MatrixRow(_SCORE_PARTS[part], [Cell(score[part]) for score in scores]) for part in parts]
 
 

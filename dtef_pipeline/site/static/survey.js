@@ -1,4 +1,4 @@
-// A pair of segment and question that the reader chooses: what was observed, what each model predicted, and what it wrote.
+// A pair of segment and question that the reader chooses: observed answers, predictions and responses of the models.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const {make} = dtef;

@@ -29,7 +29,7 @@ _MODEL_COLUMNS = (
     Column("skill", "Skill", "number", f"0: the {MARGINAL}, 1: a {A_PERFECT_MODEL}"),
     Column(
         "verdict",
-        "Beside other segments",
+        "Compared with other segments",
         meaning="Whether the model predicts the attribute's other segments better, given the sample sizes",
     ),
     Column("n_pairs", "Pairs", "count"),

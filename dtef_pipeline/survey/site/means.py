@@ -16,7 +16,7 @@ Axis = Literal["s", "q"]
 
 
 class Spread(NamedTuple):
-    """The models' scores of a segment or a question, over the pairs that all of them have a score for."""
+    """The models' scores of a segment or a question, over the pairs for which all of these models have a score."""
 
     mean: float
     best: str

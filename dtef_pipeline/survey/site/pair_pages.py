@@ -143,7 +143,7 @@ class PairPages:
         return {"who": self.series[at].name, "score": score, **_option_cells(answer_shares)}
 
     def is_asked(self, fixed: SegmentPage | QuestionPage) -> bool:
-        """Return whether any model was asked about it."""
+        """Return whether a model was asked about it."""
         return fixed.place in self._first_requested["segment" if isinstance(fixed, SegmentPage) else "question"]
 
     @cached_property

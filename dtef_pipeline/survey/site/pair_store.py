@@ -28,7 +28,7 @@ _PAIR = "round, segment, question_id"
 ANSWERS_AT_ONCE = 900_000
 JOIN_PLACES = """JOIN _segments USING (segment) JOIN _questions USING (round, question_id)
     JOIN _series USING (model_variant, context_level, condition)"""
-"""SQL: joins a table of predictions with the places of what it is about."""
+"""SQL: joins predictions with the places of their segments, questions and series."""
 
 
 class Series(NamedTuple):

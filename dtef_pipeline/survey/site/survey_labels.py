@@ -34,7 +34,7 @@ METRIC_NAMES: Mapping[str, str] = {
     "l2_corrected": "Squared error",
     "rps_corrected": "Ranked error",
 }
-"""What each metric is called."""
+"""Titles of metrics."""
 _METRIC_OF_BOARD = re.compile(r"(\w+) \[context (all|[0-9]{1,6}), (.+)\]")
 _WAY_OF_ASKING = re.compile(r"context (all|[0-9]{1,6})(?:, condition (.+))?")
 BASELINE_MEANINGS: Mapping[str, tuple[str, str]] = {
