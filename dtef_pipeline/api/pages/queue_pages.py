@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
-from fastapi import Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
 from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.pages.evaluation_scores import main_values
@@ -32,7 +32,7 @@ from dtef_pipeline.api.queue.evaluation_views import (
 )
 from dtef_pipeline.api.queue.queue_routes import QueueId, cancel_evaluation
 from dtef_pipeline.api.service_health import HealthDep, HealthMonitor
-from dtef_pipeline.api.services import Services, ServicesDep
+from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.text.quantity_words import list_first_names
 from resources.evaluations.evaluation_store import EvaluationStatus
 
@@ -44,82 +44,22 @@ _Words = Annotated[str, Query(max_length=200)]
 router = build_page_router()
 
 
-@router.get("/queue")
-def queue_page(
-    request: Request,
-    services: ServicesDep,
-    look: HealthDep,
-    held: OperatorToken,
-    before: str = "",
-    status: _Status = "",
-    q: _Words = "",
-) -> Response:
-    """The evaluations, newest first; optionally only those of a status, or those that contain the searched words."""
-    values = _list_values(services, look, before, status, q)
-    return page(
-        request,
-        "queue",
-        "Queue",
-        scripts=("live.js",),
-        login=build_login_path(request),
-        states=get_args(EvaluationStatus),
-        **values,
-    )
-
-
-@router.get("/queue/now")
-def queue_now(
-    request: Request,
-    services: ServicesDep,
-    look: HealthDep,
-    held: OperatorToken,
-    before: str = "",
-    status: _Status = "",
-    q: _Words = "",
-) -> Response:
-    """The changing part of the queue's page."""
-    return part(request, "queue_now", **_list_values(services, look, before, status, q))
-
-
-@router.get("/queue/{queue_id}")
-def evaluation_page(
-    queue_id: QueueId, request: Request, services: ServicesDep, look: HealthDep, held: OperatorToken
-) -> Response:
-    """One evaluation."""
-    values = _evaluation_values(services, queue_id, look)
-    title = f"Evaluation {queue_id[:8]}"
-    return page(request, "evaluation", title, scripts=("live.js",), login=build_login_path(request), **values)
-
-
-@router.get("/queue/{queue_id}/now")
-def evaluation_now(
-    request: Request, queue_id: QueueId, services: ServicesDep, look: HealthDep, held: OperatorToken
-) -> Response:
-    """The changing part of an evaluation's page."""
-    return part(request, "evaluation_now", **_evaluation_values(services, queue_id, look))
-
-
-@router.post("/queue/{queue_id}/cancel")
-def cancel(request: Request, queue_id: QueueId, services: ServicesDep, held: OperatorToken) -> Response:
-    """Cancel an evaluation."""
-    cancel_evaluation(held, request, queue_id, services)
-    return redirect_to_page(f"/queue/{queue_id}")
-
-
-def _list_values(services: Services, look: HealthMonitor, before: str, status: _Status, words: str) -> dict[str, Any]:
-    """Return the evaluations of one page of the queue."""
+def _list_values(
+    services: ServicesDep, look: HealthDep, before: str = "", status: _Status = "", q: _Words = ""
+) -> dict[str, Any]:
+    """Return the evaluations of one page of the queue. `q`: searched words."""
     evaluations = services.evaluations.latest(
-        EVALUATIONS_A_PAGE, before or None, status or None, " ".join(map(find_family, words.split()))
+        EVALUATIONS_A_PAGE, before or None, status or None, " ".join(map(find_family, q.split()))
     )
     views = load_evaluation_views(services.evaluations, evaluations)
-    query = {name: value for name, value in (("status", status), ("q", words)) if value}
+    query = {name: value for name, value in (("status", status), ("q", q)) if value}
     older = {**query, "before": evaluations[-1].queue_id} if len(evaluations) == EVALUATIONS_A_PAGE else None
     params = {**query, "before": before} if before else query
     return {
         "rows": [_build_row(view) for view in views],
         "why_they_wait": _find_wait_reason(views, look),
         "chosen": status,
-        "words": words,
+        "words": q,
         "now": f"/queue/now?{urlencode(params)}" if params else "/queue/now",
         "older": f"/queue?{urlencode(older)}" if older else None,
     }
@@ -165,7 +105,7 @@ def _state_values(view: EvaluationView) -> dict[str, Any]:
     }
 
 
-def _evaluation_values(services: Services, queue_id: str, look: HealthMonitor) -> dict[str, Any]:
+def _evaluation_values(services: ServicesDep, queue_id: QueueId, look: HealthDep) -> dict[str, Any]:
     view = load_evaluation_view(services.evaluations, queue_id)
     progress, evaluation = view.progress, view.evaluation
     runs = [
@@ -201,3 +141,40 @@ def _group_failures(view: EvaluationView) -> list[tuple[str, str]]:
             words = part_words(view.evaluation.family, run.key)
             keys.setdefault(outcome.reason or "no reason was given", []).append(words)
     return [(list_first_names(list(dict.fromkeys(of)), _KEYS_NAMED), why) for why, of in keys.items()]
+
+
+_QueueValues = Annotated[dict[str, Any], Depends(_list_values)]
+_EvaluationValues = Annotated[dict[str, Any], Depends(_evaluation_values)]
+
+
+@router.get("/queue")
+def queue_page(request: Request, held: OperatorToken, values: _QueueValues) -> Response:
+    """The evaluations, newest first; optionally only those of a status, or those that contain the searched words."""
+    states = get_args(EvaluationStatus)
+    return page(request, "queue", "Queue", scripts=("live.js",), login=build_login_path(request), states=states, **values)
+
+
+@router.get("/queue/now")
+def queue_now(request: Request, held: OperatorToken, values: _QueueValues) -> Response:
+    """The changing part of the queue's page."""
+    return part(request, "queue_now", **values)
+
+
+@router.get("/queue/{queue_id}")
+def evaluation_page(queue_id: QueueId, request: Request, held: OperatorToken, values: _EvaluationValues) -> Response:
+    """One evaluation."""
+    title = f"Evaluation {queue_id[:8]}"
+    return page(request, "evaluation", title, scripts=("live.js",), login=build_login_path(request), **values)
+
+
+@router.get("/queue/{queue_id}/now")
+def evaluation_now(request: Request, held: OperatorToken, values: _EvaluationValues) -> Response:
+    """The changing part of an evaluation's page."""
+    return part(request, "evaluation_now", **values)
+
+
+@router.post("/queue/{queue_id}/cancel")
+def cancel(request: Request, queue_id: QueueId, services: ServicesDep, held: OperatorToken) -> Response:
+    """Cancel an evaluation."""
+    cancel_evaluation(held, request, queue_id, services)
+    return redirect_to_page(f"/queue/{queue_id}")

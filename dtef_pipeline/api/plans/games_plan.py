@@ -258,7 +258,9 @@ def _require_fitting(manifest: GamesManifest, named: _NamedGames) -> None:
     with rejections("models", UnknownName):
         absent = list_absent_by_scenario(packs, manifest.models)
     if unplayable := [key for key, names in absent.items() if len(names) == len(manifest.models)]:
-        raise UnfitManifest("models", f"no player for {', '.join(unplayable)}: it has no {' and no '.join(absent[unplayable[0]])}")
+        raise UnfitManifest(
+            "models", f"no player for {', '.join(unplayable)}: it has no {' and no '.join(absent[unplayable[0]])}"
+        )
 
 
 class _Entry(NamedTuple):
