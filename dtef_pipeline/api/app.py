@@ -34,12 +34,12 @@ from dtef_pipeline.api.queue import evaluation_routes, queue_routes
 from dtef_pipeline.api.queue.event_stream import Watchers
 from dtef_pipeline.api.results import result_routes
 from dtef_pipeline.api.review import feedback_routes
-from dtef_pipeline.api.service_health import HealthLook
+from dtef_pipeline.api.service_health import HealthMonitor
 from dtef_pipeline.api.services import Services
 
 API_TITLE = "DTEF pipeline"
 API_VERSION = "1"
-_ON_EVERY_ANSWER = {
+_SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "X-Frame-Options": "DENY",
@@ -98,8 +98,8 @@ def make_app(services: Services) -> FastAPI:
 
 def use_services(app: FastAPI, services: Services) -> None:
     """Set the services of an application that is not serving now."""
-    # What routes have kept in the state was of other services.
-    app.state = State({"services": services, "watchers": Watchers(), "health": HealthLook(services)})
+    # The state may still have values of other services.
+    app.state = State({"services": services, "watchers": Watchers(), "health": HealthMonitor(services)})
 
 
 @asynccontextmanager
@@ -121,7 +121,7 @@ class _AnswerHeaders:
         async def add_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _ON_EVERY_ANSWER.items():
+                for name, value in _SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 

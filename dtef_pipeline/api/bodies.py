@@ -12,7 +12,7 @@ from dtef_pipeline.api.problems import Problem, is_json
 
 LARGEST_BODY = 1_000_000
 """Bytes."""
-# Steps over what is no escape, pairs of surrogates, and all other escapes but those that make no text. Nothing is looked at twice.
+# Matches text without escapes, surrogate pairs and all valid escapes, each once; stops at an invalid escape.
 _UNSTORABLE_ESCAPE = re.compile(
     rb"(?:[^\\]++|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?!u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2})).))*+\\u",
     re.DOTALL,

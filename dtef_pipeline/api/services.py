@@ -91,7 +91,7 @@ class Services:
 
 
 def get_services(request: Request) -> Services:
-    """Return those of the application that serves the request."""
+    """Return the object of the application that serves the request."""
     services: Services = request.app.state.services
     return services
 
@@ -100,4 +100,4 @@ async def _provide_services(request: Request) -> Services:
     return get_services(request)
 
 
-Used = Annotated[Services, Depends(_provide_services)]
+ServicesDep = Annotated[Services, Depends(_provide_services)]

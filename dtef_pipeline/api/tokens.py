@@ -24,7 +24,7 @@ TOKEN_ROLES: tuple[TokenRole, ...] = get_args(TokenRole)
 TOKEN_BYTES = 32
 
 
-class HeldToken(Part):
+class TokenHolder(Part):
     """The holder of a token and the holder's role."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$")]
@@ -41,10 +41,10 @@ class HeldToken(Part):
 class TokenFile(Part):
     """All tokens."""
 
-    tokens: Annotated[list[HeldToken], Field()] = []
+    tokens: Annotated[list[TokenHolder], Field()] = []
 
 
-DEVELOPER = HeldToken(name="dev", role="admin", sha256="0" * 64)
+DEVELOPER = TokenHolder(name="dev", role="admin", sha256="0" * 64)
 """Holder of all requests with `--dev`."""
 
 
@@ -55,18 +55,18 @@ class Tokens:
         """`path`: None: there are no tokens, and every request is refused. Raises ConfigError as `read_tokens`."""
         self._path = path
         self._read_at: tuple[int, int] | None = None
-        self._held: list[HeldToken] = []
+        self._holders: list[TokenHolder] = []
         self._refresh()
 
-    def holder(self, token: str) -> HeldToken | None:
+    def holder(self, token: str) -> TokenHolder | None:
         """Return the holder of a token; None: unknown token. Compares every hash in constant time. Raises ConfigError as `read_tokens`."""
-        return self.held(token_hash(token))
+        return self.find_by_hash(token_hash(token))
 
-    def held(self, sha256: str) -> HeldToken | None:
+    def find_by_hash(self, sha256: str) -> TokenHolder | None:
         """Return the holder by the hash of the token, as logins store it."""
         self._refresh()
         match = None
-        for token in self._held:
+        for token in self._holders:
             if hmac.compare_digest(token.sha256, sha256):
                 match = token
         return match
@@ -81,11 +81,11 @@ class Tokens:
             raise ConfigError(f"{message}; run `dtef tokens NAME --role admin` to make the file") from error
         now = (status.st_mtime_ns, status.st_size)
         if now != self._read_at:
-            self._held = read_tokens(self._path)
+            self._holders = read_tokens(self._path)
             self._read_at = now
 
 
-def read_tokens(path: Path) -> list[HeldToken]:
+def read_tokens(path: Path) -> list[TokenHolder]:
     """Read the tokens of a file. Raises ConfigError for errors, with file and line, and for a name or hash that occurs twice."""
     document = read_document(path, "file of tokens", tuple(TokenFile.model_fields), {"tokens": "token"})
     tokens = document.validate_as(TokenFile).tokens

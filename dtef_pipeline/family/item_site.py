@@ -63,7 +63,7 @@ def _build_boards(frame: pd.DataFrame, family: Family) -> Iterator[RankedBoard]:
     ways = list(family.scores.board)
     for at, (values, group) in enumerate(frame.groupby(ways, sort=True, dropna=False)):
         entries = convert_to_rows(group.sort_values(["rank", "model"]))
-        rows = [BoardRow.of(entry, Estimate.of(entry, "score"), _FURTHER_COLUMNS) for entry in entries]
+        rows = [BoardRow.from_row(entry, Estimate.from_row(entry, "score"), _FURTHER_COLUMNS) for entry in entries]
         title = " · ".join(str(value) for value in values if value)
         yield RankedBoard(str(at) if at else "", title, _ITEM_MEASURE, rows, columns=_FURTHER_COLUMNS)
 

@@ -19,7 +19,7 @@ from dtef_pipeline.identity import compute_messages_id, digest
 
 NO_OPPONENT = ""
 """Opponent in tables for scenarios with one seat."""
-MOST_SEEDS = 100_000
+MAX_SEEDS = 100_000
 _SEED_SPAN = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
 
 
@@ -65,9 +65,9 @@ def parse_seed_spans(text: str) -> list[tuple[int, int]]:
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if match and last < first:
             raise ConfigError(f"seeds {text!r}: the range {first}-{last} is backwards; write {last}-{first}")
-        if not match or last >= first + MOST_SEEDS:
+        if not match or last >= first + MAX_SEEDS:
             raise ConfigError(
-                f"seeds {text!r}: write numbers and ranges of at most {MOST_SEEDS:,} seeds, such as 1-100 or 1-10,42"
+                f"seeds {text!r}: write numbers and ranges of at most {MAX_SEEDS:,} seeds, such as 1-100 or 1-10,42"
             )
         spans.append((first, last))
     return spans

@@ -93,7 +93,7 @@ def _format_shift(row: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def _format_details(row: Mapping[str, Any], subject: Subject, width: int | None) -> str:
-    """List what changed, and the items that moved for a model that moved; empty if nothing did."""
+    """List what changed, and the items that changed for models with drift; empty without changes."""
     changes = row.get("changes") or []
     if not changes and row["verdict"] not in NEWS and not is_night_shift(row):
         return ""
@@ -115,7 +115,7 @@ def _format_lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], 
 
 
 def _count_reasons(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
-    """Why series have no verdict by the evidence, with the number of them."""
+    """List the reasons why series have no verdict, with the number of series."""
     silent = [row for row in rows if row["verdict"] is None or (row["verdict"] == "none" and row["log10_e"] is None)]
     return group_reasons(Counter(row["reason"] for row in silent))
 

@@ -45,7 +45,7 @@ class FamilyEntry:
         return f"{self.site.title} · {board.title}" if board and board.title else self.site.title
 
     def name_section(self, section: Section) -> Section:
-        """A section of the family on a page that has those of others, too."""
+        """A section of the family on a page over all families."""
         return replace(section, id=f"{self.name}-{section.id}", title=f"{self.site.title}: {section.title}")
 
     def find_board_row(self, model: str) -> BoardRow | None:
@@ -128,7 +128,7 @@ class SiteContents:
 
     @cached_property
     def latencies(self) -> Mapping[str, Mapping[str, float]]:
-        """By family and model the median seconds that a response took; without models of which no call is timed."""
+        """Median seconds per response, by family and model; without models that have no timed call."""
         return {family.name: self._query_latencies(family) for family in self.families}
 
     def _query_latencies(self, family: FamilyEntry) -> Mapping[str, float]:

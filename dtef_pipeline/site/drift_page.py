@@ -37,8 +37,8 @@ from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.paths import DRIFT_PAGE
 from dtef_pipeline.text.quantity_words import list_first_names
 
-MOST_CHARTED = 30
-_MOST_NAMED = 3
+MAX_CHARTED = 30
+_MAX_NAMED = 3
 """Series that the first sentence names."""
 _ONE_SNAPSHOT = "There is one snapshot only. To detect drift, ask the same items again on another day."
 _DRIFT_HOW = (
@@ -132,11 +132,11 @@ def describe_drifted(contents: SiteContents) -> str:
             if n_series
             else "No model is watched for drift yet."
         )
-    return f"{len(alarms):,} of {n_series:,} watched series drifted: {list_first_names(alarms, _MOST_NAMED, '; ')}."
+    return f"{len(alarms):,} of {n_series:,} watched series drifted: {list_first_names(alarms, _MAX_NAMED, '; ')}."
 
 
 def describe_families(contents: SiteContents) -> list[str]:
-    """What a reader should know first of each family's drift; families of which the same is known share a line."""
+    """Return the main result for each family; families with the same result share a line."""
     return _join_same_answers((family.site.title, _describe_family(contents, family)) for family in contents.families)
 
 
@@ -203,13 +203,13 @@ def _build_verdict_row(row: Mapping[str, Any], subject: Subject) -> dict[str, An
 
 
 def build_timelines(contents: SiteContents, family: FamilyEntry, rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
-    """Yield the timelines of series: open for those that moved, folded for others."""
+    """Yield the timelines of series: open for series with drift, folded for others."""
     series = contents.table("drift_series", family)
     if not len(series):
         return
     pairs = [(row, points) for row in rows if len(points := _select_series(series, row)) > 1]
     for is_news in (True, False):
-        charts = [_build_timeline(row, points) for row, points in pairs[:MOST_CHARTED] if (row["verdict"] in NEWS) is is_news]
+        charts = [_build_timeline(row, points) for row, points in pairs[:MAX_CHARTED] if (row["verdict"] in NEWS) is is_news]
         yield Fold("Timelines of models that moved" if is_news else "Timelines of the other models", charts, is_open=is_news)
 
 

@@ -1,4 +1,4 @@
-"""A family's leaderboards: models ranked among models, baselines and ceilings as lines, an interval chart beside the table."""
+"""A family's leaderboards: models ranked among models, baselines and ceilings as lines, an interval chart next to the table."""
 
 from __future__ import annotations
 

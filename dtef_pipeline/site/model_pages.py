@@ -32,7 +32,7 @@ _COMPARISON_COLUMNS = (
     Column("n_pairs", "Items", "count", more=True),
     Column("note", "Note", "note"),
 )
-_SPENT_BY_MODEL = (
+_COST_COLUMNS = (
     Column("title", "Family"),
     Column("role", "Role"),
     *COST_COLUMNS,
@@ -41,7 +41,7 @@ _SPENT_BY_MODEL = (
 _VERDICT_HOW = (
     "Verdicts rest on the adjusted p, and not on the interval alone. Holm's correction is made within three groups: comparisons with other "
     "models, those with the baseline that models should beat, and those with the other baselines. So the same difference with the same "
-    "interval can have two verdicts, if it stands in two groups."
+    "interval can have two verdicts, if it is in two groups."
 )
 _OPPOSITE = {"better": "worse", "worse": "better"}
 
@@ -142,4 +142,4 @@ def _build_costs_section(contents: SiteContents, name: str) -> Section:
         {**row, "latency": took[row["title"]] if row["role"] == "candidate" else None}
         for row in sum_costs(costs, ["title", "role"])
     ]
-    return Section("cost", "Cost", [Table("Requests and their cost", _SPENT_BY_MODEL, rows)], describe_costs(costs))
+    return Section("cost", "Cost", [Table("Requests and their cost", _COST_COLUMNS, rows)], describe_costs(costs))

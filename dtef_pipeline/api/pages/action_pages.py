@@ -8,11 +8,11 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query, Request, Response
 
-from dtef_pipeline.api.access import Administering
+from dtef_pipeline.api.access import AdminToken
 from dtef_pipeline.api.pages.page_routes import build_page_router
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.review.feedback_routes import LARGEST_PLACE
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.services import ServicesDep
 from resources.votes.vote_queries import list_latest_actions
 from resources.votes.vote_tables import decode_time
 
@@ -33,7 +33,7 @@ class ChangedMember(NamedTuple):
 
 
 @router.get("/actions")
-def actions_page(request: Request, services: Used, held: Administering, before: _Place = None) -> Response:
+def actions_page(request: Request, services: ServicesDep, held: AdminToken, before: _Place = None) -> Response:
     """The log of actions, latest first."""
     rows = list_latest_actions(services.votes.database, _ACTIONS_A_PAGE, before)
     actions = [

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from fastapi import Request, Response
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.pages.page_routes import build_page_router
 from dtef_pipeline.api.pages.part_words import family_title, site_of
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.review.votes_version import compute_current_version, find_stale_reason
-from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.api.services import Services, ServicesDep
 
 if TYPE_CHECKING:
     from dtef_pipeline.site.content import Section
@@ -25,7 +25,7 @@ router = build_page_router()
 
 
 @router.get("/board")
-def board_page(request: Request, services: Used, held: Operating, family: str | None = None) -> Response:
+def board_page(request: Request, services: ServicesDep, held: OperatorToken, family: str | None = None) -> Response:
     """The board of one family; without a name, of the first family with votes."""
     from resources.warehouse import Warehouse
 

@@ -1,6 +1,6 @@
 """The pages of personas and of scenarios: lists by status, versions, the next step, and forms that detect concurrent changes."""
 
-# Annotations are evaluated where they stand: they name what a router is made for.
+# Annotations are evaluated at definition, because they use variables of the enclosing function.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.documents import document_history
-from dtef_pipeline.api.documents.document_history import DocumentsOfKind, KnownDocuments, Versioned, build_document_body
+from dtef_pipeline.api.documents.document_history import DocumentsOfKind, GameDocument, KnownDocuments, build_document_body
 from dtef_pipeline.api.documents.document_routes import VersionAsked, require_status
 from dtef_pipeline.api.etags import compute_weak_etag
 from dtef_pipeline.api.pages.forms import NOT_REFUSED, FormField, Refusal, SentForm, TypedForm, build_refusal, read_field
@@ -18,13 +18,13 @@ from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_p
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.errors import DtefError
 
-_CHANGED_MEANWHILE = (
+_EDIT_CONFLICT = (
     "it was changed after you opened this form. Your text is kept below: compare it with the latest version and send it again"
 )
-_AFTER_A_STEP = "moved"
+_STATUS_CHANGED = "moved"
 """Part of the address of the page after a status change."""
 _STEP_WORDS = {"approved": "Approve", "production": "Promote to production", "retired": "Retire"}
 
@@ -33,7 +33,7 @@ _STEP_WORDS = {"approved": "Approve", "production": "Promote to production", "re
 class DocumentPages:
     """The pages of a kind of documents, with what is specific to the kind."""
 
-    of: DocumentsOfKind
+    spec: DocumentsOfKind
     is_whole: bool
     """Whether one field has the whole document, so that all errors are shown next to it."""
     name_of: Callable[[Any], str]
@@ -48,28 +48,30 @@ class DocumentPages:
 
     def router(self) -> APIRouter:
         """Return the routes of the pages."""
-        routes, of = build_page_router(), self.of
+        routes, of = build_page_router(), self.spec
         Id = Annotated[str, Depends(of.id_in_path)]
 
         @routes.get(f"/{of.plural}")
-        def show_list(request: Request, services: Used, held: Operating, status: str | None = None) -> Response:
+        def show_list(request: Request, services: ServicesDep, held: OperatorToken, status: str | None = None) -> Response:
             require_status(of, status, "query.status")
             return self.list_page(request, services, status, {}, NOT_REFUSED)
 
         @routes.post(f"/{of.plural}")
-        def make_document(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
+        def make_document(request: Request, services: ServicesDep, held: OperatorToken, form: SentForm) -> Response:
             return self.make(request, services, form, held.name)
 
         @routes.get(f"/{of.plural}{of.place}")
-        def show_document(request: Request, services: Used, held: Operating, one: Id, version: VersionAsked = None) -> Response:
-            return self.one_page(request, services, one, version, {}, NOT_REFUSED)
+        def show_document(
+            request: Request, services: ServicesDep, held: OperatorToken, one: Id, version: VersionAsked = None
+        ) -> Response:
+            return self.document_page(request, services, one, version, {}, NOT_REFUSED)
 
         @routes.post(f"/{of.plural}{of.place}")
-        def change_document(request: Request, services: Used, held: Operating, one: Id, form: SentForm) -> Response:
+        def change_document(request: Request, services: ServicesDep, held: OperatorToken, one: Id, form: SentForm) -> Response:
             return self.change(request, services, one, form, held.name)
 
         @routes.post(f"/{of.plural}{of.place}/status")
-        def move_document(request: Request, services: Used, held: Operating, one: Id, form: SentForm) -> Response:
+        def move_document(request: Request, services: ServicesDep, held: OperatorToken, one: Id, form: SentForm) -> Response:
             return self.move(services, one, form, held.name)
 
         return routes
@@ -78,37 +80,37 @@ class DocumentPages:
         self, request: Request, services: Services, status: str | None, form: TypedForm, refusal: Refusal
     ) -> Response:
         """Return the list, with the form of a new document."""
-        docs = KnownDocuments.now(self.of, services)
+        docs = KnownDocuments.load_current(self.spec, services)
         documents, in_play = list(docs.latest().values()), docs.current_versions()
         return page(
             request,
             "documents",
-            self.of.plural.capitalize(),
+            self.spec.plural.capitalize(),
             status=refusal.status,
-            of=self.of,
+            spec=self.spec,
             chosen=status,
-            numbers={label: sum(entry.status == label for entry in documents) for label in self.of.statuses},
+            numbers={label: sum(entry.status == label for entry in documents) for label in self.spec.statuses},
             documents=[(item, self.name_of(item), in_play[item.id]) for item in documents if status in (None, item.status)],
             **self._form_values(services, form, None, refusal),
         )
 
-    def one_page(
+    def document_page(
         self, request: Request, services: Services, document_id: str, version: int | None, form: TypedForm, refusal: Refusal
     ) -> Response:
         """Return the page of one document, with the form of its next version."""
-        docs = KnownDocuments.now(self.of, services, document_id)
-        doc, latest = docs.one(document_id, version), docs.one(document_id)
+        docs = KnownDocuments.load_current(self.spec, services, document_id)
+        doc, latest = docs.find_version(document_id, version), docs.find_version(document_id)
         return page(
             request,
             "document",
-            f"{self.of.kind.capitalize()} {document_id}",
+            f"{self.spec.kind.capitalize()} {document_id}",
             status=refusal.status,
-            of=self.of,
+            spec=self.spec,
             shown=doc,
             latest=latest,
             shown_tag=compute_weak_etag(build_document_body(doc)),
-            steps=[(step, _STEP_WORDS.get(step, step)) for step in document_history.list_next_statuses(self.of, doc.status)],
-            is_after_step=_AFTER_A_STEP in request.query_params,
+            steps=[(step, _STEP_WORDS.get(step, step)) for step in document_history.list_next_statuses(self.spec, doc.status)],
+            is_after_step=_STATUS_CHANGED in request.query_params,
             history=list(reversed(docs.history(document_id))),
             conflict=docs.conflicts.get(document_id),
             seen=_choose_etag(latest, read_field(form, "seen"), refusal),
@@ -133,29 +135,29 @@ class DocumentPages:
         body: object = None
         try:
             body = self.document(form, None)
-            document = document_history.make(self.of, services, body, who)
+            document = document_history.make(self.spec, services, body, who)
         except (Problem, DtefError) as error:
             is_there = isinstance(error, Problem) and error.status == HTTPStatus.CONFLICT
             refusal = self._make_conflict_refusal(body) if is_there else self._refusal(request, error)
             return self.list_page(request, services, None, form, refusal)
-        return redirect_to_page(f"/{self.of.plural}/{document['id']}")
+        return redirect_to_page(f"/{self.spec.plural}/{document['id']}")
 
     def change(self, request: Request, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
         """Make the next version of a document and redirect to its page, or show the form again with its errors."""
         try:
             body = self.document(form, document_id)
-            document_history.change(self.of, services, document_id, body, who, read_field(form, "seen"))
+            document_history.change(self.spec, services, document_id, body, who, read_field(form, "seen"))
         except (Problem, DtefError) as error:
             is_changed = isinstance(error, Problem) and error.status == HTTPStatus.PRECONDITION_FAILED
-            conflict = Refusal(412, [BodyFault("", _CHANGED_MEANWHILE)])
+            conflict = Refusal(412, [BodyFault("", _EDIT_CONFLICT)])
             refusal = conflict if is_changed else self._refusal(request, error)
-            return self.one_page(request, services, document_id, None, form, refusal)
-        return redirect_to_page(f"/{self.of.plural}/{document_id}")
+            return self.document_page(request, services, document_id, None, form, refusal)
+        return redirect_to_page(f"/{self.spec.plural}/{document_id}")
 
     def _make_conflict_refusal(self, body: object) -> Refusal:
         document_id = str(body["id"]) if isinstance(body, Mapping) else ""
-        words = f"the {self.of.kind} {document_id} already exists: choose another id, or make its next version on its page"
-        see = f"/{self.of.plural}/{document_id}", f"The {self.of.kind} {document_id}"
+        words = f"the {self.spec.kind} {document_id} already exists: choose another id, or make its next version on its page"
+        see = f"/{self.spec.plural}/{document_id}", f"The {self.spec.kind} {document_id}"
         return Refusal(409, [BodyFault(self._first_field, words)], see)
 
     @property
@@ -165,7 +167,7 @@ class DocumentPages:
     def _refusal(self, request: Request, error: Exception) -> Refusal:
         if self.is_whole:
             return build_refusal(request, error, ()).nest_under(self._first_field)
-        return build_refusal(request, error, tuple(self.of.model.model_fields))
+        return build_refusal(request, error, tuple(self.spec.model.model_fields))
 
     def move(self, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
         """Change the status and redirect to the page. Raises Problem."""
@@ -173,16 +175,18 @@ class DocumentPages:
         number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
         step = read_field(form, "status"), number
         try:
-            document_history.move(self.of, services, document_id, step, who, read_field(form, "seen"))
+            document_history.move(self.spec, services, document_id, step, who, read_field(form, "seen"))
         except Problem as error:
             if error.status != HTTPStatus.PRECONDITION_FAILED:
                 raise
-            reason = f"the {self.of.kind} {document_id} was changed after you opened its page"
+            reason = f"the {self.spec.kind} {document_id} was changed after you opened its page"
             raise Problem(412, f"{reason}, so nothing was done; check it again") from None
-        return redirect_to_page(f"/{self.of.plural}/{document_id}" + (f"?version={number}&{_AFTER_A_STEP}=1" if number else ""))
+        return redirect_to_page(
+            f"/{self.spec.plural}/{document_id}" + (f"?version={number}&{_STATUS_CHANGED}=1" if number else "")
+        )
 
 
-def _choose_etag(document: Versioned, etag: str, refusal: Refusal) -> str:
+def _choose_etag(document: GameDocument, etag: str, refusal: Refusal) -> str:
     """Return the ETag of the version that the form was made from, which is kept when the form is shown again. After a conflict it is that
     of the present version, which the user has seen."""
     was_shown = refusal.status == HTTPStatus.PRECONDITION_FAILED

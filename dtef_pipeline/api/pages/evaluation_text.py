@@ -16,10 +16,10 @@ from resources.evaluations.evaluation_store import Event
 _LINES_OF_STAGE = 200
 
 
-class Happening(NamedTuple):
+class TimelineEvent(NamedTuple):
     """An event of an evaluation."""
 
-    at: datetime
+    time: datetime
     kind: str
     words: str
 
@@ -31,9 +31,9 @@ class StageStory(NamedTuple):
     summary: str
     is_over: bool
     began: datetime
-    at: datetime
+    last_at: datetime
     """Time of the latest event."""
-    lines: Sequence[Happening]
+    lines: Sequence[TimelineEvent]
     """Latest first."""
     n_left_out: int
     """Number of earlier events."""
@@ -43,8 +43,8 @@ class Steps(NamedTuple):
     """Progress of an evaluation."""
 
     value: float
-    """Of `of`."""
-    of: int
+    """Of `total`."""
+    total: int
     words: str
 
 
@@ -92,17 +92,17 @@ def format_call_cost(cost: Mapping[str, Any]) -> str:
     return f"{amount}, {format_count(cost['calls'], 'call')}{f' ({unknown})' if unknown else ''}"
 
 
-def build_story(view: EvaluationView) -> list[Happening | StageStory]:
+def build_story(view: EvaluationView) -> list[TimelineEvent | StageStory]:
     """Build the list of events, latest first, with each stage once at its latest event."""
     stages: dict[str, list[Event]] = {}
-    story: dict[int, Happening | StageStory] = {}
+    story: dict[int, TimelineEvent | StageStory] = {}
     for event in view.events:
         stage = event.data.get("stage")
         if event.kind == "item" and isinstance(stage, str):
             stages.setdefault(stage, []).append(event)
         else:
             words = _describe_event(event, view.evaluation.family)
-            story[event.seq] = Happening(event.happened_at, event.kind, words)
+            story[event.seq] = TimelineEvent(event.happened_at, event.kind, words)
     story |= {events[-1].seq: _build_stage_story(stage, events, view) for stage, events in stages.items()}
     return [story[seq] for seq in sorted(story, reverse=True)]
 
@@ -123,9 +123,9 @@ def _build_stage_story(stage: str, events: Sequence[Event], view: EvaluationView
         summary="; ".join([*parts_in_words, *([calls] if calls else [])]),
         is_over=view.is_over or is_left or 0 < n_keys <= n_done,
         began=events[0].happened_at,
-        at=events[-1].happened_at,
+        last_at=events[-1].happened_at,
         lines=[
-            Happening(item.happened_at, _kind_of(item), _describe_event(item, family))
+            TimelineEvent(item.happened_at, _kind_of(item), _describe_event(item, family))
             for item in reversed(events[-_LINES_OF_STAGE:])
         ],
         n_left_out=max(0, len(events) - _LINES_OF_STAGE),

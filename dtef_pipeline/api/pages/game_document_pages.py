@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dtef_pipeline.api.documents.document_history import MADE_HERE, build_document_body
+from dtef_pipeline.api.documents.document_history import SERVER_FIELDS, build_document_body
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS, find_name_faults
 from dtef_pipeline.api.documents.scenario_templates import scenario_templates
 from dtef_pipeline.api.pages.document_pages import DocumentPages
@@ -20,7 +20,7 @@ from dtef_pipeline.documents import reasons
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
 
-_SHOWN_OF_LINE = 80
+_LINE_CHARACTERS = 80
 
 
 def _persona_values(persona: Persona) -> dict[str, Any]:
@@ -83,9 +83,9 @@ def _parse_traits(words: str) -> tuple[dict[str, Any], list[str]]:
         if not line.strip():
             continue
         if not (name and colon and value):
-            faults.append(f"line {number}: got {line.strip()[:_SHOWN_OF_LINE]!r}; allowed: NAME: VALUE, such as risk: low")
+            faults.append(f"line {number}: got {line.strip()[:_LINE_CHARACTERS]!r}; allowed: NAME: VALUE, such as risk: low")
         elif name in traits:
-            faults.append(f"line {number}: {name[:_SHOWN_OF_LINE]!r} occurs twice")
+            faults.append(f"line {number}: {name[:_LINE_CHARACTERS]!r} occurs twice")
         traits[name] = _parse_simple(value)
     return traits, faults
 
@@ -113,7 +113,7 @@ def _scenario_values(scenario: ScenarioManifest) -> dict[str, Any]:
 def _build_scenario_fields(form: TypedForm, before: ScenarioManifest | Mapping[str, Any] | None) -> list[FormField]:
     """Build the field with the whole manifest. `before`: the previous version, or a template."""
     start: Mapping[str, Any] = build_document_body(before) if isinstance(before, ScenarioManifest) else before or {}
-    fields = {field: value for field, value in start.items() if field not in MADE_HERE}
+    fields = {field: value for field, value in start.items() if field not in SERVER_FIELDS}
     words = read_field(form, "manifest") if form else json.dumps(fields, ensure_ascii=False, indent=2)
     hint = "Version and status are set automatically. The id is LEAGUE/NAME: lower-case letters, digits and -."
     return [FormField("manifest", "Manifest (JSON)", "code", [words], hint, rows=24)]

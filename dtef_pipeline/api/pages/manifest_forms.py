@@ -27,21 +27,21 @@ _MAIN = frozenset(
 """Settings shown with the required ones; the others are collapsed."""
 _ONLY_BOXES = frozenset(("persona_ids", "scenario_ids", "rounds"))
 """Lists whose values all have a checkbox; other lists also accept typed values, such as patterns."""
-_TYPED_BESIDE = "further_"
+_TYPED_PREFIX = "further_"
 """Prefix of the field for typed values."""
-_WITH_BASELINES = frozenset(("games", "survey"))
+_BASELINE_FAMILIES = frozenset(("games", "survey"))
 
 
 class ManifestForm(NamedTuple):
     """The fields of a form."""
 
     main: list[FormField]
-    further: list[FormField]
+    advanced: list[FormField]
     """Settings that most evaluations leave at their defaults."""
 
     @property
     def fields(self) -> list[FormField]:
-        return [*self.main, *self.further]
+        return [*self.main, *self.advanced]
 
 
 class _Member(NamedTuple):
@@ -88,7 +88,7 @@ def read_manifest_form(family: str, plans: Plans, form: TypedForm) -> dict[str, 
     manifest: dict[str, Any] = {"family": family}
     for member in _list_members(plans):
         if member.is_list:
-            values = _read_lines(form, member.name) + _read_lines(form, f"{_TYPED_BESIDE}{member.name}")
+            values = _read_lines(form, member.name) + _read_lines(form, f"{_TYPED_PREFIX}{member.name}")
             manifest |= {member.name: values} if values or member.is_required else {}
         elif member.is_flag:
             manifest |= {member.name: True} if form.get(member.name) else {}
@@ -111,8 +111,10 @@ def manifest_form(family: str, plans: Plans, settings: Settings, form: TypedForm
     result = ManifestForm([], [])
     for member in _list_members(plans):
         fields = list(_build_fields(member, choices.get(member.name, []), form))
-        (result.main if member.is_required or member.name in _MAIN or member.name in choices else result.further).extend(fields)
-    # Those with boxes first, as they are as wide as the page, and the models after what they are asked.
+        (result.main if member.is_required or member.name in _MAIN or member.name in choices else result.advanced).extend(
+            fields
+        )
+    # Fields with checkboxes first, because they are as wide as the page; models after the fields about their tasks.
     result.main.sort(key=lambda field: (field.kind != "boxes", field.name == "models"))
     result.main.extend(_build_budget_fields(settings, form))
     return result
@@ -126,7 +128,7 @@ def _build_fields(member: _Member, choices: Sequence[Choice], form: TypedForm) -
     boxes = FormField(member.name, member.label, "boxes", typed, "" if member.name not in _ONLY_BOXES else hint, choices)
     if member.name in _ONLY_BOXES:
         return [boxes]
-    beside, label = f"{_TYPED_BESIDE}{member.name}", f"Other {member.label.lower()}"
+    beside, label = f"{_TYPED_PREFIX}{member.name}", f"Other {member.label.lower()}"
     return [boxes, FormField(beside, label, "lines", list(form.get(beside, ())), f"One per line. {hint}", rows=2, path=beside)]
 
 
@@ -155,7 +157,7 @@ def _build_budget_fields(settings: Settings, form: TypedForm) -> list[FormField]
 
 def _list_choices(family: str, plans: Plans, settings: Settings) -> dict[str, list[Choice]]:
     """List the choices by member."""
-    baselines = [Choice("baselines", "all baselines")] if family in _WITH_BASELINES else []
+    baselines = [Choice("baselines", "all baselines")] if family in _BASELINE_FAMILIES else []
     models = [Choice(item.spec.name, item.spec.name, item.mark, item.lacks or "") for item in list_model_choices(settings)]
     choices = {"models": [*baselines, *models]}
     if family == "games":

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from fastapi import Request, Response
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.pages.forms import (
     NOT_REFUSED,
     FormField,
@@ -26,7 +26,7 @@ from dtef_pipeline.api.plans.manifest_examples import manifest_examples
 from dtef_pipeline.api.plans.manifests import FAMILY_OF_UNNAMED, load_all_plans
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.queue.evaluation_routes import post_evaluation
-from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.errors import DtefError
 
 _TITLES = {"survey": "Surveys", "rubric": "Rubrics", "qa": "Questions", "games": "Games"}
@@ -35,13 +35,13 @@ router = build_page_router()
 
 
 @router.get("/new")
-def new_page(request: Request, services: Used, held: Operating, family: str = FAMILY_OF_UNNAMED) -> Response:
+def new_page(request: Request, services: ServicesDep, held: OperatorToken, family: str = FAMILY_OF_UNNAMED) -> Response:
     """The forms of a family."""
     return _render_new_page(request, services, family, {}, NOT_REFUSED)
 
 
 @router.post("/new")
-def start_by_form(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
+def start_by_form(request: Request, services: ServicesDep, held: OperatorToken, form: SentForm) -> Response:
     """Submit the form of a family."""
     family = read_field(form, "family") or FAMILY_OF_UNNAMED
     try:
@@ -53,7 +53,7 @@ def start_by_form(request: Request, services: Used, held: Operating, form: SentF
 
 
 @router.post("/new/manifest")
-def start_by_manifest(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
+def start_by_manifest(request: Request, services: ServicesDep, held: OperatorToken, form: SentForm) -> Response:
     """Submit a manifest as JSON."""
     family = read_field(form, "family")
     try:
@@ -70,7 +70,7 @@ def _find_plans(family: str) -> Any:
     return plans[family]
 
 
-def _start(services: Services, holder: Operating, values: dict[str, Any], form: TypedForm) -> Response:
+def _start(services: Services, holder: OperatorToken, values: dict[str, Any], form: TypedForm) -> Response:
     """Redirect to the page of the started evaluation."""
     answer = post_evaluation(services, holder, values, read_field(form, "once") or None)
     return redirect_to_page(f"/queue/{json.loads(bytes(answer.body))['queue_id']}")

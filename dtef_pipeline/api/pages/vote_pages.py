@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 from pydantic import ValidationError
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.pages.forms import (
     NOT_REFUSED,
     Choice,
@@ -26,9 +26,9 @@ from dtef_pipeline.api.pages.forms import (
 from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem, convert_faults, make_fault_problem
-from dtef_pipeline.api.review.feedback_bodies import PairsWanted
-from dtef_pipeline.api.review.feedback_routes import LARGEST_PLACE, UsedForVotes, make_pairs
-from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.api.review.feedback_bodies import PairRequest
+from dtef_pipeline.api.review.feedback_routes import LARGEST_PLACE, FeedbackDep, make_pairs
+from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.quantity_words import format_count
@@ -37,19 +37,21 @@ from resources.votes.vote_queries import VoteCounts, start_of_days, vote_counts
 DAYS_OF_VOTES = 60
 _REVIEWERS_SHOWN = 100
 _PAIRING_FIELDS = ("family", "most", "baselines")
-_Made = Annotated[int | None, Query(ge=1, le=LARGEST_PLACE)]
+_ComputedPlace = Annotated[int | None, Query(ge=1, le=LARGEST_PLACE)]
 
 router = build_page_router()
 
 
 @router.get("/votes")
-def votes_page(request: Request, services: Used, held: Operating, made: _Made = None) -> Response:
+def votes_page(request: Request, services: ServicesDep, held: OperatorToken, made: _ComputedPlace = None) -> Response:
     """Votes by day, by reviewer and by choice, and a form that makes pairs; `made`: how many it has just made."""
     return _render_votes_page(request, services, {}, NOT_REFUSED, made)
 
 
 @router.post("/votes")
-def make_pairs_by_form(request: Request, services: Used, feedback: UsedForVotes, held: Operating, form: SentForm) -> Response:
+def make_pairs_by_form(
+    request: Request, services: ServicesDep, feedback: FeedbackDep, held: OperatorToken, form: SentForm
+) -> Response:
     """Make pairs, as POST /api/feedback/pairs."""
     try:
         result = make_pairs(_parse_pairs_form(form), held, services, feedback)
@@ -80,14 +82,14 @@ def _render_votes_page(
     )
 
 
-def _parse_pairs_form(form: TypedForm) -> PairsWanted:
+def _parse_pairs_form(form: TypedForm) -> PairRequest:
     """Parse the form. Raises Problem."""
     most = {"most": parse_number(typed)} if (typed := read_field(form, "most")) else {}
     values = {"family": read_field(form, "family"), "baselines": bool(form.get("baselines")), **most}
     try:
-        return PairsWanted.model_validate(values)
+        return PairRequest.model_validate(values)
     except ValidationError as error:
-        raise make_fault_problem(convert_faults(reasons(error, PairsWanted))) from None
+        raise make_fault_problem(convert_faults(reasons(error, PairRequest))) from None
 
 
 def _build_pairing_fields(form: TypedForm) -> list[FormField]:

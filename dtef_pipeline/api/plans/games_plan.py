@@ -50,7 +50,7 @@ from resources.gateway.budget import Accounts
 from resources.model_catalog import load_known_models
 from resources.settings import Settings
 
-MOST_ASKED_RUNS = 200
+MAX_RUNS = 200
 """Largest number of personas times scenarios of one manifest."""
 _LARGEST_ASKED_SEED = 10**12 - 1
 _LONGEST_SEEDS = 2_000
@@ -87,7 +87,7 @@ def _expand_seeds(text: str) -> str:
 
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Names = Annotated[list[Name], Field(max_length=MOST_ASKED_RUNS), AfterValidator(require_unique)]
+Names = Annotated[list[Name], Field(max_length=MAX_RUNS), AfterValidator(require_unique)]
 
 
 class GamesManifest(Part):
@@ -177,16 +177,16 @@ class _NamedGames:
         self.packs: dict[str, Pack] = {}
         scenarios, refusals = load_known_scenarios(server), Refusals()
         for name in refusals.take_until_full(values.get("persona_ids") or ()):
-            with refusals.kept():
+            with refusals.collect():
                 self.chosen[name] = _find_persona(name, self.personas)
         scenario_ids = values.get("scenario_ids") or ()
         for name in refusals.take_until_full(scenario_ids):
-            with refusals.kept():
+            with refusals.collect():
                 self.packs[name] = _find_pack(name, scenarios)
         # An opponent may be a baseline of any of the scenarios.
         for path in ("models", "opponents") if 0 < len(scenario_ids) == len(self.packs) else ("models",):
             for name in refusals.take_until_full(values.get(path) or ()):
-                with refusals.kept():
+                with refusals.collect():
                     self._require_player(path, name, server)
         refusals.raise_all()
 
@@ -249,16 +249,18 @@ def _require_fitting(manifest: GamesManifest, named: _NamedGames) -> None:
     if len({persona and persona.name for persona in named.chosen.values()}) < len(named.chosen):
         raise UnfitManifest("persona_ids", "got a persona twice, by its id and by its version; allowed: one of them")
     check_metric_weights(packs.values())
-    if (runs := len(manifest.persona_ids) * len(manifest.scenario_ids)) > MOST_ASKED_RUNS:
+    if (runs := len(manifest.persona_ids) * len(manifest.scenario_ids)) > MAX_RUNS:
         raise UnfitManifest(
-            "scenario_ids", f"{format_count(runs, 'run')}, one per persona and scenario; allowed: at most {MOST_ASKED_RUNS:,}"
+            "scenario_ids", f"{format_count(runs, 'run')}, one per persona and scenario; allowed: at most {MAX_RUNS:,}"
         )
     if manifest.opponents and len(list_solo_scenarios(packs)) == len(packs):
         raise UnfitManifest("opponents", f"{', '.join(packs)}: it has one seat, so no opponents; allowed: none")
     with rejections("models", UnknownName):
         absent = list_absent_by_scenario(packs, manifest.models)
-    if nobody := [key for key, names in absent.items() if len(names) == len(manifest.models)]:
-        raise UnfitManifest("models", f"no player for {', '.join(nobody)}: it has no {' and no '.join(absent[nobody[0]])}")
+    if unplayable := [key for key, names in absent.items() if len(names) == len(manifest.models)]:
+        raise UnfitManifest(
+            "models", f"no player for {', '.join(unplayable)}: it has no {' and no '.join(absent[unplayable[0]])}"
+        )
 
 
 class _Entry(NamedTuple):

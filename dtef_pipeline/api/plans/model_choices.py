@@ -19,7 +19,7 @@ class ModelChoice(NamedTuple):
 
     spec: ModelSpec
     lacks: str | None
-    """What is missing before it can be used, in words; None: nothing, as far as a quick check shows."""
+    """Describes what is missing before the model can be used; None: nothing, according to a quick check."""
 
     @property
     def mark(self) -> str:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from dtef_pipeline.api.plans.family_plans import FamilyPlans, NamedForRun, PlanSource
 from dtef_pipeline.api.plans.manifest_base import (
-    EvaluationAsked,
+    EvaluationRequest,
     build_manifest_model,
     list_made_partitions,
     load_named_models,
@@ -27,11 +27,11 @@ from resources.settings import Settings
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse
 
-_SHOWN_BY_PARTS = ("few_shot", "order")
+_PART_SETTINGS = ("few_shot", "order")
 """Settings that a part can be at odds with."""
 
 
-class QaManifest(EvaluationAsked):
+class QaManifest(EvaluationRequest):
     """Models answer the questions of parts of suites. How code is isolated is the server's own setting (DTEF_SANDBOX)."""
 
     family: Literal["qa"]
@@ -62,7 +62,7 @@ class QaPlans(FamilyPlans):
         return select_panel_parts(settings, keys)
 
     def require_judges(self, refusals: Refusals, settings: QaSettings, server: Settings) -> None:
-        with refusals.kept(), rejections("judge"):
+        with refusals.collect(), rejections("judge"):
             self._resolve_arbiter(settings, server)
 
     def _resolve_arbiter(self, settings: QaSettings, server: Settings) -> Arbiter | None:
@@ -122,7 +122,7 @@ def _require_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings, 
     checks = check_parts(warehouse, keys, how)
     for key, error in checks.refused.items():
         usual = AskSettings()
-        for field in _SHOWN_BY_PARTS:
+        for field in _PART_SETTINGS:
             without = check_parts(warehouse, [key], replace(how, **{field: getattr(usual, field)}))
             if str(without.refused.get(key)) != str(error):
                 raise UnfitManifest(field, str(error))

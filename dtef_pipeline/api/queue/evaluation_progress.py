@@ -107,7 +107,7 @@ def _count_requests(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int
     expected = max((item["of"] for item in items if "answered" in item and "of" in item), default=0)
     for item in reversed(items):
         if "calls" in item:
-            # What a cancel left out was expected, too.
+            # Requests skipped by a cancellation were also expected.
             return item["calls"]["answered"], max(item["calls"]["asked"], expected)
         if "answered" in item:
             return item["answered"], item.get("of")

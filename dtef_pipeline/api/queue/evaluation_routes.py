@@ -8,7 +8,7 @@ from fastapi import APIRouter, Body, Depends, Header, Request
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.plans.manifests import read_manifest, use_manifest_schema
 from dtef_pipeline.api.plans.plan import BodyFault
@@ -16,13 +16,13 @@ from dtef_pipeline.api.problems import Problem, make_fault_problem
 from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus, compute_progress
 from dtef_pipeline.api.queue.queue_bodies import QueuedRun
 from dtef_pipeline.api.queue.queue_routes import QUEUE_PATH
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.evaluation_counts import count_unended
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
 
 router = APIRouter()
-MOST_UNENDED = 100
+MAX_UNENDED = 100
 """Largest number of evaluations of one token that wait or run at the same time."""
 _IdempotencyKey = Annotated[
     str | None,
@@ -37,7 +37,7 @@ _IdempotencyKey = Annotated[
 
 
 _Manifest = Annotated[dict[str, Any], Field(json_schema_extra=use_manifest_schema)]
-_TAKEN = {
+_ACCEPTED = {
     "description": "The evaluation is stored and will be run by Dagster.",
     "headers": {"Location": {"schema": {"type": "string"}, "description": "Path of the evaluation."}},
 }
@@ -67,12 +67,12 @@ class QueuedEvaluation(AnswerBody):
     "/api/evaluations",
     status_code=202,
     response_model=QueuedEvaluation,
-    responses={202: _TAKEN},
+    responses={202: _ACCEPTED},
     dependencies=[Depends(_refuse_two_keys)],
 )
 def post_evaluation(
-    services: Used,
-    holder: Operating,
+    services: ServicesDep,
+    holder: OperatorToken,
     values: Annotated[_Manifest, Body()],
     idempotency_key: _IdempotencyKey = None,
 ) -> JSONResponse:
@@ -82,16 +82,16 @@ def post_evaluation(
     is_new = False
     if entry is None:
         _refuse_more_than_wait(store, holder.name)
-        plan = form.planned(services.settings)
+        plan = form.plan(services.settings)
         entry, is_new = store.submit(form.family, form.values, plan.build_plan_json(), plan.asked, holder.name, idempotency_key)
     body = _build_queued_body(entry, "queued" if is_new else compute_progress(entry, store.events(entry.queue_id)).status)
     return JSONResponse(body, 202, {"Location": f"{QUEUE_PATH}/{entry.queue_id}", "Cache-Control": "no-store"})
 
 
 def _refuse_more_than_wait(store: EvaluationStore, who: str) -> None:
-    if (n_open := count_unended(store, who)) >= MOST_UNENDED:
+    if (n_open := count_unended(store, who)) >= MAX_UNENDED:
         verbs = "waits or runs" if n_open == 1 else "wait or run"
-        message = f"{format_count(n_open, 'evaluation')} of {who} {verbs}; allowed: {MOST_UNENDED}"
+        message = f"{format_count(n_open, 'evaluation')} of {who} {verbs}; allowed: {MAX_UNENDED}"
         raise Problem(429, f"{message}; wait until one has ended, or cancel one", {"Retry-After": "60"})
 
 

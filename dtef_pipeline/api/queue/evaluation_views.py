@@ -10,7 +10,7 @@ from dtef_pipeline.api.queue.evaluation_progress import EvaluationProgress, comp
 from dtef_pipeline.text.quantity_words import list_first_names
 from resources.evaluations.evaluation_store import TERMINAL, Evaluation, EvaluationStore, Event
 
-_NAMED_AT_MOST = 3
+_MAX_NAMES = 3
 
 
 class EvaluationView(NamedTuple):
@@ -20,7 +20,7 @@ class EvaluationView(NamedTuple):
     events: Sequence[Event]
     progress: EvaluationProgress
     cancelled_by: str | None
-    """Who cancelled it; None: nobody."""
+    """Who cancelled it; None: it was not cancelled."""
     before: int | None
     """Number of evaluations waiting before it; None: it is no longer waiting."""
 
@@ -67,12 +67,12 @@ def _build_views(
 def describe_subject(evaluation: Evaluation, words: Callable[[str], str] = str) -> str:
     """Describe the subject: scenarios or partitions. `words`: returns the label of each."""
     names = _list_names(evaluation.manifest, "scenario_ids") or sorted({str(key) for key in evaluation.plan.get("keys", ())})
-    return list_first_names([words(name) for name in names], _NAMED_AT_MOST)
+    return list_first_names([words(name) for name in names], _MAX_NAMES)
 
 
 def describe_models(evaluation: Evaluation) -> str:
     """Describe the models, as the manifest names them."""
-    return list_first_names(_list_names(evaluation.manifest, "models"), _NAMED_AT_MOST)
+    return list_first_names(_list_names(evaluation.manifest, "models"), _MAX_NAMES)
 
 
 def describe_personas(evaluation: Evaluation) -> list[str]:

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from dtef_pipeline.api.access import Operating, require_operator
+from dtef_pipeline.api.access import OperatorToken, require_operator
 from dtef_pipeline.api.answer_schemas import convert_to_json
-from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, build_tagged_response, compute_weak_etag, matches, read_header
+from dtef_pipeline.api.etags import ETAG_HEADER, UNCHANGED, build_tagged_response, compute_weak_etag, matches, read_header
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import make_fault_problem
 from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus
@@ -27,8 +27,8 @@ from dtef_pipeline.api.queue.event_stream import (
     is_server_closing,
     last_event_id,
 )
-from dtef_pipeline.api.queue.queue_bodies import PageOfEvaluations, PageOfEvents, WholeEvaluation
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.queue.queue_bodies import EvaluationDetails, PageOfEvaluations, PageOfEvents
+from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.errors import UnknownEvaluation
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
 
@@ -56,8 +56,8 @@ QueueId = Annotated[str, Depends(_queue_id)]
 @router.get(QUEUE_PATH, response_model=PageOfEvaluations, responses=UNCHANGED)
 def list_evaluations(
     request: Request,
-    services: Used,
-    held: Operating,
+    services: ServicesDep,
+    held: OperatorToken,
     status: ProgressStatus | None = None,
     cursor: Annotated[str | None, Query(max_length=32)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
@@ -72,12 +72,12 @@ def list_evaluations(
     return build_tagged_response(request, {"evaluations": evaluations, "next": next_cursor})
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=WholeEvaluation, responses=UNCHANGED)
+@router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=EvaluationDetails, responses=UNCHANGED)
 async def read_evaluation(
-    held: Operating,
+    held: OperatorToken,
     request: Request,
     queue_id: QueueId,
-    services: Used,
+    services: ServicesDep,
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False)] = 0,
 ) -> Response:
     """An evaluation with its state. With `wait` and a matching If-None-Match, the response comes when the state changes, or is 304 after
@@ -100,10 +100,10 @@ async def read_evaluation(
 @router.post(
     f"{QUEUE_PATH}/{{queue_id}}/cancel",
     status_code=202,
-    response_model=WholeEvaluation,
-    responses={202: {"description": "The present state of the evaluation.", "headers": TAG_TOLD}},
+    response_model=EvaluationDetails,
+    responses={202: {"description": "The present state of the evaluation.", "headers": ETAG_HEADER}},
 )
-def cancel_evaluation(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
+def cancel_evaluation(held: OperatorToken, request: Request, queue_id: QueueId, services: ServicesDep) -> Response:
     """Cancel an evaluation; the event `cancelled` reports its end. Repeating it changes nothing."""
     services.evaluations.ask_to_cancel(queue_id, held.name)
     body = build_evaluation_body(services.evaluations, queue_id)
@@ -111,7 +111,7 @@ def cancel_evaluation(held: Operating, request: Request, queue_id: QueueId, serv
 
 
 @router.get(f"{QUEUE_PATH}/{{queue_id}}/events", response_class=Response, responses=_STREAMED)
-async def stream_events(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
+async def stream_events(held: OperatorToken, request: Request, queue_id: QueueId, services: ServicesDep) -> Response:
     """The events as Server-Sent Events, after the one in the header Last-Event-ID. 204: all have been sent, and no more will follow."""
     after = await run_in_threadpool(find_resume_point, services.evaluations, queue_id, last_event_id(request))
     if after is None:
@@ -121,10 +121,10 @@ async def stream_events(held: Operating, request: Request, queue_id: QueueId, se
 
 @router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", response_model=PageOfEvents, responses=UNCHANGED)
 def list_events(
-    held: Operating,
+    held: OperatorToken,
     request: Request,
     queue_id: QueueId,
-    services: Used,
+    services: ServicesDep,
     after: Annotated[int, Query(ge=0, le=_LARGEST_SEQ)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:

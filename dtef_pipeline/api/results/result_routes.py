@@ -10,21 +10,21 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import ConfigDict
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, make_optional
 from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.queue.evaluation_progress import compute_progress
-from dtef_pipeline.api.queue.queue_bodies import RunOfEvaluation, SpentOnCalls
+from dtef_pipeline.api.queue.queue_bodies import CallCosts, RunOfEvaluation
 from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
 from dtef_pipeline.api.results.run_results import ResultsCache, add_board_columns, load_results
 from dtef_pipeline.api.results.trace_bodies import TraceBody
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.errors import UnknownEvaluation
 from resources.evaluations.evaluation_counts import round_dollars
 
 RUN_PATH = "/api/evaluations/{run_id}"
-MOST_TRACES = 200
+MAX_TRACES = 200
 _RUN_ID = re.compile(r"[0-9a-f]{1,64}")
 _LONGEST_TRACE_ID = 200
 
@@ -59,14 +59,14 @@ class MetricOfRun(AnswerBody):
     """Responses with a score (rubric)."""
 
 
-class CostOfRun(SpentOnCalls):
+class CostOfRun(CallCosts):
     """Cost of the calls behind the rows of a run, whoever paid for them; each counts once.
 
     If two runs of an evaluation share a call, both include its cost. Before a run has rows, `usd` is null; `bought` in the evaluation's
     last event has its total.
     """
 
-    bought: SpentOnCalls
+    bought: CallCosts
     """Calls made for this evaluation while it ran; the others were stored before."""
 
 
@@ -110,7 +110,7 @@ class RunOutcome(PageOfTraces, RunOfEvaluation):
     cost: CostOfRun
 
 
-def run_context(run_id: str, services: Used) -> RunContext:
+def run_context(run_id: str, services: ServicesDep) -> RunContext:
     """Return a run with the place of its rows. Raises UnknownEvaluation."""
     from resources.warehouse import Warehouse
 
@@ -120,11 +120,11 @@ def run_context(run_id: str, services: Used) -> RunContext:
     return RunContext(evaluation, run, services.settings, Warehouse(services.settings.warehouse))
 
 
-Asked = Annotated[RunContext, Depends(run_context)]
+RunDep = Annotated[RunContext, Depends(run_context)]
 
 
 @router.get(RUN_PATH, response_model=RunOutcome, responses=UNCHANGED)
-def read_run(request: Request, services: Used, held: Operating, asked: Asked) -> Response:
+def read_run(request: Request, services: ServicesDep, held: OperatorToken, asked: RunDep) -> Response:
     """Results of a run so far. `value` is null, with a reason, if nothing is scored; `traces_next` is the next page of traces."""
     evaluation, run = asked.evaluation, asked.run
     events = services.evaluations.events(run.queue_id)
@@ -142,7 +142,7 @@ def read_run(request: Request, services: Used, held: Operating, asked: Asked) ->
         "outcomes": results.outcomes,
         "metrics": results.metrics,
         "cost": {**_build_cost_body(results.cost), "bought": _build_cost_body(results.bought)},
-        **_build_page(asked, results.traces, "", MOST_TRACES),
+        **_build_page(asked, results.traces, "", MAX_TRACES),
     }
     return build_tagged_response(request, body)
 
@@ -154,17 +154,17 @@ def _build_cost_body(usage: UsageTotals) -> dict[str, Any]:
 @router.get(f"{RUN_PATH}/traces", response_model=PageOfTraces, responses=UNCHANGED)
 def list_traces(
     request: Request,
-    held: Operating,
-    asked: Asked,
+    held: OperatorToken,
+    asked: RunDep,
     after: Annotated[str, Query(max_length=_LONGEST_TRACE_ID)] = "",
-    limit: Annotated[int, Query(ge=1, le=MOST_TRACES)] = MOST_TRACES,
+    limit: Annotated[int, Query(ge=1, le=MAX_TRACES)] = MAX_TRACES,
 ) -> Response:
     """The URIs of traces in the order of their ids, starting after `after`."""
     return build_tagged_response(request, _build_page(asked, results_kept.get_results(asked).traces, after, limit))
 
 
 @router.get(f"{RUN_PATH}/traces/{{trace_id}}", response_model=TraceBody, responses=UNCHANGED)
-def read_trace(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
+def read_trace(request: Request, held: OperatorToken, asked: RunDep, trace_id: str) -> Response:
     """A trace: for games a whole episode with its turns, otherwise a prompt with its response and scores."""
     return build_tagged_response(request, load_trace(asked, trace_id))
 

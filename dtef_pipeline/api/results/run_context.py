@@ -85,7 +85,7 @@ class RunContext(NamedTuple):
         return names
 
     def variants(self, selectors: Iterable[str]) -> Counter[str]:
-        """Count the variants of each model in the selectors, by the name in tables. An unknown selector stands for itself."""
+        """Count the variants of each model in the selectors, by the name in tables. An unknown selector keeps its own name."""
         models, by_variant = self.models, dict[str, str]()
         for selector in selectors:
             try:

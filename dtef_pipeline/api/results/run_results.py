@@ -16,9 +16,9 @@ from dtef_pipeline.api.results.run_outcomes import build_outcomes_body
 if TYPE_CHECKING:
     from dtef_pipeline.api.results.family_results import FamilyResults
 
-_OWN_CLASSES = {"games": "GamesResults", "qa": "QaResults", "rubric": "RubricResults", "survey": "SurveyResults"}
+_RESULTS_CLASSES = {"games": "GamesResults", "qa": "QaResults", "rubric": "RubricResults", "survey": "SurveyResults"}
 """Classes of families that need more than `FamilyResults`."""
-_MOST_KEPT_MEMBERS = 500_000
+_MAX_CACHED_MEMBERS = 500_000
 """Largest number of metrics and traces over all cached runs."""
 
 
@@ -28,9 +28,9 @@ def load_results(run: RunContext) -> FamilyResults:
 
 
 def _load_results_class(family: str) -> type[FamilyResults]:
-    module = f"run_results_{family}" if family in _OWN_CLASSES else "family_results"
+    module = f"run_results_{family}" if family in _RESULTS_CLASSES else "family_results"
     source = importlib.import_module(f"dtef_pipeline.api.results.{module}")
-    results_class: type[FamilyResults] = getattr(source, _OWN_CLASSES.get(family, "FamilyResults"))
+    results_class: type[FamilyResults] = getattr(source, _RESULTS_CLASSES.get(family, "FamilyResults"))
     return results_class
 
 
@@ -39,9 +39,9 @@ def add_board_columns(schema: dict[str, Any]) -> None:
     from dtef_pipeline.families import TABLES
 
     columns: dict[str, dict[str, Any]] = {}
-    for family in _OWN_CLASSES:
+    for family in _RESULTS_CLASSES:
         results_class = _load_results_class(family)
-        for name in results_class.beside:
+        for name in results_class.board_columns:
             schema_of_board = TABLES[results_class.board].schema
             assert schema_of_board is not None, results_class.board
             details = column_schema(schema_of_board.field(name))
@@ -57,7 +57,7 @@ class Results(NamedTuple):
     outcomes: dict[str, Any]
     cost: UsageTotals
     bought: UsageTotals
-    """Those of these calls that were made in a Dagster run of this evaluation."""
+    """Cost of the calls that a Dagster run of this evaluation made."""
     traces: list[str]
 
     @property
@@ -69,7 +69,7 @@ class Results(NamedTuple):
 def make_results(family: FamilyResults) -> Results:
     """Make the results of a run from the present tables."""
     counts, traces = family.counts(), family.traces()
-    # What was bought for rows that are not there yet is nobody's cost: the evaluation as a whole knows it.
+    # Without rows the cost of this run is unknown; the evaluation reports the cost of its calls.
     unknown = UsageTotals(usd=None)
     cost, purchase = (family.cost(), family.run.sum_bought(family.request_keys())) if traces else (unknown, unknown)
     return Results(family.metrics(counts), build_outcomes_body(counts, family.unit), cost, purchase, traces)
@@ -78,7 +78,7 @@ def make_results(family: FamilyResults) -> Results:
 class ResultsCache:
     """Cache of the results of the latest requested runs, which one caller at a time recomputes when their sources change."""
 
-    def __init__(self, most: int = _MOST_KEPT_MEMBERS, make: Callable[[FamilyResults], Results] = make_results) -> None:
+    def __init__(self, most: int = _MAX_CACHED_MEMBERS, make: Callable[[FamilyResults], Results] = make_results) -> None:
         """`most`: largest number of members over all cached results; those of the latest run are always cached."""
         self._most, self._make, self._lock = most, make, threading.Lock()
         self._found: OrderedDict[str, tuple[tuple[Any, ...], Results]] = OrderedDict()

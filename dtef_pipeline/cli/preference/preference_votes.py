@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from dtef_pipeline.api.review.feedback_bodies import PairsWanted
+from dtef_pipeline.api.review.feedback_bodies import PairRequest
 from dtef_pipeline.api.review.paired_responses import pair_stored, prepare_for_people
 from dtef_pipeline.cli.terminal import compute_terminal_fit, whole_frame
 from dtef_pipeline.cli.warehouse_access import open_warehouse
@@ -38,7 +38,7 @@ _EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")
 
 def make_pairs(who: str | None, **wanted: Any) -> None:
     """`wanted`: the fields of `PairsWanted`."""
-    settings, request = Settings.read_environment(), PairsWanted.model_construct(**wanted)
+    settings, request = Settings.read_environment(), PairRequest.model_construct(**wanted)
     with _store() as store:
         result = pair_stored(store, open_warehouse(), settings, request, who or get_user_name())
         if not result.responses:

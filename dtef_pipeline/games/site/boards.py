@@ -184,7 +184,7 @@ def _compare_with_baselines(scenario: ScenarioResults, persona: str, board: Rank
     if not baselines:
         return ""
     best = board.models[0]
-    player = scenario.labels.as_persona(best.model, persona)
+    player = scenario.labels.name_player(best.model, persona)
     words = [describe_difference(compare_on_seeds(scenario.rewards, player, row.model)) for row in baselines]
     beaten, n = words.count("better"), len(baselines)
     if set(words) == {"not tested"}:

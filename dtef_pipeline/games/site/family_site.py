@@ -61,7 +61,7 @@ _VALUELESS_COLUMNS = (
     Column("players", "Who", "long", more=True),
     Column("reason", "Reason", "note"),
 )
-_OF_MODELS_ALONE = ("tokens", "dollars")
+_MODEL_METRICS = ("tokens", "dollars")
 """Metrics that baselines do not have."""
 _GAME_METHOD = (
     "A game is a seed, seen from one seat, against one opponent; an episode is one player's run of a game. The mean of a metric is the sum of "
@@ -241,7 +241,7 @@ def _build_missing_values_section(scenarios: Sequence[ScenarioResults]) -> Secti
     rows: list[dict[str, Any]] = []
     for scenario in scenarios:
         overall = scenario.overall
-        of_models_alone = overall["is_baseline"] & overall["metric"].isin(_OF_MODELS_ALONE)
+        of_models_alone = overall["is_baseline"] & overall["metric"].isin(_MODEL_METRICS)
         none = overall[overall["mean"].isna() & ~of_models_alone]
         rows += [
             {

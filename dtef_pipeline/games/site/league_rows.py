@@ -40,7 +40,7 @@ _STATES = (
     "(SELECT league, scenario, version, persona, model, model_variant, status, reason, count(*) AS n FROM episodes "
     "WHERE status <> 'played' GROUP BY ALL)"
 )
-_OF_EPISODE = (
+_EPISODE_COLUMNS = (
     *("league", "scenario", "version", "episode_id", "item_id", *PLAYER_KEYS, "opponent", "cluster", "draw", "seat"),
     *("outcome", "reward", "n_turns", "illegal", "refused", "forfeits", "defaults", "flags"),
 )
@@ -79,7 +79,7 @@ class ScenarioResults:
         return Link(self.title, self.path)
 
     @property
-    def where(self) -> dict[str, Any]:
+    def key_values(self) -> dict[str, Any]:
         """Return the key columns shared by its rows in tables."""
         league, _, scenario = self.name.partition("/")
         return {"league": league, "scenario": scenario, "version": self.version}
@@ -125,10 +125,10 @@ class ScenarioResults:
     def episodes(self) -> pd.DataFrame:
         """Return the finished episodes of the snapshots on the boards: one row each, with `player`, `is_baseline`."""
         if not self.rows.has("episodes"):
-            none = pd.DataFrame(columns=[*_OF_EPISODE, *_NAME_COLUMNS])
+            none = pd.DataFrame(columns=[*_EPISODE_COLUMNS, *_NAME_COLUMNS])
             return none.astype({"reward": float, "is_baseline": bool})
-        where = {**self.where, "status": PLAYED_EPISODE}
-        frame: pd.DataFrame = self.rows.table("episodes", _OF_EPISODE, where, ("episode_id",)).to_pandas()
+        where = {**self.key_values, "status": PLAYED_EPISODE}
+        frame: pd.DataFrame = self.rows.table("episodes", _EPISODE_COLUMNS, where, ("episode_id",)).to_pandas()
         players = self.overall[[*PLAYER_KEYS, *_NAME_COLUMNS]].drop_duplicates(PLAYER_KEYS)
         return frame.merge(players, on=PLAYER_KEYS)
 
@@ -206,7 +206,7 @@ def _add_players(frame: pd.DataFrame, labels: PlayerLabels) -> pd.DataFrame:
         **not_yet,
         name=names,
         as_persona=[labels.persona(persona) if persona else "" for persona in frame["persona"]],
-        player=list(map(labels.as_persona, names, frame["persona"])),
+        player=list(map(labels.name_player, names, frame["persona"])),
         is_baseline=frame["model"].str.startswith(BASELINE_PREFIX),
         **{PERSONA_STATUS: list_persona_statuses(frame["persona"].tolist(), labels.personas)},
     )

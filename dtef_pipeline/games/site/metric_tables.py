@@ -46,7 +46,7 @@ _PLAYER_COLUMNS_SHOWN = (
     Column("note", "Note", "note"),
 )
 
-_SAME_GAME_COLUMNS = tuple(
+_SHARED_GAME_COLUMNS = tuple(
     entry for entry in _PLAYER_COLUMNS_SHOWN if entry.name in ("player", "mean", "n_clusters", "n_episodes", "note")
 )
 
@@ -199,7 +199,9 @@ def build_same_games_section(scenario: ScenarioResults) -> Section:
         f"{show(build_mean_estimate(best.to_dict()))}{format_unit(scenario.unit)}."
     )
     table = Table(
-        "Mean reward on the games that all players have", _SAME_GAME_COLUMNS, convert_to_rows(rows.assign(note=rows["reason"]))
+        "Mean reward on the games that all players have",
+        _SHARED_GAME_COLUMNS,
+        convert_to_rows(rows.assign(note=rows["reason"])),
     )
     how = "Not all players have the same seeds and opponents, so the means above cover different games. The means here cover the same games."
     return Section("same-games", title, [table], answer, how)

@@ -18,7 +18,7 @@ from dtef_pipeline.text.quantity_words import format_count
 
 MOST_MOVES_SHOWN, MOST_OF_A_TEXT = 400, 8_000
 """Largest number of moves of an episode, and of characters of a text."""
-_MOST_OF_A_STATE = 6_000
+_MAX_STATE_CHARACTERS = 6_000
 _ILLEGAL_WORDS = {"illegal": "illegal", "unparsed": "no command found", "refused": "refused"}
 
 
@@ -100,7 +100,7 @@ def _find_last_reaction(seat: int, before: Sequence[EpisodeStep]) -> str:
 def _build_state(state: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the table without values in headings; empty for a huge one."""
     content = {name: value for name, value in (state or {}).items() if name != "to_move"}
-    return content if len(json.dumps(content, ensure_ascii=False)) <= _MOST_OF_A_STATE else {}
+    return content if len(json.dumps(content, ensure_ascii=False)) <= _MAX_STATE_CHARACTERS else {}
 
 
 def _truncate_text(text: str) -> str:
@@ -117,7 +117,7 @@ class EpisodeStep:
     state: dict[str, Any] | None = None
     """Complete state before the move, see `Scenario.encode_state`; None: unknown."""
     seen: str = ""
-    """What the seat sees before the move; empty: unknown."""
+    """The view of the seat before the move; empty: unknown."""
     answer: str = ""
     """For the last text of a seat: how the game ended for it."""
 

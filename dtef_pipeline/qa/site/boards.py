@@ -24,7 +24,7 @@ from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.site.verdict_sentences import describe_best_of_models
 from dtef_pipeline.text.quantity_words import format_count
 
-_BOARD_FURTHER = (
+_BOARD_COLUMNS = (
     Column("n_items", "Items", "count", "Items with a scored response", always=True),
     Column("coverage", "Coverage", "percent", "Share of the items that were to be scored that the model has a score for"),
     Column("parse_rate", "Read", "percent", "Share of the scored responses that could be read"),
@@ -101,7 +101,7 @@ def _build_ranked_board(rows: pd.DataFrame, id: str, title: str, of: BoardMeasur
     measure = f"{measure_words(of.metric)}{'; ' if exposure else ''}{exposure}"
     how = f"{_BOARD_MEANING} Answers are scored by {scorer_words(of.measured_by)}." if of.measured_by else _BOARD_MEANING
     records = convert_to_rows(frame)
-    columns = [column for column in _BOARD_FURTHER if _is_informative(column.name, frame)]
+    columns = [column for column in _BOARD_COLUMNS if _is_informative(column.name, frame)]
     return RankedBoard(id, title, measure, [_build_row(record, columns) for record in records], columns=columns, how=how)
 
 
@@ -117,9 +117,9 @@ def _is_informative(name: str, rows: pd.DataFrame) -> bool:
 
 
 def _build_row(row: Mapping[str, Any], columns: Sequence[Column]) -> BoardRow:
-    macro = Estimate.of(row, "macro_score", "macro_low", "macro_high")
+    macro = Estimate.from_row(row, "macro_score", "macro_low", "macro_high")
     values = {**row, "macro": macro, "is_reference": is_computed(row["model_variant"])}
-    return BoardRow.of(values, Estimate.of(row, "score"), columns)
+    return BoardRow.from_row(values, Estimate.from_row(row, "score"), columns)
 
 
 def choose_main_boards(boards: Sequence[SuiteBoard]) -> dict[str, SuiteBoard]:

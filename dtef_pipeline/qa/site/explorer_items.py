@@ -40,7 +40,7 @@ class _StoredPart(NamedTuple):
     """Further columns: `name=expression`."""
 
     @property
-    def wanted(self) -> list[str]:
+    def column_queries(self) -> list[str]:
         """The columns in the form of `StoredRows`."""
         return [*(_build_column_query(*column.split(":")) for column in self.columns.split()), *self.computed]
 
@@ -58,7 +58,7 @@ _ITEM_ROWS = _StoredPart(
     ("position",),
     is_large=False,
 )
-_ASKED_ROWS = _StoredPart("qa_prompts", "at condition option_order", ("condition",), is_large=False)
+_PROMPT_ROWS = _StoredPart("qa_prompts", "at condition option_order", ("condition",), is_large=False)
 _CONTEXT_ROWS = _StoredPart(
     "qa_context",
     f"at part condition rank doc_id contains_quote problem page_content:{CHUNK_CHARACTERS}",
@@ -77,7 +77,7 @@ _SCORE_ROWS = _StoredPart(
     ("metric", "measured_by"),
     is_large=False,
 )
-_BESIDE_RESPONSES = {
+_RESPONSE_PARTS = {
     "judged": _StoredPart(
         "qa_judgements",
         f"{_NAMES_OF_RESPONSE} evaluator judge_model score reason explanation:800 attempts error:800 self_judged",
@@ -137,7 +137,7 @@ class ItemReader:
         responses, questions, chunks = self._collect_responses(), defaultdict(list), defaultdict(list)
         for row in self._rows(_CONTEXT_ROWS):
             chunks[row["at"], row["condition"]].append(row)
-        for row in self._rows(_ASKED_ROWS):
+        for row in self._rows(_PROMPT_ROWS):
             if (row["condition"] or "") in self._places.ways:
                 questions[row["at"]].append(self._describe_item(row, chunks[row["at"], row["condition"]]))
         rows = {row["at"]: row for row in self._rows(_ITEM_ROWS)}
@@ -155,7 +155,7 @@ class ItemReader:
         if not rows.has("qa_documents") or not rows.has("qa_context"):
             return {}
         source = "(SELECT * FROM qa_documents SEMI JOIN qa_context USING (suite, part, doc_id))"
-        records = rows.rows(source, _DOCUMENT_ROWS.wanted, {"suite": self._suite.suite})
+        records = rows.rows(source, _DOCUMENT_ROWS.column_queries, {"suite": self._suite.suite})
         return {(str(row["part"]), row["doc_id"]): _build_document(row) for row in records}
 
     def _rows(self, rows: _StoredPart) -> list[StoredRow]:
@@ -166,12 +166,12 @@ class ItemReader:
         runs = f"SEMI JOIN {SHOWN_RUNS} USING ({', '.join(RUN_OF_A_PART)})" if {*RUN_OF_A_PART} <= columns else ""
         where = "WHERE is_kept" if rows.is_large else ""
         source = f"(SELECT * FROM {rows.table} JOIN {_BATCH} USING (part, item_id) {runs} {where})"
-        return self._scores.rows.rows(source, rows.wanted, {"suite": self._suite.suite}, rows.order)
+        return self._scores.rows.rows(source, rows.column_queries, {"suite": self._suite.suite}, rows.order)
 
     def _collect_responses(self) -> dict[int, list[dict[str, Any]]]:
         """Collect the responses by item, those of the best model first."""
         scores = _group_by_response(self._rows(_SCORE_ROWS))
-        beside = {name: _group_by_response(self._rows(rows)) for name, rows in _BESIDE_RESPONSES.items()}
+        beside = {name: _group_by_response(self._rows(rows)) for name, rows in _RESPONSE_PARTS.items()}
         responses: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for row in self._rows(_RESPONSE_ROWS):
             named = tuple(row[name] for name in _RESPONSE_NAME)

@@ -21,7 +21,7 @@ from dtef_pipeline.site.number_text import show
 
 WORST_OF_A_SUITE, WORST_CHARACTERS = 3, 400
 """Number of items of each suite on a model's page, and characters of each text."""
-_WANTED = "worst_items_of_qa"
+_WORST_ITEMS = "worst_items_of_qa"
 _MISSED_ITEM_COLUMNS = (
     Column("item", "Item"),
     Column("question", "Question", "long"),
@@ -89,8 +89,8 @@ class QaModelSections:
             return {}
         connection = self._scores.connection
         main = [{"suite": name, "condition": board.measure.condition} for name, board in self._main.items()]
-        connection.register(_WANTED, pa.Table.from_pylist(rows))
-        connection.register(f"{_WANTED}_main", pa.Table.from_pylist(main or [{"suite": "", "condition": ""}]))
+        connection.register(_WORST_ITEMS, pa.Table.from_pylist(rows))
+        connection.register(f"{_WORST_ITEMS}_main", pa.Table.from_pylist(main or [{"suite": "", "condition": ""}]))
         frame = connection.sql(_WORST_TEXTS).df()
         return {(row["suite"], row["part"], row["item_id"], row["model_variant"]): row for row in convert_to_rows(frame)}
 
@@ -126,8 +126,8 @@ _WORST_TEXTS = f"""
         CASE WHEN i.type = 'code' THEN NULL ELSE {_build_truncated_column("i.reference")} END AS expected,
         {_build_truncated_column("r.response")} AS response
     FROM qa_responses r SEMI JOIN {SHOWN_RUNS} USING ({", ".join(RUN_OF_A_PART)})
-    SEMI JOIN {_WANTED} USING (suite, part, item_id, model_variant)
-    SEMI JOIN {_WANTED}_main USING (suite, condition)
+    SEMI JOIN {_WORST_ITEMS} USING (suite, part, item_id, model_variant)
+    SEMI JOIN {_WORST_ITEMS}_main USING (suite, condition)
     LEFT JOIN qa_items i ON i.suite = r.suite AND i.part = r.part AND i.item_id = r.item_id
     WHERE r.draw = 0 ORDER BY ALL
 """

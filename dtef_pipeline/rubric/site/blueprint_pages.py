@@ -41,7 +41,7 @@ from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
 from dtef_pipeline.text.first_line import shorten_to_line
 from dtef_pipeline.text.quantity_words import format_count
 
-MOST_TEXT = 12_500_000
+MAX_TEXT_CHARACTERS = 12_500_000
 """Characters of responses and reasons on the whole site; of more a sample of prompts has them."""
 SHOWN_SEED = 40
 _OPEN_UP_TO, _PROMPT_HEADING, _WORDS_ON_TOP = 2, 80, 24
@@ -94,7 +94,7 @@ def _compute_shown_share(rows: RubricRows) -> float:
             query = f"(SELECT blueprint, snapshot, sum(length({column}))::DOUBLE AS size FROM {table} GROUP BY ALL)"
             sizes = rows.rows.rows(query, ("blueprint", "snapshot", "size"), {})
             total += math.fsum(row["size"] or 0 for row in sizes if rows.runs.get(row["blueprint"]) == row["snapshot"])
-    return min(1.0, MOST_TEXT / total) if total else 1.0
+    return min(1.0, MAX_TEXT_CHARACTERS / total) if total else 1.0
 
 
 def _choose_data_paths(rows: RubricRows, run: BlueprintRun, share: float) -> dict[str, str]:

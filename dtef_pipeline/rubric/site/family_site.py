@@ -48,7 +48,7 @@ _RUBRIC_METHOD = (
     "Scores corrected by labels of people are estimates of prediction-powered inference (PPI++): judges on all prompts, minus their bias "
     "on the labelled ones.",
 )
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
@@ -111,7 +111,7 @@ def _describe_tests(rows: RubricRows, best: str, rivals: Sequence[str]) -> str:
     open_still = [name for name in rivals if name not in beaten]
     if not open_still:
         return "; tests find it better than each of the others"
-    return f"; tests find it better than {len(beaten)} of {len(rivals)} others, but not than {list_first_names(open_still, _MOST_NAMED)}"
+    return f"; tests find it better than {len(beaten)} of {len(rivals)} others, but not than {list_first_names(open_still, _MAX_NAMED)}"
 
 
 def _compute_item_scores(rows: RubricRows) -> pd.DataFrame:

@@ -70,7 +70,7 @@ _LABELLED_COLUMNS = (
 )
 _KNOWN_COLUMNS = (
     Column("judge", "Judge"),
-    Column("human_class", "People said", "number", "Class as a number, 0-1", always=True),
+    Column("human_class", "People's class", "number", "Class as a number, 0-1", always=True),
     Column("same_class", "Same class", "percent"),
     Column("within_one_class", "At most one class off", "percent"),
     Column("bias", "Bias", "signed", "Above 0 the judge is too generous"),
@@ -87,7 +87,7 @@ _JUDGE_COLUMNS = (
     ),
     Column(
         "partial",
-        "Missing beside others",
+        "Judged by others only",
         "percent",
         "Share of judgements that are missing although another judge answered",
         more=True,
@@ -132,7 +132,7 @@ def _build_agreement_section(rows: RubricRows) -> Section:
 
 def format_agreement(row: dict[Any, Any]) -> str:
     """Format a row of `rubric_agreement` as `Judges agree with alpha 0.96 (0.93 to 0.98): reliable`."""
-    alpha = Estimate.of(row, "alpha", "low", "high")
+    alpha = Estimate.from_row(row, "alpha", "low", "high")
     interval = f" ({show_interval(alpha)})" if show_interval(alpha) else ""
     return f"Judges agree with alpha {show(alpha)}{interval}: {row['reading'] or 'no reading'}"
 
@@ -163,7 +163,7 @@ def _build_self_preference_section(rows: RubricRows) -> Section:
         return Section("self-preference", "Do judges favour their own maker?", [])
     table_rows = convert_to_rows(estimates, judge=judge_words)
     favours = [f"{row['judge']} favours {row['maker']}" for row in table_rows if row.get("flagged") and row["judge"] != "all"]
-    overall = next((Estimate.of(row, "gamma", "low", "high") for row in table_rows if row["judge"] == "all"), None)
+    overall = next((Estimate.from_row(row, "gamma", "low", "high") for row in table_rows if row["judge"] == "all"), None)
     interval = show_interval(overall, "signed") if overall else ""
     answer = f"All judges together: {show(overall, 'signed')}{f' ({interval})' if interval else ''}. " if overall else ""
     answer += f"{list_first_names(favours, 3)}." if favours else "No judge is found to favour models of its maker."

@@ -30,7 +30,7 @@ from dtef_pipeline.text.quantity_words import format_count
 
 PARTIAL_SIGN, LABEL_SIGN = "◐", "✎"
 POINT_ENDS = ("0: not met", "1: met in full")
-MOST_RESPONSES = 120
+MAX_RESPONSES = 120
 """Per prompt, with about equally many of each model."""
 _LONGEST_CRITERION, _LONGEST_RESPONSE = 600, 20_000
 """Characters of a criterion in the matrix, and of a response or a reason; of a longer one the beginning is shown."""
@@ -141,7 +141,7 @@ def _build_point_cell(keys: Sequence[ResponseKey], criterion: StoredRow, index: 
 def _score_rows(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[MatrixRow]:
     scores = [run.by_model.get((prompt, model), dict.fromkeys(_SCORE_PARTS)) for model in models]
     names = [part for part in _SCORE_PARTS if any(not is_unknown(score[part]) for score in scores)]
-    parts = names if len(names) == len(_SCORE_PARTS) else names[:1]  # of one part alone, the score is that part
+    parts = names if len(names) == len(_SCORE_PARTS) else names[:1]  # with a single part, the score equals the part
     return [MatrixRow(_SCORE_PARTS[part], [Cell(score[part]) for score in scores]) for part in parts]
 
 
@@ -178,7 +178,7 @@ def _choose_shown_responses(responses: Sequence[StoredRow]) -> list[StoredRow]:
     for row in responses:
         turns[row["model"]] = turns.get(row["model"], 0) + 1
         turn.append(turns[row["model"]])
-    sample = sorted(sorted(range(len(responses)), key=lambda at: (turn[at], at))[:MOST_RESPONSES])
+    sample = sorted(sorted(range(len(responses)), key=lambda at: (turn[at], at))[:MAX_RESPONSES])
     return [responses[at] for at in sample]
 
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from dtef_pipeline.report.row_reader import StoredRows
 
-_OF_RUNS = ("rubric_responses", "rubric_judgements", "rubric_points", "rubric_similarities", "rubric_scores")
-_ONCE_PER_BLUEPRINT = ("rubric_blueprints", "rubric_prompts", "rubric_criteria", "rubric_findings")
+_RUN_TABLES = ("rubric_responses", "rubric_judgements", "rubric_points", "rubric_similarities", "rubric_scores")
+_BLUEPRINT_TABLES = ("rubric_blueprints", "rubric_prompts", "rubric_criteria", "rubric_findings")
 _NOT_READ = {"rubric_judgements": ("list_order", "request_keys"), "rubric_responses": ("request_keys",)}
 _LESS = {
     "raw": ("CASE WHEN class IS NULL THEN raw END", "class"),
@@ -29,7 +29,7 @@ class LatestRunRows(StoredRows):
         run_rows = pd.DataFrame({"blueprint": list(runs), "snapshot": list(runs.values())}, dtype="str")
         connection.register("shown_runs", run_rows)
         self._copied: set[str] = set()
-        for name in (*_OF_RUNS, *_ONCE_PER_BLUEPRINT):
+        for name in (*_RUN_TABLES, *_BLUEPRINT_TABLES):
             if "blueprint" in super().columns(name):
                 self._copy(name)
         connection.unregister("shown_runs")
@@ -40,7 +40,7 @@ class LatestRunRows(StoredRows):
         less = ", ".join(f"{part} AS {column}" for column, (part, read) in _LESS.items() if {column, read} <= columns)
         projection = (f" EXCLUDE ({left_out})" if left_out else "") + (f" REPLACE ({less})" if less else "")
         condition = " AND ".join(f"rows.{key}::VARCHAR = shown.{key}" for key in ("blueprint", "snapshot") if key in columns)
-        only = f"SEMI JOIN shown_runs AS shown ON {condition}" if name in _OF_RUNS else ""
+        only = f"SEMI JOIN shown_runs AS shown ON {condition}" if name in _RUN_TABLES else ""
         self.connection.execute(
             f"CREATE OR REPLACE TEMP TABLE shown_{name} AS SELECT rows.*{projection} FROM {name} AS rows {only} ORDER BY blueprint"
         )

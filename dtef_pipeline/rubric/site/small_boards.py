@@ -19,7 +19,7 @@ def ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, ho
         Column("n_parts", parts, "count", more=True),
         Column("n_responses_scored", "Responses", "count", "Responses with a score", more=True),
     )
-    board_rows = [BoardRow.of(row, Estimate.of(row, "score", "low", "high"), columns) for row in rows]
+    board_rows = [BoardRow.from_row(row, Estimate.from_row(row, "score", "low", "high"), columns) for row in rows]
     return RankedBoard("", "", measure, board_rows, columns=columns, how=how)
 
 

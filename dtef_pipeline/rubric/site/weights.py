@@ -22,7 +22,7 @@ _WEIGHT_HOW = (
     "the runs."
 )
 _EDGE = 1e-9
-"""What differs by less is the same weight, or the same score."""
+"""Weights or scores that differ by less are equal."""
 _BETA = r"^beta=[^,]*, "
 
 

@@ -141,7 +141,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     } catch { /* shown as it is */ }
     return detail;
   }
-  function score(one, isRun) {  // what a program did stands above its score
+  function score(one, isRun) {  // a program's result is above its score
     const of = index.measures[one.measure], notes = [one.status ? state(one.status) : "", one.read_by && !isRun ? `read by ${plain(one.read_by)}` : "", ...(one.flags || []).map(state)].filter(Boolean).join(" · ");
     return make("li", {}, make("strong", {}, number(one.score)), ` ${plain(of.key)}`, soft(notes ? ` ${notes}` : ""),
       one.detail && !isRun ? make("div", {}, bdi(readAs(one.detail))) : null, one.reason && !isRun ? make("div", {class: "soft"}, bdi(one.reason)) : null, make("div", {class: "soft"}, of.by));

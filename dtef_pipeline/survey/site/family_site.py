@@ -59,13 +59,13 @@ def _add_pair_pages(contents: SurveyContents, view: FamilyView) -> FamilyView:
         yield from DetailPages(contents, means, pairs).pages()
         yield from pairs.files()
 
-    def of_model(name: str) -> Sequence[Section]:
+    def build_sections(name: str) -> Sequence[Section]:
         return list(models.build_model_sections(name, texts))
 
     return replace(
         view,
         sections=[*lists(contents, means), *view.sections],
-        build_model_sections=of_model,
+        build_model_sections=build_sections,
         item_scores=items.rows,
         item_note=items.note,
         pages=pages,

@@ -12,7 +12,7 @@ from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.means import Means
 from dtef_pipeline.text.quantity_words import format_count
 
-MOST_PAIRS = 12_000
+MAX_PAIRS = 12_000
 
 
 class ItemComparison(NamedTuple):
@@ -22,10 +22,10 @@ class ItemComparison(NamedTuple):
     note: str
 
 
-def item_scores(contents: SurveyContents, means: Means, most: int = MOST_PAIRS) -> ItemComparison:
+def item_scores(contents: SurveyContents, means: Means, most: int = MAX_PAIRS) -> ItemComparison:
     """Return the scores of the models of the first leaderboard, with the same pairs for all."""
     rows = contents.connection.execute(f"""
-        WITH own AS ({means.own_sql}), pairs AS (SELECT DISTINCT s, q FROM own), chosen AS (
+        WITH own AS ({means.scored_pairs_sql}), pairs AS (SELECT DISTINCT s, q FROM own), chosen AS (
             SELECT *, count(*) OVER () AS of_pairs FROM pairs QUALIFY row_number() OVER (ORDER BY md5('{SEED}/' || s || '/' || q)) <= {most}
         ) SELECT s, q, series, score, of_pairs FROM own JOIN chosen USING (s, q) ORDER BY series, s, q
         """).df()

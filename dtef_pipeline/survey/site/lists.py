@@ -9,6 +9,7 @@ from dtef_pipeline.site.content import Column, Section, Table
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.means import Means, Spread
+from dtef_pipeline.survey.site.survey_labels import MARGINAL
 from dtef_pipeline.text.quantity_words import format_count, format_plural
 
 _SCORE_SPREAD = (
@@ -17,13 +18,13 @@ _SCORE_SPREAD = (
         "room",
         "Room",
         "score",
-        "Score of a perfect model minus that of the answer of everybody else: if it is small, models cannot differ much",
+        f"Score of a perfect model minus that of the {MARGINAL}: if it is small, models cannot differ much",
     ),
     Column("best", "Best", "model"),
     Column("best_score", "Its score", "score", more=True),
     Column("worst", "Worst", "model", more=True),
     Column("worst_score", "Its score", "score", more=True),
-    Column("others", "Everybody else", "score", "Score of the answer of everybody else on the same pairs", more=True),
+    Column("leave_one_out", MARGINAL.capitalize(), "score", "Its score on the same pairs", more=True),
     Column("ceiling", "Perfect", "score", "Expected score of a perfect model on the same pairs", more=True),
     Column("n_pairs", "Pairs", "count", "Pairs that all models of the row have a score for", more=True),
 )
@@ -81,11 +82,11 @@ def _summarize_spreads(spreads: dict[int, Spread], named: dict[int, str], means:
         return ""
     places = sorted(spreads, key=lambda place: (-spreads[place].mean, place))
     best, worst = places[0], places[-1]
-    beaten = sum(1 for spread in spreads.values() if spread.best_score > spread.others)
+    beaten = sum(1 for spread in spreads.values() if spread.best_score > spread.leave_one_out)
     where = f"all {len(spreads):,}" if beaten == len(spreads) else f"{beaten:,}" if beaten else "none"
     return (
         f"{format_plural(means.noun).capitalize()} predict {named[best]} best of {format_count(len(spreads), noun)} "
         f"({show(spreads[best].mean, 'score')}) "
-        f"and {named[worst]} worst ({show(spreads[worst].mean, 'score')}). The best {means.noun} beats the answer of everybody else in "
+        f"and {named[worst]} worst ({show(spreads[worst].mean, 'score')}). The best {means.noun} beats the {MARGINAL} in "
         f"{where} of them."
     )

@@ -12,27 +12,27 @@ import pandas as pd
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series
 
-By = Literal["s", "q"]
+Axis = Literal["s", "q"]
 
 
 class Spread(NamedTuple):
-    """The models' scores of a segment or a question, over the pairs that all of them have a score for."""
+    """The models' scores of a segment or a question, over the pairs for which all of these models have a score."""
 
     mean: float
     best: str
     best_score: float
     worst: str
     worst_score: float
-    others: float
-    """Score of the answer of everybody else; NaN: unknown."""
+    leave_one_out: float
+    """Score of the leave-one-out marginal; NaN: unknown."""
     ceiling: float
     n_pairs: int
     n_models: int
 
     @property
     def room(self) -> float:
-        """The distance from the answer of everybody else to the ceiling."""
-        return self.ceiling - self.others
+        """The distance from the leave-one-out marginal to the ceiling."""
+        return self.ceiling - self.leave_one_out
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,15 @@ class Means:
         return "baseline" if self.series[self.main_series[0]].is_reference else "model"
 
     @cached_property
-    def own_sql(self) -> str:
+    def scored_pairs_sql(self) -> str:
         """SQL of the scored pairs of these series: s, q, series, score, others, ceiling."""
         return f"""SELECT s, q, series, score, others, ceiling FROM {ANSWERS} JOIN {PAIRS} USING (s, q)
             WHERE score IS NOT NULL AND NOT circular AND list_contains({self.main_series}, series)"""
 
-    def spreads(self, by: By) -> dict[int, Spread]:
+    def spreads(self, by: Axis) -> dict[int, Spread]:
         """Return spreads by the place of a segment or a question. A model with less than half of the pairs of another model is left out."""
         rows = self._query_frame(f"""
-            WITH own AS ({self.own_sql}),
+            WITH own AS ({self.scored_pairs_sql}),
             kept AS (
                 SELECT {by}, series FROM own GROUP BY {by}, series QUALIFY 2 * count(*) >= max(count(*)) OVER (PARTITION BY {by})
             ), kept_models AS (SELECT {by}, count(*) AS models FROM kept GROUP BY ALL),
@@ -80,18 +80,18 @@ class Means:
         scores = (float(rows["score"].mean()), best, float(first["score"]), worst, float(last["score"]))
         return Spread(*scores, float(first["others"]), float(first["ceiling"]), int(first["pairs"]), len(rows))
 
-    def leads(self, by: By) -> pd.DataFrame:
-        """Return `place`, `series`, `lead` over the answer of everybody else, `score`, `pairs`; no rows if that answer is unknown."""
+    def leads(self, by: Axis) -> pd.DataFrame:
+        """Return `place`, `series`, `lead` over the leave-one-out marginal, `score`, `pairs`; no rows if the marginal is unknown."""
         return self._query_frame(f"""
             SELECT {by} AS place, series, avg(score - others) AS lead, avg(score) AS score, count(*) AS pairs
-            FROM ({self.own_sql}) WHERE others IS NOT NULL GROUP BY ALL ORDER BY place, series
+            FROM ({self.scored_pairs_sql}) WHERE others IS NOT NULL GROUP BY ALL ORDER BY place, series
             """)
 
     @cached_property
     def pair_means(self) -> pd.DataFrame:
         """`s`, `q`, the mean `score` of the models, and `others`."""
         return self._query_frame(
-            f"SELECT s, q, avg(score) AS score, any_value(others) AS others FROM ({self.own_sql}) GROUP BY ALL ORDER BY ALL"
+            f"SELECT s, q, avg(score) AS score, any_value(others) AS others FROM ({self.scored_pairs_sql}) GROUP BY ALL ORDER BY ALL"
         )
 
     def _query_frame(self, sql: str) -> pd.DataFrame:

@@ -27,10 +27,10 @@ def method(metric: str) -> list[str]:
         f"A model needs scores in {SCORED.ranked_from} segments to be ranked, or in all if there are fewer. Its best possible rank is 1 "
         "plus the number of significantly better models; its worst is the number of models minus those that are significantly worse.",
         "Ceiling (a perfect model) = expected score of the true distribution against a sample of as many respondents, simulated by pair.",
-        "Answer of everybody else (leave-one-out marginal) = answer of the other segments of the same attribute, weighted by size. Answer of "
-        "everybody (population marginal) = answer of all segments of the round, weighted by size; it contains the target segment.",
-        "Skill = (score - everybody else) / (ceiling - everybody else), of means: 0: knows nothing of the group; 1: perfect; below 0: "
-        "worse than the answer of everybody else.",
+        "Leave-one-out marginal = answer of the other segments of the same attribute, weighted by size. Population marginal = answer of all "
+        "segments of the round, weighted by size; it contains the target segment.",
+        "Skill = (score - leave-one-out marginal) / (ceiling - leave-one-out marginal), of means: 0: knows nothing of the group; 1: "
+        "perfect; below 0: worse than the leave-one-out marginal.",
         "Worth = Σ Gini / Σ corrected squared error: the size of a sample whose distribution is as far from the truth as the prediction. "
         "It leaves out unreadable responses, so a model can have a low score and a high worth.",
         "Deviation of a segment = its score minus the expected score of a segment of that size that is predicted as well as the others "

@@ -21,14 +21,14 @@ from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.tables import STATUSES
 
 PAIRS, ANSWERS = "site_pairs", "site_answers"
-"""Temporary tables. PAIRS: s, q, n, n_effective, circular, observed (code), apart (distance of the observed answer from that of everybody, 0-1),
-ceiling, others. ANSWERS: s, q, series, snapshot, score, code (shares, then the score; or `!`, the place of a status, and the score that the
-policy gives it, if any; after several draws `*`, how many could be read, `/`, how many there were)."""
+"""Temporary tables. PAIRS: s, q, n, n_effective, circular, observed (code), apart (distance of the observed answer from the
+population marginal, 0-1), ceiling, others. ANSWERS: s, q, series, snapshot, score, code (shares, then the score; or `!`, the place of a
+status, and the score that the policy gives it, if any; after several draws `*`, how many could be read, `/`, how many there were)."""
 _PAIR = "round, segment, question_id"
 ANSWERS_AT_ONCE = 900_000
-PLACED = """JOIN _segments USING (segment) JOIN _questions USING (round, question_id)
+JOIN_PLACES = """JOIN _segments USING (segment) JOIN _questions USING (round, question_id)
     JOIN _series USING (model_variant, context_level, condition)"""
-"""SQL: joins a table of predictions with the places of what it is about."""
+"""SQL: joins predictions with the places of their segments, questions and series."""
 
 
 class Series(NamedTuple):
@@ -53,7 +53,7 @@ def store_pairs(contents: SurveyContents) -> list[Series]:
 
 
 def register_places(contents: SurveyContents, series: Sequence[Series]) -> None:
-    """Register the places of segments, questions and series by their names: see PLACED."""
+    """Register the places of segments, questions and series by their names: see JOIN_PLACES."""
     frames = {
         "_segments": pd.DataFrame([(s.id, s.place) for s in contents.segments.values()], columns=["segment", "s"]),
         "_questions": pd.DataFrame(
@@ -114,7 +114,7 @@ def _build_answers_sql(contents: SurveyContents, options: SurveyBoardOptions) ->
     return f"""{cells_sql(contents.connection, options, more)}
         SELECT s::SMALLINT AS s, q::INTEGER AS q, series::SMALLINT AS series, snapshot, score,
             coalesce({shares} || {_build_code_sql("score")}, '!' || {place} || {score_code}) || {draws} AS code
-        FROM cells {PLACED} WHERE status NOT IN ('budget', 'missing') ORDER BY s, q, series
+        FROM cells {JOIN_PLACES} WHERE status NOT IN ('budget', 'missing') ORDER BY s, q, series
         """
 
 

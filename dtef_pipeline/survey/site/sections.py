@@ -25,8 +25,8 @@ from dtef_pipeline.survey.site.survey_labels import METRIC_NAMES, format_conditi
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
 from dtef_pipeline.text.quantity_words import format_count
 
-_MOST_GAPS = 40
-_MOST_CURVES = 12
+_MAX_GAPS = 40
+_MAX_CURVES = 12
 _NOTE_COLUMN = Column("note", "Note", "note")
 
 
@@ -103,7 +103,11 @@ def _build_attribute_table(rows: pd.DataFrame) -> Table:
     order = rows.groupby("name")["score"].mean().sort_values(ascending=False, kind="stable").index
     cells = {name: list(build_model_rows(of_model)) for name, of_model in rows.groupby("name")}
     table_rows = [
-        {"name": name, "_kind": cells[name][0]["_kind"], **{row["attribute"]: Estimate.of(row, "score") for row in cells[name]}}
+        {
+            "name": name,
+            "_kind": cells[name][0]["_kind"],
+            **{row["attribute"]: Estimate.from_row(row, "score") for row in cells[name]},
+        }
         for name in order
     ]
     of_models = rows[~rows["is_reference"]] if not rows["is_reference"].all() else rows
@@ -140,7 +144,7 @@ def _build_gaps_section(contents: SurveyContents) -> Section:
     how = (
         "A gap is a model's score in a segment minus its score in the attribute's other segments, on the same questions. Every model "
         "scores low in a segment of few people; the expected score allows for that. “worse” and “better”: p, adjusted (Holm) over the "
-        f"model's attribute, is below {SIGNIFICANCE:g}. The table has the {_MOST_GAPS} rows with the smallest p; `dtef board --by gaps "
+        f"model's attribute, is below {SIGNIFICANCE:g}. The table has the {_MAX_GAPS} rows with the smallest p; `dtef board --by gaps "
         "--top 0` has all."
     )
     blocks = _build_blocks_by_way(contents, "gaps", lambda way_rows: _build_gap_table(contents, way_rows))
@@ -157,7 +161,7 @@ def _gap_answer(counts: Counter[str]) -> str:
 
 
 def _build_gap_table(contents: SurveyContents, rows: pd.DataFrame) -> Table:
-    first = sort_by_significance(rows[~rows["is_reference"]]).head(_MOST_GAPS)
+    first = sort_by_significance(rows[~rows["is_reference"]]).head(_MAX_GAPS)
     gap_rows = convert_to_rows(first, segment=lambda segment: build_segment_cell(contents, segment))
     return Table("Segments that a model predicts worse or better than the others", _GAP_COLUMNS, gap_rows, first=10)
 
@@ -228,7 +232,7 @@ def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
     shared = restrict_to_shared_pairs(contents.connection, contents.overall)
     for condition, board in shared.groupby("condition", sort=True, observed=True):
         rows = board[board["score"].notna() & ~board["is_reference"]]
-        best = rows.groupby("name")["score"].max().sort_values(ascending=False, kind="stable").index[:_MOST_CURVES]
+        best = rows.groupby("name")["score"].max().sort_values(ascending=False, kind="stable").index[:_MAX_CURVES]
         rows = rows[rows["name"].isin(best)]
         if rows["context_level"].nunique() < 2:
             continue
@@ -236,7 +240,7 @@ def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
             {"label": row["name"], "x": n_shown[Way(row["context_level"], str(condition))], "value": row["score"]}
             for row in sorted(convert_to_rows(rows), key=lambda row: (row["name"], ContextLevel(row["context_level"]).order))
         ]
-        few = f", the best {_MOST_CURVES} models" if len(best) == _MOST_CURVES else ""
+        few = f", the best {_MAX_CURVES} models" if len(best) == _MAX_CURVES else ""
         caption = f"Mean score over the number of context questions, {format_condition(str(condition))}{few}"
         yield Chart("curves", points, caption, titles={"x": "context questions"})
 

@@ -215,4 +215,4 @@ def test_a_vote_and_families_are_described_with_all_their_bounds(made: tuple[Des
     for operation in (f"GET {FEEDBACK}/next", f"GET {FEEDBACK}/scores"):
         (asked_for,) = (one for one in api.operations[operation]["parameters"] if one["name"] == "family")
         assert asked_for["schema"]["anyOf"][0]["enum"] == [*names, "elsewhere"]
-    assert api.document["components"]["schemas"]["PairsWanted"]["properties"]["family"]["enum"] == names
+    assert api.document["components"]["schemas"]["PairRequest"]["properties"]["family"]["enum"] == names

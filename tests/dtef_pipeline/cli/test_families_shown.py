@@ -8,7 +8,7 @@ import pytest
 from dtef_pipeline.boards.comparisons import compare_all_pairs
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
 from dtef_pipeline.cli.survey import boards
-from dtef_pipeline.report.terminal import MOST_COLUMNS, Fit
+from dtef_pipeline.report.terminal import MAX_COLUMNS, Fit
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from tests.dtef_pipeline.boards.test_families import TESTS, panel, unread
 
@@ -17,7 +17,7 @@ from tests.dtef_pipeline.boards.test_families import TESTS, panel, unread
 def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal of 80 columns."""
     monkeypatch.setattr(
-        boards, "compute_terminal_fit", lambda kept=(), first_out=(), how="": Fit(80, kept, first_out, most=MOST_COLUMNS)
+        boards, "compute_terminal_fit", lambda kept=(), first_out=(), how="": Fit(80, kept, first_out, most=MAX_COLUMNS)
     )
 
 

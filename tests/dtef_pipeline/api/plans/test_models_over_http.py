@@ -46,7 +46,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 def planned_with(settings: Settings, family: str, field: str, name: str) -> PlannedEvaluation:
-    return read_manifest(GIVEN[family] | {field: name if field == "judge" else [name]}, settings).planned(settings)
+    return read_manifest(GIVEN[family] | {field: name if field == "judge" else [name]}, settings).plan(settings)
 
 
 @pytest.mark.parametrize(("family", "field", "form"), BY_FIELD)

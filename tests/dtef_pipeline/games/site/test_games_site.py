@@ -299,7 +299,7 @@ def test_links_and_ids_of_pages_are_sound(files: Mapping[str, str]) -> None:
 def test_of_many_episodes_a_seeded_sample_is_listed_with_the_extremes_of_each_player(
     kuhn: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(episode_list, "MOST_EPISODES", 60)
+    monkeypatch.setattr(episode_list, "MAX_EPISODES", 60)
     view = games_view(kuhn)
     section = section_of(page_of(view).sections, "episodes")
     rows = table_of(section).rows

@@ -227,7 +227,7 @@ def test_before_any_run_prompts_and_criteria_can_be_read() -> None:
 
 
 def test_of_too_many_texts_a_sample_of_prompts_is_shown(made: RubricTables, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blueprint_pages, "MOST_TEXT", 1)
+    monkeypatch.setattr(blueprint_pages, "MAX_TEXT_CHARACTERS", 1)
     site = site_with(made)
     files = [path for path in site if path.startswith(f"rubric/data/{NAME}/")]
     assert len(files) == 1
@@ -239,7 +239,7 @@ def test_of_too_many_texts_a_sample_of_prompts_is_shown(made: RubricTables, monk
 
 
 def test_of_many_responses_each_model_has_equally_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompt_parts, "MOST_RESPONSES", 6)
+    monkeypatch.setattr(prompt_parts, "MAX_RESPONSES", 6)
     held = data(site_with(made_tables(1, 3, 1, temperatures=(0.0, 0.3, 0.7))), 1)["responses"]
     assert Counter(one["model"] for one in held) == {f"openai/model-{at}": 2 for at in range(3)}
 
