@@ -24,7 +24,7 @@ from benchmarks.coverage import GD3, GD4, MANY, resumed
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.experiments import compare_conditions
+from dtef_pipeline.survey.boards.conditions import compare_conditions
 from dtef_pipeline.survey.boards.segment_results import compute_segment_results
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import ConditionModel

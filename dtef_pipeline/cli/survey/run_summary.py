@@ -30,7 +30,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.terminal import intervals, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.boards.experiments import compare_conditions
+from dtef_pipeline.survey.boards.conditions import compare_conditions
 from dtef_pipeline.survey.boards.meanings import ENDS
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view

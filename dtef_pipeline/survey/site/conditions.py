@@ -14,7 +14,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.site.content import Block, Column, Section, Table, convert_to_rows
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
-from dtef_pipeline.survey.boards.experiments import compare_conditions
+from dtef_pipeline.survey.boards.conditions import compare_conditions
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import ConditionModel
 from dtef_pipeline.survey.site.contents import SurveyContents

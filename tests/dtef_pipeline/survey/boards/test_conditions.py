@@ -14,7 +14,7 @@ from scipy import stats
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.survey.boards.experiments import compare_paired_cells, load_condition_usage, load_paired_cells
+from dtef_pipeline.survey.boards.conditions import compare_paired_cells, load_condition_usage, load_paired_cells
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import ConditionModel, Experiment, resolve_asked_models
 from dtef_pipeline.survey.tables import PREDICTIONS
