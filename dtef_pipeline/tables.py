@@ -111,9 +111,6 @@ REPLY = (
         pa.float64(),
         "Known cost of the request's calls in US dollars; 0 at all but the first row of a request; null: unknown",
     ),
-    field("reported_cost_usd", pa.float64(), "US dollars that the provider states for the response; null: it states none"),
-    field("cached_tokens", pa.int32(), "Prompt tokens the provider read from its cache; null: it does not say"),
-    field("reasoning_tokens", pa.int32(), "Tokens the model thought in, as the provider counts; null: it does not say"),
     field("unknown_cost_attempts", pa.int32(), "Calls that may have been billed at an unknown cost; null: not counted"),
     field(
         "unknown_cost_usd_most",
@@ -131,20 +128,6 @@ CALL = (SNAPSHOT_FIELD, PROMPT_FIELD, *REQUEST, *REPLY)
 """The columns of every table of model calls. Usage stands once per request: at the first of the rows that share it."""
 
 PARSE_RATE_FIELD = field("parse_rate", pa.float64(), "Share of responses that could be read, 0-1: higher is better")
-COUNTS = (
-    field("n_total", pa.int64(), "Predictions"),
-    field("n_scored", pa.int64(), "Predictions with a score"),
-    field("n_ok", pa.int64(), "Predictions that were parsed"),
-    field("n_unparseable", pa.int64(), "Responses that could not be read"),
-    field("n_wrong_length", pa.int64(), "Responses with another number of options"),
-    field("n_refused", pa.int64(), "Responses that declined to answer, or that a content filter stopped"),
-    field("n_error", pa.int64(), "Calls that failed"),
-    field("n_missing", pa.int64(), "Predictions for which there was nothing to ask or to read"),
-    field("n_budget", pa.int64(), "Predictions not asked for, because a budget was reached"),
-    PARSE_RATE_FIELD,
-)
-"""Predictions by what became of them."""
-
 COSTS = pa.schema(
     [
         FAMILY_FIELD,
@@ -202,8 +185,6 @@ COMPARISONS = pa.schema(
         field("among", pa.string(), "Comparisons that p is adjusted over, such as models (of two language models); null: all of the board"),
         field("p_adjusted", pa.float64(), "Adjusted p, 0-1 (Holm over the comparisons of one board, or of those among)"),
         field("parsed_difference", pa.float64(), "Difference by only the readable responses; null: the family scores no others"),
-        field("parsed_low", pa.float64(), "Lower end of the 95 % interval of parsed_difference"),
-        field("parsed_high", pa.float64(), "Upper end of the 95 % interval of parsed_difference"),
         field("parsed_verdict", pa.string(), "Verdict by only the readable responses"),
         field("parsed_note", pa.string(), "Finding by only the readable responses where it differs; empty: the same"),
         field("note", pa.string(), "Caution for readers of the row, or the reason why a number is missing; empty: nothing"),

@@ -104,7 +104,6 @@ RUBRIC_SELF_PREFERENCE = pa.schema(
             "Points that the judge gives to models of its maker beyond what other judges give, -1 to "
             "1: above 0, it favours them",
         ),
-        field("se", pa.float64(), "Standard error of gamma, by prompts"),
         field("low", pa.float64(), f"Lower {_IN_95} of gamma"),
         field("high", pa.float64(), f"Upper {_IN_95} of gamma"),
         field("p", pa.float64(), "Two-sided p value of gamma"),
@@ -258,7 +257,6 @@ RUBRIC_ANCHOR_ITEMS = pa.schema(
         field("criterion", pa.string(), "Criterion that is labelled, as shown to judges"),
         field("messages", CONVERSATION, "Conversation without the system prompt; null text: a turn that the model writes"),
         field("criteria", pa.list_(pa.string()), "All criteria in words of the prompt, for judges that see the list"),
-        field("seed", pa.int64(), "Seed of the choice"),
     ]
 )
 """One row per anchor: a stored response and a criterion that judges judge every night, even if the blueprint has changed."""

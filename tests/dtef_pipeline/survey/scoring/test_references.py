@@ -104,7 +104,7 @@ def test_what_needs_n_is_null_where_n_is_unknown() -> None:
     whole = compute_reference_scores(survey).to_pylist()
     for row, of_known in zip(found, whole, strict=True):
         nothing = row["segment"] == unknown
-        assert {row[name] is None for name in ("gini", "shrinkage", "ceiling", "ceiling_low", "n")} == {nothing}
+        assert {row[name] is None for name in ("gini", "ceiling", "ceiling_low", "n")} == {nothing}
         assert row["uniform"] == pytest.approx(of_known["uniform"])
         assert row["population"] == pytest.approx(of_known["population"])
     nobody = compute_reference_scores(with_column(survey, "n", [None] * len(survey)))
