@@ -116,19 +116,6 @@ RUBRIC_SELF_PREFERENCE = pa.schema(
 )
 """One row for all judges together, and one per judge and model of one maker."""
 
-RUBRIC_VARIANCE_SHARES = pa.schema(
-    [
-        field("answers", pa.float64(), "Share of the variance between criteria of responses, 0-1: higher is better"),
-        field("judges", pa.float64(), "Share of the variance between judges of the same text, 0-1; null: one judge"),
-        field("repeats", pa.float64(), "Share of the variance between repeats of one judge, 0-1; null: no repeats"),
-        field("variance", pa.float64(), "Variance of a single class number"),
-        field("n", pa.int64(), "Judgements that have a class"),
-        field("n_items", pa.int64(), "Criteria of responses with these judgements"),
-        field("reason", pa.string(), "Why shares could not be estimated separately; empty: all could"),
-    ]
-)
-"""One row, or one per group."""
-
 RUBRIC_CORRECTED = pa.schema(
     [
         field("model", pa.string(), "Model, as on the board"),
@@ -294,24 +281,12 @@ RUBRIC_CHAMPIONS = pa.schema(
 )
 """One row per dimension and model that is graded in it."""
 
-RUBRIC_VARIANCE = pa.schema(
-    [
-        field("cut", pa.string(), "Kind of the cut: overall, or blueprint"),
-        field("value", pa.string(), "Value of the cut: all, or a blueprint's id"),
-        SCALE_FIELD,
-        *RUBRIC_VARIANCE_SHARES,
-    ]
-)
-"""One row for all judgements together, then one per blueprint."""
-
-
 RUBRIC_ROLLED_UP = {
     "rubric_champions": RUBRIC_CHAMPIONS,
     "rubric_agreement": RUBRIC_AGREEMENT,
     "rubric_disagreed": RUBRIC_DISAGREED,
     "rubric_self_preference": RUBRIC_SELF_PREFERENCE,
     "rubric_judges": RUBRIC_JUDGES,
-    "rubric_variance_shares": RUBRIC_VARIANCE,
 }
 """The tables over all blueprints beside the boards, by name."""
 
