@@ -111,11 +111,6 @@ REPLY = (
         pa.float64(),
         "Known cost of the request's calls in US dollars; 0 at all but the first row of a request; null: unknown",
     ),
-    field(
-        "reported_cost_usd", pa.float64(), "Cost of the response in US dollars, as the provider reports it; null: not reported"
-    ),
-    field("cached_tokens", pa.int32(), "Prompt tokens that the provider read from its cache; null: not reported"),
-    field("reasoning_tokens", pa.int32(), "Reasoning tokens, as the provider counts them; null: not reported"),
     field("unknown_cost_attempts", pa.int32(), "Calls that may have been billed at an unknown cost; null: not counted"),
     field(
         "unknown_cost_usd_most",
@@ -131,20 +126,6 @@ CALL = (SNAPSHOT_FIELD, PROMPT_FIELD, *REQUEST, *REPLY)
 """The columns of every table of model calls. Usage is in one row per request: the first of the rows that share it."""
 
 PARSE_RATE_FIELD = field("parse_rate", pa.float64(), "Share of responses that could be read, 0-1: higher is better")
-COUNTS = (
-    field("n_total", pa.int64(), "Predictions"),
-    field("n_scored", pa.int64(), "Predictions with a score"),
-    field("n_ok", pa.int64(), "Predictions that were parsed"),
-    field("n_unparseable", pa.int64(), "Responses that could not be read"),
-    field("n_wrong_length", pa.int64(), "Responses with a wrong number of options"),
-    field("n_refused", pa.int64(), "Responses that declined to answer, or that a content filter stopped"),
-    field("n_error", pa.int64(), "Calls that failed"),
-    field("n_missing", pa.int64(), "Predictions without a prompt or a stored response"),
-    field("n_budget", pa.int64(), "Predictions not requested, because a budget was reached"),
-    PARSE_RATE_FIELD,
-)
-"""Numbers of predictions by outcome."""
-
 COSTS = pa.schema(
     [
         FAMILY_FIELD,
@@ -202,8 +183,6 @@ COMPARISONS = pa.schema(
         field("adjusted_over", pa.string(), "Comparisons that p is adjusted over, such as models (two language models); null: all of the board"),
         field("p_adjusted", pa.float64(), "Adjusted p, 0-1 (Holm over the comparisons of one board, or those in adjusted_over)"),
         field("parsed_difference", pa.float64(), "Difference over readable responses only; null: the family scores only these"),
-        field("parsed_low", pa.float64(), "Lower end of the 95 % interval of parsed_difference"),
-        field("parsed_high", pa.float64(), "Upper end of the 95 % interval of parsed_difference"),
         field("parsed_verdict", pa.string(), "Verdict from readable responses only"),
         field("parsed_note", pa.string(), "Finding from readable responses only, if it differs from the published one; empty: it does not"),
         field("note", pa.string(), "Caution about the row, or why a number is missing; empty: none"),

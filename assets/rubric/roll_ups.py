@@ -118,15 +118,13 @@ rubric_validity = build_board_asset(
         """Whether judges favour models of their own maker: one row for all judges together, then one per judge and model of one maker.
 
         `gamma` is how much higher a judge scores its own maker's responses than the other judges score the same ones. The table is
-        `rubric_self_preference`. The asset also writes `rubric_judges` (outcomes and cost of each judge's calls, each call once) and
-        `rubric_variance_shares` (the shares of the variance that are due to answers, judges and repeats). All tables use the latest run of
-        each blueprint.""",
+        `rubric_self_preference`. The asset also writes `rubric_judges` (outcomes and cost of each judge's calls, each call once). Both
+        tables use the latest run of each blueprint.""",
         lambda connection, store: build_validity_tables(connection, store.responses.responses),
         reads=JUDGED_READ,
         previews={
             "self_preference": Preview.of_view(_VIEWS_SHOWN["self-preference"], 20),
             "judges": Preview.of_view(_VIEWS_SHOWN["judges"], 20),
-            "variance": Preview("rubric_variance_shares", ("cut", "value", "answers", "judges", "repeats", "n", "reason"), 10),
         },
         version="2",
         after=_OF_JUDGED,

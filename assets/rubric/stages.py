@@ -80,7 +80,7 @@ def _blueprint_metadata(tables: Tables) -> Mapping[str, Any]:
     extractions = tables.get("rubric_extractions")
     points = {} if extractions is None or not len(extractions) else {"key_points": pc.sum(extractions["n_points"]).as_py()}
     return {
-        **{name: head[name] for name in ("title", "test_hash", "n_prompts", "n_criteria", "n_ideals", "models")},
+        **{name: head[name] for name in ("title", "test_hash", "n_prompts", "n_criteria", "models")},
         "findings": findings,
         "criteria": tables["rubric_criteria"].select(columns).slice(0, 8),
         **points,

@@ -23,10 +23,7 @@ Then = Callable[[Sequence[str], Mapping[str, Failure]], Sequence[Request]]
 """Takes keys of requests that are settled now: each has a stored response or one of the failures. Returns what is to be asked because of it."""
 UNKNOWN_LATENCY_S = 0.0
 """What the store has in place of the seconds of a call that was made elsewhere, where these are not known: no call takes none."""
-USAGE = (
-    *("prompt_tokens", "completion_tokens", "cost_usd", "reported_cost_usd", "cached_tokens", "reasoning_tokens"),
-    *("unknown_cost_attempts", "unknown_cost_usd_most"),
-)
+USAGE = (*("prompt_tokens", "completion_tokens", "cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most"),)
 """The columns that stand at the first row of a request, and are 0 at the others."""
 OF_FAILURES = ("attempts", "cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most")
 """The columns that a request without a response has of its failure."""

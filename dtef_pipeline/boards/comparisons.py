@@ -30,8 +30,6 @@ _MOST_NAMED = 3
 _OF_PARSED = {
     "n_pairs": "n_parsed_pairs",
     "difference": "parsed_difference",
-    "low": "parsed_low",
-    "high": "parsed_high",
     "p": "parsed_p",
     "note": "parsed_note",
 }
@@ -53,17 +51,7 @@ _OF_COMPARISON = (
         "low",
         "high",
     ),
-    *(
-        "effect_size",
-        "p",
-        "adjusted_over",
-        "p_adjusted",
-        "verdict",
-        "n_parsed_pairs",
-        "parsed_difference",
-        "parsed_low",
-        "parsed_high",
-    ),
+    *("effect_size", "p", "adjusted_over", "p_adjusted", "verdict", "n_parsed_pairs", "parsed_difference"),
     *("parsed_p", "parsed_p_adjusted", "parsed_verdict", "parsed_note", "note"),
 )
 """The columns of comparisons, beside those of the ways of asking."""

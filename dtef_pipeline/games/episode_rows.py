@@ -279,6 +279,4 @@ def _describe_game_move(move: GameMove, reaction: str) -> dict[str, Any]:
         "action": move.command,
         "reaction": reaction,
         "legal": move.illegal is None,
-        "illegal_kind": move.illegal.kind if move.illegal else None,
-        "illegal_reason": move.illegal.reason if move.illegal else None,
     }

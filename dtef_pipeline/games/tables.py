@@ -103,8 +103,6 @@ EPISODE_TURNS = pa.schema(
             "Reply of the game; for the last text of a seat, how the game ended and what was shown then",
         ),
         field("legal", pa.bool_(), "Flag: true if the text was a legal move; null: no text"),
-        field("illegal_kind", pa.string(), "Kind of error: illegal, unparsed or refused; null: no error"),
-        field("illegal_reason", pa.string(), "Error message to the player; null: the text was a legal move"),
     ]
 )
 """One row per text of a model in an episode, the opponent's too."""

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dtef_pipeline.errors import BallotError, SourceError
-from dtef_pipeline.preference.vote_records import parse_line
+from dtef_pipeline.errors import SourceError
 from dtef_pipeline.preference.votes import CHOICES, MOST_CONFIDENT, Choice
+from dtef_pipeline.text.strict_json import JsonFault, parse_json
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 Codes = npt.NDArray[np.int64]
@@ -119,13 +119,9 @@ def _parse_json_votes(where: str, text: str) -> VoteColumns:
 def _find_json_rows(where: str, text: str) -> tuple[str, list[Any]]:
     """Return `votes` or `wins`, and the list under this key."""
     try:
-        document = parse_line(text)
-    except BallotError as error:
-        raise SourceError(str(error), where=where) from None
-    except (ValueError, RecursionError) as error:
-        reason = "brackets too deep" if isinstance(error, RecursionError) else str(error)
-        line = getattr(error, "lineno", None)
-        raise SourceError("is not JSON", where=where, line=line, arrived=reason, allowed="one JSON object") from None
+        document = parse_json(text)
+    except JsonFault as fault:
+        raise SourceError(f"is not JSON ({fault})", where=where, line=fault.line, allowed="one JSON object") from None
     kinds = [name for name in ("votes", "wins") if isinstance(document, dict) and isinstance(document.get(name), list)]
     if not isinstance(document, dict) or len(kinds) != 1:
         raise _make_json_error(
@@ -222,11 +218,9 @@ def iterate_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            record = parse_line(line)
-        except BallotError as error:
-            raise SourceError(str(error), where=str(path), line=number) from None
-        except (ValueError, RecursionError):
-            record = None
+            record = parse_json(line)
+        except JsonFault as fault:
+            raise _make_source_error(path, number, f"is not JSON ({fault})", line, "one object a line") from None
         if not isinstance(record, dict):
             raise _make_source_error(path, number, "is not a JSON object", line, "one object a line")
         yield number, record

@@ -204,20 +204,6 @@ def record_line(kind: str, record: Record) -> str:
     return _encoded({"kind": kind, "schema": LINE_SCHEMA, **values})
 
 
-def parse_line(line: bytes | str) -> object:
-    """Return the JSON of a line. Raises BallotError if an object has a key twice, which is ambiguous, and ValueError for invalid JSON."""
-    return json.loads(line, object_pairs_hook=_refuse_duplicate_keys)
-
-
-def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in values if names.count(name) > 1)
-        raise BallotError(f"got the key {format_value(twice)} more than once; allowed: each key once")
-    return values
-
-
 def read_record(values: object) -> tuple[str, Record]:
     """Return the kind and the record of a parsed line; for a ballot its fields.
 

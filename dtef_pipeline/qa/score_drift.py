@@ -51,7 +51,7 @@ _THEIR_ITEMS = """
 
 
 def load_judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """Return every answer with a judge's score and the texts shown to the judge: the columns of QA_ANCHOR_ITEMS except `seed`.
+    """Return every answer with a judge's score and the texts shown to the judge: the columns of QA_ANCHOR_ITEMS.
 
     `connection` has the tables of ANCHORS_CHOSEN_FROM. Identical answers count once.
     """
@@ -84,7 +84,7 @@ def add_answers(anchors: pa.Table, n: int, seed: int, pool: pd.DataFrame) -> pa.
     """
     lacking = max(0, n - len(anchors))
     new = pool[~pool["anchor"].isin(anchors["anchor"].to_pylist())]
-    new = new.assign(place=[digest("anchor", seed, key) for key in new["anchor"]], fifth=_assign_fifth(new["score"]), seed=seed)
+    new = new.assign(place=[digest("anchor", seed, key) for key in new["anchor"]], fifth=_assign_fifth(new["score"]))
     new = new.sort_values("place", kind="stable")
     counts = _assign_fifth(anchors["score"].to_pandas()).value_counts()
     turn = new.groupby("fifth").cumcount() + new["fifth"].map(counts).fillna(0)

@@ -8,18 +8,17 @@ through. Out: the same object with `status`, `value`, `score`, `read_by`, `flags
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.metric import require_unique_keys
 from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
 from dtef_pipeline.qa.scorers import describe_scorers, find_scorer, list_scorer_names, make_unscored_scorer
 from dtef_pipeline.text.first_line import shorten_to_line
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
 MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreWritten]
 """Prepares the scoring of a line's response; raises ItemError or ConfigError if the line lacks information."""
@@ -193,32 +192,18 @@ def _read_reference(item: dict[str, Any]) -> str:
 
 def _parse_json_object(line: str) -> dict[str, Any]:
     try:
-        content = _LINE_DECODER.decode(line.lstrip("\ufeff").strip())
+        content = parse_json(line.strip())
         if line.count("[") + line.count("{") > _MANY_BRACKETS:
             _ENCODER.encode(content)  # what cannot be written again is refused now, before any line is written
     except RecursionError:
         _refuse_line("it is nested too deeply")
-    except ValueError as error:
-        _refuse_line(f"it is not JSON: {error}", line)
+    except JsonFault as fault:
+        _refuse_line(f"it is not JSON: {fault}", line)
     if not isinstance(content, dict):
         _refuse_line("it is not an object", line)
     return content
 
 
-def _refuse_json_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number in JSON")
-
-
-def _parse_finite_number(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise ValueError(f"the number {shorten_to_line(text, 40)} is too large")
-    return value
-
-
-_LINE_DECODER = json.JSONDecoder(
-    parse_constant=_refuse_json_constant, parse_float=_parse_finite_number, object_pairs_hook=require_unique_keys
-)
 _ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 
 

@@ -160,7 +160,6 @@ QA_RETRIEVAL = pa.schema(
     [
         *OF_ONE_PROMPT,
         field("k", pa.int32(), "Number of chunks requested"),
-        field("n_relevant", pa.int32(), "Chunks within the filter that contain a quote of the item"),
         field("precision", pa.float64(), "Share of the first k chunks that contain a quote, 0-1: higher is better"),
         field("recall", pa.float64(), "Share of the chunks with a quote that are within the first k, 0-1: higher is better"),
         field("hit", pa.float64(), "1 if one of the first k chunks contains a quote, else 0: higher is better"),
@@ -388,7 +387,6 @@ QA_ANCHOR_ITEMS = pa.schema(
         field("response", pa.string(), "Response as shown to the judge"),
         field("evaluators", pa.list_(pa.string()), "What the judge scores; empty: as in its settings"),
         field("score", pa.float64(), "Mean score by the judge when the anchor was chosen, 0-1: higher is better"),
-        field("seed", pa.int64(), "Seed of the choice"),
     ]
 )
 """One row per anchor: a judged response that never changes, even if its item does."""

@@ -104,7 +104,6 @@ RUBRIC_SELF_PREFERENCE = pa.schema(
             "Points that the judge gives to models of its maker beyond what other judges give, -1 to "
             "1: above 0, it favours them",
         ),
-        field("se", pa.float64(), "Standard error of gamma, by prompts"),
         field("low", pa.float64(), f"Lower {_IN_95} of gamma"),
         field("high", pa.float64(), f"Upper {_IN_95} of gamma"),
         field("p", pa.float64(), "Two-sided p value of gamma"),
@@ -116,19 +115,6 @@ RUBRIC_SELF_PREFERENCE = pa.schema(
     ]
 )
 """One row for all judges together, and one per judge and model of one maker."""
-
-RUBRIC_VARIANCE_SHARES = pa.schema(
-    [
-        field("answers", pa.float64(), "Share of the variance between criteria of responses, 0-1: higher is better"),
-        field("judges", pa.float64(), "Share of the variance between judges of the same text, 0-1; null: one judge"),
-        field("repeats", pa.float64(), "Share of the variance between repeats of one judge, 0-1; null: no repeats"),
-        field("variance", pa.float64(), "Variance of a single class number"),
-        field("n", pa.int64(), "Judgements that have a class"),
-        field("n_items", pa.int64(), "Criteria of responses with these judgements"),
-        field("reason", pa.string(), "Why shares could not be estimated separately; empty: all could"),
-    ]
-)
-"""One row, or one per group."""
 
 RUBRIC_CORRECTED = pa.schema(
     [
@@ -270,7 +256,6 @@ RUBRIC_ANCHOR_ITEMS = pa.schema(
         field("criterion", pa.string(), "Criterion that is labelled, as shown to judges"),
         field("messages", CONVERSATION, "Conversation without the system prompt; null text: a turn that the model writes"),
         field("criteria", pa.list_(pa.string()), "All criteria in words of the prompt, for judges that see the list"),
-        field("seed", pa.int64(), "Seed of the choice"),
     ]
 )
 """One row per anchor: a stored response and a criterion that judges judge every night, even if the blueprint has changed."""
@@ -308,24 +293,12 @@ RUBRIC_CHAMPIONS = pa.schema(
 )
 """One row per dimension and model that is graded in it."""
 
-RUBRIC_VARIANCE = pa.schema(
-    [
-        field("cut", pa.string(), "Kind of the cut: overall, or blueprint"),
-        field("value", pa.string(), "Value of the cut: all, or a blueprint's id"),
-        SCALE_FIELD,
-        *RUBRIC_VARIANCE_SHARES,
-    ]
-)
-"""One row for all judgements together, then one per blueprint."""
-
-
 RUBRIC_ROLLED_UP = {
     "rubric_champions": RUBRIC_CHAMPIONS,
     "rubric_agreement": RUBRIC_AGREEMENT,
     "rubric_disagreed": RUBRIC_DISAGREED,
     "rubric_self_preference": RUBRIC_SELF_PREFERENCE,
     "rubric_judges": RUBRIC_JUDGES,
-    "rubric_variance_shares": RUBRIC_VARIANCE,
 }
 """The tables over all blueprints beside the boards, by name."""
 

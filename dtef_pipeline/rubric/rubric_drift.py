@@ -88,7 +88,7 @@ def add_anchors(anchors: pa.Table, n: int, seed: int, material: Mapping[str, pd.
         .merge(criterion_lists, on=_PROMPT_OF_ANCHOR)
         .merge(material["prompts"][[*_PROMPT_OF_ANCHOR, "messages"]], on=_PROMPT_OF_ANCHOR)
     )
-    return pa.concat_tables([anchors, convert_to_table(rows.assign(seed=seed), RUBRIC_ANCHOR_ITEMS)])
+    return pa.concat_tables([anchors, convert_to_table(rows, RUBRIC_ANCHOR_ITEMS)])
 
 
 def list_anchor_judgings(anchors: pa.Table, judges: Mapping[str, Sequence[JudgeConfig]], snapshot: str) -> list[JudgingEpisode]:

@@ -41,21 +41,6 @@ class PromptMatrix(NamedTuple):
     """(texts, texts), -1 to 1, symmetric, 1 on the diagonal; NaN where a vector is missing."""
 
 
-def compute_cosine(left: npt.ArrayLike, right: npt.ArrayLike) -> Floats:
-    """Return the cosine of row pairs, (rows, dimensions) both or (dimensions,) both: (rows,), -1 to 1, higher is more alike.
-
-    left right / (|left| |right|), clipped to the range; 0 if a vector is all zeros, NaN if one has a NaN, which means a missing vector.
-    Raises ConfigError if the shapes differ.
-    """
-    a, b = (np.atleast_2d(np.asarray(side, dtype=np.float64)) for side in (left, right))
-    if a.shape != b.shape:
-        raise ConfigError(
-            f"similarity: got vectors of {_describe_sizes(a)} and {_describe_sizes(b)}; allowed: vectors of one embedder, which have the "
-            "same length"
-        )
-    return _compute_unit_cosine(_scale_to_length_1(a), _scale_to_length_1(b))
-
-
 def compute_cosine_matrix(vectors: npt.ArrayLike) -> Floats:
     """Return the cosines of all pairs of `vectors` (texts, dimensions): (texts, texts), symmetric and 1 on the diagonal.
 
@@ -155,10 +140,6 @@ def _compute_unit_cosine(
         block = slice(start, start + _ROWS_AT_A_TIME)
         cosines[block] = np.einsum("ij,ij->i", left[first[block]], right[second[block]])
     return np.clip(cosines, -1.0, 1.0)
-
-
-def _describe_sizes(vectors: Floats) -> str:
-    return f"{format_count(len(vectors), 'row')} of {format_count(vectors.shape[1], 'number')}"
 
 
 PEOPLE = "people"

@@ -63,7 +63,6 @@ RUBRIC_BLUEPRINTS = pa.schema(
         field("judges", _LIST_OF_TEXTS, "Judges that the file names, as approach=model; none: the default judges"),
         field("n_prompts", pa.int64(), "Prompts"),
         field("n_criteria", pa.int64(), "Criteria of all prompts"),
-        field("n_ideals", pa.int64(), "Prompts with an ideal answer"),
         field("n_errors", pa.int64(), "Errors; their parts of the file were left out and block a run"),
         field("path", pa.string(), "File of the blueprint"),
     ]
@@ -102,7 +101,6 @@ RUBRIC_CRITERIA = pa.schema(
         field("weight", pa.float64(), "Weight of the point in the coverage of its prompt, 0.1 to 10"),
         field("citation", pa.string(), "Source of the criterion; null: none"),
         CRITERION_SOURCE,
-        field("repaired", pa.bool_(), "Flag: true if the text was repaired; source has the text of the file"),
         field("fault", pa.string(), "Why the criterion cannot be scored; null: it can"),
     ]
 )

@@ -122,8 +122,7 @@ def _summarise_best_results(tables: Tables) -> Mapping[str, Any]:
 
 RESULTS_STAGE = Stage(
     "segment_results",
-    """Results of each model on this segment: one row per (model variant, context level, snapshot), with counts by status, means and 95 %
-    intervals.
+    """Results of each model on this segment: one row per (model variant, context level, snapshot), with counts, means and 95 % intervals.
 
     Every group occurs twice: `targets = clean` leaves out questions that define the segment, `all` keeps them as the published figures do.
     `parse_rate` is the share of readable responses; `questions` is the mean score of each target question.""",

@@ -10,9 +10,9 @@ import pyarrow as pa
 from dtef_pipeline.drift.verdict_tables import PARTITION_DRIFT
 from dtef_pipeline.tables import (
     ANSWERED_AT_FIELD,
-    COUNTS,
     METRIC_FIELD,
     MODEL_FIELDS,
+    PARSE_RATE_FIELD,
     PROMPT_FIELD,
     REPLY,
     REQUEST,
@@ -156,7 +156,6 @@ BLUEPRINTS = pa.schema(
         field("reading", READING, "Form of the response; null: one distribution, options in the survey's order"),
         field("response_schema", pa.string(), "JSON schema of the response; null: free text"),
         field("answer_tokens", pa.int32(), "Smallest token limit for the response; null: the model's limit"),
-        field("context_requested", pa.int32(), "Context questions requested; null: all"),
         field("context_included", pa.int32(), "Context questions that fit into the prompt"),
         field("context_question_ids", pa.list_(pa.string()), "Identifiers of the context questions in the prompt"),
         field("tokens", pa.int32(), "Estimated prompt tokens, system and user"),
@@ -241,9 +240,6 @@ REFERENCE_SCORES = pa.schema(
             "gini", pa.float64(), "Unbiased estimate of the probability that two people of the segment answer differently, 0-1"
         ),
         field(
-            "shrinkage", pa.float64(), "Weight of the population in the distribution that the ceiling is simulated from, 0-1"
-        ),
-        field(
             "ceiling",
             SIMILARITIES,
             "Expected score of the true distribution in samples of n_effective (or else n) respondents, 0-1; null: n unknown",
@@ -275,7 +271,9 @@ SEGMENT_RESULTS = pa.schema(
         *MODEL_FIELDS,
         *_ASKED_FIELDS,
         TARGETS_FIELD,
-        *COUNTS,
+        field("n_total", pa.int64(), "Predictions"),
+        field("n_scored", pa.int64(), "Predictions with a score"),
+        PARSE_RATE_FIELD,
         METRIC_FIELD,
         field("score", pa.float64(), "Mean score, 0-1: higher is better; unreadable responses count 0"),
         field("score_low", pa.float64(), "Lower end of the 95 % interval of score; null with fewer than 5 batteries"),

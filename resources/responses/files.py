@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from dtef_pipeline.asking.request import CANDIDATE, ROLES, Hash, Response
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import request_key
+from dtef_pipeline.text.strict_json import JsonFault, parse_json
 from resources.file_systems import open_whole_file
 from resources.responses.database import RESPONSE_COLUMNS
 from resources.responses.store import PAGE, RESPONSES, ResponseStore
@@ -143,16 +144,14 @@ def _read_json_rows(path: Path) -> Iterator[tuple[str, object]]:
         lines = gzip.GzipFile(fileobj=file) if _find_suffix(path).endswith(".gz") else file
         for number, line in enumerate(cast(Iterable[bytes], lines), 1):
             if line.strip():
-                yield f"{path}:{number}", _parse_json(f"{path}:{number}", line)
+                yield f"{path}:{number}", _parse_line(f"{path}:{number}", line)
 
 
-def _parse_json(where: str, line: bytes) -> object:
+def _parse_line(where: str, line: bytes) -> object:
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        # Without the parser's own idea of the line, which is always 1.
-        problem = f"{error.msg}, character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
-        raise StoreError(f"{where}: not JSON ({problem}); allowed: one JSON object per line") from None
+        return parse_json(line)
+    except JsonFault as fault:
+        raise StoreError(f"{where}: not JSON ({fault}); allowed: one JSON object per line") from None
 
 
 def _is_count(value: object) -> bool:

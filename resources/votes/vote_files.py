@@ -28,13 +28,13 @@ from dtef_pipeline.preference.vote_records import (
     get_key_field,
     hash_export_contents,
     is_shown,
-    parse_line,
     read_record,
     record_line,
     void_id,
     vote_of,
 )
 from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.strict_json import JsonFault, parse_json
 from resources.file_systems import open_whole_file
 from resources.responses.database import ResponseDatabase
 from resources.votes import vote_tables as tables
@@ -194,12 +194,11 @@ def _read(where: str, number: int, line: bytes) -> tuple[str, Record]:
     try:
         if len(line) > _LONGEST_LINE:
             raise BallotError(f"got a line of {len(line):,} bytes; allowed: {_LONGEST_LINE:,}")
-        return read_record(parse_line(line))
+        return read_record(parse_json(line))
     except BallotError as error:
         raise SourceError(str(error), where=where, line=number) from None
-    except (ValueError, RecursionError) as error:
-        why = f"{error.msg}, character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else "cannot be decoded"
-        raise SourceError(f"not JSON ({why})", where=where, line=number, allowed="one JSON object a line") from None
+    except JsonFault as fault:
+        raise SourceError(f"not JSON ({fault})", where=where, line=number, allowed="one JSON object a line") from None
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from dtef_pipeline.survey.tables import PREDICTIONS
 from dtef_pipeline.tables import CALL, describe_schema, description, field, strip_descriptions
 from resources.warehouse import TABLES
 
-SHARED = (tables.CALL, tables.COUNTS, tables.COSTS, tables.COMPARISONS, PARTITION_DRIFT, *DRIFT_SCHEMAS.values())
+SHARED = (tables.CALL, tables.COSTS, tables.COMPARISONS, PARTITION_DRIFT, *DRIFT_SCHEMAS.values())
 SCHEMED = {table: spec.schema for table, spec in TABLES.items() if spec.schema is not None}
 PUBLISHED: Mapping[str, Mapping[str, str]] = {
     **{table: {one.name: description(one) for one in schema} for table, schema in SCHEMED.items()},

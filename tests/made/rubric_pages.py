@@ -97,7 +97,6 @@ def _blueprint(
         judges=[],
         n_prompts=n_prompts,
         n_criteria=5 * n_prompts,
-        n_ideals=n_prompts,
         n_errors=0,
         path=f"{name}.yml",
     )

@@ -97,7 +97,6 @@ def reference_row(**given: Any) -> dict[str, Any]:
         "question_id": "q0",
         "n": 40,
         "gini": 0.6,
-        "shrinkage": 0.5,
         "ceiling": 0.9,
         "ceiling_low": None,
         "uniform_score": 0.6,

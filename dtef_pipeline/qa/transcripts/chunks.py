@@ -27,7 +27,6 @@ DOCUMENT_FIELDS = (
     field("last_turn", pa.int32(), "Number of the turn in which the chunk ends"),
     field("paragraph", pa.int32(), "Paragraph of the first turn in which the chunk begins; 0: at the beginning of the turn"),
     field("page_content", pa.string(), "Text of the chunk, character by character as in the transcript"),
-    field("n_words", pa.int32(), "Words of the chunk, between white space"),
     field("project", pa.string(), "Project that the interview belongs to; null: unknown"),
     field("year", pa.int32(), "Year of the interview; null: unknown"),
     field("month", pa.string(), "Month of the interview; null: unknown"),
@@ -88,7 +87,6 @@ def build_documents_table(chunks: Sequence[Chunk]) -> pa.Table:
         "last_turn": [chunk.last_turn for chunk in chunks],
         "paragraph": [chunk.part for chunk in chunks],
         "page_content": [chunk.page_content for chunk in chunks],
-        "n_words": [len(chunk.page_content.split()) for chunk in chunks],
     }
     metadata = {column: [chunk.metadata.get(name) for chunk in chunks] for name, column in METADATA_COLUMNS.items()}
     metadata["file"] = [chunk.file for chunk in chunks]

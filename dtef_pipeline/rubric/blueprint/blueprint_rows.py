@@ -42,7 +42,6 @@ def build_blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str)
         "judges": [f"{judge.approach}={judge.model}" for judge in blueprint.judges],
         "n_prompts": len(prompts),
         "n_criteria": len(criteria),
-        "n_ideals": sum(prompt.ideal is not None for prompt in blueprint.prompts),
         "n_errors": sum(finding.level == "error" for finding in read.findings),
         "path": path,
     }
@@ -91,6 +90,5 @@ def _iterate_criterion_rows(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]
                 "weight": criterion.weight,
                 "citation": criterion.citation,
                 "source": criterion.source,
-                "repaired": criterion.repaired,
                 "fault": criterion.fault,
             }

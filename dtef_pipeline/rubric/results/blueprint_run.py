@@ -75,7 +75,6 @@ _ABOUT_WANTED = (
     "path",
     "n_prompts",
     "n_criteria",
-    "n_ideals",
 )
 
 ResponseKey = tuple[Any, ...]

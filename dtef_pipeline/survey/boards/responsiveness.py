@@ -39,7 +39,7 @@ _AT_LEVELS = [*_MODEL_CONDITION, *KEYS.pair]
 """Key columns of a model's series over context levels."""
 _PROMPT = list(KEYS.cell)
 _READ_AT_BOTH = {
-    **{name: f"parsed_{name}" for name in ("difference", "low", "high", "p", "p_adjusted", "verdict", "note")},
+    **{name: f"parsed_{name}" for name in ("difference", "verdict", "note")},
     "n_pairs": "n_parsed_pairs",
 }
 """Columns from parsed scores only, by the name of the same column under the policy."""
@@ -174,8 +174,6 @@ def _test_change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
             statistics[f"score_at_{name}_context"] = (
                 np.bincount(rows.group, weights=rows.score * level, minlength=shape[1]) / pairs
             )
-            context = np.where(level, rows.shown, 0.0)
-            statistics[f"{name}_context_shown"] = np.bincount(rows.group, weights=context, minlength=shape[1]) / pairs
     return statistics
 
 

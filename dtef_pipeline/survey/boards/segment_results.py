@@ -20,7 +20,7 @@ from dtef_pipeline.survey.boards.noise import NEEDED, SCORED_AGAIN, estimate_seg
 from dtef_pipeline.survey.boards.survey_subject import SCORED
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS, SEGMENT_RESULTS
-from dtef_pipeline.tables import ANSWERED, STATUSES
+from dtef_pipeline.tables import ANSWERED
 
 _OF_RESULT = ", ".join((*KEYS.space, "snapshot", *KEYS.described, *KEYS.series, "targets", "metric"))
 _OF_INTERVAL = ("score_low", "score_high")
@@ -30,7 +30,6 @@ COUNTS_SQL = ", ".join(
     [
         "count(*) AS n_total",
         "count(score) AS n_scored",
-        *(f"count(*) FILTER (status = '{status}') AS n_{status}" for status in STATUSES),
         f"count(*) FILTER (status = 'ok') / nullif(count(*) FILTER (status IN ({_ANSWERED_SQL})), 0) AS parse_rate",
     ]
 )

@@ -41,20 +41,20 @@ def compute_reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: i
 
     `responses` are all `survey_responses` rows of a round (or of several): how much the segments of an attribute differ decides how far a
     segment's observed distribution is believed. `ceiling` is for n_effective respondents, or n if that is null. If both are unknown,
-    `ceiling`, `ceiling_low`, `gini` and `shrinkage` are null. Neither the order of the rows nor other questions change a pair's values,
+    `ceiling`, `ceiling_low` and `gini` are null. Neither the order of the rows nor other questions change a pair's values,
     except `ceiling_low`: the ceiling less its estimated bias, in which the pairs of a round are pooled. Raises DtefError naming a
     distribution that does not fit its options, or a question whose segments have several lists of options.
     """
     responses = add_effective(responses).combine_chunks()
     _check_lengths(responses)
-    numbers = {name: np.full(len(responses), np.nan) for name in ("gini", "shrinkage")}
+    gini = np.full(len(responses), np.nan)
     structs: Columns = {name: {metric: np.full(len(responses), np.nan) for metric in METRICS} for name in _STRUCTS}
     above = {metric: np.full(len(responses), np.nan) for metric in METRICS}
     for question in _iterate_question_rows(responses):
-        _fill_reference_columns(numbers, structs, above, question, _Simulation(draws, seed))
+        _fill_reference_columns(gini, structs, above, question, _Simulation(draws, seed))
     _take_out(structs["ceiling_low"], above, responses)
-    columns = {name: pa.array(values, from_pandas=True) for name, values in numbers.items()}
-    columns |= {name: _make_metric_struct(values) for name, values in structs.items()}
+    columns = {name: _make_metric_struct(values) for name, values in structs.items()}
+    columns["gini"] = pa.array(gini, from_pandas=True)
     columns["cluster"] = _hash_questions(responses)
     columns |= {name: responses[name] for name in (*KEYS.pair, "n")}
     return pa.table([columns[name] for name in REFERENCE_SCORES.names], schema=REFERENCE_SCORES)
@@ -156,14 +156,12 @@ def _simulate_ceilings(question: _Question, simulation: _Simulation) -> _Ceiling
 
 
 def _fill_reference_columns(
-    numbers: dict[str, Floats], structs: Columns, above: dict[str, Floats], question: _Question, simulation: _Simulation
+    gini: Floats, structs: Columns, above: dict[str, Floats], question: _Question, simulation: _Simulation
 ) -> None:
     rows, observed, with_n = question.rows, question.observed, question.select_with_n()
     best = _Ceilings({}, {})
     if len(with_n.rows):
-        strength = estimate_prior_strengths(with_n.observed, with_n.n, with_n.attributes)
-        numbers["gini"][with_n.rows] = compute_gini(with_n.observed, with_n.n)
-        numbers["shrinkage"][with_n.rows] = strength / (with_n.n + strength)
+        gini[with_n.rows] = compute_gini(with_n.observed, with_n.n)
         best = _simulate_ceilings(with_n, simulation)
     entries = {
         "ceiling": (with_n.rows, best.values),

@@ -70,7 +70,7 @@ def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path:
         ("left,right,choice,reviewer_id\na,b,A,r\na,b,A,\n", 3, "reviewer_id"),
         ("", 1, "the column left is missing"),
         (b"left,right,choice\na,\xff,A\n", 2, "is not text"),
-        ('{"votes": [["a", "b", "A"]],\n "votes": []}', None, "the key 'votes' more than once"),
+        ('{"votes": [["a", "b", "A"]],\n "votes": []}', None, "the key 'votes' is given twice"),
         ('{"votes": [["a", "b", "A"], ["a", "b"]]}', None, "votes[1]"),
         ('{"votes": [["a", "b", "X"]]}', None, "votes[0]"),
         ('{"votes": [["a", 1, "A"]]}', None, "votes[0]"),
@@ -79,7 +79,7 @@ def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path:
         ('{"wins": [["a", "b", 1.5]]}', None, "wins[0]"),
         ('{"wins": [["a", "b", true]]}', None, "wins[0]"),
         ('{"wins": [["a", "b", -1]]}', None, "wins[0]"),
-        ('{"wins": [["a", "b", NaN]]}', None, "wins[0]"),
+        ('{"wins": [["a", "b", NaN]]}', None, "NaN"),
         ('{"wins": [], "votes": []}', None, '"votes" or "wins", not both'),
         ('{"votes": {}}', None, '"votes" or "wins"'),
         ("[1]", None, '"votes" or "wins"'),
@@ -129,7 +129,7 @@ def test_length_control_takes_the_lengths_of_responses(tmp_path: Path) -> None:
     [
         (f"{LENGTHS}\n{LENGTHS}", ":3: is a second response"),
         ("{}", ":1: no prompt_id"),
-        ("[" * 99_999, ":1: is not a JSON object"),
+        ("[" * 99_999, ":1: is not JSON"),
     ],
 )
 def test_a_faulty_file_of_responses_names_its_line(text: str, message: str, tmp_path: Path) -> None:

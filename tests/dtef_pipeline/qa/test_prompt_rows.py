@@ -109,7 +109,7 @@ class TestCited:
         places = [prompt["messages"][1]["text"].find(texts[row["doc_id"]]) for row in rows]
         assert -1 < places[0] < places[1]
         (found,) = retrieval.to_pylist()
-        assert (found["n_relevant"], found["precision"], found["recall"], found["mrr"]) == (1, 0.5, 1.0, 1.0)
+        assert (found["precision"], found["recall"], found["mrr"]) == (0.5, 1.0, 1.0)
 
     def test_of_an_item_that_names_no_quotes_it_is_not_known_what_holds_one(self) -> None:
         documents = light_documents()
@@ -124,11 +124,10 @@ class TestCited:
         other = replace(LIGHTHOUSE, file="other.csv", metadata={**LIGHTHOUSE.metadata, "FILE": "other.csv"})
         documents = build_documents_table(split_into_chunks([LIGHTHOUSE, other]))
         quoted = replace(KEEPER, quotes=(*KEEPER.quotes, replace(KEEPER.quotes[0], file="other.csv")))
-        for where, relevant in (({}, [2]), ({"FILE": "light.csv"}, [1]), ({"FILE": "none.csv"}, [])):
+        for where, recalls in (({}, [1.0]), ({"FILE": "light.csv"}, [1.0]), ({"FILE": "none.csv"}, [])):
             asked = AskSettings(k=2, filter=where)
             retrieval = build_cited_prompts([quoted], documents, asked, Bm25Retriever(documents)).qa_retrieval
-            assert retrieval["n_relevant"].to_pylist() == relevant
-            assert retrieval["recall"].to_pylist() == [1.0] * len(relevant)
+            assert retrieval["recall"].to_pylist() == recalls
 
     def test_a_server_that_finds_nothing_leaves_its_reason_and_what_it_finds_its_text(self) -> None:
         found, none = replace(KEEPER, item_id="d02"), replace(KEEPER, item_id="d03", text="Nothing?")

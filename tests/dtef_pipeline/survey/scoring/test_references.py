@@ -110,7 +110,7 @@ def test_what_needs_n_is_null_where_n_is_unknown() -> None:
     whole = compute_reference_scores(survey).to_pylist()
     for row, of_known in zip(found, whole, strict=True):
         nothing = row["segment"] == unknown
-        assert {row[name] is None for name in ("gini", "shrinkage", "ceiling", "ceiling_low", "n")} == {nothing}
+        assert {row[name] is None for name in ("gini", "ceiling", "ceiling_low", "n")} == {nothing}
         assert row["uniform_score"] == pytest.approx(of_known["uniform_score"])
         assert row["population_score"] == pytest.approx(of_known["population_score"])
     nobody = compute_reference_scores(with_column(survey, "n", [None] * len(survey)))
