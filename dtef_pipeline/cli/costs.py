@@ -38,7 +38,7 @@ def costs(
     family = family or ("survey" if rounds else None)
     families = [record for record in FAMILIES if family in (None, record.name)]
     columns = _map_columns(families[0]) if family else _BY_ANY_FAMILY
-    by = by or (families[0].calls.shown_by if family else ("family", "role"))
+    by = by or (families[0].calls.summed_by if family else ("family", "role"))
     if unknown := [name for name in by if name not in columns]:
         of = f"--family {family}" if family else "all families"
         raise ConfigError(f"--by {', '.join(unknown)}: allowed with {of}: {', '.join(columns)}")

@@ -275,5 +275,5 @@ GAMES_CALL_TABLES = FamilyCalls(
     LEAGUE_SPACE,
     tuple(calls_by_key(table, purpose="persona") for table in ("episode_turns", "decision_answers")),
     "persona",
-    shown_by=("role", "scenario", "persona", "model"),
+    summed_by=("role", "scenario", "persona", "model"),
 )

@@ -22,7 +22,7 @@ def _make_ranked_view(name: str, shows: str, *groups: str, needs: str = _NEEDS_R
         table="rubric_board",
         shows=shows,
         needs=needs,
-        of_partitions="blueprint" in groups,
+        filters_partitions="blueprint" in groups,
     )
 
 
@@ -56,7 +56,7 @@ BOARD_VIEWS = (
         estimate="corrected",
         ends=("corrected_low", "corrected_high"),
         further_intervals={"interval_here": ("here_low", "here_high")},
-        of_partitions=True,
+        filters_partitions=True,
         meanings={
             "interval": "95 % interval of corrected, for other prompts of the kind",
             "interval_here": "95 % interval of the score that people would give on these prompts",
@@ -81,7 +81,7 @@ BOARD_VIEWS = (
         table="rubric_champions",
         shows="the models with the best mean grade of each dimension; rank 1 is its champion",
         notes="reason",
-        who=("model", "dimension"),
+        name_columns=("model", "dimension"),
         needs="a grade: add a collection `analyst` to the models file; `dtef rubric run` then summarises blueprints and grades models",
     ),
     BoardView(
@@ -93,8 +93,8 @@ BOARD_VIEWS = (
         shows="agreement of judges (Krippendorff's alpha): overall, by blueprint, pair of judges, kind of criterion and language",
         estimate="alpha",
         notes="reason",
-        who=("value",),
-        of_partitions=True,
+        name_columns=("value",),
+        filters_partitions=True,
         needs=_NEEDS_A_JUDGE,
     ),
     BoardView(
@@ -104,7 +104,7 @@ BOARD_VIEWS = (
         name="judges",
         table="rubric_judges",
         shows="each judge's calls: replies without a class, failed calls, mean class, cost",
-        who=("judge",),
+        name_columns=("judge",),
         needs=_NEEDS_A_JUDGE,
     ),
     BoardView(
@@ -116,7 +116,7 @@ BOARD_VIEWS = (
         shows="whether judges favour models of their own maker",
         estimate="gamma",
         notes="reason",
-        who=("judge", "model"),
+        name_columns=("judge", "model"),
         needs=_NEEDS_A_JUDGE,
     ),
 )

@@ -29,5 +29,5 @@ SURVEY_TABLES: Mapping[str, TableSpec] = {
 }
 """By name. The first of a space is the one that ingest writes: it says which partitions there are."""
 SURVEY_CALL_TABLES = FamilyCalls(
-    SPACE, (calls_by_key("predictions", purpose="condition", way="context_level"),), "condition", shown_by=("model",)
+    SPACE, (calls_by_key("predictions", purpose="condition", setting="context_level"),), "condition", summed_by=("model",)
 )

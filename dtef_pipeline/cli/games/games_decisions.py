@@ -55,7 +55,7 @@ _STRATEGIES_VIEW = TableView(
     ("player", "status", "asked", "exploitability", "interval"),
     ("scenario", "as_drawn", "draws", "unreadable"),
     "exploitability",
-    who=("scenario", "player"),
+    name_columns=("scenario", "player"),
 )
 
 

@@ -137,7 +137,7 @@ def views_of(family: Family) -> tuple[BoardView, ...]:
             shows=shows,
             needs=f"a score: {asks}",
             ends=("score_low", "score_high"),
-            who=(*levels, "model"),
+            name_columns=(*levels, "model"),
         )
 
     return (

@@ -266,7 +266,7 @@ _BESIDE_VIEW = TableView(
     ("player", "preferred_place", "metric_place"),
     ("value_low", "value_high", "n", "partition", "reviewer_kind", "family", "judge"),
     "beta",
-    who=("player",),
+    name_columns=("player",),
 )
 
 

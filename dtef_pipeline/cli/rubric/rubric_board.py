@@ -56,8 +56,8 @@ def _show(by: str, **options: Any) -> None:
 
 
 def _read_rows(warehouse: Warehouse, family: CommandFamily, view: BoardView, blueprints: Sequence[str]) -> pd.DataFrame:
-    if blueprints and not view.of_partitions:
-        names = [entry.name for entry in BOARD_VIEWS if entry.of_partitions]
+    if blueprints and not view.filters_partitions:
+        names = [entry.name for entry in BOARD_VIEWS if entry.filters_partitions]
         raise ConfigError(f"--blueprint with --by {view.name}: allowed with --by {', '.join(names[:-1])} or {names[-1]}")
     if view.name == COMPARE_VIEW:
         return _compare_models(warehouse, blueprints)

@@ -201,7 +201,7 @@ RUBRIC = FamilyWords(
         f"""Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint; or test what the scores rest on.
 
     With --by comparisons, intervals need at least 5 blueprints, or 5 prompts if --blueprint names one blueprint.
-    --blueprint is not allowed with views over all blueprints: {", ".join(entry.name for entry in BOARD_VIEWS if not entry.of_partitions)}.
+    --blueprint is not allowed with views over all blueprints: {", ".join(entry.name for entry in BOARD_VIEWS if not entry.filters_partitions)}.
     """,
         (of_blueprints,),
     ),

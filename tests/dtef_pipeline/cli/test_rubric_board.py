@@ -148,8 +148,8 @@ def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_
             assert schema is not None
             known = {*schema.names, "interval", *view.further_intervals}
             own = {name for name in view.columns if name not in ("n_parts", "n_planned", "n_responses_scored", "n_scored")}
-            assert (own | {*view.who}) - known <= {"coverage", "similarity"}, view.name
-            assert {*view.kept, *view.first_out} <= {*view.columns}
+            assert (own | {*view.name_columns}) - known <= {"coverage", "similarity"}, view.name
+            assert {*view.always_shown, *view.hidden_first} <= {*view.columns}
 
 
 def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scale(state: Path) -> None:
