@@ -8,7 +8,7 @@ import click
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableView
 from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.cli.warehouse_access import reads_tables, warn_stale
 from dtef_pipeline.errors import ConfigError, WarehouseError

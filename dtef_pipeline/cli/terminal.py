@@ -10,7 +10,7 @@ import click
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableView
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.report.terminal import (
     HOW,

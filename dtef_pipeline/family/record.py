@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.boards.family_calls import FamilyCalls
-from dtef_pipeline.boards.family_views import BoardView
+from dtef_pipeline.boards.named_boards import BoardView
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.family.item_scores import ItemScores, build_board_schema
 from dtef_pipeline.family.run_settings import RunSettings

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dtef_pipeline.boards.family_calls import FamilyCalls, calls_by_key
 from dtef_pipeline.survey import tables
 from dtef_pipeline.survey.boards.schemas import TESTS
-from dtef_pipeline.survey.boards.survey_views import PUBLISHED
+from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.tables import TableSpec
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from assets.games.game_catalog import load_known_persona_versions, load_known_scenarios
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableView
 from dtef_pipeline.cli.families import (
     CommandFamily,
     ExplainedColumns,

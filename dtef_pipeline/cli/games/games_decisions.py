@@ -12,7 +12,7 @@ import pandas as pd
 
 from assets.games.game_catalog import load_known_personas, load_known_scenarios
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableView
 from dtef_pipeline.cli.families import load_stages
 from dtef_pipeline.cli.family_run import FamilyRun, RunSelection, estimate, open_run, start
 from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, choose_scenarios, register

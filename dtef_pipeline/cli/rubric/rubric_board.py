@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.boards.family_views import BoardView
+from dtef_pipeline.boards.named_boards import BoardView
 from dtef_pipeline.cli.families import (
     CommandFamily,
     ExplainedColumns,
@@ -24,8 +24,8 @@ from dtef_pipeline.cli.rubric import rubric_labels
 from dtef_pipeline.cli.warehouse_access import NothingToShowError
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order
-from dtef_pipeline.rubric.board_views import BOARD_VIEWS, CHAMPIONS_VIEW, COMPARE_VIEW, LABELS_VIEW
 from dtef_pipeline.rubric.results.point_judgements import format_criteria_count
+from dtef_pipeline.rubric.rubric_boards import BOARD_VIEWS, CHAMPIONS_VIEW, COMPARE_VIEW, LABELS_VIEW
 from dtef_pipeline.rubric.rubric_drift import WATCHED
 from dtef_pipeline.rubric.run_comparison import (
     compare_over_blueprints,

@@ -11,7 +11,7 @@ import click
 from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.options import choice, existing_path, flag, refuse_others, several, whole_number, writes_a_table
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
-from dtef_pipeline.rubric.board_views import BOARD_VIEWS
+from dtef_pipeline.rubric.rubric_boards import BOARD_VIEWS
 
 of_models_dir = existing_path(
     "--models-dir",

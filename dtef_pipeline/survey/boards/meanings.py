@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, MEANINGS, METRIC_RANKS, TESTS
-from dtef_pipeline.survey.boards.survey_views import BY_NAME, GROUPED
+from dtef_pipeline.survey.boards.survey_boards import BY_NAME, GROUPED
 from dtef_pipeline.survey.tables import DRIFT_CHECKS, LEVEL_FIELD, METRICS
 from dtef_pipeline.tables import COSTS, PARSE_RATE_FIELD, description
 

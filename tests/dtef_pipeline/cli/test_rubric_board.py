@@ -15,8 +15,8 @@ from assets.rubric.roll_ups import rubric_champions
 from assets.stage.resources import Store
 from dtef_pipeline.families import TABLES
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
-from dtef_pipeline.rubric.board_views import BOARD_VIEWS
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES, RUBRIC_TABLES
+from dtef_pipeline.rubric.rubric_boards import BOARD_VIEWS
 from dtef_pipeline.rubric.rubric_roll_ups import JUDGED_READ, build_agreement_tables, build_validity_tables
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.rubric.site.weights import build_alike_section

@@ -23,7 +23,7 @@ from dtef_pipeline.survey.boards.consistency import (
 from dtef_pipeline.survey.boards.noise import SAMPLE_COLUMNS
 from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
 from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
-from dtef_pipeline.survey.boards.survey_views import BREAKDOWNS, BY_NAME, PUBLISHED
+from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS, BY_NAME, PUBLISHED
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import CORRECTED, METRICS
 

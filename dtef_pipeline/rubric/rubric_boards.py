@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.boards.family_views import BoardView, comparisons_view
+from dtef_pipeline.boards.named_boards import BoardView, comparisons_view
 
 COMPARE_VIEW, CHAMPIONS_VIEW, LABELS_VIEW = "comparisons", "champions", "labels"
 _NEEDS_RUBRIC_SCORES = "a score: `dtef rubric run` makes responses, judgements and scores"

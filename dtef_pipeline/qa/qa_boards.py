@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.boards.family_views import BoardView, comparisons_view
+from dtef_pipeline.boards.named_boards import BoardView, comparisons_view
 
 _NEEDS_QA_SCORES = "a score: run `dtef qa run --model MODEL`"
 _BOARD_WAYS = ("condition", "metric", "measured_by")
